@@ -1,0 +1,103 @@
+"""Choose the command, and turn every way it can end into an exit code."""
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+
+import click
+
+from ci_perf.errors import CiPerfError, ExitCode
+from ci_perf.version import __version__
+
+# name: (module with a click command called `command`, what it does).
+# The words stand here too, so that --help need not import every command; a test compares them.
+COMMANDS = {
+    "init": "Write a first suite, an example workload and a workflow into this repository.",
+    "list": "Show the workloads of a suite, without importing them.",
+    "run": "Measure the workloads of a suite and write run.json.",
+    "check": "Measure, compare with the committed baselines, and report: what a CI types.",
+    "compare": "Judge one run against another, or against the committed baselines.",
+    "accept": "Make a run the new baseline: writes the files that you then commit.",
+    "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
+    "demo": "Watch a small project being judged, from baseline to red mark.",
+    "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
+}
+
+
+class _Commands(click.Group):
+    """Imports a command only when it is called, so that `--help` stays quick."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"ci_perf.cli.{cmd_name}_command")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=_Commands,
+    context_settings={"auto_envvar_prefix": "CI_PERF", "help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="ci-perf")
+def cli() -> None:
+    """Say, on your own GPU runner, whether a pull request made PyTorch workloads slower.
+
+    Exit codes: 0 no regression, 1 regression, 2 wrong use or invalid file, 3 no answer
+    (crash, other machine, missing workload), 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Run the command line; an error of ours must never look like a regression."""
+    # A CI cancels with SIGTERM: end the children and keep what is finished, as for Ctrl-C.
+    signal.signal(signal.SIGTERM, _interrupt)
+    code = _exit_code()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+    except OSError as error:
+        click.echo(f"error: stdout: cannot be written: {error.strerror}", err=True)
+        _discard_stdout()
+        code = ExitCode.NO_ANSWER
+    sys.exit(code)
+
+
+def _exit_code() -> int:
+    try:
+        return int(cli(prog_name="ci-perf", standalone_mode=False) or ExitCode.OK)
+    except CiPerfError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except Exception:  # noqa: BLE001  a bug of ours: exit code 1 is taken
+        traceback.print_exc()
+        click.echo(
+            "error: this is a bug in ci-perf, not in your change; please report it", err=True
+        )
+        return ExitCode.NO_ANSWER
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _discard_stdout() -> None:
+    """Let the interpreter flush into nothing when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,42 @@
+"""Every way ci-perf can end, and every failure a person can act on."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a CI sees. Only REGRESSED blames the pull request."""
+
+    OK = 0
+    REGRESSED = 1
+    USAGE = 2  # wrong command line or invalid file; click's own code
+    NO_ANSWER = 3  # crash, time-out, other machine, missing workload, our own bug
+    INTERRUPTED = 130
+
+
+class CiPerfError(Exception):
+    """A failure with a message for a person, shown without a traceback.
+
+    The message names the thing, what was expected, what was found and what to do next.
+    """
+
+    exit_code = ExitCode.NO_ANSWER
+
+
+class InvalidFileError(CiPerfError):
+    """A file does not say what it must say: a run, a baseline, a suite."""
+
+    exit_code = ExitCode.USAGE
+
+
+class UsageError(CiPerfError):
+    """The command was asked for something that does not exist or does not fit together."""
+
+    exit_code = ExitCode.USAGE
+
+
+class RefusedError(CiPerfError):
+    """A run that must not become a baseline."""
+
+
+class CannotWriteError(CiPerfError):
+    """The target could not be written; what stood there before is intact."""

@@ -1,0 +1,1 @@
+"""Two sides in, verdicts out. No files, no network, no clock."""

@@ -1,0 +1,38 @@
+"""From what a process recorded to one number per metric."""
+
+import statistics
+from collections.abc import Iterable
+
+from ci_perf.model import metrics
+from ci_perf.model.run import Process
+from ci_perf.model.summary import Numbers
+
+
+def of_process(process: Process) -> Numbers:
+    """One number per metric of this process; a metric that the machine lacks is absent.
+
+    The step time is the median over the blocks: a block is already a mean over its steps, and the
+    median keeps one interrupted block from speaking for all.
+    """
+    numbers = {
+        metrics.STEP_TIME.name: statistics.median(process.timed.block_s),
+        metrics.FIRST_STEP.name: process.phases.first_step_s,
+        metrics.HOST_RSS_PEAK.name: float(process.memory.host_rss_peak_bytes),
+        metrics.GRAPHS.name: float(process.compiles.graphs),
+        metrics.GRAPH_BREAKS.name: float(process.compiles.graph_breaks),
+        metrics.RECOMPILES.name: float(process.compiles.recompiles),
+    }
+    if process.memory.device is not None:
+        device = process.memory.device
+        numbers[metrics.PEAK_ALLOCATED.name] = float(device.peak_allocated_bytes)
+        numbers[metrics.PEAK_RESERVED.name] = float(device.peak_reserved_bytes)
+    return numbers
+
+
+def medians(processes: Iterable[Numbers]) -> Numbers:
+    """Take the median of each metric over processes; a metric counts where a process has it."""
+    values: dict[str, list[float]] = {}
+    for numbers in processes:
+        for name, value in numbers.items():
+            values.setdefault(name, []).append(value)
+    return {name: statistics.median(found) for name, found in sorted(values.items())}

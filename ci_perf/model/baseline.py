@@ -1,0 +1,45 @@
+"""The committed baseline of one workload on one class of machine."""
+
+from typing import Annotated
+
+import msgspec
+
+from ci_perf.model.base import SCHEMA_VERSION, Name, Scalar, Struct, Text
+from ci_perf.model.environment import Machine, Software
+from ci_perf.model.run import Source
+from ci_perf.model.summary import Numbers
+
+# Older sessions say little about today's machine, and the files are read by people.
+MAX_SESSIONS = 20
+
+
+class RecordedSession(Struct, kw_only=True):
+    """One sitting whose numbers were accepted, and why."""
+
+    recorded_at: Text
+    source: Source
+    run: Name
+    reason: Text
+    tool_version: Text
+    soft: Software
+    processes: Annotated[tuple[Numbers, ...], msgspec.Meta(min_length=1)]
+
+
+class Baseline(Struct, tag_field="type", tag="baseline", kw_only=True):
+    """One file under baselines/MACHINE/SUITE/.
+
+    ``headline`` repeats the median of each metric for the reviewer of a diff; it must agree with
+    the sessions, oldest first, from which it follows.
+    """
+
+    headline: Numbers
+    schema_version: int = SCHEMA_VERSION
+    workload: Name
+    suite: Name
+    parameters: dict[str, Scalar]
+    items_per_step: Annotated[float, msgspec.Meta(gt=0)]
+    item_unit: Name
+    machine: Machine
+    sessions: Annotated[
+        tuple[RecordedSession, ...], msgspec.Meta(min_length=1, max_length=MAX_SESSIONS)
+    ]

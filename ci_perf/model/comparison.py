@@ -1,0 +1,119 @@
+"""The judge's answer: rows of changes, worst first, and one verdict."""
+
+from enum import Enum
+
+from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, Text
+from ci_perf.model.environment import Machine
+from ci_perf.model.run import Source, Tool, Validity
+
+
+class Verdict(Enum):
+    """What is said of a row, worst first: the order of declaration is the sort order."""
+
+    FAILED = "failed"
+    REGRESSED = "regressed"
+    MISSING = "missing"
+    INVALID = "invalid"
+    INCONCLUSIVE = "inconclusive"
+    UNCONFIRMED = "unconfirmed"
+    NEW = "new"
+    INCOMPARABLE = "incomparable"
+    IMPROVED = "improved"
+    UNCHANGED = "unchanged"
+
+
+WORST_FIRST = tuple(Verdict)
+
+
+class Interval(Struct, kw_only=True):
+    """Where the true ratio lies with 95 % confidence, and what this data could have seen.
+
+    ``smallest_detectable`` is the smallest relative change that would have been proven (0.03 =
+    3 %).
+    """
+
+    low: float
+    high: float
+    smallest_detectable: float
+
+
+class Change(Struct, tag_field="row", tag="change", kw_only=True):
+    """One metric of one workload on both sides.
+
+    ``base`` and ``head`` are medians over processes, in the metric's unit. ``ratio`` is head over
+    base (1.05 = 5 % worse) and ``None`` where the baseline is zero. ``interval`` is ``None`` for
+    metrics that are compared exactly. ``limit`` is the relative size that had to be exceeded,
+    after the absolute part of the limit was applied to this baseline.
+    """
+
+    workload: Name
+    metric: Name
+    base: float
+    head: float
+    base_processes: Count
+    head_processes: Count
+    base_sessions: Count
+    items_per_step: float
+    item_unit: Name
+    ratio: float | None
+    interval: Interval | None
+    limit: float
+    gate: bool
+    verdict: Verdict
+    code: Name
+    note: Text
+
+
+class Uncompared(Struct, tag_field="row", tag="uncompared", kw_only=True):
+    """A workload, or one metric of it, that has nothing to be compared with, and why.
+
+    ``metric`` is empty when the whole workload is meant; ``output`` holds the last lines of a
+    workload that failed.
+    """
+
+    workload: Name
+    metric: Text
+    verdict: Verdict
+    code: Name
+    note: Text
+    output: Text
+    parameters: dict[str, Scalar]
+
+
+Row = Change | Uncompared
+
+
+class Difference(Struct, kw_only=True):
+    """A soft fact of the environment that is not the same on both sides."""
+
+    field: Name
+    base: Text
+    head: Text
+
+
+class Side(Struct, kw_only=True):
+    """Where one side's numbers come from. Times are RFC 3339, empty when there are no sessions."""
+
+    label: Text
+    run: Text
+    source: Source
+    machine: Machine | None
+    sessions: Count
+    oldest: Text
+    newest: Text
+
+
+class Comparison(Struct, tag_field="type", tag="comparison", kw_only=True):
+    """Base and head, judged. ``exit_code`` is what `ci-perf` ends with."""
+
+    schema_version: int = SCHEMA_VERSION
+    tool: Tool
+    suite: Name
+    selection: tuple[str, ...]
+    verdict: Verdict
+    exit_code: Count
+    base: Side
+    head: Side
+    validity: Validity
+    differences: tuple[Difference, ...]
+    rows: tuple[Row, ...]

@@ -1,0 +1,191 @@
+"""What one sitting measured: run.json."""
+
+from enum import Enum
+from typing import Annotated, Literal
+
+import msgspec
+
+from ci_perf.model.base import (
+    SCHEMA_VERSION,
+    Bytes,
+    Count,
+    Name,
+    Scalar,
+    Seconds,
+    Struct,
+    Text,
+)
+from ci_perf.model.environment import Environment
+from ci_perf.model.suite import Protocol
+
+PositiveSeconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Tool(Struct, kw_only=True):
+    """What wrote the file."""
+
+    name: Literal["ci-perf"] = "ci-perf"
+    version: Text
+
+
+class Source(Struct, kw_only=True):
+    """The code that was measured. ``commit`` is "unknown" outside a git repository."""
+
+    commit: Text
+    branch: Text
+    dirty: bool
+
+
+class Status(Enum):
+    """How far the machine can be trusted."""
+
+    VALID = "valid"
+    DEGRADED = "degraded"
+    INVALID = "invalid"
+
+
+class Reason(Struct, kw_only=True):
+    """Why a run is not simply valid: a code that docs/measuring.md explains, and the figures."""
+
+    code: Name
+    status: Status
+    detail: Text
+
+
+class Validity(Struct, kw_only=True):
+    """The verdict on the machine, which comes before the verdict on the code."""
+
+    status: Status
+    reasons: tuple[Reason, ...] = ()
+
+
+class Canary(Struct, kw_only=True):
+    """A fixed program that no pull request can change: when it moved, the machine moved."""
+
+    name: Name
+    position: Literal["before", "between", "after"]
+    median_s: PositiveSeconds
+
+
+class Phase(Enum):
+    """Where in its life a process was."""
+
+    LAUNCH = "launch"
+    IMPORT = "import"
+    BUILD = "build"
+    FIRST_STEP = "first_step"
+    WARMUP = "warmup"
+    TIMED = "timed"
+    MEMORY = "memory"
+    TEARDOWN = "teardown"
+
+
+class PhaseTimes(Struct, kw_only=True):
+    """How long each phase took, timed apart."""
+
+    import_s: Seconds
+    build_s: Seconds
+    first_step_s: PositiveSeconds
+    warmup_s: Seconds
+    timed_s: Seconds
+    memory_s: Seconds
+
+
+class Warmup(Struct, kw_only=True):
+    """How the warm-up went: ``stable``, or ``cap`` when it never settled."""
+
+    steps: Count
+    stopped: Literal["stable", "cap"]
+
+
+class Timed(Struct, kw_only=True):
+    """The timed region. ``block_s`` are seconds per *step*, one value per block."""
+
+    steps_per_block: Annotated[int, msgspec.Meta(ge=1)]
+    stopped: Literal["quiet", "settled", "cap"]
+    block_s: Annotated[tuple[PositiveSeconds, ...], msgspec.Meta(min_length=1, max_length=100_000)]
+
+
+class DeviceMemory(Struct, kw_only=True):
+    """Counters of torch's CUDA allocator over the memory pass."""
+
+    peak_allocated_bytes: Bytes
+    peak_reserved_bytes: Bytes
+    alloc_retries: Count
+
+
+class Memory(Struct, kw_only=True):
+    """Peaks. ``device`` is ``None`` on a CPU: absent is not zero."""
+
+    host_rss_peak_bytes: Annotated[int, msgspec.Meta(gt=0)]
+    device: DeviceMemory | None
+
+
+class CompileCounts(Struct, kw_only=True):
+    """What torch.compile did in this process: exact counts."""
+
+    graphs: Count
+    graph_breaks: Count
+    recompiles: Count
+
+
+class Process(Struct, kw_only=True):
+    """One launch: the unit of judgement. ``losses`` are those of the first steps."""
+
+    index: Count
+    phases: PhaseTimes
+    warmup: Warmup
+    timed: Timed
+    memory: Memory
+    compiles: CompileCounts
+    losses: tuple[float, ...]
+
+
+class WorkerResult(Struct, kw_only=True):
+    """What a child process hands to its parent."""
+
+    items_per_step: Annotated[float, msgspec.Meta(gt=0)]
+    item_unit: Name
+    process: Process
+
+
+class Measured(Struct, kw_only=True):
+    """A workload that has numbers."""
+
+    workload: Name
+    description: Text
+    parameters: dict[str, Scalar]
+    protocol: Protocol
+    items_per_step: Annotated[float, msgspec.Meta(gt=0)]
+    item_unit: Name
+    processes: Annotated[tuple[Process, ...], msgspec.Meta(min_length=1)]
+
+
+class Failed(Struct, kw_only=True):
+    """A workload that has none, and why. ``processes`` are those that finished before it failed."""
+
+    workload: Name
+    description: Text
+    parameters: dict[str, Scalar]
+    phase: Phase
+    reason: Text
+    output: Text
+    processes: tuple[Process, ...] = ()
+
+
+class Run(Struct, tag_field="type", tag="run", kw_only=True):
+    """One sitting of the machine: the whole of run.json."""
+
+    schema_version: int = SCHEMA_VERSION
+    tool: Tool
+    id: Name
+    started_at: Text
+    duration_s: Seconds
+    source: Source
+    suite: Name
+    selection: tuple[str, ...]
+    environment: Environment
+    validity: Validity
+    canaries: tuple[Canary, ...] = ()
+    measured: tuple[Measured, ...]
+    failed: tuple[Failed, ...]

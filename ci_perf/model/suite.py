@@ -1,0 +1,106 @@
+"""What suite.toml says, and the plan that follows from it."""
+
+from typing import Annotated
+
+import msgspec
+
+from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Seconds, Struct, Text
+
+Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Limit(Struct, kw_only=True):
+    """The size of change that must be proven exceeded before a metric counts as regressed.
+
+    The larger of ``relative`` (a share of the baseline) and ``absolute`` (in the metric's unit)
+    applies. ``gate = false`` shows the metric and never fails the job.
+    """
+
+    relative: Relative = 0.0
+    absolute: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    gate: bool = True
+
+
+class Protocol(Struct, kw_only=True):
+    """How a workload is measured. The defaults are meant for one GPU; smoke suites scale down.
+
+    The numbers come from the protocols of nvbench, pyperf and torch.utils.benchmark, and from our
+    own recordings; docs/measuring.md gives the reasons.
+    """
+
+    processes: AtLeastOne = 5
+    timeout_s: Seconds = 600.0
+    threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
+    seed: Count = 0
+    warmup_min_steps: AtLeastOne = 10
+    warmup_min_s: Seconds = 3.0
+    warmup_max_s: Seconds = 30.0
+    # Warm means: the medians of the last two windows of this many steps differ by less than this.
+    warmup_window: AtLeastOne = 10
+    warmup_tolerance: Relative = 0.01
+    block_min_s: Seconds = 0.05
+    timed_min_blocks: AtLeastOne = 30
+    timed_min_s: Seconds = 5.0
+    timed_max_s: Seconds = 60.0
+    # Quiet enough to stop: interquartile range of the blocks as a share of their median.
+    timed_noise: Relative = 0.01
+    memory_steps: AtLeastOne = 5
+    fingerprint_steps: Count = 3
+
+
+class Tiers(Struct, kw_only=True):
+    """Soft environment facts that this team treats as hard: `hard = ["torch", "driver"]`."""
+
+    hard: tuple[str, ...] = ()
+
+
+class Entry(Struct, kw_only=True):
+    """One line of a suite: a workload file with parameters, spread over a matrix."""
+
+    workload: Name
+    parameters: dict[str, Scalar] = {}
+    matrix: dict[str, tuple[Scalar, ...]] = {}
+    limits: dict[str, Limit] = {}
+    protocol: dict[str, Scalar] = {}
+
+
+class SuiteSpec(Struct, kw_only=True):
+    """A named suite."""
+
+    description: Text = ""
+    limits: dict[str, Limit] = {}
+    protocol: dict[str, Scalar] = {}
+    workloads: tuple[Entry, ...]
+
+
+class SuiteFile(Struct, kw_only=True):
+    """The whole of suite.toml. Inner tables override outer ones, key by key."""
+
+    schema_version: int = SCHEMA_VERSION
+    limits: dict[str, Limit] = {}
+    protocol: dict[str, Scalar] = {}
+    environment: Tiers = Tiers()
+    suites: dict[Name, SuiteSpec]
+
+
+class PlannedWorkload(Struct, kw_only=True):
+    """One workload, ready to be launched: everything resolved, nothing imported."""
+
+    id: Name
+    file: Text
+    description: Text
+    parameters: dict[str, Scalar]
+    limits: dict[str, Limit]
+    protocol: Protocol
+
+
+class Plan(Struct, kw_only=True):
+    """What one sitting will measure. ``selection`` is empty when the whole suite is meant."""
+
+    suite: Name
+    root: Text
+    selection: tuple[str, ...]
+    tiers: Tiers
+    limits: dict[str, Limit]
+    workloads: tuple[PlannedWorkload, ...]

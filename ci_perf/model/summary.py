@@ -1,0 +1,45 @@
+"""What the judge sees of one side: one number per process and metric, however it was stored."""
+
+from ci_perf.model.base import Name, Scalar, Struct, Text
+from ci_perf.model.environment import Machine, Software
+from ci_perf.model.run import Failed, Source, Validity
+
+Numbers = dict[str, float]
+"""Metric name to value, in the metric's unit; a metric that the machine lacks is absent."""
+
+
+class Sitting(Struct, kw_only=True):
+    """The processes of one workload in one session, in launch order."""
+
+    commit: Text
+    recorded_at: Text
+    soft: Software
+    processes: tuple[Numbers, ...]
+
+
+class Subject(Struct, kw_only=True):
+    """One workload on one side; ``sessions`` oldest first."""
+
+    workload: Name
+    parameters: dict[str, Scalar]
+    items_per_step: float
+    item_unit: Name
+    machine: Machine
+    sessions: tuple[Sitting, ...]
+
+
+class Summary(Struct, kw_only=True):
+    """One side of a comparison.
+
+    ``label`` says in words where the numbers come from (a folder of baselines, a run file).
+    ``selection`` is empty when the whole suite was meant to be there.
+    """
+
+    label: Text
+    source: Source
+    run: Text
+    suite: Name
+    selection: tuple[str, ...]
+    validity: Validity
+    subjects: tuple[Subject, ...]
+    failed: tuple[Failed, ...]
