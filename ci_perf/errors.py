@@ -17,9 +17,14 @@ class CiPerfError(Exception):
     """A failure with a message for a person, shown without a traceback.
 
     The message names the thing, what was expected, what was found and what to do next.
+    ``output`` holds the last lines of a child process, which are shown fenced.
     """
 
     exit_code = ExitCode.NO_ANSWER
+
+    def __init__(self, message: str, *, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
 
 
 class InvalidFileError(CiPerfError):

@@ -17,7 +17,10 @@ MAX_BYTES = 50 * 2**20
 
 
 def read_text(path: Path) -> str:
-    """Return the text of `path`. Raises InvalidFileError: absent, a folder, too large, not UTF-8."""
+    """Return the text of `path`.
+
+    Raises InvalidFileError: absent, a folder, too large, not UTF-8.
+    """
     try:
         if path.is_dir():
             raise InvalidFileError(f"{path}: expected a file, found a folder")
@@ -72,6 +75,14 @@ def write_bytes(path: Path, data: bytes) -> None:
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}; what stood there before is intact"
         raise CannotWriteError(msg) from None
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and what leads to it. Raises CannotWriteError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWriteError(f"{path}: cannot be made: {error.strerror}") from None
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -9,6 +9,7 @@ from types import FrameType
 
 import click
 
+from ci_perf.cli import output
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.version import __version__
 
@@ -78,7 +79,7 @@ def _exit_code() -> int:
     try:
         return int(cli(prog_name="ci-perf", standalone_mode=False) or ExitCode.OK)
     except CiPerfError as error:
-        click.echo(f"error: {error}", err=True)
+        output.say("\n".join([f"error: {error}", *output.fenced(error.output)]))
         return error.exit_code
     except click.ClickException as error:
         error.show()

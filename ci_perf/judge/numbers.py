@@ -1,7 +1,6 @@
 """From what a process recorded to one number per metric."""
 
 import statistics
-from collections.abc import Iterable
 
 from ci_perf.model import metrics
 from ci_perf.model.run import Process
@@ -27,12 +26,3 @@ def of_process(process: Process) -> Numbers:
         numbers[metrics.PEAK_ALLOCATED.name] = float(device.peak_allocated_bytes)
         numbers[metrics.PEAK_RESERVED.name] = float(device.peak_reserved_bytes)
     return numbers
-
-
-def medians(processes: Iterable[Numbers]) -> Numbers:
-    """Take the median of each metric over processes; a metric counts where a process has it."""
-    values: dict[str, list[float]] = {}
-    for numbers in processes:
-        for name, value in numbers.items():
-            values.setdefault(name, []).append(value)
-    return {name: statistics.median(found) for name, found in sorted(values.items())}

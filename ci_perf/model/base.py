@@ -17,4 +17,4 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Frozen and strict; `kw_only` is not inherited, so each struct says it itself."""
+    """Frozen and strict; each struct repeats `frozen` and `kw_only`, which type checkers need."""

@@ -13,7 +13,7 @@ from ci_perf.model.summary import Numbers
 MAX_SESSIONS = 20
 
 
-class RecordedSession(Struct, kw_only=True):
+class RecordedSession(Struct, frozen=True, kw_only=True):
     """One sitting whose numbers were accepted, and why."""
 
     recorded_at: Text
@@ -25,7 +25,7 @@ class RecordedSession(Struct, kw_only=True):
     processes: Annotated[tuple[Numbers, ...], msgspec.Meta(min_length=1)]
 
 
-class Baseline(Struct, tag_field="type", tag="baseline", kw_only=True):
+class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=True):
     """One file under baselines/MACHINE/SUITE/.
 
     ``headline`` repeats the median of each metric for the reviewer of a diff; it must agree with

@@ -25,7 +25,7 @@ class Verdict(Enum):
 WORST_FIRST = tuple(Verdict)
 
 
-class Interval(Struct, kw_only=True):
+class Interval(Struct, frozen=True, kw_only=True):
     """Where the true ratio lies with 95 % confidence, and what this data could have seen.
 
     ``smallest_detectable`` is the smallest relative change that would have been proven (0.03 =
@@ -37,7 +37,7 @@ class Interval(Struct, kw_only=True):
     smallest_detectable: float
 
 
-class Change(Struct, tag_field="row", tag="change", kw_only=True):
+class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     """One metric of one workload on both sides.
 
     ``base`` and ``head`` are medians over processes, in the metric's unit. ``ratio`` is head over
@@ -64,7 +64,7 @@ class Change(Struct, tag_field="row", tag="change", kw_only=True):
     note: Text
 
 
-class Uncompared(Struct, tag_field="row", tag="uncompared", kw_only=True):
+class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):
     """A workload, or one metric of it, that has nothing to be compared with, and why.
 
     ``metric`` is empty when the whole workload is meant; ``output`` holds the last lines of a
@@ -83,7 +83,7 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", kw_only=True):
 Row = Change | Uncompared
 
 
-class Difference(Struct, kw_only=True):
+class Difference(Struct, frozen=True, kw_only=True):
     """A soft fact of the environment that is not the same on both sides."""
 
     field: Name
@@ -91,7 +91,7 @@ class Difference(Struct, kw_only=True):
     head: Text
 
 
-class Side(Struct, kw_only=True):
+class Side(Struct, frozen=True, kw_only=True):
     """Where one side's numbers come from. Times are RFC 3339, empty when there are no sessions."""
 
     label: Text
@@ -103,7 +103,7 @@ class Side(Struct, kw_only=True):
     newest: Text
 
 
-class Comparison(Struct, tag_field="type", tag="comparison", kw_only=True):
+class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
     """Base and head, judged. ``exit_code`` is what `ci-perf` ends with."""
 
     schema_version: int = SCHEMA_VERSION

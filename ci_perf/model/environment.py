@@ -3,14 +3,14 @@
 from ci_perf.model.base import Bytes, Count, Struct, Text
 
 
-class CpuMachine(Struct, tag_field="device", tag="cpu", kw_only=True):
+class CpuMachine(Struct, tag_field="device", tag="cpu", frozen=True, kw_only=True):
     """The hard tier of a run on the CPU: any difference makes two runs incomparable."""
 
     cpu_model: Text
     logical_cores: Count
 
 
-class GpuMachine(Struct, tag_field="device", tag="cuda", kw_only=True):
+class GpuMachine(Struct, tag_field="device", tag="cuda", frozen=True, kw_only=True):
     """The hard tier of a run on GPUs: any difference makes two runs incomparable."""
 
     gpu_model: Text
@@ -22,7 +22,7 @@ class GpuMachine(Struct, tag_field="device", tag="cuda", kw_only=True):
 Machine = CpuMachine | GpuMachine
 
 
-class Software(Struct, kw_only=True):
+class Software(Struct, frozen=True, kw_only=True):
     """The soft tier: comparable, and named in the report's first lines when it differs.
 
     ``None`` says that the machine does not have the thing (no CUDA in a CPU build of torch).
@@ -40,7 +40,7 @@ class Software(Struct, kw_only=True):
     kernel: Text
 
 
-class Noted(Struct, kw_only=True):
+class Noted(Struct, frozen=True, kw_only=True):
     """The third tier: never compared, kept for whoever has to understand a number later."""
 
     host_hash: Text
@@ -49,7 +49,7 @@ class Noted(Struct, kw_only=True):
     allocator: Text
 
 
-class Environment(Struct, kw_only=True):
+class Environment(Struct, frozen=True, kw_only=True):
     """The machine, the software on it, and what was noted."""
 
     hard: Machine

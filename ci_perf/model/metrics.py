@@ -23,7 +23,7 @@ class Kind(Enum):
     COUNT = "count"  # exact
 
 
-class Metric(Struct, kw_only=True):
+class Metric(Struct, frozen=True, kw_only=True):
     """One quantity. For every one of them lower is better."""
 
     name: str

@@ -21,14 +21,14 @@ from ci_perf.model.suite import Protocol
 PositiveSeconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class Tool(Struct, kw_only=True):
+class Tool(Struct, frozen=True, kw_only=True):
     """What wrote the file."""
 
     name: Literal["ci-perf"] = "ci-perf"
     version: Text
 
 
-class Source(Struct, kw_only=True):
+class Source(Struct, frozen=True, kw_only=True):
     """The code that was measured. ``commit`` is "unknown" outside a git repository."""
 
     commit: Text
@@ -44,7 +44,7 @@ class Status(Enum):
     INVALID = "invalid"
 
 
-class Reason(Struct, kw_only=True):
+class Reason(Struct, frozen=True, kw_only=True):
     """Why a run is not simply valid: a code that docs/measuring.md explains, and the figures."""
 
     code: Name
@@ -52,14 +52,14 @@ class Reason(Struct, kw_only=True):
     detail: Text
 
 
-class Validity(Struct, kw_only=True):
+class Validity(Struct, frozen=True, kw_only=True):
     """The verdict on the machine, which comes before the verdict on the code."""
 
     status: Status
     reasons: tuple[Reason, ...] = ()
 
 
-class Canary(Struct, kw_only=True):
+class Canary(Struct, frozen=True, kw_only=True):
     """A fixed program that no pull request can change: when it moved, the machine moved."""
 
     name: Name
@@ -80,7 +80,7 @@ class Phase(Enum):
     TEARDOWN = "teardown"
 
 
-class PhaseTimes(Struct, kw_only=True):
+class PhaseTimes(Struct, frozen=True, kw_only=True):
     """How long each phase took, timed apart."""
 
     import_s: Seconds
@@ -91,14 +91,14 @@ class PhaseTimes(Struct, kw_only=True):
     memory_s: Seconds
 
 
-class Warmup(Struct, kw_only=True):
+class Warmup(Struct, frozen=True, kw_only=True):
     """How the warm-up went: ``stable``, or ``cap`` when it never settled."""
 
     steps: Count
     stopped: Literal["stable", "cap"]
 
 
-class Timed(Struct, kw_only=True):
+class Timed(Struct, frozen=True, kw_only=True):
     """The timed region. ``block_s`` are seconds per *step*, one value per block."""
 
     steps_per_block: Annotated[int, msgspec.Meta(ge=1)]
@@ -106,7 +106,7 @@ class Timed(Struct, kw_only=True):
     block_s: Annotated[tuple[PositiveSeconds, ...], msgspec.Meta(min_length=1, max_length=100_000)]
 
 
-class DeviceMemory(Struct, kw_only=True):
+class DeviceMemory(Struct, frozen=True, kw_only=True):
     """Counters of torch's CUDA allocator over the memory pass."""
 
     peak_allocated_bytes: Bytes
@@ -114,14 +114,14 @@ class DeviceMemory(Struct, kw_only=True):
     alloc_retries: Count
 
 
-class Memory(Struct, kw_only=True):
+class Memory(Struct, frozen=True, kw_only=True):
     """Peaks. ``device`` is ``None`` on a CPU: absent is not zero."""
 
     host_rss_peak_bytes: Annotated[int, msgspec.Meta(gt=0)]
     device: DeviceMemory | None
 
 
-class CompileCounts(Struct, kw_only=True):
+class CompileCounts(Struct, frozen=True, kw_only=True):
     """What torch.compile did in this process: exact counts."""
 
     graphs: Count
@@ -129,7 +129,7 @@ class CompileCounts(Struct, kw_only=True):
     recompiles: Count
 
 
-class Process(Struct, kw_only=True):
+class Process(Struct, frozen=True, kw_only=True):
     """One launch: the unit of judgement. ``losses`` are those of the first steps."""
 
     index: Count
@@ -141,7 +141,7 @@ class Process(Struct, kw_only=True):
     losses: tuple[float, ...]
 
 
-class WorkerResult(Struct, kw_only=True):
+class WorkerResult(Struct, frozen=True, kw_only=True):
     """What a child process hands to its parent."""
 
     items_per_step: Annotated[float, msgspec.Meta(gt=0)]
@@ -149,7 +149,7 @@ class WorkerResult(Struct, kw_only=True):
     process: Process
 
 
-class Measured(Struct, kw_only=True):
+class Measured(Struct, frozen=True, kw_only=True):
     """A workload that has numbers."""
 
     workload: Name
@@ -161,7 +161,7 @@ class Measured(Struct, kw_only=True):
     processes: Annotated[tuple[Process, ...], msgspec.Meta(min_length=1)]
 
 
-class Failed(Struct, kw_only=True):
+class Failed(Struct, frozen=True, kw_only=True):
     """A workload that has none, and why. ``processes`` are those that finished before it failed."""
 
     workload: Name
@@ -173,7 +173,7 @@ class Failed(Struct, kw_only=True):
     processes: tuple[Process, ...] = ()
 
 
-class Run(Struct, tag_field="type", tag="run", kw_only=True):
+class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     """One sitting of the machine: the whole of run.json."""
 
     schema_version: int = SCHEMA_VERSION

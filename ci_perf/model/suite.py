@@ -1,5 +1,6 @@
 """What suite.toml says, and the plan that follows from it."""
 
+import math
 from typing import Annotated
 
 import msgspec
@@ -10,7 +11,7 @@ Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class Limit(Struct, kw_only=True):
+class Limit(Struct, frozen=True, kw_only=True):
     """The size of change that must be proven exceeded before a metric counts as regressed.
 
     The larger of ``relative`` (a share of the baseline) and ``absolute`` (in the metric's unit)
@@ -21,8 +22,13 @@ class Limit(Struct, kw_only=True):
     absolute: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     gate: bool = True
 
+    def __post_init__(self) -> None:
+        """Refuse NaN and infinity, which TOML can spell."""
+        if not (math.isfinite(self.relative) and math.isfinite(self.absolute)):
+            raise ValueError("a limit must be a finite number")
 
-class Protocol(Struct, kw_only=True):
+
+class Protocol(Struct, frozen=True, kw_only=True):
     """How a workload is measured. The defaults are meant for one GPU; smoke suites scale down.
 
     The numbers come from the protocols of nvbench, pyperf and torch.utils.benchmark, and from our
@@ -49,23 +55,27 @@ class Protocol(Struct, kw_only=True):
     fingerprint_steps: Count = 3
 
 
-class Tiers(Struct, kw_only=True):
+class Tiers(Struct, frozen=True, kw_only=True):
     """Soft environment facts that this team treats as hard: `hard = ["torch", "driver"]`."""
 
     hard: tuple[str, ...] = ()
 
 
-class Entry(Struct, kw_only=True):
-    """One line of a suite: a workload file with parameters, spread over a matrix."""
+class Entry(Struct, frozen=True, kw_only=True):
+    """One line of a suite: a workload file with parameters, spread over a matrix.
+
+    ``name`` begins the ids of its workloads; empty means the name of the file.
+    """
 
     workload: Name
+    name: Text = ""
     parameters: dict[str, Scalar] = {}
     matrix: dict[str, tuple[Scalar, ...]] = {}
     limits: dict[str, Limit] = {}
     protocol: dict[str, Scalar] = {}
 
 
-class SuiteSpec(Struct, kw_only=True):
+class SuiteSpec(Struct, frozen=True, kw_only=True):
     """A named suite."""
 
     description: Text = ""
@@ -74,7 +84,7 @@ class SuiteSpec(Struct, kw_only=True):
     workloads: tuple[Entry, ...]
 
 
-class SuiteFile(Struct, kw_only=True):
+class SuiteFile(Struct, frozen=True, kw_only=True):
     """The whole of suite.toml. Inner tables override outer ones, key by key."""
 
     schema_version: int = SCHEMA_VERSION
@@ -84,23 +94,40 @@ class SuiteFile(Struct, kw_only=True):
     suites: dict[Name, SuiteSpec]
 
 
-class PlannedWorkload(Struct, kw_only=True):
+class Limits(Struct, frozen=True, kw_only=True):
+    """The limits of a suite: for each of its workloads, and for one that is no longer in it."""
+
+    default: dict[str, Limit]
+    workloads: dict[str, dict[str, Limit]] = {}
+
+    def of(self, workload: str) -> dict[str, Limit]:
+        """Return the limit of each metric of this workload, by metric name."""
+        return self.workloads.get(workload, self.default)
+
+
+class PlannedWorkload(Struct, frozen=True, kw_only=True):
     """One workload, ready to be launched: everything resolved, nothing imported."""
 
     id: Name
     file: Text
     description: Text
     parameters: dict[str, Scalar]
-    limits: dict[str, Limit]
     protocol: Protocol
 
 
-class Plan(Struct, kw_only=True):
+class Plan(Struct, frozen=True, kw_only=True):
     """What one sitting will measure. ``selection`` is empty when the whole suite is meant."""
 
     suite: Name
     root: Text
     selection: tuple[str, ...]
     tiers: Tiers
-    limits: dict[str, Limit]
+    limits: Limits
     workloads: tuple[PlannedWorkload, ...]
+
+
+def is_selected(workload: str, selection: tuple[str, ...]) -> bool:
+    """Whether this id was asked for: by itself, or by the name before its matrix values."""
+    return not selection or any(
+        workload == name or workload.startswith(f"{name}.") for name in selection
+    )

@@ -8,7 +8,7 @@ Numbers = dict[str, float]
 """Metric name to value, in the metric's unit; a metric that the machine lacks is absent."""
 
 
-class Sitting(Struct, kw_only=True):
+class Sitting(Struct, frozen=True, kw_only=True):
     """The processes of one workload in one session, in launch order."""
 
     commit: Text
@@ -17,7 +17,7 @@ class Sitting(Struct, kw_only=True):
     processes: tuple[Numbers, ...]
 
 
-class Subject(Struct, kw_only=True):
+class Subject(Struct, frozen=True, kw_only=True):
     """One workload on one side; ``sessions`` oldest first."""
 
     workload: Name
@@ -28,7 +28,7 @@ class Subject(Struct, kw_only=True):
     sessions: tuple[Sitting, ...]
 
 
-class Summary(Struct, kw_only=True):
+class Summary(Struct, frozen=True, kw_only=True):
     """One side of a comparison.
 
     ``label`` says in words where the numbers come from (a folder of baselines, a run file).

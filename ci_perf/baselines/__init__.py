@@ -1,0 +1,1 @@
+"""Baselines in git: BASELINES/MACHINE/SUITE/WORKLOAD.json, one file per workload."""

@@ -1,0 +1,202 @@
+"""Decide what a run changes in the baselines, refuse what must not become one, and write."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from ci_perf.baselines import layout
+from ci_perf.errors import RefusedError, UsageError
+from ci_perf.judge import numbers
+from ci_perf.model import codec
+from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
+from ci_perf.model.comparison import Change, Comparison, Row, Verdict
+from ci_perf.model.run import Measured, Run, Status
+from ci_perf.model.suite import is_selected
+from ci_perf.model.summary import Numbers
+
+
+class Mode(Enum):
+    """What happens to a baseline from which the run does not differ."""
+
+    KEEP = "keep"  # left as it is, to the byte
+    APPEND = "append"  # this session joins its history
+    REPLACE = "replace"  # this session becomes its only one
+
+
+class Action(Enum):
+    """What happens to one file."""
+
+    CREATED = "created"
+    REPLACED = "replaced"
+    APPENDED = "appended"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """One workload's part. ``before`` and ``after`` are headlines; ``before`` may be empty."""
+
+    workload: str
+    path: Path
+    action: Action
+    before: Numbers
+    after: Numbers
+    baseline: Baseline
+
+
+def prepare(
+    root: Path,
+    run: Run,
+    comparison: Comparison,
+    *,
+    workloads: Sequence[str] = (),
+    reason: str = "",
+    mode: Mode = Mode.KEEP,
+) -> tuple[Acceptance, ...]:
+    """Say what accepting `run` does to the files below `root`; writes nothing.
+
+    Raises RefusedError (invalid or failed run, a worse number without a reason) and UsageError
+    (no such workload in the run).
+    """
+    chosen = _chosen(run, tuple(workloads))
+    rows = _by_workload(comparison)
+    _refuse_invalid(run)
+    _refuse_failed(run, tuple(workloads))
+    if not reason.strip():
+        _refuse_worse([row for workload in chosen for row in rows.get(workload.workload, [])])
+    return tuple(
+        _accept_one(root, run, workload, rows.get(workload.workload, []), reason, mode)
+        for workload in chosen
+    )
+
+
+def write(root: Path, accepted: Sequence[Acceptance]) -> None:
+    """Write the files that change."""
+    for acceptance in accepted:
+        if acceptance.action is not Action.KEPT:
+            layout.write(root, acceptance.baseline)
+
+
+def _chosen(run: Run, names: tuple[str, ...]) -> list[Measured]:
+    known = [w.workload for w in run.measured] + [f.workload for f in run.failed]
+    for name in names:
+        if not any(is_selected(workload, (name,)) for workload in known):
+            hint = codec.did_you_mean(name, known)
+            raise UsageError(f"run {run.id} has no workload {name!r}; {hint}")
+    return [workload for workload in run.measured if is_selected(workload.workload, names)]
+
+
+def _by_workload(comparison: Comparison) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = {}
+    for row in comparison.rows:
+        rows.setdefault(row.workload, []).append(row)
+    return rows
+
+
+def _refuse_invalid(run: Run) -> None:
+    if run.validity.status is Status.INVALID:
+        reasons = "; ".join(f"{r.code}: {r.detail}" for r in run.validity.reasons)
+        raise RefusedError(
+            f"run {run.id}: expected a valid run, found an invalid one ({reasons}); "
+            "measure again: a baseline is never written from an invalid run"
+        )
+
+
+def _refuse_failed(run: Run, names: tuple[str, ...]) -> None:
+    failed = [f for f in run.failed if is_selected(f.workload, names)]
+    if failed:
+        listed = "; ".join(f"{f.workload}: {f.reason}" for f in failed)
+        raise RefusedError(
+            f"run {run.id}: expected every workload measured, found {len(failed)} failed "
+            f"({listed}); fix them, or accept the others by name with --workload"
+        )
+
+
+def _refuse_worse(rows: list[Row]) -> None:
+    worse = [r for r in rows if isinstance(r, Change) and r.gate and _is_worse(r)]
+    if worse:
+        listed = ", ".join(f"{row.workload} {row.metric} {_spell(row)}" for row in worse)
+        raise RefusedError(
+            f"expected a reason for every number that gets worse, found none for: {listed}; "
+            'say why with --reason "…": it is kept in the baseline'
+        )
+
+
+def _is_worse(row: Change) -> bool:
+    return row.verdict is Verdict.REGRESSED
+
+
+def _spell(row: Change) -> str:
+    if row.ratio is None:
+        return f"{row.base:g} → {row.head:g}"
+    return f"{row.ratio - 1:+.1%}"
+
+
+def _accept_one(
+    root: Path, run: Run, workload: Measured, rows: list[Row], reason: str, mode: Mode
+) -> Acceptance:
+    path = layout.path(root, run.environment.hard, run.suite, workload.workload)
+    before = layout.read(path) if path.exists() else None
+    action = _action(before, run, rows, mode)
+    session = _session(run, workload, reason)
+    history = before.sessions if before else ()
+    kept = {
+        Action.CREATED: (session,),
+        Action.REPLACED: (session,),
+        Action.APPENDED: (*history, session)[-MAX_SESSIONS:],
+        Action.KEPT: history,
+    }[action]
+    after = before if before and action is Action.KEPT else _baseline(run, workload, kept)
+    return Acceptance(
+        workload=workload.workload,
+        path=path,
+        action=action,
+        before=before.headline if before else {},
+        after=after.headline,
+        baseline=after,
+    )
+
+
+def _action(before: Baseline | None, run: Run, rows: list[Row], mode: Mode) -> Action:
+    if before is None:
+        return Action.CREATED
+    if any(session.run == run.id for session in before.sessions):
+        return Action.KEPT  # accepted already: doing it again must change nothing
+    moved = any(_has_moved(row) for row in rows)
+    if moved or mode is Mode.REPLACE:
+        return Action.REPLACED
+    return Action.APPENDED if mode is Mode.APPEND else Action.KEPT
+
+
+def _has_moved(row: Row) -> bool:
+    """Whether the baseline no longer says what this run says, by what a gate can see."""
+    if isinstance(row, Change):
+        return row.gate and row.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+    return True
+
+
+def _session(run: Run, workload: Measured, reason: str) -> RecordedSession:
+    return RecordedSession(
+        recorded_at=run.started_at,
+        source=run.source,
+        run=run.id,
+        reason=reason.strip(),
+        tool_version=run.tool.version,
+        soft=run.environment.soft,
+        processes=tuple(layout.rounded(numbers.of_process(p)) for p in workload.processes),
+    )
+
+
+def _baseline(run: Run, workload: Measured, sessions: tuple[RecordedSession, ...]) -> Baseline:
+    found = Baseline(
+        headline={},
+        workload=workload.workload,
+        suite=run.suite,
+        parameters=dict(sorted(workload.parameters.items())),
+        items_per_step=workload.items_per_step,
+        item_unit=workload.item_unit,
+        machine=run.environment.hard,
+        sessions=sessions,
+    )
+    return layout.with_headline(found)

@@ -1,0 +1,136 @@
+"""Baseline files on disk: where they are, how they are read, how they look in a diff."""
+
+import difflib
+import json
+import math
+from pathlib import Path
+
+import msgspec
+
+from ci_perf import files
+from ci_perf.baselines import machine as machines
+from ci_perf.errors import InvalidFileError
+from ci_perf.judge import evidence
+from ci_perf.model import codec, metrics
+from ci_perf.model.baseline import Baseline
+from ci_perf.model.environment import Machine
+from ci_perf.model.metrics import Kind
+from ci_perf.model.summary import Numbers
+
+# Enough to recompute every verdict, little enough to read; noise lives in the third digit.
+PROCESS_DIGITS = 6
+HEADLINE_DIGITS = 4
+
+
+def folder(root: Path, machine: Machine, suite: str) -> Path:
+    """Return the folder of one class of machine and one suite."""
+    return root / machines.key(machine) / suite
+
+
+def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
+    """Return the file of one workload."""
+    return folder(root, machine, suite) / f"{workload}.json"
+
+
+def read(file: Path) -> Baseline:
+    """Read and check one baseline. Raises InvalidFileError that names file, place and value."""
+    found = files.read(file, Baseline)
+    if found.workload != file.stem:
+        raise InvalidFileError(
+            f"{file}: $.workload: expected {file.stem!r}, as the file is called, "
+            f"found {found.workload!r}"
+        )
+    for i, session in enumerate(found.sessions):
+        for j, numbers in enumerate(session.processes):
+            _check(numbers, f"{file}: $.sessions[{i}].processes[{j}]")
+    if found.headline != headline(found):
+        raise InvalidFileError(
+            f"{file}: $.headline: expected {headline(found)}, which follows from the sessions, "
+            f"found {found.headline}; do not edit it by hand: `ci-perf accept` writes it"
+        )
+    return found
+
+
+def read_all(root: Path, machine: Machine, suite: str) -> tuple[Baseline, ...]:
+    """Read the baselines of this class of machine, by name of workload.
+
+    Where there are none, those of the class with the most similar name: they cannot be compared,
+    and the comparison can then say what differs.
+    """
+    own = folder(root, machine, suite)
+    if not own.is_dir():
+        own = _nearest(root, own.parent.name, suite) or own
+    return tuple(read(file) for file in sorted(own.glob("*.json")))
+
+
+def write(root: Path, baseline: Baseline) -> Path:
+    """Write one baseline whole or not at all; return its path."""
+    file = path(root, baseline.machine, baseline.suite, baseline.workload)
+    files.make_folder(file.parent)
+    files.write_text(file, render(baseline))
+    return file
+
+
+def headline(baseline: Baseline) -> Numbers:
+    """Return the centre of each metric over all sessions: what a reviewer of the diff reads."""
+    names = sorted({name for s in baseline.sessions for p in s.processes for name in p})
+    return {name: _round(_centre(baseline, name), HEADLINE_DIGITS) for name in names}
+
+
+def with_headline(baseline: Baseline) -> Baseline:
+    """Return the same baseline with the headline that follows from its sessions."""
+    return msgspec.structs.replace(baseline, headline=headline(baseline))
+
+
+def rounded(numbers: Numbers) -> Numbers:
+    """Round to the digits that a baseline keeps."""
+    return {name: _round(value, PROCESS_DIGITS) for name, value in sorted(numbers.items())}
+
+
+def render(baseline: Baseline) -> str:
+    """Write for people and git: headline first, the numbers of one process on one line."""
+    document = msgspec.to_builtins(baseline)
+    document = {"type": document.pop("type"), **document}
+    return _render(document, "") + "\n"
+
+
+def _render(value: object, indent: str) -> str:
+    deeper = indent + "  "
+    if isinstance(value, dict) and any(isinstance(v, dict | list) for v in value.values()):
+        body = ",\n".join(
+            f"{deeper}{json.dumps(k)}: {_render(v, deeper)}" for k, v in value.items()
+        )
+        return f"{{\n{body}\n{indent}}}"
+    if isinstance(value, list) and value:
+        body = ",\n".join(deeper + _render(v, deeper) for v in value)
+        return f"[\n{body}\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _nearest(root: Path, name: str, suite: str) -> Path | None:
+    others = {f.parent.name: f for f in root.glob(f"*/{suite}") if any(f.glob("*.json"))}
+    near = difflib.get_close_matches(name, sorted(others), n=1, cutoff=0.0)
+    return others[near[0]] if near else None
+
+
+def _centre(baseline: Baseline, name: str) -> float:
+    sessions = [[p[name] for p in s.processes if name in p] for s in baseline.sessions]
+    return evidence.centre(metrics.BY_NAME[name].kind, [values for values in sessions if values])
+
+
+def _check(numbers: Numbers, where: str) -> None:
+    for name, value in numbers.items():
+        if name not in metrics.BY_NAME:
+            hint = codec.did_you_mean(name, list(metrics.BY_NAME))
+            raise InvalidFileError(f"{where}: unknown metric {name!r}; {hint}")
+        exact = metrics.BY_NAME[name].kind in {Kind.COUNT, Kind.DEVICE_MEMORY}
+        if not math.isfinite(value) or value < 0 or (value == 0 and not exact):
+            expected = "a number >= 0" if exact else "a number > 0"
+            raise InvalidFileError(f"{where}.{name}: expected {expected}, found {value}")
+
+
+def _round(value: float, digits: int) -> float:
+    """Round to significant digits; whole numbers stay readable as such."""
+    if value == 0 or value >= 10**digits:
+        return float(round(value))
+    return float(f"{value:.{digits}g}")

@@ -1,0 +1,56 @@
+"""`ci-perf accept`: turn a run into the baseline files that are then committed."""
+
+from pathlib import Path
+
+import click
+
+from ci_perf import files
+from ci_perf.baselines import accept
+from ci_perf.baselines.accept import Acceptance, Action, Mode
+from ci_perf.cli import judging, options, output
+from ci_perf.errors import UsageError
+from ci_perf.model.run import Run
+
+
+@click.command("accept")
+@click.argument("run_file", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--workload", "names", multiple=True, help="Only this workload; may be repeated.")
+@click.option("--reason", default="", help="Why a number may get worse; kept in the baseline.")
+@options.baselines
+@options.workloads
+@click.option("--append", is_flag=True, help="Add this session also where nothing has changed.")
+@click.option("--replace", is_flag=True, help="Begin anew also where nothing has changed.")
+def command(
+    run_file: Path,
+    names: tuple[str, ...],
+    reason: str,
+    baselines: Path,
+    folder: Path,
+    *,
+    append: bool,
+    replace: bool,
+) -> None:
+    """Make a run the new baseline: writes the files that you then commit.
+
+    Workloads that have changed, or are new, get a fresh baseline; the others keep theirs to the
+    byte. Refused: an invalid run, a failed workload, a number that gets worse without a reason.
+    """
+    if append and replace:
+        raise UsageError("--append and --replace exclude each other: choose one")
+    run = files.read(run_file, Run)
+    limits, tiers = judging.settings(folder, run.suite)
+    comparison = judging.against_baselines(
+        run, baselines, label=str(run_file), limits=limits, tiers=tiers
+    )
+    mode = Mode.APPEND if append else Mode.REPLACE if replace else Mode.KEEP
+    accepted = accept.prepare(baselines, run, comparison, workloads=names, reason=reason, mode=mode)
+    accept.write(baselines, accepted)
+    output.emit(_summary(accepted), output=None)
+    if any(acceptance.action is not Action.KEPT for acceptance in accepted):
+        output.say(f"next: git add {baselines} && git commit")
+
+
+def _summary(accepted: tuple[Acceptance, ...]) -> str:
+    from ci_perf.report import acceptance
+
+    return acceptance.render([(a.action.value, str(a.path), a.before, a.after) for a in accepted])

@@ -1,0 +1,82 @@
+"""The step that `check`, `compare` and `accept` share: a run against the committed baselines."""
+
+from pathlib import Path
+
+from ci_perf import files, suite
+from ci_perf.baselines import summarise as baselines
+from ci_perf.cli import output
+from ci_perf.errors import CannotWriteError, UsageError
+from ci_perf.judge import compare, summarise
+from ci_perf.model import codec
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.run import Run
+from ci_perf.model.suite import Limits, Tiers
+
+
+def against_baselines(
+    run: Run, root: Path, *, label: str, limits: Limits | None, tiers: Tiers | None
+) -> Comparison:
+    """Judge `run` against the baselines of its machine and suite below `root`."""
+    base = baselines.baselines(root, run.environment.hard, run.suite)
+    head = summarise.run(run, label=label)
+    return compare.compare(base, head, limits=limits, tiers=tiers)
+
+
+def against_run(base: Path, head: Path, folder: Path) -> Comparison:
+    """Judge the run in file `head` against the run in file `base`."""
+    before, after = files.read(base, Run), files.read(head, Run)
+    limits, tiers = settings(folder, after.suite)
+    return compare.compare(
+        summarise.run(before, label=str(base)),
+        summarise.run(after, label=str(head)),
+        limits=limits,
+        tiers=tiers,
+    )
+
+
+def settings(folder: Path, name: str) -> tuple[Limits | None, Tiers | None]:
+    """Return the limits that FOLDER/suite.toml sets for this suite, if it knows it.
+
+    A run of a shipped suite, or one that is looked at elsewhere, is judged by the defaults.
+    """
+    if not (folder / "suite.toml").exists():
+        output.say(f"{folder / 'suite.toml'}: not found; the default limits apply")
+        return None, None
+    try:
+        found = suite.plan(folder, name, root=Path.cwd())
+    except UsageError:
+        output.say(f"{folder / 'suite.toml'}: no suite {name!r}; the default limits apply")
+        return None, None
+    return found.limits, found.tiers
+
+
+def emit(comparison: Comparison, report_format: str, target: Path | None) -> None:
+    """Write the report in the form that was asked for."""
+    if report_format == "parquet":
+        _emit_parquet(comparison, target)
+        return
+    output.emit(_text(comparison, report_format), output=target)
+
+
+def _text(comparison: Comparison, report_format: str) -> str:
+    if report_format == "json":
+        return codec.encode(comparison)
+    if report_format == "csv":
+        from ci_perf.report import frame
+
+        return frame.csv(frame.of_comparison(comparison))
+    if report_format == "terminal":
+        from ci_perf.report import terminal
+
+        return terminal.render(comparison, width=output.width(), color=output.in_color())
+    from ci_perf.report import markdown
+
+    return markdown.render(comparison)
+
+
+def _emit_parquet(comparison: Comparison, target: Path | None) -> None:
+    if target is None:
+        raise CannotWriteError("parquet is binary: name a file with --output")
+    from ci_perf.report import frame
+
+    files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))

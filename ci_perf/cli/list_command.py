@@ -1,0 +1,37 @@
+"""`ci-perf list`: what a suite holds, read without importing a workload."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from ci_perf import suite as suites
+from ci_perf.cli import options, output
+from ci_perf.model.suite import Plan
+
+
+@click.command("list")
+@options.suite
+@options.workloads
+@click.option("--json", "as_json", is_flag=True, help="Print the whole plan as JSON.")
+def command(suite: str, folder: Path, *, as_json: bool) -> None:
+    """Show the workloads of a suite, without importing them."""
+    plan = suites.plan(folder, suite, root=Path.cwd())
+    output.emit(_json(plan) if as_json else _table(plan), output=None)
+
+
+def _json(plan: Plan) -> str:
+    return msgspec.json.format(msgspec.json.encode(plan), indent=1).decode()
+
+
+def _table(plan: Plan) -> str:
+    """One line per workload: id, parameters, description."""
+    lines = []
+    for workload in plan.workloads:
+        parameters = ", ".join(f"{k}={v}" for k, v in workload.parameters.items())
+        lines.append((workload.id, parameters, workload.description))
+    widths = [max((len(line[i]) for line in lines), default=0) for i in (0, 1)]
+    return "\n".join(
+        f"{name:<{widths[0]}}  {parameters:<{widths[1]}}  {description}".rstrip()
+        for name, parameters, description in lines
+    )

@@ -1,0 +1,53 @@
+"""The step that `run` and `check` share: from options to a run on disk."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ci_perf import files, session
+from ci_perf import suite as suites
+from ci_perf.cli import options, output, progress
+from ci_perf.errors import ExitCode
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.measure import preflight
+from ci_perf.model.base import Scalar
+from ci_perf.model.run import Run
+from ci_perf.model.suite import Plan
+
+
+def plan(
+    folder: Path, suite: str, names: tuple[str, ...], *, device: str, processes: int | None
+) -> Plan:
+    """Make the plan that the options ask for. Raises BadParameter, UsageError, InvalidFileError."""
+    options.check_device(device)
+    protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
+    return suites.plan(folder, suite, selection=names, root=Path.cwd(), protocol=protocol)
+
+
+def measure(plan: Plan, *, device: str, run_file: Path) -> Run:
+    """Measure `plan` and write the run, interrupted or not."""
+    with progress.listener() as listener:
+        run = session.measure(plan, LocalLauncher(Path.cwd()), listener, device=device)
+    files.write(run_file, run)
+    output.say(_told(run, run_file))
+    return run
+
+
+def exit_code(run: Run) -> ExitCode:
+    """Say how measuring went, before anything is judged."""
+    if is_interrupted(run):
+        return ExitCode.INTERRUPTED
+    return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
+
+
+def is_interrupted(run: Run) -> bool:
+    """Whether a person or a CI ended this run early."""
+    return preflight.INTERRUPTED in run.validity.reasons
+
+
+def _told(run: Run, run_file: Path) -> str:
+    failed = f", {len(run.failed)} failed" if run.failed else ""
+    seconds = f"{run.duration_s:.0f} s"
+    lines = [f"{len(run.measured)} measured{failed} in {seconds} ({run.validity.status.value})"]
+    lines += [f"{r.status.value}: {r.code}: {r.detail}" for r in run.validity.reasons]
+    lines.append(f"run: {run_file}")
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""`ci-perf run`: measure, write run.json, judge nothing."""
+
+from pathlib import Path
+
+import click
+
+from ci_perf.cli import measuring, options
+from ci_perf.errors import ExitCode
+
+
+@click.command("run")
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
+@options.suite
+@options.workloads
+@options.device
+@options.processes
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="run.json",
+    show_default=True,
+    help="Where to write the run.",
+)
+def command(
+    names: tuple[str, ...],
+    suite: str,
+    folder: Path,
+    device: str,
+    processes: int | None,
+    output: Path,
+) -> ExitCode:
+    """Measure the workloads of a suite and write run.json.
+
+    WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
+    process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
+    """
+    plan = measuring.plan(folder, suite, names, device=device, processes=processes)
+    run = measuring.measure(plan, device=device, run_file=output)
+    return measuring.exit_code(run)

@@ -1,0 +1,61 @@
+"""Whether two sides of a workload may be compared at all, and what else differs."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ci_perf.model.comparison import Difference
+from ci_perf.model.environment import Software
+from ci_perf.model.suite import Tiers
+from ci_perf.model.summary import Subject
+
+NONE = "none"
+
+
+def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | None:
+    """Return a reason code and the differing fields, or `None` when nothing is in the way."""
+    if hard := _different(_facts(base.machine), _facts(head.machine)):
+        return "other_machine", _spell(hard)
+    soft = _different(_latest(base), _latest(head))
+    if promoted := [difference for difference in soft if difference.field in tiers.hard]:
+        return "other_software", _spell(promoted)
+    if parameters := _different(base.parameters, head.parameters):
+        return "other_parameters", _spell(parameters)
+    return None
+
+
+def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Difference, ...]:
+    """Collect what is not the same in the software of the two sides, each difference once."""
+    found = [
+        difference
+        for base, head in pairs
+        for difference in _different(_latest(base), _latest(head))
+    ]
+    return tuple(sorted(set(found), key=lambda d: (d.field, d.base, d.head)))
+
+
+def _latest(subject: Subject) -> dict[str, object]:
+    soft: Software = subject.sessions[-1].soft
+    return _facts(soft)
+
+
+def _facts(struct: msgspec.Struct) -> dict[str, object]:
+    """Return the fields by name, the kind of machine (its tag) among them."""
+    facts: dict[str, object] = msgspec.to_builtins(struct)
+    return facts
+
+
+def _different(base: Mapping[str, object], head: Mapping[str, object]) -> list[Difference]:
+    return [
+        Difference(field=key, base=_text(base.get(key)), head=_text(head.get(key)))
+        for key in sorted(base.keys() | head.keys())
+        if base.get(key) != head.get(key)
+    ]
+
+
+def _text(value: object) -> str:
+    return NONE if value is None else str(value)
+
+
+def _spell(differences: list[Difference]) -> str:
+    return ", ".join(f"{d.field}: {d.base} → {d.head}" for d in differences)

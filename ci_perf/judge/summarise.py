@@ -1,0 +1,37 @@
+"""A run as the judge sees it."""
+
+from ci_perf.judge import numbers
+from ci_perf.model.run import Measured, Run
+from ci_perf.model.summary import Sitting, Subject, Summary
+
+
+def run(measured: Run, *, label: str) -> Summary:
+    """Reduce a run to one number per process and metric."""
+    return Summary(
+        label=label,
+        source=measured.source,
+        run=measured.id,
+        suite=measured.suite,
+        selection=measured.selection,
+        validity=measured.validity,
+        subjects=tuple(_subject(measured, workload) for workload in measured.measured),
+        failed=measured.failed,
+    )
+
+
+def _subject(measured: Run, workload: Measured) -> Subject:
+    return Subject(
+        workload=workload.workload,
+        parameters=workload.parameters,
+        items_per_step=workload.items_per_step,
+        item_unit=workload.item_unit,
+        machine=measured.environment.hard,
+        sessions=(
+            Sitting(
+                commit=measured.source.commit,
+                recorded_at=measured.started_at,
+                soft=measured.environment.soft,
+                processes=tuple(numbers.of_process(process) for process in workload.processes),
+            ),
+        ),
+    )

@@ -1,0 +1,108 @@
+"""From two sides of one metric and its limit to a verdict with a reason code."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ci_perf.judge import evidence
+from ci_perf.judge.evidence import Sessions
+from ci_perf.model.comparison import Interval, Verdict
+from ci_perf.model.metrics import Metric
+from ci_perf.model.suite import Limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What is said of one metric. ``code`` is explained in docs/judging.md."""
+
+    base: float
+    head: float
+    ratio: float | None
+    interval: Interval | None
+    limit: float
+    verdict: Verdict
+    code: str
+    note: str
+
+
+def rule(metric: Metric, limit: Limit, base: Sessions, head: Sequence[float]) -> Ruling:
+    """Judge one metric; every side has at least one value, and times are > 0."""
+    if metric.kind in evidence.SESSION_SPREAD:
+        return _rule_noisy(metric, limit, base, head)
+    return _rule_exact(metric, limit, [v for session in base for v in session], head)
+
+
+def _rule_noisy(metric: Metric, limit: Limit, base: Sessions, head: Sequence[float]) -> Ruling:
+    """Let the whole interval decide: beyond the limit, inside it, or neither."""
+    low, high = evidence.centre(metric.kind, base), evidence.centre(metric.kind, [head])
+    size = _relative(limit, low)
+    found = evidence.estimate(metric.kind, base, head)
+    interval = found.interval(size) if found else None
+    verdict, code, note = _three_way(interval, size)
+    return Ruling(
+        base=low,
+        head=high,
+        ratio=high / low,
+        interval=interval,
+        limit=size,
+        verdict=verdict,
+        code=code,
+        note=note,
+    )
+
+
+def _three_way(interval: Interval | None, limit: float) -> tuple[Verdict, str, str]:
+    if interval is None:
+        note = "one process a side says nothing of the spread; measure at least 3"
+        return Verdict.INCONCLUSIVE, "too_few_processes", note
+    worse, better = 1 + limit, 1 / (1 + limit)
+    if interval.low > worse:
+        return Verdict.REGRESSED, "beyond_limit", ""
+    if interval.high < better:
+        return Verdict.IMPROVED, "beyond_limit", ""
+    if better < interval.low and interval.high < worse:
+        return Verdict.UNCHANGED, "within_limit", ""
+    note = (
+        "the processes differ too much to say; "
+        f"would have seen a change of {interval.smallest_detectable:.0%} or more"
+    )
+    return Verdict.INCONCLUSIVE, "spread", note
+
+
+def _rule_exact(
+    metric: Metric, limit: Limit, base: Sequence[float], head: Sequence[float]
+) -> Ruling:
+    """Compare ranges with a tolerance: a metric that cannot be noisy needs no statistics."""
+    tolerance = max(limit.relative * max(base), limit.absolute)
+    verdict, code, note = _ranges(base, head, tolerance)
+    low, high = evidence.centre(metric.kind, [base]), evidence.centre(metric.kind, [head])
+    return Ruling(
+        base=low,
+        head=high,
+        ratio=high / low if low else None,
+        interval=None,
+        limit=tolerance / low if low else 0.0,
+        verdict=verdict,
+        code=code,
+        note=note,
+    )
+
+
+def _ranges(
+    base: Sequence[float], head: Sequence[float], tolerance: float
+) -> tuple[Verdict, str, str]:
+    if min(head) > max(base) + tolerance:
+        return Verdict.REGRESSED, "beyond_limit", ""
+    if max(head) < min(base) - tolerance:
+        return Verdict.IMPROVED, "beyond_limit", ""
+    if max(head) <= max(base) + tolerance and min(head) >= min(base) - tolerance:
+        return Verdict.UNCHANGED, "within_limit", ""
+    note = "an exact metric differs between processes of one side; the ranges overlap"
+    return Verdict.INCONCLUSIVE, "ranges_overlap", note
+
+
+def _relative(limit: Limit, base: float) -> float:
+    """Take the larger of both parts of a limit, as a share of the baseline."""
+    size = max(limit.relative, limit.absolute / base)
+    assert math.isfinite(size)
+    return size

@@ -1,0 +1,54 @@
+"""What the host says of itself under /proc: memory of this process, pressure, load."""
+
+import re
+import resource
+import sys
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def rss_peak_bytes(proc: Path = PROC) -> int:
+    """Return the largest resident set of this process so far.
+
+    VmHWM counts this program only; getrusage's ru_maxrss, used where /proc is absent, also
+    remembers the parent's size from before exec.
+    """
+    try:
+        found = re.search(r"^VmHWM:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found:
+        return int(found[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def cpu_pressure(proc: Path = PROC) -> float | None:
+    """Return the share of the last 10 s in which some task waited for a CPU; `None` if unknown."""
+    try:
+        found = re.search(r"some avg10=([\d.]+)", (proc / "pressure/cpu").read_text())
+    except OSError:
+        return None
+    return float(found[1]) / 100 if found else None
+
+
+def cpu_model(proc: Path = PROC) -> str:
+    """Return the model name that the kernel gives."""
+    import platform
+
+    try:
+        text = (proc / "cpuinfo").read_text()
+    except OSError:
+        text = ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def memory_total_bytes(proc: Path = PROC) -> int:
+    """Return the memory of the host, 0 when the kernel does not say."""
+    try:
+        found = re.search(r"^MemTotal:\s+(\d+) kB", (proc / "meminfo").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0

@@ -1,0 +1,27 @@
+"""The JSON Schemas of the four documents that ci-perf reads and writes."""
+
+import json
+
+import msgspec
+
+from ci_perf.model.baseline import Baseline
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.run import Run
+from ci_perf.model.suite import SuiteFile
+
+KINDS: dict[str, type[msgspec.Struct]] = {
+    "baseline": Baseline,
+    "comparison": Comparison,
+    "run": Run,
+    "suite": SuiteFile,
+}
+
+
+def render(kind: str) -> str:
+    """Return the JSON Schema (draft 2020-12) of one kind of document."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"ci-perf {kind}",
+        **msgspec.json.schema(KINDS[kind]),
+    }
+    return json.dumps(schema, indent=1, sort_keys=True) + "\n"

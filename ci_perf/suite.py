@@ -1,0 +1,214 @@
+"""From suite.toml and a folder of workload files to a plan, without importing a workload."""
+
+import ast
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ci_perf import files
+from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.judge import limits
+from ci_perf.model import codec, metrics
+from ci_perf.model.base import Scalar
+from ci_perf.model.suite import (
+    Entry,
+    Limit,
+    Limits,
+    Plan,
+    PlannedWorkload,
+    Protocol,
+    SuiteFile,
+    SuiteSpec,
+    is_selected,
+)
+
+BUILTIN = "builtin:"
+_PROTOCOL_KEYS = list(Protocol.__struct_fields__)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
+
+
+def shipped(name: str) -> Path:
+    """Return the folder of this name that comes with ci-perf: "workloads" or "examples".
+
+    In a wheel they lie inside the package; in a checkout at the root of the repository.
+    """
+    package = Path(__file__).parent
+    inside = package / "_shipped" / name
+    return inside if inside.is_dir() else package.parent / name
+
+
+def locate(suite: str, folder: Path) -> tuple[str, Path]:
+    """Resolve "builtin:smoke" to the suite's name and the shipped folder, others to `folder`."""
+    if suite.startswith(BUILTIN):
+        return suite.removeprefix(BUILTIN), shipped("workloads")
+    return suite, folder
+
+
+def load(folder: Path) -> SuiteFile:
+    """Read and check FOLDER/suite.toml. Raises InvalidFileError that names the key."""
+    path = folder / "suite.toml"
+    if not path.exists():
+        raise InvalidFileError(
+            f"{path}: expected a suite file, found none; `ci-perf init` writes a first one, "
+            "`--workloads DIR` looks elsewhere, `--suite builtin:smoke` uses the shipped suite"
+        )
+    try:
+        data = tomllib.loads(files.read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidFileError(f"{path}: expected TOML, found: {error}") from None
+    found = codec.convert(data, SuiteFile, name=str(path))
+    _check(found, folder, path)
+    return found
+
+
+def plan(
+    folder: Path,
+    suite: str,
+    *,
+    selection: tuple[str, ...] = (),
+    root: Path,
+    protocol: Mapping[str, Scalar] | None = None,
+) -> Plan:
+    """Resolve suite `suite` of `folder`; `protocol` overrides what suite.toml says.
+
+    Raises InvalidFileError (suite.toml) and UsageError (no such suite, no such workload).
+    """
+    name, folder = locate(suite, folder)
+    found = load(folder)
+    spec = _suite(found, name, folder)
+    planned = tuple(_expand(found, spec, folder, name, protocol or {}))
+    _check_selection(selection, [workload.id for workload, _ in planned], name)
+    return Plan(
+        suite=name,
+        root=str(root.resolve()),
+        selection=selection,
+        tiers=found.environment,
+        limits=_limits(found, spec, planned),
+        workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
+    )
+
+
+def describe(path: Path) -> str:
+    """Return the first line of the file's docstring, by parsing; empty when there is none."""
+    try:
+        text = ast.get_docstring(ast.parse(files.read_text(path))) or ""
+    except (SyntaxError, ValueError, InvalidFileError):
+        return ""  # the run will say what is wrong with the file
+    return text.partition("\n")[0]
+
+
+def _check(found: SuiteFile, folder: Path, path: Path) -> None:
+    """Check what the types cannot: names of metrics, protocol settings and workload files."""
+    available = [file.stem for file in folder.glob("*.py") if not file.name.startswith("_")]
+    for where, table in _limit_tables(found):
+        _check_keys(table, list(metrics.BY_NAME), f"{path}: {where}.limits", "metric")
+    for where, settings in _protocol_tables(found):
+        _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
+    for where, entry in _entries(found):
+        if entry.workload not in available:
+            hint = codec.did_you_mean(entry.workload, available)
+            raise InvalidFileError(
+                f"{path}: {where}.workload: expected a file {folder / entry.workload}.py, "
+                f"found none; {hint}"
+            )
+
+
+def _entries(found: SuiteFile) -> Iterator[tuple[str, Entry]]:
+    for name, spec in found.suites.items():
+        for index, entry in enumerate(spec.workloads):
+            yield f"$.suites.{name}.workloads[{index}]", entry
+
+
+def _limit_tables(found: SuiteFile) -> Iterator[tuple[str, dict[str, Limit]]]:
+    yield "$", found.limits
+    yield from ((f"$.suites.{name}", spec.limits) for name, spec in found.suites.items())
+    yield from ((where, entry.limits) for where, entry in _entries(found))
+
+
+def _protocol_tables(found: SuiteFile) -> Iterator[tuple[str, dict[str, Scalar]]]:
+    yield "$", found.protocol
+    yield from ((f"$.suites.{name}", spec.protocol) for name, spec in found.suites.items())
+    yield from ((where, entry.protocol) for where, entry in _entries(found))
+
+
+def _check_keys(table: Mapping[str, object], known: list[str], where: str, kind: str) -> None:
+    for key in table:
+        if key not in known:
+            hint = codec.did_you_mean(key, known)
+            raise InvalidFileError(f"{where}: unknown {kind} {key!r}; {hint}")
+
+
+def _suite(found: SuiteFile, name: str, folder: Path) -> SuiteSpec:
+    if name not in found.suites:
+        hint = codec.did_you_mean(name, list(found.suites))
+        raise UsageError(f"{folder / 'suite.toml'}: no suite {name!r}; {hint}")
+    return found.suites[name]
+
+
+def _expand(
+    found: SuiteFile,
+    spec: SuiteSpec,
+    folder: Path,
+    suite: str,
+    override: Mapping[str, Scalar],
+) -> Iterator[tuple[PlannedWorkload, Entry]]:
+    """Make one planned workload per entry and point of its matrix, in the order of the file."""
+    seen: set[str] = set()
+    for index, entry in enumerate(spec.workloads):
+        where = f"{folder / 'suite.toml'}: $.suites.{suite}.workloads[{index}]"
+        merged = {**found.protocol, **spec.protocol, **entry.protocol, **override}
+        protocol = codec.convert(merged, Protocol, name=f"{where}.protocol")
+        file = folder / f"{entry.workload}.py"
+        for point in _points(entry.matrix):
+            identity = _identity(entry, point)
+            if identity in seen:
+                raise InvalidFileError(
+                    f"{where}: expected a new id, found {identity!r} again; give one of the "
+                    "entries a `name`"
+                )
+            seen.add(identity)
+            yield (
+                PlannedWorkload(
+                    id=identity,
+                    file=str(file.resolve()),
+                    description=describe(file),
+                    parameters={**entry.parameters, **point},
+                    protocol=protocol,
+                ),
+                entry,
+            )
+
+
+def _points(matrix: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
+    """Every combination of the matrix; one empty point where there is no matrix."""
+    for values in itertools.product(*matrix.values()):
+        yield dict(zip(matrix, values, strict=True))
+
+
+def _identity(entry: Entry, point: Mapping[str, Scalar]) -> str:
+    """`matmul.size=256.dtype=bf16`: readable, and safe in file names and shells."""
+    parts = [f"{key}={_UNSAFE.sub('-', _spelled(value))}" for key, value in point.items()]
+    return ".".join([entry.name or entry.workload, *parts])
+
+
+def _spelled(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _limits(
+    found: SuiteFile, spec: SuiteSpec, planned: tuple[tuple[PlannedWorkload, Entry], ...]
+) -> Limits:
+    default = {**limits.DEFAULT, **found.limits, **spec.limits}
+    return Limits(
+        default=default,
+        workloads={workload.id: {**default, **entry.limits} for workload, entry in planned},
+    )
+
+
+def _check_selection(selection: tuple[str, ...], known: list[str], suite: str) -> None:
+    for name in selection:
+        if not any(is_selected(workload, (name,)) for workload in known):
+            hint = codec.did_you_mean(name, known)
+            raise UsageError(f"suite {suite!r} has no workload {name!r}; {hint}")
