@@ -25,7 +25,8 @@ def _moves(before: Numbers, after: Numbers) -> Iterable[str]:
             for side in (before, after)
         )
         if not before:
-            yield f"{metric.title}: {new}"
+            if after[name]:  # nothing was compiled: no news
+                yield f"{metric.title}: {new}"
         elif old != new:
             yield f"{metric.title}: {old} → {new}{_percent(before, after, name)}"
 

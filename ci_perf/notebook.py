@@ -1,0 +1,71 @@
+"""For notebooks: open a run or a comparison, look at it, and get a tidy table of it."""
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ci_perf import files
+from ci_perf.errors import InvalidFileError
+from ci_perf.model import codec
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.run import Run
+from ci_perf.report import frame, html
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """What one sitting measured; ``run`` is the whole file."""
+
+    run: Run
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per workload, metric and process."""
+        return frame.of_run(self.run)
+
+    def _repr_html_(self) -> str:
+        return html.run(self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedComparison:
+    """Two sides, judged; ``comparison`` is the whole file."""
+
+    comparison: Comparison
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per row of the comparison."""
+        return frame.of_comparison(self.comparison)
+
+    def _repr_html_(self) -> str:
+        return html.comparison(self.comparison)
+
+
+class _Tagged(msgspec.Struct):
+    """The one key that says what a file is."""
+
+    type: str
+
+
+def load(path: str | PathLike[str]) -> LoadedRun | LoadedComparison:
+    """Open a file that `ci-perf run` or `ci-perf compare --format json` wrote.
+
+    Raises InvalidFileError: unreadable, damaged, or of another kind.
+    """
+    where = Path(path)
+    text = files.read_text(where)
+    match codec.decode(text, _Tagged, name=str(where)).type:
+        case "run":
+            return LoadedRun(codec.decode(text, Run, name=str(where)))
+        case "comparison":
+            return LoadedComparison(codec.decode(text, Comparison, name=str(where)))
+        case other:
+            raise InvalidFileError(
+                f"{where}: $.type: expected 'run' or 'comparison', found {other!r}; give the file "
+                "that ci-perf run or ci-perf compare --format json wrote"
+            )

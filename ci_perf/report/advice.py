@@ -1,0 +1,175 @@
+"""What to do next: one sentence per kind of finding, each with the exact command."""
+
+import shlex
+from collections.abc import Callable, Iterable
+
+from ci_perf.model.comparison import Change, Comparison, Row
+from ci_perf.model.run import Status
+from ci_perf.report import rows as tables
+from ci_perf.report import standings, units, words
+from ci_perf.report.escape import Command, Words, clean
+from ci_perf.report.standings import Standing
+from ci_perf.report.words import Phrase
+
+# What a first run of `ci-perf check --processes N` should at least double.
+_USUAL_PROCESSES = 5
+_MAX_NAME_CHARS = 200
+
+
+def next_steps(comparison: Comparison) -> list[Phrase]:
+    """Say what to do, worst first; empty when nothing is to do."""
+    if not comparison.rows:
+        return [_look_at_suite(comparison)]
+    groups: dict[Standing, list[Row]] = {}
+    if comparison.validity.status is Status.INVALID:
+        groups[Standing.INVALID] = []
+    for row in tables.worst_first(comparison.rows):
+        groups.setdefault(standings.of(row), []).append(row)
+    return [step(groups[found], comparison) for found, step in _STEPS.items() if found in groups]
+
+
+def _look_at_suite(comparison: Comparison) -> Phrase:
+    listing = Command(f"ci-perf list --suite {_quoted(comparison.suite)}")
+    return (Words("Neither side has a workload. See what the suite holds: "), listing)
+
+
+def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
+    return (Words("Failed: "), *_named(rows), Words(". Fix what the output below says."))
+
+
+def _fix_or_accept(rows: list[Row], _: Comparison) -> Phrase:
+    changes = [row for row in rows if isinstance(row, Change)]
+    return (
+        Words("Regressed: "),
+        *words.joined(_size(row) for row in changes),
+        Words(". Fix it, or accept the new numbers and commit the baseline that this writes: "),
+        _accept(rows, reason=True),
+    )
+
+
+def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
+    if not any(standings.is_whole(row) for row in rows):
+        return (
+            Words("Missing, though the baseline has it: "),
+            *words.joined(_metric(row) for row in rows),
+            Words(". Restore it, or accept that it is gone: "),
+            _accept(rows, reason=True),
+        )
+    return (
+        Words("Missing, though there is a baseline: "),
+        *_named(rows),
+        Words(". Restore it"),
+        *_how_to_remove(comparison.base.label, rows),
+    )
+
+
+def _measure_again(_: list[Row], __: Comparison) -> Phrase:
+    return (Words("Run the job again on a quiet machine before looking for a cause in the code."),)
+
+
+def _measure_more(rows: list[Row], comparison: Comparison) -> Phrase:
+    counts = [row.head_processes for row in rows if isinstance(row, Change)]
+    processes = 2 * max([_USUAL_PROCESSES, *counts])
+    again = ["ci-perf", "check", *_few(rows), "--suite", _quoted(comparison.suite)]
+    return (
+        Words("Inconclusive: "),
+        *_named(rows),
+        Words(". Measure again on a quieter machine, or with more processes: "),
+        Command(" ".join([*again, "--processes", str(processes)])),
+    )
+
+
+def _confirm(rows: list[Row], _: Comparison) -> Phrase:
+    ending = Words(
+        ". Suspected, not proven, and no reason to fail: see whether the next run agrees."
+    )
+    return (Words("Unconfirmed: "), *_named(rows), ending)
+
+
+def _record(rows: list[Row], _: Comparison) -> Phrase:
+    return (
+        Words("No baseline yet: "),
+        *_named(rows),
+        Words(". Record one and commit the file that this writes: "),
+        _accept(rows, reason=False),
+    )
+
+
+def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
+    base, head = comparison.base.machine, comparison.head.machine
+    cause: Phrase = (Words("see the notes below"),)
+    if base is not None and base != head:
+        cause = (words.machine(base), Words(" there, "), words.machine(head), Words(" here"))
+    return (
+        Words("Not comparable with the baseline: "),
+        *_named(rows),
+        Words(" ("),
+        *cause,
+        Words("). Compare like with like, or record a baseline for what is here and commit it: "),
+        _accept(rows, reason=False),
+    )
+
+
+def _keep_gain(rows: list[Row], _: Comparison) -> Phrase:
+    return (
+        Words("Improved: "),
+        *_named(rows),
+        Words(". Keep the gain by accepting it, or the next change may lose it unseen: "),
+        _accept(rows, reason=False),
+    )
+
+
+# Worst first. Warnings and unchanged rows ask nothing of anybody.
+_STEPS: dict[Standing, Callable[[list[Row], Comparison], Phrase]] = {
+    Standing.FAILED: _fix_failures,
+    Standing.REGRESSED: _fix_or_accept,
+    Standing.MISSING: _restore_or_remove,
+    Standing.INVALID: _measure_again,
+    Standing.INCONCLUSIVE: _measure_more,
+    Standing.UNCONFIRMED: _confirm,
+    Standing.NEW: _record,
+    Standing.INCOMPARABLE: _record_here,
+    Standing.IMPROVED: _keep_gain,
+}
+
+
+def _named(rows: Iterable[Row]) -> Phrase:
+    return words.joined((name,) for name in words.names(rows))
+
+
+def _metric(row: Row) -> Phrase:
+    return (row.workload, Words(" "), words.metric_title(row.metric))
+
+
+def _size(row: Change) -> Phrase:
+    moved = units.difference(row.base, row.head, words.unit(row.metric))
+    if row.ratio is not None:
+        moved = units.percent(row.ratio - 1)
+    allowed = f"limit {units.limit(row.limit)}" if row.limit else "must not grow"
+    return (*_metric(row), Words(f" {moved} ({allowed})"))
+
+
+def _accept(rows: Iterable[Row], *, reason: bool) -> Command:
+    named = [part for name in _few(rows) for part in ("--workload", name)]
+    why = ["--reason", '"…"'] if reason else []
+    return Command(" ".join(["ci-perf", "accept", "run.json", *named, *why]))
+
+
+def _how_to_remove(base: str, rows: Iterable[Row]) -> Phrase:
+    """Name the baseline files to delete. A side is labelled with its folder, or its run file."""
+    if base.endswith(".json"):
+        return (Words("."),)
+    missing = words.names(row for row in rows if standings.is_whole(row))
+    paths = [_quoted(f"{base}/{name}.json") for name in missing[: words.MAX_NAMED]]
+    git_rm = Command(" ".join(["git", "rm", *paths]))
+    return (Words("; if the removal is meant, do this in the pull request too: "), git_rm)
+
+
+def _few(rows: Iterable[Row]) -> list[str]:
+    """Name the workloads for a command line; none, which means all, when there are many."""
+    found = [_quoted(name) for name in words.names(rows)]
+    return found if len(found) <= words.MAX_NAMED else []
+
+
+def _quoted(name: str) -> str:
+    return shlex.quote(clean(name, limit=_MAX_NAME_CHARS))

@@ -1,0 +1,116 @@
+"""Foreign text made harmless: whatever a run says is shown, and never obeyed.
+
+Names, notes, commits and device names come from code that nobody has reviewed yet. Inside a code
+span or a fence GitHub interprets nothing: no mention, no link, no tag, no further table cell.
+"""
+
+import html
+import re
+
+# Enough for every honest name; longer ones push the numbers out of sight.
+MAX_CHARS = 80
+# A note is a sentence; longer ones are cut, and stand whole in run.json.
+MAX_SENTENCE_CHARS = 240
+MAX_FENCED_LINES = 30
+MAX_FENCED_BYTES = 3_000
+
+_BACKTICKS = re.compile(r"`+")
+# GitHub's runner obeys "::command::" at the start of a printed line and "##[command]" anywhere.
+_WORKFLOW_COMMAND = re.compile(r"(?<!\S):{2,}|##\[")
+
+
+class Markdown(str):
+    """Text that is already Markdown. The templates show every other string as a code span."""
+
+    __slots__ = ()
+
+
+class Words(Markdown):
+    """Our own words: they read the same as Markdown and as plain text."""
+
+    __slots__ = ()
+
+
+class Command(str):
+    """A command line to copy: ours, with its foreign words quoted. Shown whole."""
+
+    __slots__ = ()
+
+
+def clean(text: str, *, limit: int = MAX_CHARS) -> str:
+    """One line without anything unseen, at most `limit` characters long."""
+    # Not printable: controls, bidi and zero-width marks, lone surrogates, odd spaces.
+    seen = "".join(c if c.isprintable() else " " for c in text)
+    line = _disarmed(" ".join(seen.split()))
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def code(text: str, *, limit: int = MAX_CHARS) -> Markdown:
+    """Show `text` as one code span that is safe in a table cell.
+
+    A pipe is written with a backslash, which tables remove and other places show.
+    """
+    line = clean(text, limit=limit)
+    if not line:
+        return Markdown("")
+    fence = "`" * (_longest_run(line) + 1)
+    pad = " " if line[0] == "`" or line[-1] == "`" else ""
+    return Markdown(f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|"))
+
+
+def command(text: Command) -> Markdown:
+    """Show a whole command; the foreign words in it were cleaned when it was built."""
+    return code(text, limit=len(text) + 1)
+
+
+def sentence(text: str) -> Markdown:
+    """Show a note: a code span with room for a sentence."""
+    return code(text, limit=MAX_SENTENCE_CHARS)
+
+
+def html_code(text: str, *, limit: int = MAX_CHARS) -> Markdown:
+    """Like `code`, for the inside of `<summary>`, where Markdown is not read."""
+    return Markdown(f"<code>{html.escape(clean(text, limit=limit))}</code>")
+
+
+def fenced(text: str, *, info: str = "text") -> Markdown:
+    """Show the last lines of a longer `text` as they are."""
+    return fence(tail(text), info=info)
+
+
+def fence(text: str, *, info: str) -> Markdown:
+    """Put a fence around `text` that nothing inside can close."""
+    mark = "`" * max(3, _longest_run(text) + 1)
+    return Markdown(f"{mark}{info}\n{text}\n{mark}")
+
+
+def tail(text: str) -> str:
+    """Keep the last lines within the caps, without control characters; says what was cut."""
+    lines = [_visible(line) for line in text.splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    kept = lines[-MAX_FENCED_LINES:]
+    while len(kept) > 1 and _size(kept) > MAX_FENCED_BYTES:
+        kept = kept[1:]
+    if _size(kept) > MAX_FENCED_BYTES:
+        kept = ["…" + kept[0].encode()[-MAX_FENCED_BYTES:].decode(errors="ignore")]
+    cut = len(lines) - len(kept)
+    return "\n".join(([f"… {cut} earlier lines"] if cut else []) + kept)
+
+
+def _visible(line: str) -> str:
+    """One line as a terminal would end up showing it: tabs widened, the unseen dropped."""
+    shown = "".join(c for c in line.expandtabs(4) if c.isprintable())
+    return _disarmed(shown.rstrip())
+
+
+def _disarmed(line: str) -> str:
+    return _WORKFLOW_COMMAND.sub(lambda found: " ".join(found[0]), line)
+
+
+def _size(lines: list[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in _BACKTICKS.findall(text)), default=0)

@@ -1,0 +1,188 @@
+"""Tidy tables for notebooks and export: one row per fact, every column named once.
+
+Nothing disappears: a workload that failed has a row whose metric is empty and whose ``reason``
+says why, beside the rows of the processes that finished before it failed.
+"""
+
+import importlib
+import json
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from ci_perf.errors import CiPerfError
+from ci_perf.judge import numbers
+from ci_perf.model import metrics
+from ci_perf.model.base import Scalar
+from ci_perf.model.comparison import Change, Comparison, Row
+from ci_perf.model.run import Failed, Measured, Run
+from ci_perf.report import words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_RUN_COLUMNS = (
+    "run",
+    "started_at",
+    "commit",
+    "branch",
+    "dirty",
+    "machine",
+    "suite",
+    "workload",
+    "parameters",
+    "outcome",
+    "metric",
+    "unit",
+    "process",
+    "value",
+    "reason",
+)
+_COMPARISON_COLUMNS = (
+    "run",
+    "base_commit",
+    "head_commit",
+    "machine",
+    "suite",
+    "workload",
+    "metric",
+    "unit",
+    "base",
+    "head",
+    "ratio",
+    "low",
+    "high",
+    "smallest_detectable",
+    "limit",
+    "gate",
+    "verdict",
+    "code",
+    "note",
+    "base_processes",
+    "head_processes",
+    "base_sessions",
+)
+_NUMBERS = ("value", "base", "head", "ratio", "low", "high", "smallest_detectable", "limit")
+_COUNTS = ("process", "base_processes", "head_processes", "base_sessions")
+_YES_NO = ("dirty", "gate")
+
+_Facts = dict[str, object]
+
+
+def of_run(run: Run) -> "pd.DataFrame":
+    """One row per workload, metric and process; values in the unit of the column ``unit``."""
+    common: _Facts = {
+        "run": run.id,
+        "started_at": run.started_at,
+        "commit": run.source.commit,
+        "branch": run.source.branch,
+        "dirty": run.source.dirty,
+        "machine": words.machine(run.environment.hard),
+        "suite": run.suite,
+    }
+    measured = (facts for one in run.measured for facts in _measured(one))
+    failed = (facts for one in run.failed for facts in _failed(one))
+    return _frame((common | facts for facts in (*measured, *failed)), _RUN_COLUMNS)
+
+
+def of_comparison(comparison: Comparison) -> "pd.DataFrame":
+    """One row per row of the comparison, in its order; what a row lacks is empty."""
+    common: _Facts = {
+        "run": comparison.head.run,
+        "base_commit": comparison.base.source.commit,
+        "head_commit": comparison.head.source.commit,
+        "machine": words.machine(comparison.head.machine),
+        "suite": comparison.suite,
+    }
+    return _frame((common | _row(row) for row in comparison.rows), _COMPARISON_COLUMNS)
+
+
+def csv(frame: "pd.DataFrame") -> str:
+    """Write the frame as CSV text."""
+    text: str = frame.to_csv(index=False, lineterminator="\n")
+    return text
+
+
+def parquet(frame: "pd.DataFrame") -> bytes:
+    """Write the frame as the bytes of a Parquet file."""
+    _need("pyarrow")
+    buffer = BytesIO()
+    frame.to_parquet(buffer, engine="pyarrow", index=False)
+    return buffer.getvalue()
+
+
+def _measured(one: Measured | Failed) -> Iterable[_Facts]:
+    """Spread a workload over its processes and metrics."""
+    outcome = "measured" if isinstance(one, Measured) else "failed"
+    for process in one.processes:
+        for metric, value in numbers.of_process(process).items():
+            yield {
+                "workload": one.workload,
+                "parameters": _json(one.parameters),
+                "outcome": outcome,
+                "metric": metric,
+                "unit": metrics.BY_NAME[metric].unit.value,
+                "process": process.index,
+                "value": value,
+                "reason": "",
+            }
+
+
+def _failed(one: Failed) -> Iterable[_Facts]:
+    yield {
+        "workload": one.workload,
+        "parameters": _json(one.parameters),
+        "outcome": "failed",
+        "metric": "",
+        "unit": "",
+        "reason": f"{one.phase.value}: {one.reason}",
+    }
+    yield from _measured(one)
+
+
+def _row(row: Row) -> _Facts:
+    unit = words.unit(row.metric)
+    said: _Facts = {
+        "workload": row.workload,
+        "metric": row.metric,
+        "unit": unit.value if unit else "",
+        "verdict": row.verdict.value,
+        "code": row.code,
+        "note": row.note,
+    }
+    return said | _compared(row) if isinstance(row, Change) else said
+
+
+def _compared(row: Change) -> _Facts:
+    fields = ("base", "head", "ratio", "limit", "gate", *_COUNTS[1:])
+    said: _Facts = {name: getattr(row, name) for name in fields}
+    if row.interval is not None:
+        said |= {
+            name: getattr(row.interval, name) for name in ("low", "high", "smallest_detectable")
+        }
+    return said
+
+
+def _json(parameters: Mapping[str, Scalar]) -> str:
+    return json.dumps(parameters, sort_keys=True)
+
+
+def _frame(rows: Iterable[_Facts], columns: tuple[str, ...]) -> "pd.DataFrame":
+    """Give every column one type, also when there is no row or every value is absent."""
+    pandas = _need("pandas")
+    types = dict.fromkeys(_NUMBERS, "float64")
+    types |= dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_YES_NO, "boolean")
+    frame = pandas.DataFrame(list(rows), columns=list(columns))
+    return frame.astype({name: types.get(name, "string") for name in columns})
+
+
+def _need(name: str) -> ModuleType:
+    """Import late: pandas takes longer than everything else that ci-perf does."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise CiPerfError(
+            f"tables need {name}, which is not installed: expected it beside ci-perf; "
+            'next: pip install "ci-perf[frames]"'
+        ) from None

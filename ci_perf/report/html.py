@@ -1,0 +1,118 @@
+"""A run or a comparison as a small piece of HTML, for notebooks. Escaped by jinja2's autoescape."""
+
+import functools
+from dataclasses import dataclass
+
+import jinja2
+
+from ci_perf.judge import evidence, numbers
+from ci_perf.model import metrics
+from ci_perf.model.base import Scalar
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.run import Failed, Measured, Run
+from ci_perf.model.summary import Numbers
+from ci_perf.report import advice, escape, rows, units, words
+from ci_perf.report.escape import Markdown, Words
+from ci_perf.report.rows import TableRow
+from ci_perf.report.words import Phrase
+
+_MAX_REASON_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """Rows under a line that can be folded."""
+
+    summary: str
+    is_open: bool
+    rows: list[TableRow]
+
+
+def run(found: Run) -> str:
+    """Show one line per workload, with one value per metric for all its processes."""
+    shown = [metric for metric in metrics.ALL if _is_measured(found, metric)]
+    return _template("run.html.jinja").render(
+        run=found,
+        machine=words.machine(found.environment.hard),
+        commit=_plain(words.commit(found.source)),
+        titles=[metric.title for metric in shown],
+        rows=[_measured(one, shown) for one in found.measured],
+        failed=[_failed(one) for one in found.failed],
+    )
+
+
+def comparison(found: Comparison) -> str:
+    """Show what the Markdown report shows, without what only a pull request needs."""
+    warnings = (words.differences(found), *words.validity(found))
+    changed, quiet = rows.changed(found.rows), rows.quiet(found.rows)
+    tables = [
+        _Table(summary=f"{len(changed)} to look at", is_open=True, rows=changed),
+        _Table(summary=_plain(rows.quiet_summary(found.rows)), is_open=False, rows=quiet),
+    ]
+    return _template("comparison.html.jinja").render(
+        headline=_plain(words.headline(found)),
+        warnings=[_plain(one) for one in warnings if one],
+        steps=[_plain(one) for one in advice.next_steps(found)],
+        tables=[table for table in tables if table.rows],
+        footer=_plain(words.footer(found)),
+    )
+
+
+@functools.cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ci_perf.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    return environment.get_template(name)
+
+
+def _finalize(value: object) -> object:
+    """Drop what cannot be seen; autoescape does the rest."""
+    if isinstance(value, str) and not isinstance(value, Markdown):
+        return escape.clean(value, limit=_MAX_REASON_CHARS)
+    return value
+
+
+def _plain(parts: Phrase) -> Markdown:
+    """Join a phrase as plain text, its foreign parts cleaned."""
+    return Markdown("".join(p if isinstance(p, Markdown) else escape.clean(p) for p in parts))
+
+
+def _is_measured(found: Run, metric: metrics.Metric) -> bool:
+    processes = (process for one in found.measured for process in one.processes)
+    return any(metric.name in numbers.of_process(process) for process in processes)
+
+
+def _measured(one: Measured, shown: list[metrics.Metric]) -> dict[str, object]:
+    processes = [numbers.of_process(process) for process in one.processes]
+    return {
+        "workload": one.workload,
+        "parameters": _parameters(one.parameters),
+        "values": [_value(processes, metric) for metric in shown],
+        "processes": len(one.processes),
+    }
+
+
+def _value(processes: list[Numbers], metric: metrics.Metric) -> Words:
+    found = [process[metric.name] for process in processes if metric.name in process]
+    if not found:
+        return units.NOTHING
+    return units.value(evidence.centre(metric.kind, [found]), metric.unit)
+
+
+def _failed(one: Failed) -> dict[str, str]:
+    return {
+        "workload": one.workload,
+        "parameters": _parameters(one.parameters),
+        "phase": one.phase.value,
+        "reason": one.reason,
+    }
+
+
+def _parameters(parameters: dict[str, Scalar]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()))

@@ -1,0 +1,173 @@
+"""A comparison as the Markdown that people read on a pull request."""
+
+import functools
+import re
+from dataclasses import dataclass
+
+import jinja2
+
+from ci_perf.model.comparison import Comparison, Side, Uncompared
+from ci_perf.report import advice, escape, programs, rows, standings, words
+from ci_perf.report.escape import Command, Markdown, Words
+from ci_perf.report.rows import TableRow
+from ci_perf.report.standings import Standing
+from ci_perf.report.words import Phrase
+
+# GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
+# whoever publishes the report adds a few lines.
+COMMENT_BYTES = 60_000
+# How many rows each table may show: the first that keeps the report within its bytes is taken.
+_SHOWN = (1_000, 100, 30, 10, 3)
+# Programs want rows too, but whoever needs them all reads the JSON of `ci-perf compare`.
+_SHOWN_TO_PROGRAMS = 100
+# Lines may break before a bracket, around an arrow and before "no gate"; nowhere else.
+_UNIT_SPACE = re.compile(r"(?<!→) (?![\[(→]|no gate)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """Cells to loop over, and a sentence about those that found no room."""
+
+    cells: list[tuple[str, ...]]
+    left_out: Markdown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    """A workload that failed, folded."""
+
+    summary: Markdown
+    details: Markdown
+    output: Markdown
+
+
+def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
+    """Show the verdict, what to do, what changed; the rest folded. Cut at whole rows to fit."""
+    text = ""
+    for shown in _SHOWN:
+        text = _render(comparison, shown)
+        if len(text.encode()) <= max_bytes:
+            break
+    return text
+
+
+def phrase(parts: Phrase) -> Markdown:
+    """Make Markdown of a phrase; what is foreign in it becomes a code span."""
+    return Markdown("".join(_finalize(part) for part in parts))
+
+
+def _render(comparison: Comparison, shown: int) -> str:
+    table, quiet = rows.changed(comparison.rows), rows.quiet(comparison.rows)
+    failed = rows.failed(rows.worst_first(comparison.rows))
+    validity = words.validity(comparison)
+    return _template().render(
+        headline=phrase(words.headline(comparison)),
+        warnings=[phrase(one) for one in (words.differences(comparison), *validity[:1]) if one],
+        reasons=[phrase(one) for one in validity[1:]],
+        steps=[phrase(one) for one in advice.next_steps(comparison)],
+        changed=_table(table, shown),
+        failures=[_failure(one) for one in failed[:shown]],
+        failures_left_out=_left_out(len(failed) - shown, "failed workloads"),
+        quiet=_table(quiet, shown),
+        quiet_summary=_html(rows.quiet_summary(comparison.rows)),
+        environment=_environment(comparison),
+        environment_summary=_html(words.environment_summary(comparison)),
+        data=escape.fence(
+            programs.summary(comparison, shown=min(shown, _SHOWN_TO_PROGRAMS)), info="json"
+        ),
+        footer=phrase(words.footer(comparison)),
+    )
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ci_perf.report"),
+        autoescape=False,  # noqa: S701  HTML escapes do not help in Markdown; `finalize` escapes
+        finalize=_finalize,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("report.md.jinja")
+
+
+def _finalize(value: object) -> Markdown:
+    """Escape everything that is not Markdown already: a template cannot forget to."""
+    if isinstance(value, Markdown):
+        return value
+    if isinstance(value, Command):
+        return escape.command(value)
+    return escape.code(str(value))
+
+
+def _html(parts: Phrase) -> Markdown:
+    """Make a phrase fit for `<summary>`, where Markdown is not read."""
+    shown = (part if isinstance(part, Markdown) else escape.html_code(part) for part in parts)
+    return Markdown("".join(shown))
+
+
+def _table(found: list[TableRow], shown: int) -> _Table:
+    left_out = _left_out(len(found) - shown, "rows")
+    return _Table(cells=[_cells(row) for row in found[:shown]], left_out=left_out)
+
+
+def _left_out(number: int, what: str) -> Markdown:
+    if number <= 0:
+        return Markdown("")
+    return phrase((Words(f"… and {number:,} more {what}: "), words.ALL_ROWS, Words(" shows all.")))
+
+
+def _cells(row: TableRow) -> tuple[str, ...]:
+    bold = "**" if row.standing is Standing.REGRESSED else ""
+    return (
+        row.icon,
+        row.workload,
+        Markdown(_finalize(row.metric) + (f"<br>{_unbroken(row.rate)}" if row.rate else "")),
+        _unbroken(row.base),
+        _unbroken(row.head),
+        Markdown(f"{bold}{_unbroken(row.change)}{bold}"),
+        _unbroken(row.limit),
+        _unbroken(row.processes),
+        Markdown(": ".join(part for part in (row.remark, escape.sentence(row.note)) if part)),
+    )
+
+
+def _unbroken(text: Words) -> Markdown:
+    """Keep a number and its unit on one line of a narrow cell."""
+    return Markdown(_UNIT_SPACE.sub("\N{NO-BREAK SPACE}", text))
+
+
+def _failure(row: Uncompared) -> _Failure:
+    given = ", ".join(f"{name}={value}" for name, value in sorted(row.parameters.items()))
+    parameters = (Words(", parameters "), given) if given else ()
+    return _Failure(
+        summary=_html(
+            (
+                standings.ICON[Standing.FAILED],
+                Words(" "),
+                row.workload,
+                Words(" failed: "),
+                row.note,
+            )
+        ),
+        details=phrase((Words("Reason code "), row.code, *parameters, Words(". Last output:"))),
+        output=escape.fenced(row.output or "(it printed nothing)"),
+    )
+
+
+def _environment(comparison: Comparison) -> list[tuple[str, ...]]:
+    base, head = comparison.base, comparison.head
+    return [
+        (Words("Numbers from"), base.label, head.label),
+        (Words("Machine"), words.machine(base.machine), words.machine(head.machine)),
+        (Words("Commit"), _commit(base), _commit(head)),
+        (Words("Branch"), base.source.branch, head.source.branch),
+        (Words("Sessions"), phrase(words.sessions(base)), phrase(words.sessions(head))),
+        *((one.field, one.base, one.head) for one in comparison.differences[:20]),
+    ]
+
+
+def _commit(side: Side) -> Markdown:
+    return phrase(words.commit(side.source))

@@ -1,0 +1,115 @@
+"""A comparison for the person at a terminal: the same sentences and rows, in colour if wanted."""
+
+import re
+from collections.abc import Iterable
+from io import StringIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ci_perf.model.comparison import Comparison, Uncompared
+from ci_perf.report import advice, escape, rows, words
+from ci_perf.report.escape import Command, Markdown, Words
+from ci_perf.report.rows import TableRow
+from ci_perf.report.standings import Standing
+from ci_perf.report.words import Phrase
+
+_STYLE = {
+    Standing.FAILED: "bold red",
+    Standing.REGRESSED: "bold red",
+    Standing.MISSING: "red",
+    Standing.INVALID: "red",
+    Standing.WARNING: "yellow",
+    Standing.INCONCLUSIVE: "yellow",
+    Standing.UNCONFIRMED: "yellow",
+    Standing.NEW: "cyan",
+    Standing.INCOMPARABLE: "cyan",
+    Standing.IMPROVED: "green",
+}
+# More rows than this scroll the verdict away; the other formats have them all.
+_SHOWN = 200
+# Folding a long word may put "::" first on a line, where a CI would take it for a command.
+_WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*)::")
+
+
+def render(comparison: Comparison, *, width: int, color: bool) -> str:
+    """Show the verdict, what to do, and what changed. Foreign text cannot steer the terminal."""
+    stream = StringIO()
+    console = Console(
+        file=stream,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        # What the environment says of colours and widths has been decided by the caller.
+        _environ={},
+    )
+    console.print(Group(*_parts(comparison)))
+    lines = (
+        _WORKFLOW_COMMAND.sub(r"\1: :", line.rstrip()) for line in stream.getvalue().split("\n")
+    )
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _parts(comparison: Comparison) -> Iterable[RenderableType]:
+    yield _text(words.headline(comparison), style="bold")
+    for warning in (words.differences(comparison), *words.validity(comparison)):
+        if warning:
+            yield _text(warning, style="yellow")
+    for step in advice.next_steps(comparison):
+        yield Padding(_text(step), (0, 0, 0, 2))
+    if changed := rows.changed(comparison.rows):
+        yield Padding(_table(changed[:_SHOWN]), (1, 0))
+    if len(changed) > _SHOWN:
+        yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {words.ALL_ROWS} shows all.")
+    for failure in rows.failed(comparison.rows)[:_SHOWN]:
+        yield Padding(_failure(failure), (0, 0, 1, 0))
+    if quiet := rows.quiet_summary(comparison.rows):
+        yield _text(quiet)
+    yield _text(words.environment_summary(comparison), style="dim")
+    yield _text(words.footer(comparison), style="dim")
+
+
+def _text(parts: Phrase, style: str = "") -> Text:
+    """Make text of a phrase: a `Text` obeys neither markup nor escape codes."""
+    return Text.assemble(*(_part(part) for part in parts), style=style)
+
+
+def _part(part: str) -> str | tuple[str, str]:
+    if isinstance(part, Command):
+        return (part, "bold cyan")
+    return part if isinstance(part, Markdown) else escape.clean(part)
+
+
+def _table(found: list[TableRow]) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    for title in ("", "workload", "metric"):
+        table.add_column(title)
+    for title in ("base", "head", "change [95 %]", "limit", "processes"):
+        table.add_column(title, justify="right")
+    table.add_column("note")
+    for row in found:
+        table.add_row(*map(_text, _cells(row)), style=_STYLE.get(row.standing, ""))
+    return table
+
+
+def _cells(row: TableRow) -> list[Phrase]:
+    note = escape.clean(row.note, limit=escape.MAX_SENTENCE_CHARS)
+    return [
+        (row.icon,),
+        (row.workload,),
+        (row.metric,),
+        (row.base,),
+        (row.head,),
+        (row.change,),
+        (row.limit,),
+        (row.processes,),
+        (Markdown(": ".join(part for part in (row.remark, note) if part)),),
+    ]
+
+
+def _failure(row: Uncompared) -> Group:
+    title = _text((row.workload, Words(" failed: "), row.note), style="bold red")
+    return Group(title, Padding(Text(escape.tail(row.output)), (0, 0, 0, 2)))

@@ -1,0 +1,126 @@
+"""Numbers for people: three significant digits and the unit that fits."""
+
+import math
+from collections.abc import Sequence
+
+from ci_perf.model.metrics import Unit
+from ci_perf.report.escape import Words
+
+NOTHING = Words("\N{EN DASH}")
+MINUS = "\N{MINUS SIGN}"
+
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+# A unit is the author's word; a longer or stranger one is shown as "items".
+_MAX_UNIT_CHARS = 20
+
+
+def value(number: float, unit: Unit | None) -> Words:
+    """Show one value of a metric; `None` is a metric that this version does not know."""
+    match unit:
+        case Unit.SECOND:
+            return seconds(number)
+        case Unit.BYTE:
+            return size(number)
+        case Unit.COUNT | None:
+            return count(number)
+
+
+def seconds(number: float) -> Words:
+    """41.2 ms."""
+    return Words(_scaled(number, _SECONDS))
+
+
+def size(number: float) -> Words:
+    """3.10 GiB; bytes are whole."""
+    if abs(number) < 1024:
+        return Words(f"{_minus(round(number))} B")
+    return Words(_scaled(number, _BYTES))
+
+
+def count(number: float) -> Words:
+    """12, or 1.5 where a median fell between two counts."""
+    text = f"{number:,.0f}" if number == round(number) else f"{number:.3g}"
+    return Words(text.replace("-", MINUS))
+
+
+def throughput(items: float, step_s: float, item_unit: str) -> Words:
+    """1.24k images/s; empty for a step of no length."""
+    if step_s <= 0 or items <= 0:
+        return Words("")
+    number = _scaled(items / step_s, _RATES).replace(" ", "", 1)
+    return Words(f"{number} {plural(item_unit)}/s")
+
+
+def plural(item_unit: str) -> Words:
+    """Images, patches, queries; a word that is not one simple word becomes "items"."""
+    if not (item_unit.isascii() and item_unit.isalpha() and len(item_unit) <= _MAX_UNIT_CHARS):
+        return Words("items")
+    if item_unit.endswith(("tch", "sh", "ss", "x", "z")):
+        return Words(item_unit + "es")
+    if item_unit.endswith("y") and item_unit[-2:-1] not in set("aeiou"):
+        return Words(item_unit[:-1] + "ies")
+    return Words(item_unit if item_unit.endswith("s") else item_unit + "s")
+
+
+def percent(share: float) -> Words:
+    """Show a relative change: +4.2 %; a minus is a real one, as long as the plus."""
+    return Words(f"{_signed_percent(share)} %")
+
+
+def change(ratio: float, low: float | None = None, high: float | None = None) -> Words:
+    """Show a ratio as a change, with its interval: +4.2 % [+3.1, +5.3]."""
+    text = percent(ratio - 1)
+    if low is None or high is None:
+        return text
+    return Words(f"{text} [{_signed_percent(low - 1)}, {_signed_percent(high - 1)}]")
+
+
+def difference(base: float, head: float, unit: Unit | None) -> Words:
+    """Show how much more or less: +600 MiB, +2, ±0."""
+    if head == base:
+        return Words("±0")
+    sign = "+" if head > base else MINUS
+    return Words(sign + value(abs(head - base), unit))
+
+
+def limit(share: float) -> Words:
+    """5 %; "exact" where every difference counts."""
+    if share <= 0:
+        return Words("exact")
+    number = 100 * share
+    return Words(f"{number:,.0f} %" if number >= 100 else f"{number:.3g} %")
+
+
+def _signed_percent(share: float) -> str:
+    number = 100 * share
+    decimals = 0 if abs(number) >= 100 else 1 if abs(number) >= 0.05 else 2
+    text = f"{abs(number):,.{decimals}f}"
+    if not text.strip("0."):
+        return "0.0"
+    return ("+" if number > 0 else MINUS) + text
+
+
+def _scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
+    """Take the largest unit in which the rounded number is at least one."""
+    if number == 0:
+        return f"0 {units[0][1]}"
+    for scale, name in units:
+        text = _three_digits(abs(number) / scale)
+        if float(text) >= 1:
+            return f"{MINUS if number < 0 else ''}{text} {name}"
+    scale, name = units[-1]
+    return f"{number / scale:.3g} {name}".replace("-", MINUS)
+
+
+def _three_digits(number: float) -> str:
+    if number <= 0:
+        return "0"
+    rounded = float(f"{number:.2e}")
+    decimals = max(0, 2 - math.floor(math.log10(rounded)))
+    return f"{number:.0f}" if decimals == 0 else f"{rounded:.{decimals}f}"
+
+
+def _minus(number: int) -> str:
+    return str(number).replace("-", MINUS)

@@ -1,0 +1,201 @@
+"""What a comparison says in sentences, the same in Markdown and on a terminal.
+
+A phrase is a tuple: `Words` are ours and read the same everywhere, a `Command` is shown whole, any
+other string is foreign and left to the renderer to escape.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Change, Comparison, Difference, Row, Side
+from ci_perf.model.environment import GpuMachine, Machine
+from ci_perf.model.run import Source, Status
+from ci_perf.report import standings
+from ci_perf.report.escape import Command, Words, clean
+from ci_perf.report.standings import Standing
+
+Phrase = tuple[str, ...]
+
+# More names than this make a sentence that nobody reads.
+MAX_NAMED = 5
+STEP_TIME = metrics.STEP_TIME.name
+SHORT_SHA = 7
+ALL_ROWS = Command("ci-perf compare --format csv")
+_DATE = len("2026-11-21")
+_TRUST = {
+    Status.DEGRADED: Words("⚠️ The machine was not at its best; small changes may be its doing:"),
+    Status.INVALID: Words("🛑 The machine could not be trusted; no number here blames anybody:"),
+}
+
+
+# Singular and plural of a counted metric; of a whole workload.
+_METRICS = {
+    Standing.FAILED: ("metric failed", "metrics failed"),
+    Standing.REGRESSED: ("regression", "regressions"),
+    Standing.MISSING: ("metric missing", "metrics missing"),
+    Standing.INVALID: ("invalid", "invalid"),
+    Standing.WARNING: ("warning", "warnings"),
+    Standing.INCONCLUSIVE: ("inconclusive", "inconclusive"),
+    Standing.UNCONFIRMED: ("unconfirmed", "unconfirmed"),
+    Standing.NEW: ("new metric", "new metrics"),
+    Standing.INCOMPARABLE: ("incomparable", "incomparable"),
+    Standing.IMPROVED: ("improvement", "improvements"),
+    Standing.NOT_GATING: ("unclear, not gating", "unclear, not gating"),
+    Standing.UNCHANGED: ("unchanged", "unchanged"),
+}
+_WORKLOADS = _METRICS | {
+    Standing.FAILED: ("workload failed", "workloads failed"),
+    Standing.MISSING: ("workload missing", "workloads missing"),
+    Standing.INVALID: ("workload invalid", "workloads invalid"),
+    Standing.INCONCLUSIVE: ("workload inconclusive", "workloads inconclusive"),
+    Standing.NEW: ("new workload", "new workloads"),
+    Standing.INCOMPARABLE: ("workload incomparable", "workloads incomparable"),
+}
+
+
+def headline(comparison: Comparison) -> Phrase:
+    """Verdict, counts and what they are counted out of: enough when read alone."""
+    return (
+        Words(f"{standings.ICON[standings.overall(comparison)]} ci_perf: "),
+        Words(f"{_opening(comparison)}{tally(comparison.rows)} ("),
+        *_denominators(comparison),
+        Words(")"),
+    )
+
+
+def metric_title(name: str) -> str:
+    """Our title of a metric; the foreign name of one that this version does not know."""
+    known = metrics.BY_NAME.get(name)
+    return Words(known.title) if known else name
+
+
+def unit(name: str) -> metrics.Unit | None:
+    """Look up the unit of a metric; `None` for one that this version does not know."""
+    known = metrics.BY_NAME.get(name)
+    return known.unit if known else None
+
+
+def machine(found: Machine | None) -> str:
+    """Name a machine class."""
+    if found is None:
+        return "unknown machine"
+    if isinstance(found, GpuMachine):
+        count = f"{found.gpu_count} × " if found.gpu_count != 1 else ""  # noqa: RUF001
+        return f"{count}{clean(found.gpu_model)}{' (MIG)' if found.mig else ''}"
+    return f"{clean(found.cpu_model)}, {found.logical_cores} cores"
+
+
+def commit(source: Source) -> Phrase:
+    """Shorten a commit as git does; anything else is shown as it is."""
+    is_sha = len(source.commit) >= SHORT_SHA and set(source.commit) <= set("0123456789abcdef")
+    shown = source.commit[:SHORT_SHA] if is_sha else source.commit
+    return (shown, Words(" + uncommitted changes")) if source.dirty else (shown,)
+
+
+def sessions(side: Side) -> Phrase:
+    """Count the sessions of a side, and date them."""
+    counted = Words(f"{side.sessions or 'no'} session{'s' * (side.sessions != 1)}")
+    first, last = side.oldest[:_DATE], side.newest[:_DATE]
+    if not first:
+        return (counted,)
+    if first == last:
+        return (counted, Words(" of "), first)
+    return (counted, Words(", "), first, Words(" to "), last)
+
+
+def environment_summary(comparison: Comparison) -> Phrase:
+    """Say enough of the environment that the fold can stay closed."""
+    where = machine(comparison.head.machine)
+    more = len(comparison.differences)
+    differing = Words(f", {more} difference{'s' * (more != 1)}" if more else "")
+    return (
+        Words("Environment: "),
+        where,
+        differing,
+        Words(", base of "),
+        *sessions(comparison.base),
+    )
+
+
+def tally(rows: Iterable[Row]) -> str:
+    """Count rows by standing, whole workloads apart from metrics."""
+    counted = Counter((standings.of(row), standings.is_whole(row)) for row in rows)
+    parts = []
+    for found in Standing:
+        for whole, words in ((True, _WORKLOADS), (False, _METRICS)):
+            if number := counted[found, whole]:
+                parts.append(f"{number:,} {words[found][number != 1]}")
+    return " · ".join(parts)
+
+
+def footer(comparison: Comparison) -> Phrase:
+    """Say what was measured, so that a stale report can be seen to be stale."""
+    return (
+        Words("Base "),
+        *commit(comparison.base.source),
+        Words(" → head "),
+        *commit(comparison.head.source),
+        Words(" · run "),
+        comparison.head.run,
+        Words(f" · exit code {comparison.exit_code} · ci-perf "),
+        comparison.tool.version,
+    )
+
+
+def differences(comparison: Comparison) -> Phrase:
+    """Name the soft facts that differ; empty when none does."""
+    found = comparison.differences
+    if not found:
+        return ()
+    return (
+        Words("⚠️ Not the same environment: "),
+        *joined(_difference(one) for one in found),
+        Words(". Such a difference may explain a change below, or hide one."),
+    )
+
+
+def validity(comparison: Comparison) -> list[Phrase]:
+    """Say why the machine is not simply trusted; empty when it is."""
+    status = comparison.validity.status
+    if status is Status.VALID:
+        return []
+    reasons = comparison.validity.reasons[:MAX_NAMED]
+    return [(_TRUST[status],), *((one.code, Words(": "), one.detail) for one in reasons)]
+
+
+def names(rows: Iterable[Row]) -> list[str]:
+    """Name the workloads of `rows`, each once, in order."""
+    return list(dict.fromkeys(row.workload for row in rows))
+
+
+def joined(phrases: Iterable[Phrase]) -> Phrase:
+    """Put commas between phrases; beyond the first few they are only counted."""
+    every = list(phrases)
+    parts: list[str] = []
+    for position, phrase in enumerate(every[:MAX_NAMED]):
+        parts += [Words(", "), *phrase] if position else phrase
+    more = len(every) - MAX_NAMED
+    return (*parts, Words(f" and {more:,} more")) if more > 0 else tuple(parts)
+
+
+def _opening(comparison: Comparison) -> str:
+    if comparison.validity.status is Status.INVALID:
+        return "the machine could not be trusted · "
+    if not any(isinstance(row, Change) for row in comparison.rows):
+        return "nothing to compare: " if comparison.rows else "nothing to compare"
+    return "no regression · " if standings.overall(comparison) is Standing.UNCHANGED else ""
+
+
+def _denominators(comparison: Comparison) -> Phrase:
+    workloads = len(names(comparison.rows))
+    measured = sum(not standings.is_whole(row) for row in comparison.rows)
+    chosen = "selected " if comparison.selection else ""
+    counted = f", {workloads:,} {chosen}workload{'s' * (workloads != 1)}"
+    if measured:
+        counted += f", {measured:,} metric{'s' * (measured != 1)}"
+    return (comparison.suite, Words(" on "), machine(comparison.head.machine), Words(counted))
+
+
+def _difference(one: Difference) -> Phrase:
+    return (one.field, Words(" "), one.base or "none", Words(" → "), one.head or "none")

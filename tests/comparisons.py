@@ -1,0 +1,104 @@
+"""Builders of comparisons that name only what a test is about."""
+
+import msgspec
+
+from ci_perf.judge import compare as judge
+from ci_perf.model import comparison as c
+from ci_perf.model import metrics
+from ci_perf.model.run import Source, Tool
+from tests.runs import BASE_COMMIT, GPU, HEAD_COMMIT, VALID
+
+EXACT = {metrics.Unit.BYTE, metrics.Unit.COUNT}
+
+
+def a_change(
+    workload="mlp", verdict=c.Verdict.UNCHANGED, *, base=41.2e-3, ratio=1.01, metric=None, **more
+):
+    """One compared metric; its interval is 1 % wide on both sides unless the metric is exact."""
+    metric = metric or metrics.STEP_TIME
+    head = more.pop("head", base * ratio)
+    ratio = head / base if base else None
+    return c.Change(
+        workload=workload,
+        metric=metric.name,
+        base=base,
+        head=head,
+        base_processes=5,
+        head_processes=5,
+        base_sessions=1,
+        items_per_step=more.pop("items_per_step", 32),
+        item_unit=more.pop("item_unit", "image"),
+        ratio=ratio,
+        interval=more.pop("interval", _interval(ratio, metric)),
+        limit=more.pop("limit", 0.05),
+        gate=more.pop("gate", True),
+        verdict=verdict,
+        code=more.pop("code", verdict.value),
+        note=more.pop("note", ""),
+        **more,
+    )
+
+
+def _interval(ratio, metric):
+    if ratio is None or metric.unit in EXACT:
+        return None
+    return c.Interval(low=ratio - 0.01, high=ratio + 0.01, smallest_detectable=0.02)
+
+
+def an_uncompared(workload="mlp", verdict=c.Verdict.FAILED, note="", *, metric="", **more):
+    """A workload, or one metric of it, without a partner on the other side."""
+    return c.Uncompared(
+        workload=workload,
+        metric=metric,
+        verdict=verdict,
+        code=more.pop("code", verdict.value),
+        note=note,
+        output=more.pop("output", ""),
+        parameters=more.pop("parameters", {}),
+        **more,
+    )
+
+
+def a_side(**more):
+    """Where numbers come from: one session of yesterday's main unless told."""
+    side = c.Side(
+        label="baselines/nvidia-h200/standard",
+        run="",
+        source=Source(commit=BASE_COMMIT, branch="main", dirty=False),
+        machine=GPU,
+        sessions=1,
+        oldest="2026-11-20T10:00:00Z",
+        newest="2026-11-20T10:00:00Z",
+    )
+    return msgspec.structs.replace(side, **more)
+
+
+def a_head(**more):
+    """The side of the change."""
+    defaults = {
+        "label": "run.json",
+        "run": "0123456789ab",
+        "source": Source(commit=HEAD_COMMIT, branch="faster-loader", dirty=False),
+        "oldest": "2026-11-21T10:00:00Z",
+        "newest": "2026-11-21T10:00:00Z",
+    }
+    return a_side(**(defaults | more))
+
+
+def a_comparison(*rows, verdict=None, **more):
+    """Rows in a comparison whose verdict is that of the worst row, as the judge would say."""
+    worst = min((row.verdict for row in rows), key=c.WORST_FIRST.index, default=c.Verdict.MISSING)
+    verdict = verdict or worst
+    comparison = c.Comparison(
+        tool=Tool(version="0.1.0"),
+        suite="standard",
+        selection=(),
+        verdict=verdict,
+        exit_code=judge.exit_code(verdict, list(rows)),
+        base=a_side(),
+        head=a_head(),
+        validity=VALID,
+        differences=(),
+        rows=rows,
+    )
+    return msgspec.structs.replace(comparison, **more)

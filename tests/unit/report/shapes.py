@@ -1,0 +1,204 @@
+"""One comparison per shape of report: what the golden files show."""
+
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Difference, Interval, Verdict
+from ci_perf.model.run import Reason, Source, Status, Validity
+from tests.comparisons import a_change, a_comparison, a_head, a_side, an_uncompared
+from tests.runs import CPU, GPU, HEAD_COMMIT, MIB
+
+GIB = 1024 * MIB
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "workloads/conv.py", line 12, in step
+    loss.backward()
+RuntimeError: CUDA error: an illegal memory access was encountered
+"""
+UNCHANGED = tuple(
+    a_change(f"mlp_{width}", ratio=1 + move)
+    for width, move in ((256, 0.011), (512, -0.004), (1024, 0.002), (2048, 0.0))
+)
+SPREAD = "the processes differ too much to say; would have seen a change of 8% or more"
+WIDE = Interval(low=0.97, high=1.13, smallest_detectable=0.084)
+DEGRADED = Validity(
+    status=Status.DEGRADED,
+    reasons=(
+        Reason(
+            code="clock-unconfirmed",
+            status=Status.DEGRADED,
+            detail="the SM clock could not be read: driver without permission",
+        ),
+    ),
+)
+INVALID = Validity(
+    status=Status.INVALID,
+    reasons=(
+        Reason(code="canary-drift", status=Status.INVALID, detail="matmul 1.08 x of before"),
+        Reason(code="neighbour", status=Status.INVALID, detail="2 other processes on the GPU"),
+    ),
+)
+HOSTILE = "`x` | @octocat #1 <img src=x> https://evil.example \u202e\u200b[a](b)"
+
+
+def regressed():
+    return a_comparison(
+        an_uncompared(
+            "conv",
+            Verdict.FAILED,
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+            output=TRACEBACK,
+            parameters={"batch": 32},
+            code="failed_in_timed",
+        ),
+        a_change("resnet18", Verdict.REGRESSED, ratio=1.061, code="beyond_limit"),
+        a_change(
+            "resnet18",
+            Verdict.REGRESSED,
+            metric=metrics.PEAK_ALLOCATED,
+            base=3.1 * GIB,
+            ratio=1.19,
+            limit=0.01,
+        ),
+        a_change(
+            "bert",
+            Verdict.REGRESSED,
+            metric=metrics.GRAPH_BREAKS,
+            base=0,
+            head=2,
+            limit=0.0,
+        ),
+        a_change(
+            "bert",
+            Verdict.REGRESSED,
+            metric=metrics.FIRST_STEP,
+            base=3.1,
+            ratio=1.9,
+            limit=0.25,
+            gate=False,
+        ),
+        an_uncompared("vit", Verdict.MISSING, "has a baseline, was not measured"),
+        a_change(
+            "loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, base=9.8e-3, note=SPREAD
+        ),
+        an_uncompared("llama", Verdict.NEW, "has no baseline yet", parameters={"layers": 2}),
+        a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"),
+        *UNCHANGED,
+        a_change(
+            "mlp_256",
+            Verdict.INCONCLUSIVE,
+            metric=metrics.FIRST_STEP,
+            ratio=1.1,
+            interval=WIDE,
+            gate=False,
+        ),
+        verdict=Verdict.FAILED,
+        differences=(Difference(field="torch", base="2.12.0", head="2.13.0"),),
+        head=a_head(source=Source(commit=HEAD_COMMIT, branch="faster-loader", dirty=True)),
+        base=a_side(sessions=3, oldest="2026-11-01T10:00:00Z"),
+    )
+
+
+def unchanged():
+    return a_comparison(*UNCHANGED)
+
+
+def improved():
+    return a_comparison(
+        a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"), *UNCHANGED
+    )
+
+
+def failed():
+    return a_comparison(
+        an_uncompared(
+            "conv", Verdict.FAILED, "ended by signal 11 (SIGSEGV)", code="failed_in_build"
+        ),
+        *UNCHANGED,
+    )
+
+
+def missing():
+    return a_comparison(
+        an_uncompared("vit", Verdict.MISSING, "has a baseline, was not measured"), *UNCHANGED
+    )
+
+
+def other_machine():
+    note = "device: cuda → cpu, gpu_model: NVIDIA H200 → none, cpu_model: none → AMD EPYC"
+    return a_comparison(
+        *(an_uncompared(name, Verdict.INCOMPARABLE, note) for name in ("bert", "resnet18")),
+        head=a_head(machine=CPU),
+        base=a_side(machine=GPU),
+    )
+
+
+def all_new():
+    return a_comparison(
+        *(an_uncompared(name, Verdict.NEW, "has no baseline yet") for name in ("bert", "resnet18")),
+        base=a_side(machine=None, sessions=0, oldest="", newest=""),
+    )
+
+
+def nothing():
+    return a_comparison()
+
+
+def inconclusive():
+    return a_comparison(
+        a_change("loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, note=SPREAD), *UNCHANGED
+    )
+
+
+def invalid():
+    return a_comparison(
+        *(a_change(name, Verdict.INVALID, ratio=1.061) for name in ("bert", "resnet18")),
+        validity=INVALID,
+    )
+
+
+def degraded():
+    return a_comparison(
+        *UNCHANGED,
+        validity=DEGRADED,
+        differences=(
+            Difference(field="torch", base="2.12.0", head="2.13.0"),
+            Difference(field="driver", base="570.86", head="575.51"),
+        ),
+    )
+
+
+def hostile():
+    return a_comparison(
+        an_uncompared(
+            HOSTILE, Verdict.FAILED, HOSTILE, output=f"```\n{HOSTILE}\n</details>", code=HOSTILE
+        ),
+        a_change(HOSTILE, Verdict.REGRESSED, ratio=1.061, note=HOSTILE, item_unit=HOSTILE),
+        a_change("mlp", ratio=1.01),
+        suite=HOSTILE,
+        differences=(Difference(field=HOSTILE, base=HOSTILE, head=HOSTILE),),
+        validity=Validity(
+            status=Status.DEGRADED,
+            reasons=(Reason(code=HOSTILE, status=Status.DEGRADED, detail=HOSTILE),),
+        ),
+        head=a_head(
+            label=HOSTILE,
+            run=HOSTILE,
+            source=Source(commit=HOSTILE, branch=HOSTILE, dirty=False),
+            machine=type(CPU)(cpu_model=HOSTILE, logical_cores=2),
+        ),
+    )
+
+
+ALL = (
+    regressed,
+    unchanged,
+    improved,
+    failed,
+    missing,
+    other_machine,
+    all_new,
+    nothing,
+    inconclusive,
+    invalid,
+    degraded,
+    hostile,
+)

@@ -1,0 +1,112 @@
+import string
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ci_perf.report import escape
+from tests.unit.report.rendered import Page
+
+NASTY = st.one_of(
+    st.text(max_size=100),
+    st.text(alphabet="`|\\<>&@#!-[]()*_~ \n\t\u202e\u200bahw:/.1", max_size=40),
+)
+
+
+@given(NASTY)
+@example("a|b`c\\")
+@example("\\|")
+@example("``")
+@example("`")
+@example("@octocat #1 <img src=x> https://x.y </td>")
+@example("<!-- ci-perf -->")
+def test_a_foreign_string_in_a_table_is_one_code_span_and_nothing_else(text):
+    page = Page(f"| a | b |\n|---|---|\n| {escape.code(text)} | 1 |\n")
+
+    shown = escape.clean(text)
+    assert page.rows == [2, 2]
+    assert set(page.tags) <= {"table", "thead", "tbody", "tr", "th", "td", "code"}
+    assert page.code == ([shown] if shown else [])
+    assert page.prose.split() == ["a", "b", "1"]
+
+
+@given(NASTY.filter(lambda text: "|" not in text))
+@example("a_b*c*d")
+def test_a_foreign_string_in_a_sentence_is_one_code_span_and_nothing_else(text):
+    page = Page(f"- before {escape.code(text)} after")
+
+    shown = escape.clean(text)
+    assert set(page.tags) <= {"ul", "li", "code"}
+    assert page.code == ([shown] if shown else [])
+    assert page.prose.split() == ["before", "after"]
+
+
+@given(NASTY)
+@example("</summary></details><img src=x>")
+def test_a_foreign_string_in_a_summary_is_one_code_element_and_nothing_else(text):
+    page = Page(f"<details><summary>{escape.html_code(text)} x</summary>\n\ny\n\n</details>")
+
+    assert page.tags == ["details", "summary", "code", "p"]
+    assert page.code == [escape.clean(text)]
+    assert page.prose.split() == ["x", "y"]
+
+
+@given(st.one_of(NASTY, st.text(alphabet="`~\n ab", max_size=80)))
+@example("```\n</details>\n@octocat")
+@example("~~~\n`````")
+def test_nothing_in_a_fence_can_close_it(text):
+    page = Page(f"{escape.fenced(text)}\n\nafter")
+
+    assert page.tags == ["pre", "code", "p"]
+    assert page.code == [escape.tail(text) + "\n"]
+    assert page.prose.split() == ["after"]
+
+
+@given(NASTY)
+def test_cleaned_text_is_short_printable_and_stays_as_it_is(text):
+    shown = escape.clean(text)
+
+    assert len(shown) <= escape.MAX_CHARS
+    assert shown.replace(" ", "").isprintable() or not shown
+    assert escape.clean(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\x00", "\x1b[31m", "\u202e", "\u2066", "\u200b", "\ufeff", "\u2028", "\ud800"]
+)
+def test_what_cannot_be_seen_is_gone(hidden):
+    assert hidden[0] not in escape.clean(f"a{hidden}b")
+    assert hidden[0] not in escape.tail(f"a{hidden}b")
+
+
+def test_a_long_name_says_that_it_was_cut():
+    assert escape.clean("x" * 81) == "x" * 79 + "…"
+
+
+def test_a_command_is_shown_whole():
+    command = escape.Command("ci-perf accept " + "x" * 200)
+
+    assert escape.command(command) == f"`{command}`"
+
+
+def test_only_the_last_lines_are_kept_and_the_others_counted():
+    lines = escape.tail("\n".join(map(str, range(1_000)))).splitlines()
+
+    assert lines[0] == "… 970 earlier lines"
+    assert lines[-1] == "999"
+    assert len(lines) == 1 + escape.MAX_FENCED_LINES
+
+
+@given(st.text(alphabet=string.ascii_letters + "é漢😀\n", min_size=4_000, max_size=5_000))
+def test_output_never_exceeds_its_bytes(text):
+    kept = escape.tail(text).encode()
+
+    assert len(kept) <= escape.MAX_FENCED_BYTES + len("… 9999 earlier lines\n".encode()) + 3
+
+
+@pytest.mark.parametrize("text", ["::error::x", "a ::add-mask::x", ":::x", "##[add-mask]x"])
+def test_no_line_is_a_command_to_the_runner(text):
+    for shown in (escape.clean(text), escape.tail(text)):
+        assert not shown.startswith("::")
+        assert " ::" not in shown
+        assert "##[" not in shown

@@ -1,0 +1,117 @@
+import json
+import subprocess
+import sys
+from io import BytesIO, StringIO
+
+import pandas as pd
+import pytest
+
+from ci_perf.judge import numbers
+from ci_perf.report import frame
+from tests.comparisons import a_comparison
+from tests.runs import a_failed, a_measured, a_process, a_run
+from tests.unit.report import shapes
+
+RUN = a_run(a_measured("mlp", 1e-3, 2e-3, parameters={"width": 8}), a_failed("conv"))
+
+
+def test_a_run_has_one_row_per_workload_metric_and_process():
+    measured = frame.of_run(RUN).query("outcome == 'measured'")
+
+    metrics = numbers.of_process(a_process())
+    assert len(measured) == 2 * len(metrics)
+    assert set(measured["metric"]) == set(metrics)
+    assert list(measured.query("metric == 'step_time_s'")["value"]) == [1e-3, 2e-3]
+    assert list(measured.query("metric == 'step_time_s'")["process"]) == [0, 1]
+    assert set(measured["parameters"]) == {'{"width": 8}'}
+
+
+def test_every_row_says_where_it_comes_from():
+    first = frame.of_run(RUN).iloc[0]
+
+    assert first["run"] == RUN.id
+    assert first["commit"] == RUN.source.commit
+    assert first["machine"] == "AMD EPYC, 2 cores"
+
+
+def test_a_failed_workload_has_a_row_with_its_reason():
+    failed = frame.of_run(RUN).query("workload == 'conv'")
+
+    assert list(failed["reason"]) == ["timed: RuntimeError: boom"]
+    assert list(failed["outcome"]) == ["failed"]
+    assert failed["value"].isna().all()
+
+
+def test_the_processes_that_finished_before_a_failure_are_kept():
+    lost = type(a_failed("x"))(
+        workload="conv",
+        description="",
+        parameters={},
+        phase=a_failed("x").phase,
+        reason="the third process crashed",
+        output="",
+        processes=(a_process(0), a_process(1)),
+    )
+    found = frame.of_run(a_run(lost))
+
+    assert list(found.query("metric == 'step_time_s'")["process"]) == [0, 1]
+    assert set(found["outcome"]) == {"failed"}
+
+
+def test_a_comparison_has_one_row_per_row_in_its_order():
+    comparison = shapes.regressed()
+    found = frame.of_comparison(comparison)
+
+    assert list(found["workload"]) == [row.workload for row in comparison.rows]
+    assert list(found["verdict"]) == [row.verdict.value for row in comparison.rows]
+    assert found.loc[1, "ratio"] == pytest.approx(1.061)
+    assert found.loc[0, ["ratio", "gate", "head_processes"]].isna().all()
+
+
+@pytest.mark.parametrize("empty", [frame.of_run(a_run()), frame.of_comparison(a_comparison())])
+def test_without_rows_the_columns_and_their_types_are_still_there(empty):
+    full = frame.of_run(RUN) if "outcome" in empty else frame.of_comparison(shapes.regressed())
+
+    assert len(empty) == 0
+    assert dict(empty.dtypes) == dict(full.dtypes)
+
+
+def test_csv_can_be_read_back():
+    text = frame.csv(frame.of_run(RUN))
+
+    back = pd.read_csv(StringIO(text))
+    assert list(back.columns) == list(frame.of_run(RUN).columns)
+    assert back.query("workload == 'mlp' and metric == 'step_time_s'")["value"].tolist() == [
+        1e-3,
+        2e-3,
+    ]
+    assert "\r" not in text
+
+
+@pytest.mark.parametrize(
+    "table", [frame.of_run(RUN), frame.of_comparison(shapes.hostile())], ids=["run", "comparison"]
+)
+def test_parquet_keeps_values_and_types(table):
+    back = pd.read_parquet(BytesIO(frame.parquet(table)))
+
+    assert json.loads(back.to_json()) == json.loads(table.to_json())
+
+
+@pytest.mark.parametrize("module", ["pandas", "pyarrow"])
+def test_a_missing_library_is_named_with_what_to_install(module):
+    program = f"""
+import sys
+from ci_perf.report import frame
+from tests.comparisons import a_comparison
+sys.modules[{module!r}] = None
+try:
+    frame.parquet(frame.of_comparison(a_comparison()) if {module!r} == "pandas" else None)
+except frame.CiPerfError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert f"tables need {module}" in done.stdout
+    assert 'pip install "ci-perf[frames]"' in done.stdout

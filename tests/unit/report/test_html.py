@@ -1,0 +1,52 @@
+from html.parser import HTMLParser
+
+import pytest
+
+from ci_perf.report import html
+from tests.runs import a_failed, a_measured, a_run
+from tests.unit.report import shapes
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen = [], set()
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, _attrs):
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_run_shows_each_workload_with_human_numbers():
+    text = html.run(a_run(a_measured("mlp", 1e-3, 1e-3, parameters={"width": 8})))
+
+    assert "<td>mlp</td><td>width=8</td><td>1.00 ms</td>" in text
+    assert "300 MiB" in text
+
+
+def test_a_failed_workload_is_in_the_table():
+    text = html.run(a_run(a_failed("conv", "CUDA error")))
+
+    assert "failed in timed: CUDA error" in text
+
+
+@pytest.mark.parametrize("shape", shapes.ALL, ids=lambda shape: shape.__name__)
+def test_a_comparison_of_any_shape_is_whole_html(shape):
+    tags = Tags(html.comparison(shape()))
+
+    assert tags.open == []
+    assert not tags.seen & {"a", "img", "script", "x"}
+
+
+def test_text_of_a_run_is_text_and_no_tag():
+    hostile = "<script>alert(1)</script>\u202e"
+    text = html.run(a_run(a_failed(hostile, hostile), a_measured(hostile + "2", 1e-3)))
+
+    assert "script" not in Tags(text).seen
+    assert "&lt;script&gt;" in text
+    assert "\u202e" not in text

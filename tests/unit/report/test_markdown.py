@@ -1,0 +1,190 @@
+import json
+import re
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Verdict
+from ci_perf.report import markdown
+from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.unit.report import shapes
+from tests.unit.report.rendered import Page, as_html
+
+
+def headline(comparison):
+    return markdown.render(comparison).splitlines()[0]
+
+
+@settings(max_examples=50)
+@given(st.text(min_size=1, max_size=60))
+def test_foreign_text_never_leaves_its_code_span(text):
+    comparison = a_comparison(
+        an_uncompared(text, Verdict.FAILED, text, output=text, parameters={text: text}),
+        an_uncompared(text, Verdict.MISSING, text, metric=text),
+        a_change(text, Verdict.REGRESSED, ratio=1.1, note=text, item_unit=text),
+    )
+    known, page = Page(markdown.render(shapes.regressed())), Page(markdown.render(comparison))
+
+    assert set(page.tags) <= set(known.tags)
+    assert page.open == []
+    assert set(page.rows) <= {3, 9}
+
+
+def test_hostile_names_make_no_link_mention_or_image():
+    report = markdown.render(shapes.hostile())
+    page = Page(report)
+
+    assert not {"a", "img"} & set(page.tags)
+    assert "octocat" not in page.prose
+    assert "evil.example" not in page.prose
+    assert not re.search("[\u202e\u200b]", as_html(report))
+
+
+def test_a_failed_workload_is_visible_beside_a_regression():
+    comparison = a_comparison(
+        an_uncompared("conv", Verdict.FAILED), a_change(verdict=Verdict.REGRESSED, ratio=1.1)
+    )
+
+    assert "1 workload failed · 1 regression (" in headline(comparison)
+
+
+def test_a_missing_workload_is_visible_beside_a_regression():
+    comparison = a_comparison(
+        an_uncompared("conv", Verdict.MISSING), a_change(verdict=Verdict.REGRESSED, ratio=1.1)
+    )
+
+    assert headline(comparison).startswith("### ❌ ci_perf: 1 regression · 1 workload missing (")
+
+
+def test_a_metric_without_a_gate_warns_and_does_not_blame():
+    comparison = a_comparison(
+        a_change(verdict=Verdict.REGRESSED, ratio=1.4, gate=False),
+        a_change("other"),
+        verdict=Verdict.UNCHANGED,
+    )
+
+    assert headline(comparison).startswith(
+        "### ✅ ci_perf: no regression · 1 warning · 1 unchanged"
+    )
+    assert "⚠️ | `mlp`" in markdown.render(comparison)
+
+
+def test_the_headline_never_blames_for_rows_without_a_gate():
+    row = a_change(verdict=Verdict.REGRESSED, ratio=1.4, gate=False)
+
+    assert headline(a_comparison(row)).startswith("### ⚠️ ci_perf: 1 warning (")
+
+
+def test_the_headline_counts_workloads_and_metrics():
+    comparison = a_comparison(
+        a_change("mlp"), a_change("mlp", metric=metrics.FIRST_STEP), a_change("bert")
+    )
+
+    assert headline(comparison).endswith("(`standard` on `NVIDIA H200`, 2 workloads, 3 metrics)")
+
+
+def test_a_part_of_the_suite_is_said_to_be_a_part():
+    assert "1 selected workload," in headline(a_comparison(a_change(), selection=("mlp",)))
+
+
+def test_rows_stand_worst_first_and_the_unchanged_closest_to_their_limit():
+    comparison = a_comparison(
+        a_change("far", ratio=1.001),
+        a_change("near", ratio=0.96),
+        a_change("better", Verdict.IMPROVED, ratio=0.8),
+        a_change("bad", Verdict.REGRESSED, ratio=1.1),
+        a_change("worse", Verdict.REGRESSED, ratio=1.5),
+        a_change("free", Verdict.REGRESSED, ratio=3.0, gate=False),
+    )
+    report = markdown.render(comparison)
+
+    assert re.findall(r"^\| [^\w ]+ \| `(\w+)`", report, re.MULTILINE) == [
+        "worse",
+        "bad",
+        "free",
+        "better",
+        "near",
+        "far",
+    ]
+
+
+def test_nothing_unchanged_is_outside_a_fold():
+    before_folds = markdown.render(shapes.regressed()).split("<details>")[0]
+
+    assert "mlp_512" not in before_folds
+
+
+def test_each_finding_comes_with_its_command():
+    report = markdown.render(shapes.regressed())
+
+    for command in (
+        'ci-perf accept run.json --workload bert --workload resnet18 --reason "…"',
+        "git rm baselines/nvidia-h200/standard/vit.json",
+        "ci-perf check loader --suite standard --processes 10",
+        "ci-perf accept run.json --workload llama",
+    ):
+        assert f"`{command}`" in report
+
+
+def test_a_name_in_a_command_cannot_start_another_one():
+    row = a_change("x; rm -rf ~", Verdict.REGRESSED, ratio=1.1)
+
+    assert "--workload 'x; rm -rf ~' --reason" in markdown.render(a_comparison(row))
+
+
+def test_a_workload_missing_against_a_run_has_no_baseline_to_delete():
+    comparison = shapes.missing()
+    base = msgspec.structs.replace(comparison.base, label="base/run.json")
+
+    assert "git rm" not in markdown.render(msgspec.structs.replace(comparison, base=base))
+
+
+def test_a_baseline_of_zero_shows_a_difference_instead_of_a_percentage():
+    row = a_change(
+        verdict=Verdict.REGRESSED, metric=metrics.GRAPH_BREAKS, base=0, head=2, limit=0.0
+    )
+
+    assert "| graph breaks | 0 | 2 | **+2** | exact |" in markdown.render(a_comparison(row))
+
+
+def test_a_metric_of_a_newer_version_is_shown_as_it_is():
+    row = msgspec.structs.replace(a_change(base=3, ratio=1.0), metric="watts")
+
+    assert "| `watts` | 3 | 3 |" in markdown.render(a_comparison(row))
+
+
+@pytest.mark.parametrize("shape", shapes.ALL, ids=lambda shape: shape.__name__)
+def test_programs_find_the_verdict_and_every_row(shape):
+    comparison = shape()
+    blocks = re.findall(r"`{3,}json\n(.*?)\n`{3,}", markdown.render(comparison), re.DOTALL)
+    found = json.loads(blocks[-1])
+
+    assert found["schema"] == "ci-perf/report/1"
+    assert (found["verdict"], found["exit_code"]) == (
+        comparison.verdict.value,
+        comparison.exit_code,
+    )
+    assert len(found["rows"]) == len(comparison.rows)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNCHANGED, Verdict.REGRESSED, Verdict.FAILED])
+def test_a_thousand_workloads_still_fit_into_a_comment(verdict):
+    names = [f"workload_with_a_rather_long_name.batch={i}" for i in range(1_000)]
+    rows = [a_change(name, verdict, ratio=1.1, note="n" * 300) for name in names]
+    if verdict is Verdict.FAILED:
+        rows = [an_uncompared(name, verdict, "r" * 300, output="line\n" * 9_999) for name in names]
+    report = markdown.render(a_comparison(*rows))
+
+    assert len(report.encode()) <= markdown.COMMENT_BYTES
+    assert "1,000 workloads" in report.splitlines()[0]
+    assert "… and " in report
+    assert Page(report).open == []
+
+
+def test_a_larger_budget_shows_more():
+    rows = [a_change(f"w{i}") for i in range(500)]
+
+    assert "w499" in markdown.render(a_comparison(*rows), max_bytes=2**20)

@@ -1,0 +1,49 @@
+import re
+
+import pytest
+
+from ci_perf.model.comparison import Verdict
+from ci_perf.report import terminal
+from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.unit.report import shapes
+
+ESCAPE = "\x1b"
+
+
+@pytest.mark.parametrize("shape", shapes.ALL, ids=lambda shape: shape.__name__)
+def test_every_shape_can_be_shown_without_colour(shape):
+    text = terminal.render(shape(), width=120, color=False)
+
+    assert text.startswith(("💥", "❌", "🚫", "🛑", "❓", "🆕", "🔀", "🚀", "✅"))
+    assert ESCAPE not in text
+    assert "exit code" in text.splitlines()[-1] + text.splitlines()[-2]
+
+
+def test_a_terminal_shows_the_same_numbers_as_markdown():
+    text = terminal.render(shapes.regressed(), width=200, color=False)
+
+    assert re.search(r"resnet18 +step time +41\.2 ms +43\.7 ms +\+6\.1 % \[\+5\.1, \+7\.1\]", text)
+
+
+def test_colour_is_only_there_when_asked_for():
+    assert f"{ESCAPE}[1;31m" in terminal.render(shapes.regressed(), width=120, color=True)
+
+
+def test_foreign_text_is_neither_markup_nor_an_escape_code():
+    row = a_change("[red]x[/red]\x1b[2J", Verdict.REGRESSED, ratio=1.1, note="[link=https://x]")
+    text = terminal.render(a_comparison(row), width=200, color=False)
+
+    assert "[red]x[/red] [2J" in text
+    assert "[link=https://x]" in text
+    assert ESCAPE not in text
+
+
+@pytest.mark.parametrize("width", [20, 41, 60, 80])
+@pytest.mark.parametrize("color", [False, True])
+def test_no_printed_line_is_a_command_to_the_runner(width, color):
+    name = "aaaaaaaa::error::" * 5
+    rows = (an_uncompared(name, Verdict.FAILED, "::add-mask::x", output="::stop-commands::x"),)
+    text = terminal.render(a_comparison(*rows), width=width, color=color)
+
+    plain = re.sub(rf"{ESCAPE}\[[0-9;]*m", "", text)
+    assert not [line for line in plain.splitlines() if line.lstrip().startswith("::")]

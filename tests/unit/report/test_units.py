@@ -1,0 +1,116 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_perf.model.metrics import Unit
+from ci_perf.report import units
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0 s"),
+        (0.0412, "41.2 ms"),
+        (0.04, "40.0 ms"),
+        (0.9999, "1.00 s"),
+        (0.99951e-3, "1.00 ms"),
+        (12.345, "12.3 s"),
+        (1234.5, "1234 s"),
+        (5.67e-6, "5.67 µs"),
+        (3e-9, "3.00 ns"),
+        (2e-12, "0.002 ns"),
+    ],
+)
+def test_seconds_have_three_digits_and_the_unit_that_fits(number, shown):
+    assert units.seconds(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (1000 * 2**20, "1000 MiB"),
+        (2**30 - 1, "1.00 GiB"),
+        (3.1 * 2**30, "3.10 GiB"),
+    ],
+)
+def test_bytes_are_counted_in_powers_of_two(number, shown):
+    assert units.size(number) == shown
+
+
+@given(st.floats(min_value=1e-9, max_value=1e4))
+def test_shown_seconds_are_within_half_a_percent(number):
+    text, unit = units.seconds(number).split()
+    scale = {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+
+    assert math.isclose(float(text) * scale, number, rel_tol=0.0051)
+
+
+@pytest.mark.parametrize(("number", "shown"), [(0, "0"), (2, "2"), (1.5, "1.5"), (1e4, "10,000")])
+def test_counts_are_whole_unless_a_median_is_not(number, shown):
+    assert units.count(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("items", "step_s", "unit", "shown"),
+    [
+        (32, 0.0258, "image", "1.24k images/s"),
+        (1, 0.5, "batch", "2.00 batches/s"),
+        (3, 1, "query", "3.00 queries/s"),
+        (3, 1, "day", "3.00 days/s"),
+        (3, 1, "tokens", "3.00 tokens/s"),
+        (1, 10, "epoch", "0.1 epochs/s"),
+        (8, 0, "image", ""),
+    ],
+)
+def test_throughput_is_spoken_in_the_items_of_the_workload(items, step_s, unit, shown):
+    assert units.throughput(items, step_s, unit) == shown
+
+
+@pytest.mark.parametrize("unit", ["@octocat", "a b", "x" * 21, "", "#1", "naïve"])
+def test_a_unit_that_is_no_simple_word_is_called_items(unit):
+    assert units.plural(unit) == "items"
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.0419, "+4.2 %"),
+        (-0.031, f"{units.MINUS}3.1 %"),
+        (0, "0.0 %"),
+        (0.0003, "+0.03 %"),
+        (-0.00001, "0.0 %"),
+        (1.234, "+123 %"),
+        (99.5, "+9,950 %"),
+    ],
+)
+def test_a_change_has_a_sign_and_a_real_minus(share, shown):
+    assert units.percent(share) == shown
+
+
+def test_an_interval_stands_beside_its_change():
+    assert units.change(1.061, 1.052, 1.07) == "+6.1 % [+5.2, +7.0]"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "unit", "shown"),
+    [
+        (0, 2, Unit.COUNT, "+2"),
+        (2, 0, Unit.COUNT, f"{units.MINUS}2"),
+        (0, 600 * 2**20, Unit.BYTE, "+600 MiB"),
+        (1, 1, None, "±0"),
+    ],
+)
+def test_an_absolute_difference_has_a_sign(base, head, unit, shown):
+    assert units.difference(base, head, unit) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.05, "5 %"), (0.0123, "1.23 %"), (20, "2,000 %"), (0, "exact")]
+)
+def test_a_limit_is_a_plain_percentage(share, shown):
+    assert units.limit(share) == shown
