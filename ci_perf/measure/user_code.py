@@ -14,10 +14,12 @@ class WorkloadError(Exception):
 def load(file: Path, root: Path) -> "Builder":
     """Import FILE with the repository and the file's own folder on the path.
 
+    The repository comes first: its package is under measure, not an installed copy. The folder
+    comes last: workloads/transformers.py must not stand in for the library of that name.
+
     Raises WorkloadError where there is no `build`, and whatever the file raises.
     """
-    sys.path[:0] = [str(root), str(file.parent)]
-    # A name of its own: the file must not shadow, or be, an installed module (torch.py).
+    sys.path = [str(root), *sys.path, str(file.parent)]
     spec = importlib.util.spec_from_file_location(f"ci_perf_workload_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None

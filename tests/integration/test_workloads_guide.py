@@ -1,0 +1,125 @@
+"""Every example of docs/workloads.md runs as it is printed there."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci_perf import suite
+from ci_perf.errors import InvalidFileError
+from ci_perf.workload import Context
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs/workloads.md").read_text()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+WORKLOADS = [text for language, text in BLOCKS if language == "python" and "def build(" in text]
+BY_HAND = [text for language, text in BLOCKS if language == "python" and "def build(" not in text]
+SUITES = [text for language, text in BLOCKS if language == "toml"]
+PARAMETERS: dict[str, dict[str, str | int]] = {
+    "attention": {"tokens": 64},
+    "line": {},
+    "sort": {"rows": 10, "order": "down"},
+}
+FIRST = WORKLOADS[0]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The guide's examples as a user's workloads/, on sys.path as when a workload runs."""
+    for name, text in zip(PARAMETERS, WORKLOADS, strict=True):
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in PARAMETERS:
+        sys.modules.pop(name, None)
+
+
+def build(name, **parameters):
+    given = {**PARAMETERS[name], **parameters}
+    context = Context(device="cpu", parameters=given, seed=0, data_dir="data")
+    return importlib.import_module(name).build(context)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_each_example_builds_and_steps(folder, name):
+    workload = build(name)
+    workload.step()
+    workload.step()
+
+    assert workload.items_per_step > 1
+    assert suite.describe(folder / f"{name}.py")
+
+
+def test_the_first_example_is_as_short_as_the_guide_promises():
+    code = [line for line in FIRST.splitlines() if line.strip()]
+
+    assert "less than fifteen lines" in GUIDE
+    assert len(code) < 15
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_first_example_counts_the_tokens_that_it_is_given():
+    short, long = build("attention", tokens=8), build("attention", tokens=16)
+
+    assert (short.items_per_step, long.items_per_step) == (64, 128)
+    assert short.step().shape == (8, 4, 8, 32)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_training_example_learns_and_reports_its_latest_loss():
+    workload = build("line")
+    losses = []
+    for _ in range(20):
+        workload.step()
+        losses.append(workload.loss())
+
+    assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_example_with_parameters_fails_in_the_words_of_the_guide():
+    with pytest.raises(ValueError) as caught:
+        build("sort", order="sideways")
+
+    assert f"`{caught.value}`" in GUIDE
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_session_by_hand_runs_as_printed():
+    names = {}
+    for text in BY_HAND:
+        exec(text, names)
+
+    assert names["workload"].items_per_step == 8 * 64
+
+
+@pytest.mark.parametrize("text", SUITES, ids=["first", "limits", "protocol"])
+def test_each_piece_of_suite_toml_is_valid(folder, text):
+    (folder / "suite.toml").write_text(text)
+
+    planned = suite.plan(folder, "smoke", root=folder).workloads
+
+    assert {Path(workload.file).stem for workload in planned} == {"attention"}
+
+
+def test_the_first_suite_has_the_ids_that_the_guide_names(folder):
+    (folder / "suite.toml").write_text(SUITES[0])
+
+    planned = suite.plan(folder, "smoke", root=folder).workloads
+
+    assert [workload.id for workload in planned] == ["attention.tokens=64", "attention.tokens=128"]
+    assert all(f"`{workload.id}`" in GUIDE for workload in planned)
+
+
+def test_two_entries_with_the_same_id_need_a_name_as_the_guide_says(folder):
+    entry = '\n[[suites.smoke.workloads]]\nworkload = "sort"\n'
+    (folder / "suite.toml").write_text(entry * 2)
+    with pytest.raises(InvalidFileError, match="`name`"):
+        suite.plan(folder, "smoke", root=folder)
+
+    (folder / "suite.toml").write_text(entry + entry + 'name = "again"\n')
+    planned = suite.plan(folder, "smoke", root=folder).workloads
+
+    assert [workload.id for workload in planned] == ["sort", "again"]

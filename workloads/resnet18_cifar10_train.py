@@ -1,0 +1,93 @@
+"""Train a ResNet on CIFAR-10 images: eager or compiled, fp32 or mixed precision."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Subset
+from transformers import ResNetConfig, ResNetForImageClassification
+
+import _cifar10
+import _parameters
+from ci_perf.workload import Context, Workload
+
+# Widths and depths of the stages.
+SHAPES = {
+    "tiny": ([16, 32], [1, 1]),
+    "resnet18": ([64, 128, 256, 512], [2, 2, 2, 2]),
+}
+BATCHES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """What suite.toml may set. The two stems are different workloads.
+
+    The ImageNet stem shrinks a 32 x 32 image to 8 x 8 before the first stage; the CIFAR stem
+    keeps its size, and a ResNet-18 then has 15 times as much to compute.
+    """
+
+    model: Literal["tiny", "resnet18"] = "resnet18"
+    stem: Literal["cifar", "imagenet"] = "cifar"
+    batch: _parameters.AtLeastOne = 128
+    compile: Literal["eager", "aot_eager", "inductor"] = "eager"
+    amp: Literal["none", "bf16"] = "none"
+    channels_last: bool = False
+
+
+def build(context: Context) -> Workload:
+    parameters = _parameters.read(context.parameters, Parameters)
+    device = torch.device(context.device)
+    layout = torch.channels_last if parameters.channels_last else torch.contiguous_format
+    model = _model(parameters).to(device, memory_format=layout)
+    compiled = parameters.compile != "eager"
+    forward = torch.compile(model, backend=parameters.compile) if compiled else model
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+    # A list, so that every batch is on the device before the first step.
+    batches = [
+        (images.to(device, memory_format=layout), labels.to(device))
+        for images, labels in _loader(context.data_dir, parameters.batch)
+    ]
+    upcoming = itertools.cycle(batches)
+    latest = torch.zeros(())
+
+    def step() -> None:
+        nonlocal latest
+        images, labels = next(upcoming)
+        with torch.autocast(device.type, torch.bfloat16, enabled=parameters.amp == "bf16"):
+            loss = nn.functional.cross_entropy(forward(images).logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        latest = loss.detach()
+
+    return Workload(
+        step=step,
+        items_per_step=parameters.batch,
+        item_unit="image",
+        loss=lambda: float(latest),
+    )
+
+
+def _model(parameters: Parameters) -> nn.Module:
+    widths, depths = SHAPES[parameters.model]
+    config = ResNetConfig(
+        embedding_size=widths[0],
+        hidden_sizes=widths,
+        depths=depths,
+        layer_type="basic",
+        num_labels=len(_cifar10.CLASSES),
+    )
+    model = ResNetForImageClassification(config).train()
+    if parameters.stem == "cifar":
+        stem = model.resnet.embedder
+        stem.embedder.convolution = nn.Conv2d(3, widths[0], kernel_size=3, padding=1, bias=False)
+        stem.pooler = nn.Identity()
+    return model
+
+
+def _loader(data_dir: str, batch: int) -> DataLoader:
+    images = _cifar10.Cifar10(_cifar10.prepare(data_dir))
+    return DataLoader(Subset(images, range(BATCHES * batch)), batch_size=batch)
