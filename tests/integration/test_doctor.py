@@ -1,0 +1,147 @@
+"""`ci-perf doctor` as a person types it: on this machine, and beside a driver's library."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FAKES = Path(__file__).parents[1] / "fakes"
+
+
+def doctor(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "ci_perf", "doctor", *arguments],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+        text=True,
+        timeout=120,
+    )
+
+
+def diagnosis(**environment):
+    return json.loads(doctor("--json", **environment).stdout)
+
+
+def codes(found):
+    return [finding["code"] for finding in found["findings"]]
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory):
+    """Compile the stand-in for NVML; returns the folder for LD_LIBRARY_PATH."""
+    if not shutil.which("gcc"):
+        pytest.skip("gcc is needed to build the stand-in for NVML")
+    folder = tmp_path_factory.mktemp("nvml")
+    library = folder / "libnvidia-ml.so.1"
+    strict = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *strict, FAKES / "nvml.c", "-o", library], check=True)
+    return str(folder)
+
+
+def test_this_machine_can_be_diagnosed():
+    done = doctor("--json")
+    found = json.loads(done.stdout)
+
+    assert done.returncode == 0, done.stderr
+    assert found["type"] == "doctor"
+    assert found["schema_version"] == 1
+    assert "cpu" in found["can_measure"]
+    assert "cpu_works" in codes(found)
+
+
+def test_the_text_says_the_same_as_the_json():
+    text = doctor().stdout
+
+    assert "can be measured on this machine" in text.splitlines()[0]
+    assert "[cpu_works]" in text
+    assert "\x1b" not in text  # no colours for a pipe
+
+
+def test_json_can_be_asked_for_by_the_environment():
+    assert json.loads(doctor(CI_PERF_DOCTOR_JSON="1").stdout)["type"] == "doctor"
+
+
+def test_a_broken_torch_is_exit_code_3_and_the_result_is_still_on_stdout(tmp_path):
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: not found')")
+
+    done = doctor("--json", PYTHONPATH=str(tmp_path))
+
+    assert done.returncode == 3, done.stderr
+    assert codes(json.loads(done.stdout))[0] == "torch_broken"
+
+
+def test_a_gpu_machine_with_a_cpu_only_torch_is_named(nvml_library, a_cpu_build):
+    found = diagnosis(LD_LIBRARY_PATH=nvml_library, **a_cpu_build)
+
+    assert found["facts"]["graphics"]["nvml"] == {
+        "state": "answered",
+        "driver": "570.86.15",
+        "cuda": "12.8",
+        "gpus": [{"name": "NVIDIA H200", "memory_bytes": 141 * 2**30}],
+    }
+    assert codes(found)[0] == "cpu_only_torch"
+    assert found["can_measure"] == ["cpu"]
+
+
+def test_the_torch_that_is_installed_here_is_judged_beside_a_driver(nvml_library):
+    found = diagnosis(LD_LIBRARY_PATH=nvml_library)
+
+    built_for = found["facts"]["torch"]["cuda"]
+    assert codes(found)[0] == ("cuda_init_error" if built_for else "cpu_only_torch")
+
+
+def test_a_driver_too_old_for_torch_is_named(nvml_library, a_cuda_build):
+    found = diagnosis(LD_LIBRARY_PATH=nvml_library, FAKE_NVML_CUDA="11040", **a_cuda_build)
+
+    assert codes(found)[0] == "driver_too_old"
+
+
+def test_a_lost_gpu_is_listed_with_its_error(nvml_library, a_cuda_build):
+    found = diagnosis(LD_LIBRARY_PATH=nvml_library, FAKE_NVML_LOST="1", **a_cuda_build)
+
+    (gpu,) = found["facts"]["graphics"]["nvml"]["gpus"]
+    assert "GpuIsLost" in gpu["name"]
+    assert codes(found)[0] == "cuda_init_error"
+
+
+@pytest.mark.parametrize(
+    ("code", "trouble"),
+    [(4, "no_permission"), (9, "driver_not_loaded"), (18, "version_mismatch"), (999, "other")],
+)
+def test_each_refusal_of_nvml_is_told_apart(nvml_library, code, trouble):
+    found = diagnosis(LD_LIBRARY_PATH=nvml_library, FAKE_NVML_INIT=str(code))
+
+    assert found["facts"]["graphics"]["nvml"]["trouble"] == trouble
+
+
+@pytest.fixture
+def a_cpu_build(build_of_torch):
+    return build_of_torch(None)
+
+
+@pytest.fixture
+def a_cuda_build(build_of_torch):
+    return build_of_torch("12.8")
+
+
+@pytest.fixture
+def build_of_torch(tmp_path):
+    """Make a torch that was built for `cuda` and whose kernels fail; returns the environment."""
+
+    def write(cuda):
+        (tmp_path / "torch.py").write_text(
+            "from types import SimpleNamespace\n"
+            "__version__ = '2.13.0'\n"
+            f"version = SimpleNamespace(cuda={cuda!r}, hip=None)\n"
+            "cuda = SimpleNamespace(device_count=lambda: 0)\n"
+            "def ones(*_, **__):\n"
+            "    raise RuntimeError('CUDA unknown error')\n"
+        )
+        return {"PYTHONPATH": str(tmp_path)}
+
+    return write

@@ -1,0 +1,125 @@
+"""torch and NVML are asked in a child that may hang, die or chatter."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ci_perf.measure import libraries
+from ci_perf.measure.facts import NvmlSilence, TorchBroken, TorchBuild, TorchMissing
+
+
+@pytest.fixture
+def in_place_of_torch(tmp_path, monkeypatch):
+    """Put a module of this text where the child looks for torch."""
+
+    def write(text):
+        (tmp_path / "torch.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    return write
+
+
+def test_the_installed_torch_describes_itself():
+    found = libraries.torch_facts()
+
+    assert isinstance(found, TorchBuild)
+    assert found.version[0].isdigit()
+
+
+def test_a_torch_that_fails_to_import_is_broken_with_its_reason(in_place_of_torch):
+    in_place_of_torch("raise OSError('libcudart.so.12: cannot open shared object file')")
+
+    found = libraries.torch_facts()
+
+    assert found == TorchBroken(reason="OSError: libcudart.so.12: cannot open shared object file")
+
+
+def test_a_torch_that_lacks_a_module_of_its_own_is_broken_not_missing(in_place_of_torch):
+    in_place_of_torch("import module_that_torch_needs")
+
+    assert isinstance(libraries.torch_facts(), TorchBroken)
+
+
+def test_no_torch_at_all_is_missing(in_place_of_torch):
+    in_place_of_torch("raise ModuleNotFoundError('No module named torch', name='torch')")
+
+    assert libraries.torch_facts() == TorchMissing()
+
+
+def test_a_torch_that_kills_its_process_is_broken_with_the_signal(in_place_of_torch):
+    in_place_of_torch("import os, signal; os.kill(os.getpid(), signal.SIGILL)")
+
+    found = libraries.torch_facts()
+
+    assert isinstance(found, TorchBroken)
+    assert "SIGILL" in found.reason
+
+
+def test_a_torch_that_leaves_without_a_word_is_broken(in_place_of_torch):
+    in_place_of_torch("import os; os._exit(0)")
+
+    assert isinstance(libraries.torch_facts(), TorchBroken)
+
+
+def test_an_unrelated_module_called_torch_is_broken(in_place_of_torch):
+    in_place_of_torch("print('I am somebody else')")
+
+    found = libraries.torch_facts()
+
+    assert isinstance(found, TorchBroken)
+    assert "__version__" in found.reason
+
+
+def test_a_file_torch_in_the_working_folder_is_not_torch(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise RuntimeError('not me')")
+    monkeypatch.chdir(tmp_path)
+
+    assert isinstance(libraries.torch_facts(), TorchBuild)
+
+
+def test_a_library_that_hangs_is_given_up(in_place_of_torch):
+    in_place_of_torch("import time; time.sleep(60)")
+
+    found = libraries.torch_facts(timeout_s=1.0)
+
+    assert found == TorchBroken(reason="no answer within 1 s")
+
+
+def test_what_a_library_prints_is_not_taken_for_the_answer(in_place_of_torch):
+    in_place_of_torch(
+        "import types\n"
+        'print(\'{"state": "missing"}\')\n'
+        "__version__ = '9.9'\n"
+        "version = types.SimpleNamespace(cuda='12.8', hip=None)\n"
+        "cuda = types.SimpleNamespace(device_count=lambda: 2)\n"
+        "def ones(*_args, **_more):\n"
+        "    raise RuntimeError('CUDA error:\\nbusy')\n"
+    )
+
+    assert libraries.torch_facts() == TorchBuild(
+        version="9.9",
+        cuda="12.8",
+        hip=None,
+        device_count=2,
+        cuda_error="RuntimeError: CUDA error: busy",
+    )
+
+
+def test_nvml_that_kills_its_process_is_silent(tmp_path, monkeypatch):
+    (tmp_path / "pynvml.py").write_text("import os; os.abort()")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    found = libraries.nvml_facts()
+
+    assert isinstance(found, NvmlSilence)
+    assert "SIGABRT" in found.detail
+
+
+def test_asking_leaves_torch_out_of_the_asking_process():
+    code = (
+        "import sys; from ci_perf.measure import libraries; libraries.torch_facts();"
+        "assert 'torch' not in sys.modules"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
