@@ -210,5 +210,6 @@ def _limits(
 def _check_selection(selection: tuple[str, ...], known: list[str], suite: str) -> None:
     for name in selection:
         if not any(is_selected(workload, (name,)) for workload in known):
-            hint = codec.did_you_mean(name, known)
+            names = sorted({workload.partition(".")[0] for workload in known})
+            hint = codec.did_you_mean(name, [*names, *known])
             raise UsageError(f"suite {suite!r} has no workload {name!r}; {hint}")

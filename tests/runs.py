@@ -60,7 +60,7 @@ def a_measured(workload, *step_s, parameters=None, **process):
         description=f"About {workload}.",
         parameters=parameters or {},
         protocol=Protocol(processes=len(step_s)),
-        items_per_step=8,
+        items_per_step=8.0,
         item_unit="image",
         processes=tuple(a_process(i, step_s=s, **process) for i, s in enumerate(step_s)),
     )

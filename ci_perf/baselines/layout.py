@@ -3,6 +3,7 @@
 import difflib
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -90,21 +91,31 @@ def rounded(numbers: Numbers) -> Numbers:
 def render(baseline: Baseline) -> str:
     """Write for people and git: headline first, the numbers of one process on one line."""
     document = msgspec.to_builtins(baseline)
-    document = {"type": document.pop("type"), **document}
-    return _render(document, "") + "\n"
+    parts = {key: _render(value, "  ") for key, value in document.items()}
+    # One metric a line: the first lines of a diff say what moved.
+    parts["headline"] = _object({k: _render(v, "") for k, v in document["headline"].items()}, "  ")
+    return _object(parts, "") + "\n"
 
 
 def _render(value: object, indent: str) -> str:
+    """Render a list with an item a line, and an object of plain values on one line."""
     deeper = indent + "  "
-    if isinstance(value, dict) and any(isinstance(v, dict | list) for v in value.values()):
-        body = ",\n".join(
-            f"{deeper}{json.dumps(k)}: {_render(v, deeper)}" for k, v in value.items()
-        )
-        return f"{{\n{body}\n{indent}}}"
-    if isinstance(value, list) and value:
-        body = ",\n".join(deeper + _render(v, deeper) for v in value)
-        return f"[\n{body}\n{indent}]"
+    if isinstance(value, Mapping):
+        parts = {key: _render(item, deeper) for key, item in value.items()}
+        if any(isinstance(item, Mapping | list | tuple) for item in value.values()):
+            return _object(parts, indent)
+        return "{" + ", ".join(f"{json.dumps(k)}: {v}" for k, v in parts.items()) + "}"
+    if isinstance(value, list | tuple):
+        body = ",\n".join(deeper + _render(item, deeper) for item in value)
+        return f"[\n{body}\n{indent}]" if value else "[]"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # bytes and counts
     return json.dumps(value, ensure_ascii=False)
+
+
+def _object(parts: Mapping[str, str], indent: str) -> str:
+    body = ",\n".join(f"{indent}  {json.dumps(key)}: {text}" for key, text in parts.items())
+    return f"{{\n{body}\n{indent}}}"
 
 
 def _nearest(root: Path, name: str, suite: str) -> Path | None:

@@ -14,7 +14,7 @@ from ci_perf.model.run import Run
 
 @click.command("accept")
 @click.argument("run_file", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--workload", "names", multiple=True, help="Only this workload; may be repeated.")
+@click.option("--workload", multiple=True, help="Only this workload; may be repeated.")
 @click.option("--reason", default="", help="Why a number may get worse; kept in the baseline.")
 @options.baselines
 @options.workloads
@@ -22,10 +22,10 @@ from ci_perf.model.run import Run
 @click.option("--replace", is_flag=True, help="Begin anew also where nothing has changed.")
 def command(
     run_file: Path,
-    names: tuple[str, ...],
+    workload: tuple[str, ...],
     reason: str,
     baselines: Path,
-    folder: Path,
+    workloads: Path,
     *,
     append: bool,
     replace: bool,
@@ -38,12 +38,14 @@ def command(
     if append and replace:
         raise UsageError("--append and --replace exclude each other: choose one")
     run = files.read(run_file, Run)
-    limits, tiers = judging.settings(folder, run.suite)
+    limits, tiers = judging.settings(workloads, run.suite)
     comparison = judging.against_baselines(
         run, baselines, label=str(run_file), limits=limits, tiers=tiers
     )
     mode = Mode.APPEND if append else Mode.REPLACE if replace else Mode.KEEP
-    accepted = accept.prepare(baselines, run, comparison, workloads=names, reason=reason, mode=mode)
+    accepted = accept.prepare(
+        baselines, run, comparison, workloads=workload, reason=reason, mode=mode
+    )
     accept.write(baselines, accepted)
     output.emit(_summary(accepted), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):

@@ -27,12 +27,12 @@ from ci_perf.errors import ExitCode
 def command(
     names: tuple[str, ...],
     suite: str,
-    folder: Path,
+    workloads: Path,
     baselines: Path,
     device: str,
     processes: int | None,
     run_output: Path,
-    report_format: str,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
@@ -40,12 +40,12 @@ def command(
     Exit codes: 0 no regression, 1 regression, 3 no answer: a workload failed, is missing or
     cannot be compared, or there is no baseline at all.
     """
-    plan = measuring.plan(folder, suite, names, device=device, processes=processes)
+    plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
     run = measuring.measure(plan, device=device, run_file=run_output)
     if measuring.is_interrupted(run):
         return ExitCode.INTERRUPTED
     comparison = judging.against_baselines(
         run, baselines, label=str(run_output), limits=plan.limits, tiers=plan.tiers
     )
-    judging.emit(comparison, report_format, output)
+    judging.emit(comparison, format, output)
     return comparison.exit_code

@@ -26,8 +26,8 @@ _FILE = click.Path(path_type=Path)
 def command(
     runs: tuple[Path, ...],
     baselines: Path,
-    folder: Path,
-    report_format: str,
+    workloads: Path,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
     """Judge one run against another, or against the committed baselines.
@@ -38,12 +38,12 @@ def command(
     if len(runs) > 2:
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
     if len(runs) == 2:
-        comparison = judging.against_run(runs[0], runs[1], folder)
+        comparison = judging.against_run(runs[0], runs[1], workloads)
     else:
         run = files.read(runs[0], Run)
-        limits, tiers = judging.settings(folder, run.suite)
+        limits, tiers = judging.settings(workloads, run.suite)
         comparison = judging.against_baselines(
             run, baselines, label=str(runs[0]), limits=limits, tiers=tiers
         )
-    judging.emit(comparison, report_format, output)
+    judging.emit(comparison, format, output)
     return comparison.exit_code

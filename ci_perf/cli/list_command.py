@@ -13,11 +13,11 @@ from ci_perf.model.suite import Plan
 @click.command("list")
 @options.suite
 @options.workloads
-@click.option("--json", "as_json", is_flag=True, help="Print the whole plan as JSON.")
-def command(suite: str, folder: Path, *, as_json: bool) -> None:
+@click.option("--json", is_flag=True, help="Print the whole plan as JSON.")
+def command(suite: str, workloads: Path, *, json: bool) -> None:
     """Show the workloads of a suite, without importing them."""
-    plan = suites.plan(folder, suite, root=Path.cwd())
-    output.emit(_json(plan) if as_json else _table(plan), output=None)
+    plan = suites.plan(workloads, suite, root=Path.cwd())
+    output.emit(_json(plan) if json else _table(plan), output=None)
 
 
 def _json(plan: Plan) -> str:

@@ -15,7 +15,6 @@ suite = click.option(
 )
 workloads = click.option(
     "--workloads",
-    "folder",
     type=_FOLDER,
     default="workloads",
     show_default=True,
@@ -48,7 +47,6 @@ output = click.option(
 )
 report_format = click.option(
     "--format",
-    "report_format",
     type=click.Choice(["markdown", "json", "terminal", "csv", "parquet"]),
     default="markdown",
     show_default=True,

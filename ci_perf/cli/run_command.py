@@ -25,7 +25,7 @@ from ci_perf.errors import ExitCode
 def command(
     names: tuple[str, ...],
     suite: str,
-    folder: Path,
+    workloads: Path,
     device: str,
     processes: int | None,
     output: Path,
@@ -35,6 +35,6 @@ def command(
     WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
     process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
     """
-    plan = measuring.plan(folder, suite, names, device=device, processes=processes)
+    plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
     run = measuring.measure(plan, device=device, run_file=output)
     return measuring.exit_code(run)

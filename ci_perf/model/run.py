@@ -189,3 +189,11 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     canaries: tuple[Canary, ...] = ()
     measured: tuple[Measured, ...]
     failed: tuple[Failed, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a workload that appears twice: nobody could say which of them is judged."""
+        seen: set[str] = set()
+        for one in (*self.measured, *self.failed):
+            if one.workload in seen:
+                raise ValueError(f"workload {one.workload!r} appears twice")
+            seen.add(one.workload)

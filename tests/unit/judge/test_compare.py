@@ -1,0 +1,263 @@
+import msgspec
+import pytest
+
+from ci_perf.errors import ExitCode
+from ci_perf.judge import compare, summarise
+from ci_perf.judge.limits import DEFAULT
+from ci_perf.model.comparison import Change, Verdict
+from ci_perf.model.run import DeviceMemory, Reason, Status, Validity
+from ci_perf.model.suite import Limit, Limits, Tiers
+from tests.runs import GPU, MIB, a_failed, a_measured, a_run, an_environment
+
+STEADY = (1e-3, 1.001e-3, 0.999e-3)
+SLOW = tuple(2 * s for s in STEADY)
+INVALID = Validity(
+    status=Status.INVALID,
+    reasons=(Reason(code="low_disk", status=Status.INVALID, detail="nothing left"),),
+)
+
+
+def judge(base, head, **options):
+    return compare.compare(
+        summarise.run(base, label="base"), summarise.run(head, label="head"), **options
+    )
+
+
+def verdicts(comparison, workload):
+    return {row.metric: row.verdict for row in comparison.rows if row.workload == workload}
+
+
+def test_twice_the_time_is_a_regression_and_the_only_red_row():
+    comparison = judge(
+        a_run(a_measured("slow", *STEADY), a_measured("same", *STEADY)),
+        a_run(a_measured("slow", *SLOW), a_measured("same", *STEADY)),
+    )
+
+    assert comparison.verdict is Verdict.REGRESSED
+    assert comparison.exit_code == ExitCode.REGRESSED
+    red = [r for r in comparison.rows if r.verdict is Verdict.REGRESSED]
+    assert [(r.workload, r.metric) for r in red] == [("slow", "step_time_s")]
+    assert comparison.rows[0] is red[0]
+
+
+def test_the_same_again_is_green():
+    run = a_run(a_measured("same", *STEADY))
+
+    comparison = judge(run, run)
+
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCHANGED, ExitCode.OK)
+
+
+def test_an_improvement_does_not_fail():
+    comparison = judge(a_run(a_measured("w", *SLOW)), a_run(a_measured("w", *STEADY)))
+
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.IMPROVED, ExitCode.OK)
+
+
+def test_a_workload_that_is_gone_is_missing_and_not_green():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)), a_run(a_measured("a", *STEADY))
+    )
+
+    assert verdicts(comparison, "b") == {"": Verdict.MISSING}
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_a_workload_that_was_not_asked_for_is_not_missing():
+    comparison = judge(
+        a_run(a_measured("a.n=1", *STEADY), a_measured("b", *STEADY)),
+        a_run(a_measured("a.n=1", *STEADY), selection=("a",)),
+    )
+
+    assert verdicts(comparison, "b") == {}
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_a_new_workload_that_crashes_does_not_vanish():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY), a_failed("new"))
+    )
+
+    assert comparison.verdict is Verdict.FAILED
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+    assert verdicts(comparison, "new") == {"": Verdict.FAILED}
+
+
+def test_a_crash_does_not_hide_a_regression():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),
+        a_run(a_measured("a", *SLOW), a_failed("b")),
+    )
+
+    assert comparison.exit_code == ExitCode.REGRESSED
+    assert verdicts(comparison, "b") == {"": Verdict.FAILED}
+
+
+def test_a_workload_that_failed_on_the_base_and_is_gone_does_not_vanish():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY), a_failed("b")), a_run(a_measured("a", *STEADY))
+    )
+
+    assert verdicts(comparison, "b") == {"": Verdict.MISSING}
+
+
+def test_a_new_workload_is_shown_and_does_not_fail():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY)),
+        a_run(a_measured("a", *STEADY), a_measured("new", *STEADY)),
+    )
+
+    assert verdicts(comparison, "new") == {"": Verdict.NEW}
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_nothing_to_compare_is_not_green():
+    comparison = judge(a_run(), a_run(a_measured("a", *STEADY)))
+
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.NEW, ExitCode.NO_ANSWER)
+    assert judge(a_run(), a_run()).exit_code == ExitCode.NO_ANSWER
+
+
+def test_another_machine_is_incomparable_and_says_which_fields():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY)),
+        a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU)),
+    )
+
+    row = comparison.rows[0]
+    assert (row.verdict, row.code) == (Verdict.INCOMPARABLE, "other_machine")
+    assert "device: cpu → cuda" in row.note
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_other_parameters_are_incomparable():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY, parameters={"batch": 64})),
+        a_run(a_measured("a", *STEADY, parameters={"batch": 128})),
+    )
+
+    assert comparison.rows[0].code == "other_parameters"
+    assert comparison.rows[0].note == "batch: 64 → 128"
+
+
+def test_other_software_is_compared_and_named():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY), environment=an_environment(torch="2.12.0")),
+        a_run(a_measured("a", *STEADY)),
+    )
+
+    assert [(d.field, d.base, d.head) for d in comparison.differences] == [
+        ("torch", "2.12.0", "2.13.0")
+    ]
+    assert comparison.verdict is Verdict.UNCHANGED
+
+
+def test_a_team_may_make_software_a_hard_fact():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY), environment=an_environment(torch="2.12.0")),
+        a_run(a_measured("a", *STEADY)),
+        tiers=Tiers(hard=("torch",)),
+    )
+
+    assert comparison.rows[0].code == "other_software"
+
+
+def test_an_invalid_run_blames_nobody():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW), validity=INVALID)
+    )
+
+    assert comparison.verdict is Verdict.INVALID
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+    assert {row.verdict for row in comparison.rows} == {Verdict.INVALID}
+
+
+def test_an_invalid_base_is_as_bad():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY), validity=INVALID), a_run(a_measured("a", *SLOW))
+    )
+
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_more_graph_breaks_are_a_regression():
+    comparison = judge(
+        a_run(a_measured("a", *STEADY, graphs=1)),
+        a_run(a_measured("a", *STEADY, graphs=3, breaks=2)),
+    )
+
+    assert verdicts(comparison, "a")["graph_breaks"] is Verdict.REGRESSED
+    assert comparison.exit_code == ExitCode.REGRESSED
+
+
+def test_a_metric_that_does_not_gate_is_shown_and_does_not_fail():
+    limits = Limits(default={"step_time_s": Limit(relative=0.05, gate=False)})
+
+    comparison = judge(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW)), limits=limits
+    )
+
+    assert comparison.rows[0].verdict is Verdict.REGRESSED
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_a_metric_that_disappears_does_not_vanish():
+    device = DeviceMemory(peak_allocated_bytes=MIB, peak_reserved_bytes=2 * MIB, alloc_retries=0)
+
+    comparison = judge(
+        a_run(a_measured("a", *STEADY, device=device)), a_run(a_measured("a", *STEADY))
+    )
+
+    assert verdicts(comparison, "a")["peak_allocated_bytes"] is Verdict.MISSING
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_a_workload_has_its_own_limit():
+    limits = Limits(default=DEFAULT, workloads={"a": {"step_time_s": Limit(relative=2.0)}})
+
+    comparison = judge(
+        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),
+        a_run(a_measured("a", *SLOW), a_measured("b", *SLOW)),
+        limits=limits,
+    )
+
+    assert verdicts(comparison, "a")["step_time_s"] is Verdict.UNCHANGED
+    assert verdicts(comparison, "b")["step_time_s"] is Verdict.REGRESSED
+
+
+def test_nothing_compiled_needs_no_row():
+    comparison = judge(a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)))
+
+    assert "graph_breaks" not in verdicts(comparison, "a")
+
+
+def test_more_blocks_in_a_process_create_no_significance():
+    """G3: only launches are evidence."""
+    few = judge(a_run(a_measured("a", [1e-3] * 5)), a_run(a_measured("a", [1.2e-3] * 5)))
+    many = judge(a_run(a_measured("a", [1e-3] * 500)), a_run(a_measured("a", [1.2e-3] * 500)))
+
+    assert [r.verdict for r in few.rows] == [r.verdict for r in many.rows]
+    assert few.rows[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_rows_are_sorted_worst_first():
+    comparison = judge(
+        a_run(a_measured("gone", *STEADY), a_measured("slow", *STEADY), a_measured("a", *STEADY)),
+        a_run(a_measured("slow", *SLOW), a_measured("a", *STEADY), a_failed("bad")),
+    )
+
+    order = [row.verdict for row in comparison.rows]
+    assert order[:3] == [Verdict.FAILED, Verdict.REGRESSED, Verdict.MISSING]
+    assert order == sorted(order, key=list(Verdict).index)
+
+
+def test_the_limit_of_a_row_is_the_one_that_applied():
+    limits = Limits(default={"host_rss_peak_bytes": Limit(relative=0.01, absolute=30 * MIB)})
+
+    comparison = judge(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)), limits=limits
+    )
+
+    assert isinstance(comparison.rows[0], Change)
+    assert comparison.rows[0].limit == pytest.approx(0.1)
+    assert msgspec.structs.asdict(comparison.rows[0])["gate"] is True

@@ -1,0 +1,55 @@
+import pytest
+
+from ci_perf.measure import host, preflight
+from ci_perf.model.run import Status
+
+
+@pytest.fixture
+def proc(tmp_path):
+    """A /proc of our own."""
+    (tmp_path / "self").mkdir()
+    (tmp_path / "pressure").mkdir()
+    (tmp_path / "self/status").write_text("Name:\tx\nVmPeak:\t900 kB\nVmHWM:\t  2048 kB\n")
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD EPYC 9454\n")
+    (tmp_path / "meminfo").write_text("MemTotal:       1024 kB\nMemFree: 1 kB\n")
+    pressed(tmp_path, 1.5)
+    return tmp_path
+
+
+def pressed(proc, percent):
+    text = f"some avg10={percent} avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00\n"
+    (proc / "pressure/cpu").write_text(text)
+
+
+def test_the_host_is_read_from_proc(proc):
+    assert host.rss_peak_bytes(proc) == 2 * 2**20
+    assert host.cpu_pressure(proc) == pytest.approx(0.015)
+    assert host.cpu_model(proc) == "AMD EPYC 9454"
+    assert host.memory_total_bytes(proc) == 2**20
+
+
+def test_a_host_without_proc_is_not_a_crash(tmp_path):
+    assert host.rss_peak_bytes(tmp_path) > 2**20
+    assert host.cpu_pressure(tmp_path) is None
+    assert host.memory_total_bytes(tmp_path) == 0
+    assert isinstance(host.cpu_model(tmp_path), str)
+
+
+def test_a_quiet_host_is_valid(proc, tmp_path):
+    assert preflight.validity(preflight.check(proc=proc, scratch=tmp_path)).status is Status.VALID
+
+
+def test_a_busy_host_is_degraded_with_the_figure(proc, tmp_path):
+    pressed(proc, 63.0)
+
+    (reason,) = preflight.check(proc=proc, scratch=tmp_path)
+
+    assert (reason.code, reason.status) == ("host_pressure", Status.DEGRADED)
+    assert "63%" in reason.detail
+
+
+def test_the_worst_reason_decides(proc, tmp_path):
+    pressed(proc, 63.0)
+    busy = preflight.check(proc=proc, scratch=tmp_path)
+
+    assert preflight.validity((*busy, preflight.INTERRUPTED)).status is Status.INVALID

@@ -1,0 +1,47 @@
+import json
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from ci_perf import suite
+from ci_perf.baselines import accept
+from ci_perf.judge import compare, summarise
+from ci_perf.model import codec, schema
+from tests.runs import a_failed, a_measured, a_run
+
+PUBLISHED = Path(__file__).parents[3] / "docs/schema"
+
+
+@pytest.mark.parametrize("kind", sorted(schema.KINDS))
+def test_the_published_schema_is_current(kind):
+    published = (PUBLISHED / f"{kind}.schema.json").read_text()
+
+    assert published == schema.render(kind), "run: ci-perf schema --directory docs/schema"
+
+
+def documents(tmp_path):
+    run = a_run(a_measured("a", 1e-3, 2e-3), a_failed("b"))
+    whole = a_run(a_measured("a", 1e-3, 2e-3))
+    side = summarise.run(run, label="run.json")
+    comparison = compare.compare(side, side)
+    accepted = accept.prepare(tmp_path, whole, compare.compare(side, side), workloads=["a"])
+    return {
+        "run": run,
+        "comparison": comparison,
+        "baseline": accepted[0].baseline,
+        "suite": suite.load(suite.shipped("workloads")),
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(schema.KINDS))
+def test_what_we_write_fits_its_published_schema(kind, tmp_path):
+    document = documents(tmp_path)[kind]
+
+    jsonschema.validate(
+        json.loads(codec.encode(document)),
+        json.loads(schema.render(kind)),
+        cls=jsonschema.Draft202012Validator,
+    )
+    assert isinstance(document, msgspec.Struct)
