@@ -1,5 +1,6 @@
 """Documents on disk: read with a size limit, written whole or not at all."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -75,6 +76,22 @@ def write_bytes(path: Path, data: bytes) -> None:
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}; what stood there before is intact"
         raise CannotWriteError(msg) from None
+
+
+def check_target(path: Path) -> None:
+    """Find out before the work, not after it, that `path` cannot be written.
+
+    Raises CannotWriteError.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return  # a device or a pipe: to try it would be to write to it
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
+            pass
+    except OSError as error:
+        raise CannotWriteError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def make_folder(path: Path) -> None:

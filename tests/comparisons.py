@@ -34,7 +34,6 @@ def a_change(
         gate=more.pop("gate", True),
         verdict=verdict,
         code=more.pop("code", verdict.value),
-        note=more.pop("note", ""),
         **more,
     )
 
@@ -53,6 +52,8 @@ def an_uncompared(workload="mlp", verdict=c.Verdict.FAILED, note="", *, metric="
         verdict=verdict,
         code=more.pop("code", verdict.value),
         note=note,
+        base=more.pop("base", {}),
+        head=more.pop("head", {}),
         output=more.pop("output", ""),
         parameters=more.pop("parameters", {}),
         **more,

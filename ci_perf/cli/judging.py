@@ -5,7 +5,7 @@ from pathlib import Path
 from ci_perf import files, suite
 from ci_perf.baselines import summarise as baselines
 from ci_perf.cli import output
-from ci_perf.errors import CannotWriteError, UsageError
+from ci_perf.errors import UsageError
 from ci_perf.judge import compare, summarise
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
@@ -50,33 +50,38 @@ def settings(folder: Path, name: str) -> tuple[Limits | None, Tiers | None]:
     return found.limits, found.tiers
 
 
-def emit(comparison: Comparison, report_format: str, target: Path | None) -> None:
+def check_target(form: str, target: Path | None) -> None:
+    """Find out before the work that the report has nowhere to go.
+
+    Raises UsageError and CannotWriteError.
+    """
+    if form == "parquet" and target is None:
+        raise UsageError("--format parquet is binary: name a file with --output")
+    if target is not None:
+        files.check_target(target)
+
+
+def emit(comparison: Comparison, form: str, target: Path | None) -> None:
     """Write the report in the form that was asked for."""
-    if report_format == "parquet":
-        _emit_parquet(comparison, target)
-        return
-    output.emit(_text(comparison, report_format), output=target)
+    if form == "parquet" and target is not None:
+        from ci_perf.report import frame
+
+        files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))
+    else:
+        output.emit(_text(comparison, form), output=target)
 
 
-def _text(comparison: Comparison, report_format: str) -> str:
-    if report_format == "json":
+def _text(comparison: Comparison, form: str) -> str:
+    if form == "json":
         return codec.encode(comparison)
-    if report_format == "csv":
+    if form == "csv":
         from ci_perf.report import frame
 
         return frame.csv(frame.of_comparison(comparison))
-    if report_format == "terminal":
+    if form == "terminal":
         from ci_perf.report import terminal
 
         return terminal.render(comparison, width=output.width(), color=output.in_color())
     from ci_perf.report import markdown
 
     return markdown.render(comparison)
-
-
-def _emit_parquet(comparison: Comparison, target: Path | None) -> None:
-    if target is None:
-        raise CannotWriteError("parquet is binary: name a file with --output")
-    from ci_perf.report import frame
-
-    files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))

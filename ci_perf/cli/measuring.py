@@ -25,6 +25,7 @@ def plan(
 
 def measure(plan: Plan, *, device: str, run_file: Path) -> Run:
     """Measure `plan` and write the run, interrupted or not."""
+    files.check_target(run_file)
     with progress.listener() as listener:
         run = session.measure(plan, LocalLauncher(Path.cwd()), listener, device=device)
     files.write(run_file, run)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge import comparability, verdicts
+from ci_perf.judge import comparability, subjects, uncompared, verdicts
 from ci_perf.judge.limits import DEFAULT
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
@@ -12,11 +12,10 @@ from ci_perf.model.comparison import (
     Comparison,
     Row,
     Side,
-    Uncompared,
     Verdict,
 )
 from ci_perf.model.metrics import Kind, Metric
-from ci_perf.model.run import Failed, Reason, Status, Tool, Validity
+from ci_perf.model.run import Reason, Status, Tool, Validity
 from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
 from ci_perf.model.summary import Subject, Summary
 from ci_perf.version import __version__
@@ -103,50 +102,23 @@ def _rows(
     before = {subject.workload: subject for subject in base.subjects}
     after = {subject.workload: subject for subject in head.subjects}
     failed = {failure.workload: failure for failure in head.failed}
-    for name in sorted(failed):
-        yield _failed(failed[name])
-    for name in sorted(before.keys() - after.keys() - failed.keys()):
-        if is_selected(name, head.selection):
-            yield _uncompared(
-                before[name], Verdict.MISSING, "missing", "has a baseline, was not measured"
-            )
     failed_before = {failure.workload: failure for failure in base.failed}
-    for name in sorted(failed_before.keys() - before.keys() - after.keys() - failed.keys()):
-        if is_selected(name, head.selection):
-            yield _uncompared(
-                failed_before[name], Verdict.MISSING, "missing", "failed on the base, absent here"
-            )
+    for name in sorted(failed):
+        yield uncompared.failed(failed[name])
+    for name in _asked_for(before.keys() - after.keys() - failed.keys(), head):
+        yield uncompared.missing(before[name])
+    for name in _asked_for(
+        failed_before.keys() - before.keys() - after.keys() - failed.keys(), head
+    ):
+        yield uncompared.missing_and_failed_before(failed_before[name])
     for name in sorted(after.keys() - before.keys()):
-        note = "failed on the other side" if name in failed_before else "has no baseline yet"
-        yield _uncompared(after[name], Verdict.NEW, "new", note)
+        yield uncompared.new(after[name], failed_before=name in failed_before)
     for name in sorted(before.keys() & after.keys()):
         yield from _compared(before[name], after[name], limits.of(name), tiers, validity)
 
 
-def _failed(failure: Failed) -> Uncompared:
-    return Uncompared(
-        workload=failure.workload,
-        metric="",
-        verdict=Verdict.FAILED,
-        code=f"failed_in_{failure.phase.value}",
-        note=failure.reason,
-        output=failure.output,
-        parameters=failure.parameters,
-    )
-
-
-def _uncompared(
-    subject: Subject | Failed, verdict: Verdict, code: str, note: str, *, metric: str = ""
-) -> Uncompared:
-    return Uncompared(
-        workload=subject.workload,
-        metric=metric,
-        verdict=verdict,
-        code=code,
-        note=note,
-        output="",
-        parameters=subject.parameters,
-    )
+def _asked_for(names: set[str], head: Summary) -> list[str]:
+    return sorted(name for name in names if is_selected(name, head.selection))
 
 
 def _compared(
@@ -154,7 +126,7 @@ def _compared(
 ) -> Iterator[Row]:
     """Yield a row per metric, or one row that says why there is none."""
     if found := comparability.obstacles(base, head, tiers):
-        yield _uncompared(head, Verdict.INCOMPARABLE, *found)
+        yield uncompared.incomparable(base, head, *found)
         return
     for metric in metrics.ALL:
         limit = limits.get(metric.name)
@@ -165,24 +137,13 @@ def _compared(
 def _metric(
     base: Subject, head: Subject, metric: Metric, limit: Limit, validity: Validity
 ) -> Iterator[Row]:
-    before, after = _values(base, metric), _values(head, metric)
+    before, after = subjects.values(base, metric), subjects.values(head, metric)
     if before and not after:
-        note = f"{metric.name} is in the baseline and not in this run"
-        yield _uncompared(base, Verdict.MISSING, "metric_missing", note, metric=metric.name)
+        yield uncompared.metric_missing(base, metric)
     elif after and not before:
-        note = f"{metric.name} has no baseline yet"
-        yield _uncompared(head, Verdict.NEW, "metric_new", note, metric=metric.name)
+        yield uncompared.metric_new(head, metric)
     elif before and after and not _says_nothing(metric, before, after):
         yield _change(base, head, metric, limit, validity)
-
-
-def _values(subject: Subject, metric: Metric) -> list[list[float]]:
-    """Return the values of this metric per session, without sessions that lack it."""
-    found = [
-        [numbers[metric.name] for numbers in session.processes if metric.name in numbers]
-        for session in subject.sessions
-    ]
-    return [values for values in found if values]
 
 
 def _says_nothing(metric: Metric, before: list[list[float]], after: list[list[float]]) -> bool:
@@ -193,12 +154,12 @@ def _says_nothing(metric: Metric, before: list[list[float]], after: list[list[fl
 def _change(
     base: Subject, head: Subject, metric: Metric, limit: Limit, validity: Validity
 ) -> Change:
-    before, after = _values(base, metric), [v for s in _values(head, metric) for v in s]
+    before = subjects.values(base, metric)
+    after = [v for session in subjects.values(head, metric) for v in session]
     ruling = verdicts.rule(metric, limit, before, after)
-    verdict, code, note = ruling.verdict, ruling.code, ruling.note
+    verdict, code = ruling.verdict, ruling.code
     if validity.status is Status.INVALID:
-        worst = _worst(validity.reasons)
-        verdict, code, note = Verdict.INVALID, worst.code, worst.detail
+        verdict, code = Verdict.INVALID, _worst(validity.reasons).code
     return Change(
         workload=head.workload,
         metric=metric.name,
@@ -215,7 +176,6 @@ def _change(
         gate=limit.gate,
         verdict=verdict,
         code=code,
-        note=note,
     )
 
 

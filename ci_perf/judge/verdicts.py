@@ -22,7 +22,6 @@ class Ruling:
     limit: float
     verdict: Verdict
     code: str
-    note: str
 
 
 def rule(metric: Metric, limit: Limit, base: Sessions, head: Sequence[float]) -> Ruling:
@@ -38,7 +37,7 @@ def _rule_noisy(metric: Metric, limit: Limit, base: Sessions, head: Sequence[flo
     size = _relative(limit, low)
     found = evidence.estimate(metric.kind, base, head)
     interval = found.interval(size) if found else None
-    verdict, code, note = _three_way(interval, size)
+    verdict, code = _three_way(interval, size)
     return Ruling(
         base=low,
         head=high,
@@ -47,26 +46,20 @@ def _rule_noisy(metric: Metric, limit: Limit, base: Sessions, head: Sequence[flo
         limit=size,
         verdict=verdict,
         code=code,
-        note=note,
     )
 
 
-def _three_way(interval: Interval | None, limit: float) -> tuple[Verdict, str, str]:
+def _three_way(interval: Interval | None, limit: float) -> tuple[Verdict, str]:
     if interval is None:
-        note = "one process a side says nothing of the spread; measure at least 3"
-        return Verdict.INCONCLUSIVE, "too_few_processes", note
+        return Verdict.INCONCLUSIVE, "too_few_processes"
     worse, better = 1 + limit, 1 / (1 + limit)
     if interval.low > worse:
-        return Verdict.REGRESSED, "beyond_limit", ""
+        return Verdict.REGRESSED, "beyond_limit"
     if interval.high < better:
-        return Verdict.IMPROVED, "beyond_limit", ""
+        return Verdict.IMPROVED, "beyond_limit"
     if better < interval.low and interval.high < worse:
-        return Verdict.UNCHANGED, "within_limit", ""
-    note = (
-        "the processes differ too much to say; "
-        f"would have seen a change of {interval.smallest_detectable:.0%} or more"
-    )
-    return Verdict.INCONCLUSIVE, "spread", note
+        return Verdict.UNCHANGED, "within_limit"
+    return Verdict.INCONCLUSIVE, "spread"
 
 
 def _rule_exact(
@@ -74,7 +67,7 @@ def _rule_exact(
 ) -> Ruling:
     """Compare ranges with a tolerance: a metric that cannot be noisy needs no statistics."""
     tolerance = max(limit.relative * max(base), limit.absolute)
-    verdict, code, note = _ranges(base, head, tolerance)
+    verdict, code = _ranges(base, head, tolerance)
     low, high = evidence.centre(metric.kind, [base]), evidence.centre(metric.kind, [head])
     return Ruling(
         base=low,
@@ -84,21 +77,17 @@ def _rule_exact(
         limit=tolerance / low if low else 0.0,
         verdict=verdict,
         code=code,
-        note=note,
     )
 
 
-def _ranges(
-    base: Sequence[float], head: Sequence[float], tolerance: float
-) -> tuple[Verdict, str, str]:
+def _ranges(base: Sequence[float], head: Sequence[float], tolerance: float) -> tuple[Verdict, str]:
     if min(head) > max(base) + tolerance:
-        return Verdict.REGRESSED, "beyond_limit", ""
+        return Verdict.REGRESSED, "beyond_limit"
     if max(head) < min(base) - tolerance:
-        return Verdict.IMPROVED, "beyond_limit", ""
+        return Verdict.IMPROVED, "beyond_limit"
     if max(head) <= max(base) + tolerance and min(head) >= min(base) - tolerance:
-        return Verdict.UNCHANGED, "within_limit", ""
-    note = "an exact metric differs between processes of one side; the ranges overlap"
-    return Verdict.INCONCLUSIVE, "ranges_overlap", note
+        return Verdict.UNCHANGED, "within_limit"
+    return Verdict.INCONCLUSIVE, "ranges_overlap"
 
 
 def _relative(limit: Limit, base: float) -> float:

@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import TracebackType
 
 from ci_perf import files
 from ci_perf.measure import compiles, device, host, task, timing, user_code
@@ -54,7 +55,7 @@ def main(folder: Path) -> int:
         result = measure(files.read(folder / task.TASK, task.Task), stopwatch)
         files.write(folder / task.RESULT, result)
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
-        traceback.print_exc()
+        traceback.print_exception(error.with_traceback(_of_the_author(error.__traceback__)))
         trouble = task.Trouble(phase=stopwatch.current, reason=_reason(error))
         files.write(folder / task.TROUBLE, trouble)
         return 1
@@ -169,6 +170,17 @@ def _call(function: Callable[[], object] | None) -> None:
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())[:2000]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _of_the_author(trace: TracebackType | None) -> TracebackType | None:
+    """Skip the frames that lead from here into the author's code; keep all when there is none."""
+    inner = trace
+    while inner is not None:
+        file = inner.tb_frame.f_code.co_filename
+        if not (file.startswith("<frozen importlib") or Path(file).parent == Path(__file__).parent):
+            return inner
+        inner = inner.tb_next
+    return trace
 
 
 def _end_with_parent() -> None:

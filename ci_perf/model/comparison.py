@@ -5,6 +5,7 @@ from enum import Enum
 from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, Text
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source, Tool, Validity
+from ci_perf.model.summary import Numbers
 
 
 class Verdict(Enum):
@@ -61,20 +62,22 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     gate: bool
     verdict: Verdict
     code: Name
-    note: Text
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):
     """A workload, or one metric of it, that has nothing to be compared with, and why.
 
-    ``metric`` is empty when the whole workload is meant; ``output`` holds the last lines of a
-    workload that failed.
+    ``metric`` is empty when the whole workload is meant. ``base`` and ``head`` hold the numbers of
+    the side that has some. ``note`` is the reason of a failure, or the facts that differ;
+    ``output`` holds the last lines of a workload that failed.
     """
 
     workload: Name
     metric: Text
     verdict: Verdict
     code: Name
+    base: Numbers
+    head: Numbers
     note: Text
     output: Text
     parameters: dict[str, Scalar]

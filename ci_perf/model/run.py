@@ -193,7 +193,8 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse a workload that appears twice: nobody could say which of them is judged."""
         seen: set[str] = set()
-        for one in (*self.measured, *self.failed):
-            if one.workload in seen:
-                raise ValueError(f"workload {one.workload!r} appears twice")
-            seen.add(one.workload)
+        names = [one.workload for one in self.measured] + [one.workload for one in self.failed]
+        for name in names:
+            if name in seen:
+                raise ValueError(f"workload {name!r} appears twice")
+            seen.add(name)

@@ -149,9 +149,8 @@ def _row(row: Row) -> _Facts:
         "unit": unit.value if unit else "",
         "verdict": row.verdict.value,
         "code": row.code,
-        "note": row.note,
     }
-    return said | _compared(row) if isinstance(row, Change) else said
+    return said | (_compared(row) if isinstance(row, Change) else {"note": row.note})
 
 
 def _compared(row: Change) -> _Facts:

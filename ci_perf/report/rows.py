@@ -9,10 +9,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ci_perf.model.comparison import Change, Interval, Row, Uncompared, Verdict
+from ci_perf.model.summary import Numbers
 from ci_perf.report import standings, units, words
 from ci_perf.report.escape import Words
 from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
+
+# What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
+_SAID = {
+    "failed_on_base": "failed on the base, not there at all now",
+    "metric_missing": "in the baseline, not in this run",
+    "metric_new": "no baseline yet",
+    "missing": "has a baseline, was not measured",
+    "new": "no baseline yet",
+    "new_since_failed": "failed on the base",
+    "other_machine": "another machine",
+    "other_parameters": "other parameters",
+    "other_software": "other software, which suite.toml makes a hard fact",
+    "ranges_overlap": "an exact metric that differs between processes",
+    "too_few_processes": "one process says nothing of the spread, measure at least 3",
+}
+_NO_GATE = "over its limit, which does not fail the job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +125,7 @@ def _of_change(row: Change) -> TableRow:
         limit=_limit(row),
         processes=Words(f"{row.base_processes} v {row.head_processes}"),
         remark=_remark(row),
-        note=row.note,
+        note="",
     )
 
 
@@ -119,15 +136,21 @@ def _of_uncompared(row: Uncompared) -> TableRow:
         icon=standings.ICON[found],
         workload=row.workload,
         metric=words.metric_title(row.metric) if row.metric else Words("whole workload"),
-        base=units.NOTHING,
-        head=units.NOTHING,
+        base=_alone(row.base, row.metric),
+        head=_alone(row.head, row.metric),
         rate=Words(""),
         change=units.NOTHING,
         limit=units.NOTHING,
         processes=units.NOTHING,
-        remark=Words(found.value),
+        remark=_remark(row),
         note=row.note,
     )
+
+
+def _alone(numbers: Numbers, metric: str) -> Words:
+    """Show the number of a side without a partner; the step time stands for a whole workload."""
+    name = metric or words.STEP_TIME
+    return units.value(numbers[name], words.unit(name)) if name in numbers else units.NOTHING
 
 
 def _rate(row: Change) -> Words:
@@ -155,17 +178,21 @@ def _bounds(interval: Interval | None) -> tuple[float | None, float | None]:
 
 
 def _limit(row: Change) -> Words:
-    return Words(units.limit(row.limit) + ("" if row.gate else ", no gate"))
+    """Show a limit as a share; one that is larger than the baseline itself as a quantity."""
+    unit = words.unit(row.metric)
+    size = units.limit(row.limit) if row.limit <= 1 else units.value(row.limit * row.base, unit)
+    return Words(size + ("" if row.gate else ", no gate"))
 
 
-def _remark(row: Change) -> Words:
+def _remark(row: Row) -> Words:
     """Say what the verdict alone does not."""
     found = standings.of(row)
     if found is Standing.UNCHANGED:
         return Words("")
     if found is Standing.WARNING:
-        return Words("over its limit, which does not fail the job")
-    if found in {Standing.INCONCLUSIVE, Standing.NOT_GATING} and row.interval and not row.note:
+        return Words(_NO_GATE)
+    said = _SAID.get(row.code)
+    if said is None and isinstance(row, Change) and row.code == "spread" and row.interval:
         seen = units.limit(row.interval.smallest_detectable)
-        return Words(f"{found.value}: could have proven {seen} or more")
-    return Words(found.value)
+        said = f"could have proven {seen} or more"
+    return Words(f"{found.value}: {said}" if said else found.value)

@@ -49,6 +49,8 @@ def throughput(items: float, step_s: float, item_unit: str) -> Words:
     """1.24k images/s; empty for a step of no length."""
     if step_s <= 0 or items <= 0:
         return Words("")
+    if item_unit == "flop":
+        return Words(f"{_scaled(items / step_s, _RATES)}FLOP/s")
     number = _scaled(items / step_s, _RATES).replace(" ", "", 1)
     return Words(f"{number} {plural(item_unit)}/s")
 

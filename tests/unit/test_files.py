@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_a_read_only_folder_is_a_clear_error(tmp_path):
 
 def test_a_device_is_written_directly_and_a_full_one_is_an_error():
     with pytest.raises(CannotWriteError, match="/dev/full: cannot be written: No space left"):
-        files.write_text(files.Path("/dev/full"), "x")
+        files.write_text(Path("/dev/full"), "x")
 
 
 def test_mode_and_link_of_an_existing_file_stay(tmp_path):

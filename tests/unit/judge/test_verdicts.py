@@ -43,6 +43,7 @@ def test_processes_that_disagree_allow_none():
 
     assert ruling.verdict is Verdict.INCONCLUSIVE
     assert ruling.code == "spread"
+    assert ruling.interval is not None
     assert ruling.interval.smallest_detectable > 0.3
 
 
@@ -62,6 +63,8 @@ def test_two_sessions_that_disagree_widen_the_interval_less_than_they_narrow_it(
     one = verdicts.rule(metrics.STEP_TIME, FIVE_PERCENT, [QUIET], QUIET)
     two = verdicts.rule(metrics.STEP_TIME, FIVE_PERCENT, [QUIET, scaled(QUIET, 1.01)], QUIET)
 
+    assert one.interval is not None
+    assert two.interval is not None
     assert two.interval.smallest_detectable < one.interval.smallest_detectable
 
 

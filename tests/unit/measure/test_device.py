@@ -1,6 +1,6 @@
 import pytest
 
-from ci_perf.measure.device import CpuDevice, CudaDevice
+from ci_perf.measure.device import CpuDevice, CudaDevice, Device
 
 
 class Stream:
@@ -78,4 +78,6 @@ def test_the_simulated_stream_catches_a_missing_synchronisation():
 
 
 def test_a_cpu_has_no_device_memory_rather_than_none_of_it():
-    assert CpuDevice().memory() is None
+    device: Device = CpuDevice()
+
+    assert device.memory() is None

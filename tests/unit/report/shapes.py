@@ -17,7 +17,8 @@ UNCHANGED = tuple(
     a_change(f"mlp_{width}", ratio=1 + move)
     for width, move in ((256, 0.011), (512, -0.004), (1024, 0.002), (2048, 0.0))
 )
-SPREAD = "the processes differ too much to say; would have seen a change of 8% or more"
+SPREAD = "spread"
+OWN = {metrics.STEP_TIME.name: 12.3e-3}
 WIDE = Interval(low=0.97, high=1.13, smallest_detectable=0.084)
 DEGRADED = Validity(
     status=Status.DEGRADED,
@@ -75,11 +76,11 @@ def regressed():
             limit=0.25,
             gate=False,
         ),
-        an_uncompared("vit", Verdict.MISSING, "has a baseline, was not measured"),
+        an_uncompared("vit", Verdict.MISSING, base=OWN),
         a_change(
-            "loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, base=9.8e-3, note=SPREAD
+            "loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, base=9.8e-3, code=SPREAD
         ),
-        an_uncompared("llama", Verdict.NEW, "has no baseline yet", parameters={"layers": 2}),
+        an_uncompared("llama", Verdict.NEW, head=OWN, parameters={"layers": 2}),
         a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"),
         *UNCHANGED,
         a_change(
@@ -117,15 +118,18 @@ def failed():
 
 
 def missing():
-    return a_comparison(
-        an_uncompared("vit", Verdict.MISSING, "has a baseline, was not measured"), *UNCHANGED
-    )
+    return a_comparison(an_uncompared("vit", Verdict.MISSING, base=OWN), *UNCHANGED)
 
 
 def other_machine():
     note = "device: cuda → cpu, gpu_model: NVIDIA H200 → none, cpu_model: none → AMD EPYC"
     return a_comparison(
-        *(an_uncompared(name, Verdict.INCOMPARABLE, note) for name in ("bert", "resnet18")),
+        *(
+            an_uncompared(
+                name, Verdict.INCOMPARABLE, note, code="other_machine", base=OWN, head=OWN
+            )
+            for name in ("bert", "resnet18")
+        ),
         head=a_head(machine=CPU),
         base=a_side(machine=GPU),
     )
@@ -133,7 +137,7 @@ def other_machine():
 
 def all_new():
     return a_comparison(
-        *(an_uncompared(name, Verdict.NEW, "has no baseline yet") for name in ("bert", "resnet18")),
+        *(an_uncompared(name, Verdict.NEW, head=OWN) for name in ("bert", "resnet18")),
         base=a_side(machine=None, sessions=0, oldest="", newest=""),
     )
 
@@ -144,7 +148,7 @@ def nothing():
 
 def inconclusive():
     return a_comparison(
-        a_change("loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, note=SPREAD), *UNCHANGED
+        a_change("loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, code=SPREAD), *UNCHANGED
     )
 
 
@@ -171,7 +175,7 @@ def hostile():
         an_uncompared(
             HOSTILE, Verdict.FAILED, HOSTILE, output=f"```\n{HOSTILE}\n</details>", code=HOSTILE
         ),
-        a_change(HOSTILE, Verdict.REGRESSED, ratio=1.061, note=HOSTILE, item_unit=HOSTILE),
+        a_change(HOSTILE, Verdict.REGRESSED, ratio=1.061, item_unit=HOSTILE),
         a_change("mlp", ratio=1.01),
         suite=HOSTILE,
         differences=(Difference(field=HOSTILE, base=HOSTILE, head=HOSTILE),),

@@ -24,7 +24,7 @@ def test_foreign_text_never_leaves_its_code_span(text):
     comparison = a_comparison(
         an_uncompared(text, Verdict.FAILED, text, output=text, parameters={text: text}),
         an_uncompared(text, Verdict.MISSING, text, metric=text),
-        a_change(text, Verdict.REGRESSED, ratio=1.1, note=text, item_unit=text),
+        a_change(text, Verdict.REGRESSED, ratio=1.1, item_unit=text),
     )
     known, page = Page(markdown.render(shapes.regressed())), Page(markdown.render(comparison))
 
@@ -173,7 +173,7 @@ def test_programs_find_the_verdict_and_every_row(shape):
 @pytest.mark.parametrize("verdict", [Verdict.UNCHANGED, Verdict.REGRESSED, Verdict.FAILED])
 def test_a_thousand_workloads_still_fit_into_a_comment(verdict):
     names = [f"workload_with_a_rather_long_name.batch={i}" for i in range(1_000)]
-    rows = [a_change(name, verdict, ratio=1.1, note="n" * 300) for name in names]
+    rows = [a_change(name, verdict, ratio=1.1) for name in names]
     if verdict is Verdict.FAILED:
         rows = [an_uncompared(name, verdict, "r" * 300, output="line\n" * 9_999) for name in names]
     report = markdown.render(a_comparison(*rows))

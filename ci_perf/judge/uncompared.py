@@ -1,0 +1,86 @@
+"""Rows for what has no partner on the other side, so that nothing ever vanishes."""
+
+from ci_perf.judge import subjects
+from ci_perf.model.comparison import Uncompared, Verdict
+from ci_perf.model.metrics import Metric
+from ci_perf.model.run import Failed
+from ci_perf.model.summary import Numbers, Subject
+
+
+def failed(failure: Failed) -> Uncompared:
+    """Say that a workload has no numbers on the head, and why."""
+    return Uncompared(
+        workload=failure.workload,
+        metric="",
+        verdict=Verdict.FAILED,
+        code=f"failed_in_{failure.phase.value}",
+        base={},
+        head={},
+        note=failure.reason,
+        output=failure.output,
+        parameters=failure.parameters,
+    )
+
+
+def missing(base: Subject) -> Uncompared:
+    """Say that a workload has a baseline and was not measured."""
+    return _row(base, Verdict.MISSING, "missing", base=subjects.numbers(base))
+
+
+def missing_and_failed_before(failure: Failed) -> Uncompared:
+    """Say that a workload failed on the base and is not there at all on the head."""
+    return _row(failure, Verdict.MISSING, "failed_on_base")
+
+
+def new(head: Subject, *, failed_before: bool) -> Uncompared:
+    """Say that a workload was measured and has nothing to be compared with."""
+    code = "new_since_failed" if failed_before else "new"
+    return _row(head, Verdict.NEW, code, head=subjects.numbers(head))
+
+
+def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Uncompared:
+    """Say which facts of the two sides differ, so that no ratio would mean anything."""
+    verdict = Verdict.INCOMPARABLE
+    return _row(
+        head,
+        verdict,
+        code,
+        base=subjects.numbers(base),
+        head=subjects.numbers(head),
+        note=differing,
+    )
+
+
+def metric_missing(base: Subject, metric: Metric) -> Uncompared:
+    """Say that a metric is in the baseline and not on the head."""
+    return _row(
+        base, Verdict.MISSING, "metric_missing", base=subjects.numbers(base), metric=metric.name
+    )
+
+
+def metric_new(head: Subject, metric: Metric) -> Uncompared:
+    """Say that a metric is on the head and not in the baseline."""
+    return _row(head, Verdict.NEW, "metric_new", head=subjects.numbers(head), metric=metric.name)
+
+
+def _row(
+    one: Subject | Failed,
+    verdict: Verdict,
+    code: str,
+    *,
+    base: Numbers | None = None,
+    head: Numbers | None = None,
+    metric: str = "",
+    note: str = "",
+) -> Uncompared:
+    return Uncompared(
+        workload=one.workload,
+        metric=metric,
+        verdict=verdict,
+        code=code,
+        base=base or {},
+        head=head or {},
+        note=note,
+        output="",
+        parameters=one.parameters,
+    )

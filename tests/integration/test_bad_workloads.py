@@ -1,0 +1,257 @@
+"""One bad workload never stops the rest, and never disappears: every way to be bad, for real."""
+
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ci_perf.launch import child
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.measure.task import Task, Trouble
+from ci_perf.model.run import Phase, WorkerResult
+from ci_perf.model.suite import PlannedWorkload, Protocol
+
+HEAD = "from ci_perf.workload import Workload\n"
+BUILD = "def build(context):\n    return Workload(step=step)\n"
+PASS = "def step():\n    pass\n"
+QUICK = Protocol(
+    timeout_s=20,
+    warmup_min_s=0.01,
+    warmup_max_s=0.05,
+    timed_min_blocks=3,
+    timed_min_s=0.02,
+    timed_max_s=0.1,
+    block_min_s=0.002,
+)
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Launch a workload that consists of this source; return its result or trouble."""
+
+    def launch_source(source, *, timeout_s=20.0, environment=None):
+        file = tmp_path / "it.py"
+        file.write_text(source)
+        planned = PlannedWorkload(
+            id="it",
+            file=str(file),
+            description="",
+            parameters={"n": 1},
+            protocol=Protocol(**{**_fields(QUICK), "timeout_s": timeout_s}),
+        )
+        task = Task(
+            workload=planned, index=0, device="cpu", root=str(tmp_path), data_dir=str(tmp_path)
+        )
+        return LocalLauncher(tmp_path, environment).launch(task)
+
+    return launch_source
+
+
+def _fields(struct):
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def test_a_good_workload_has_a_result(launch):
+    result = launch(HEAD + PASS + BUILD)
+
+    assert isinstance(result, WorkerResult)
+    assert len(result.process.timed.block_s) >= 3
+    assert result.process.memory.host_rss_peak_bytes > 2**20
+    assert result.process.memory.device is None
+
+
+@pytest.mark.parametrize(
+    ("source", "phase", "reason"),
+    [
+        ("import nothing_like_it\n", Phase.IMPORT, "ModuleNotFoundError: No module named"),
+        ("def broken(:\n", Phase.IMPORT, "SyntaxError: "),
+        ("raise SystemExit('no licence')\n", Phase.IMPORT, "SystemExit: no licence"),
+        ("x = 1\n", Phase.IMPORT, r"it\.py: expected a function `build\(context\)`, found none"),
+        ("build = 3\n", Phase.IMPORT, r"expected a function .*, found int"),
+        ("def build(context):\n    1 / 0\n", Phase.BUILD, "ZeroDivisionError"),
+        (
+            "def build(context):\n    return 3\n",
+            Phase.BUILD,
+            r"expected build\(\) to return a ci_perf.workload.Workload, found int",
+        ),
+        (
+            HEAD + "def build(c):\n    return Workload(step=print, items_per_step=0)\n",
+            Phase.BUILD,
+            "items_per_step: expected a number > 0, found 0",
+        ),
+        (
+            HEAD + "def step():\n    raise ValueError('bad\\n  shape')\n" + BUILD,
+            Phase.FIRST_STEP,
+            "ValueError: bad shape",
+        ),
+        (
+            HEAD + "n = 0\ndef step():\n    global n\n    n += 1\n    assert n < 15, n\n" + BUILD,
+            Phase.WARMUP,
+            "AssertionError: 15",
+        ),
+        (
+            HEAD + PASS + "def build(c):\n    return Workload(step=step, teardown=lambda: 1 / 0)\n",
+            Phase.TEARDOWN,
+            "ZeroDivisionError",
+        ),
+        (
+            HEAD + "import os\ndef step():\n    os._exit(0)\n" + BUILD,
+            Phase.FIRST_STEP,
+            "ended with exit code 0 in phase first_step, without a result",
+        ),
+        (
+            HEAD + "import os\ndef step():\n    os._exit(7)\n" + BUILD,
+            Phase.FIRST_STEP,
+            "ended with exit code 7",
+        ),
+        (
+            HEAD + "import ctypes\ndef step():\n    ctypes.string_at(0)\n" + BUILD,
+            Phase.FIRST_STEP,
+            "ended by SIGSEGV",
+        ),
+        (
+            HEAD + "import os\ndef step():\n    os.kill(os.getpid(), 9)\n" + BUILD,
+            Phase.FIRST_STEP,
+            "ended by SIGKILL.*out-of-memory",
+        ),
+    ],
+)
+def test_every_way_to_fail_has_its_phase_and_reason(launch, source, phase, reason):
+    trouble = launch(source)
+
+    assert isinstance(trouble, Trouble)
+    assert trouble.phase is phase
+    assert re.search(reason, trouble.reason), trouble.reason
+
+
+def test_a_traceback_is_kept(launch):
+    trouble = launch(HEAD + "def step():\n    undefined_name\n" + BUILD)
+
+    assert 'it.py", line 3, in step' in trouble.output
+
+
+def test_a_workload_that_hangs_says_where(launch):
+    trouble = launch(
+        HEAD + "import time\ndef step():\n    time.sleep(600)\n" + BUILD, timeout_s=3.0
+    )
+
+    assert trouble.phase is Phase.FIRST_STEP
+    assert "no result within the time limit of 3 s" in trouble.reason
+    assert "in step" in trouble.output
+
+
+def test_megabytes_of_output_are_drained_and_their_end_kept(launch):
+    talk = "    print('x' * 99, flush=False)\n" * 50 + "    print('::error::gotcha')\n"
+
+    result = launch(HEAD + "def step():\n" + talk + BUILD)
+    trouble = launch(HEAD + "def step():\n" + talk * 1000 + "    1 / 0\n" + BUILD)
+
+    assert isinstance(result, WorkerResult)
+    assert len(trouble.output) <= child.TAIL_BYTES
+    assert "ZeroDivisionError" in trouble.output
+
+
+def test_output_that_is_not_text_does_not_matter(launch):
+    source = "import sys\nsys.stdout.buffer.write(b'\\xff\\xfe\\x00')\nraise ValueError\n"
+
+    assert "\ufffd" in launch(source).output
+
+
+@pytest.mark.parametrize("detach", ["", "os.setsid()", "os.setsid(); os.fork() and os._exit(0)"])
+def test_children_that_outlive_a_workload_do_not_outlive_its_launch(launch, tmp_path, detach):
+    note = tmp_path / "pid"
+    fork = f"""
+import os, time
+if os.fork() == 0:
+    {detach or "pass"}
+    open({str(note)!r}, "w").write(str(os.getpid()))
+    time.sleep(600)
+while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}):
+    time.sleep(0.01)
+"""
+
+    result = launch(HEAD + fork + PASS + BUILD)
+
+    assert isinstance(result, WorkerResult)
+    assert not _is_alive(int(note.read_text()))
+
+
+def test_a_worker_ends_with_its_parent(tmp_path):
+    """However the parent dies: here by SIGKILL, which no handler sees."""
+    note = tmp_path / "pid"
+    (tmp_path / "it.py").write_text(
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    parent = os.fork()
+    if parent == 0:
+        try:
+            planned = PlannedWorkload(
+                id="it",
+                file=str(tmp_path / "it.py"),
+                description="",
+                parameters={},
+                protocol=QUICK,
+            )
+            LocalLauncher(tmp_path).launch(
+                Task(workload=planned, index=0, device="cpu", root=".", data_dir=".")
+            )
+        finally:
+            os._exit(0)
+    _wait_for(lambda: note.exists() and note.read_text())
+
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+
+    _wait_for(lambda: not _is_alive(int(note.read_text())))
+
+
+def test_the_measured_code_sees_no_token(launch):
+    source = (
+        "import os\nfound = [k for k in os.environ if 'TOKEN' in k and k != "
+        "'TOKENIZERS_PARALLELISM'] + [k for k in os.environ if k.startswith('GITHUB_O')]\n"
+        "raise ValueError(f'found {found}')\n"
+    )
+    secrets = {"GITHUB_TOKEN": "t", "ACTIONS_RUNTIME_TOKEN": "t", "GITHUB_OUTPUT": "/x"}
+
+    trouble = launch(source, environment={**os.environ, **secrets})
+
+    assert trouble.reason == "ValueError: found []"
+
+
+def test_a_file_of_the_repository_does_not_stand_in_for_ours(launch, tmp_path):
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('wrong file')")
+
+    assert isinstance(launch(HEAD + PASS + BUILD), WorkerResult)
+
+
+def test_a_workload_imports_the_package_under_measure_and_its_neighbours(launch, tmp_path):
+    (tmp_path / "my_model.py").write_text("step = lambda: None\n")
+
+    assert isinstance(launch(HEAD + "from my_model import step\n" + BUILD), WorkerResult)
+
+
+def test_an_interpreter_that_cannot_start_is_trouble_and_not_a_crash(launch, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+
+    trouble = launch(HEAD + PASS + BUILD)
+
+    assert (trouble.phase, "cannot start a process" in trouble.reason) == (Phase.LAUNCH, True)
+
+
+def _is_alive(pid):
+    """A zombie is dead: nobody has fetched its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _wait_for(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.02)

@@ -1,0 +1,72 @@
+"""Small real projects on disk: a suite of workloads that need no torch, and the command line."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+QUICK = """
+[protocol]
+processes = 2
+timeout_s = 20
+warmup_min_s = 0.01
+warmup_max_s = 0.05
+timed_min_blocks = 3
+timed_min_s = 0.02
+timed_max_s = 0.1
+block_min_s = 0.002
+"""
+STEP = "def step():\n    sum(range(1000))\n"
+GOOD = f'"""A good one."""\nfrom ci_perf.workload import Workload\n{STEP}'
+BUILD = "def build(context):\n    return Workload(step=step)\n"
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with `workloads/`, in which commands are run as a user runs them."""
+
+    root: Path
+
+    def workload(self, name, body=GOOD, build=BUILD):
+        """Write workloads/NAME.py."""
+        path = self.root / "workloads" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(body) + build)
+        return self
+
+    def suite(self, *names, settings=QUICK, extra=""):
+        """Write workloads/suite.toml with these workloads, in this order."""
+        entries = [f'[[suites.smoke.workloads]]\nworkload = "{name}"\n' for name in names]
+        text = "\n".join([extra, settings, *entries] if entries else [extra, settings, "[suites]"])
+        (self.root / "workloads").mkdir(exist_ok=True)
+        (self.root / "workloads/suite.toml").write_text(text)
+        return self
+
+    def start(self, *arguments, **environment):
+        """Start a command without waiting for it."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "ci_perf", *map(str, arguments)],
+            cwd=self.root,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments, **environment):
+        """Run a command to its end."""
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=300)
+        return Done(process.returncode, out, err)
