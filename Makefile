@@ -1,0 +1,48 @@
+# Two commands for a fresh machine with Python 3.11+, git and make: `make demo` and `make test`.
+# Everything is installed into .venv; PYTHON chooses the interpreter that makes it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Made anew whenever one of these says something else.
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types floors unit schema clean
+
+help: ## Say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+setup: $(STAMP) ## Make .venv and install everything, exactly as constraints.txt says
+
+# torch is named together with everything that depends on it, so that one exact build serves all.
+$(STAMP): pyproject.toml constraints.txt Makefile
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, found " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12 ...")'
+	"$(PYTHON)" -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable '.[all]'
+	@touch $(STAMP)
+
+demo: $(STAMP) ## Watch a small project being judged (DEMO='--keep DIR' keeps it)
+	$(BIN)/python -m ci_perf demo $(DEMO)
+
+test: lint types floors unit ## Lint, types, import floors and all tests
+
+lint: $(STAMP) ## ruff: every rule, and the format
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+
+types: $(STAMP) ## mypy, strict
+	$(BIN)/python -m mypy
+
+floors: $(STAMP) ## import-linter: you may only look down
+	PYTHONPATH=. $(BIN)/lint-imports
+
+unit: $(STAMP) ## pytest: unit, integration and end to end
+	$(BIN)/python -m pytest $(PYTEST)
+
+schema: $(STAMP) ## Write docs/schema anew
+	$(BIN)/python -m ci_perf schema --directory docs/schema
+
+clean: ## Remove everything that make made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
