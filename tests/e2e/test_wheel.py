@@ -1,0 +1,96 @@
+"""The wheel, installed in an empty place, brings its suite and its example along."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ci_perf import files
+from ci_perf.errors import ExitCode
+from ci_perf.model.run import Run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Build the wheel from this checkout, with the tools that are installed here."""
+    out = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, ROOT],
+        check=True,
+        capture_output=True,
+    )
+    (found,) = out.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Install the wheel into a new environment; torch and the like are lent by this one."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin/python"
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True
+    )
+    site = next(folder.glob("lib/python*/site-packages"))
+    # Not a .pth of ours: that would make this checkout importable as well.
+    lent = tmp_path_factory.mktemp("lent")
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if "ci_perf" not in entry.name:
+            (lent / entry.name).symlink_to(entry)
+    (site / "lent.pth").write_text(f"{lent}\n")
+    return folder / "bin/ci-perf"
+
+
+def test_the_wheel_holds_the_suite_the_example_and_the_templates(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+
+    for name in (
+        "ci_perf/_shipped/workloads/suite.toml",
+        "ci_perf/_shipped/workloads/matmul.py",
+        "ci_perf/_shipped/workloads/_cifar10.py",
+        "ci_perf/_shipped/examples/tiny_vision/workloads/suite.toml",
+        "ci_perf/cli/templates/suite.toml",
+        "ci_perf/report/templates/report.md.jinja",
+        "ci_perf/py.typed",
+    ):
+        assert name in names
+    assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
+
+
+def test_the_builtin_suite_is_checked_in_an_empty_folder(installed, tmp_path):
+    """Measure, accept and measure again, as the first user of the wheel would."""
+
+    def ci_perf(*arguments):
+        return subprocess.run(
+            [installed, *arguments],
+            cwd=tmp_path,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    builtin = ("--suite", "builtin:smoke", "--device", "cpu", "--processes", "1")
+
+    first = ci_perf("check", *builtin)
+    assert first.returncode == ExitCode.NO_ANSWER, first.stderr  # nothing to compare with yet
+    run = files.read(tmp_path / "run.json", Run)
+    assert run.failed == ()
+    assert len(run.measured) >= 9
+    assert ci_perf("accept", "run.json").returncode == ExitCode.OK
+
+    second = ci_perf("check", "matmul", *builtin, "--format", "json")
+    rows = json.loads(second.stdout)["rows"]
+    assert {row["workload"] for row in rows} == {"matmul.size=256", "matmul.size=512"}
+    # One process says nothing of the spread, so no time can be called changed.
+    assert {r["verdict"] for r in rows if r["metric"] == "step_time_s"} == {"inconclusive"}
+    assert second.returncode == ExitCode.OK, second.stderr
