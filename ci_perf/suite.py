@@ -79,9 +79,9 @@ def plan(
     found = load(folder)
     spec = _suite(found, name, folder)
     planned = tuple(_expand(found, spec, folder, name, protocol or {}))
-    _check_selection(selection, [workload.id for workload, _ in planned], name)
+    _check_selection(selection, [workload.id for workload, _ in planned], suite)
     return Plan(
-        suite=name,
+        suite=suite,
         root=str(root.resolve()),
         selection=selection,
         tiers=found.environment,
@@ -106,6 +106,11 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
         _check_keys(table, list(metrics.BY_NAME), f"{path}: {where}.limits", "metric")
     for where, settings in _protocol_tables(found):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
+    for name in found.suites:
+        if name.startswith("builtin"):
+            raise InvalidFileError(
+                f"{path}: $.suites.{name}: names of ours begin so; choose another"
+            )
     for where, entry in _entries(found):
         if entry.workload not in available:
             hint = codec.did_you_mean(entry.workload, available)

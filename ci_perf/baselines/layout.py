@@ -24,8 +24,8 @@ HEADLINE_DIGITS = 4
 
 
 def folder(root: Path, machine: Machine, suite: str) -> Path:
-    """Return the folder of one class of machine and one suite."""
-    return root / machines.key(machine) / suite
+    """Return the folder of one class of machine and one suite ("builtin-smoke")."""
+    return root / machines.key(machine) / suite.replace(":", "-")
 
 
 def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
@@ -60,7 +60,7 @@ def read_all(root: Path, machine: Machine, suite: str) -> tuple[Baseline, ...]:
     """
     own = folder(root, machine, suite)
     if not own.is_dir():
-        own = _nearest(root, own.parent.name, suite) or own
+        own = _nearest(root, own) or own
     return tuple(read(file) for file in sorted(own.glob("*.json")))
 
 
@@ -118,9 +118,9 @@ def _object(parts: Mapping[str, str], indent: str) -> str:
     return f"{{\n{body}\n{indent}}}"
 
 
-def _nearest(root: Path, name: str, suite: str) -> Path | None:
-    others = {f.parent.name: f for f in root.glob(f"*/{suite}") if any(f.glob("*.json"))}
-    near = difflib.get_close_matches(name, sorted(others), n=1, cutoff=0.0)
+def _nearest(root: Path, own: Path) -> Path | None:
+    others = {f.parent.name: f for f in root.glob(f"*/{own.name}") if any(f.glob("*.json"))}
+    near = difflib.get_close_matches(own.parent.name, sorted(others), n=1, cutoff=0.0)
     return others[near[0]] if near else None
 
 

@@ -46,6 +46,8 @@ def command(
     accepted = accept.prepare(
         baselines, run, comparison, workloads=workload, reason=reason, mode=mode
     )
+    if run.source.dirty:
+        output.say("note: the run was measured with uncommitted changes, and the baseline says so")
     accept.write(baselines, accepted)
     output.emit(_summary(accepted), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):

@@ -37,10 +37,11 @@ def against_run(base: Path, head: Path, folder: Path) -> Comparison:
 def settings(folder: Path, name: str) -> tuple[Limits | None, Tiers | None]:
     """Return the limits that FOLDER/suite.toml sets for this suite, if it knows it.
 
-    A run of a shipped suite, or one that is looked at elsewhere, is judged by the defaults.
+    A run that is looked at outside its repository is judged by the defaults.
     """
-    if not (folder / "suite.toml").exists():
-        output.say(f"{folder / 'suite.toml'}: not found; the default limits apply")
+    _, where = suite.locate(name, folder)
+    if not (where / "suite.toml").exists():
+        output.say(f"{where / 'suite.toml'}: not found; the default limits apply")
         return None, None
     try:
         found = suite.plan(folder, name, root=Path.cwd())

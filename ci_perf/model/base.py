@@ -11,6 +11,11 @@ SCHEMA_VERSION = 1
 Scalar = str | int | float | bool
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.=+-]+$")]
+# A suite of the repository, or one that ships with ci-perf: "smoke", "builtin:smoke".
+SuiteName = Annotated[
+    str,
+    msgspec.Meta(min_length=1, max_length=200, pattern=r"^(builtin:)?[A-Za-z0-9_.=+-]+$"),
+]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Bytes = Annotated[int, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from ci_perf.model.base import SCHEMA_VERSION, Name, Scalar, Struct, Text
+from ci_perf.model.base import SCHEMA_VERSION, Name, Scalar, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.run import Source
 from ci_perf.model.summary import Numbers
@@ -35,7 +35,7 @@ class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=Tr
     headline: Numbers
     schema_version: int = SCHEMA_VERSION
     workload: Name
-    suite: Name
+    suite: SuiteName
     parameters: dict[str, Scalar]
     items_per_step: Annotated[float, msgspec.Meta(gt=0)]
     item_unit: Name

@@ -108,7 +108,7 @@ def _found(data: object, path: str) -> str:
 def _parsed(text: str | bytes) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

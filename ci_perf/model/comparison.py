@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, Text
+from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source, Tool, Validity
 from ci_perf.model.summary import Numbers
@@ -111,7 +111,7 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
 
     schema_version: int = SCHEMA_VERSION
     tool: Tool
-    suite: Name
+    suite: SuiteName
     selection: tuple[str, ...]
     verdict: Verdict
     exit_code: Count

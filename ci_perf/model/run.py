@@ -13,6 +13,7 @@ from ci_perf.model.base import (
     Scalar,
     Seconds,
     Struct,
+    SuiteName,
     Text,
 )
 from ci_perf.model.environment import Environment
@@ -182,7 +183,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     started_at: Text
     duration_s: Seconds
     source: Source
-    suite: Name
+    suite: SuiteName
     selection: tuple[str, ...]
     environment: Environment
     validity: Validity

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Seconds, Struct, Text
+from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Seconds, Struct, SuiteName, Text
 
 Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
@@ -118,7 +118,7 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """What one sitting will measure. ``selection`` is empty when the whole suite is meant."""
 
-    suite: Name
+    suite: SuiteName
     root: Text
     selection: tuple[str, ...]
     tiers: Tiers

@@ -1,6 +1,6 @@
 """What the judge sees of one side: one number per process and metric, however it was stored."""
 
-from ci_perf.model.base import Name, Scalar, Struct, Text
+from ci_perf.model.base import Name, Scalar, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.run import Failed, Source, Validity
 
@@ -38,7 +38,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     label: Text
     source: Source
     run: Text
-    suite: Name
+    suite: SuiteName
     selection: tuple[str, ...]
     validity: Validity
     subjects: tuple[Subject, ...]

@@ -1,8 +1,11 @@
 """The command line as its users meet it: real processes, real files, exit codes."""
 
+import contextlib
 import csv
 import io
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -192,7 +195,7 @@ def test_list_shows_workloads_without_importing_them(project):
 def test_list_is_json_for_programs(project):
     found = json.loads(project.run("list", "--suite", "builtin:standard", "--json").out)
 
-    assert found["suite"] == "standard"
+    assert found["suite"] == "builtin:standard"
     assert {"id", "parameters", "description", "protocol"} <= found["workloads"][0].keys()
 
 
@@ -268,6 +271,30 @@ def _wait_for_children(pid):
             return found
         time.sleep(0.02)
     raise AssertionError("no child was started")
+
+
+def test_a_terminal_shows_a_bar_and_ends_well(project):
+    project.workload("bad", "raise ValueError('[red]boom[/red]')\n")
+    project.workload("good").suite("bad", "good")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ci_perf", "run"],
+        cwd=project.root,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"},
+        stdin=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is gone: all has been read
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    os.close(ours)
+
+    assert process.wait(timeout=60) == ExitCode.NO_ANSWER
+    assert b"good 1/2" in shown
+    assert b"ValueError: [red]boom[/red]" in shown
+    assert b"1 measured, 1 failed" in shown
 
 
 def test_an_unwritable_target_says_so_before_it_costs_an_hour(project):

@@ -117,6 +117,7 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
         ("limits = {step_time_s = {absolute = inf}}\n[suites]", "finite"),
         ("limits = {step_time_s = {relative = -1}}\n[suites]", ">= 0"),
         ("[[suites.smoke.workloads]]\nworkload = 'bert'\n" * 2, "found 'bert' again.*`name`"),
+        ("[suites.builtin-x]\nworkloads = []", "names of ours begin so"),
         ("schema_version = 2\n[suites]", "newer ci-perf"),
         ("a b", "expected TOML"),
     ],
@@ -155,6 +156,6 @@ def test_no_suite_file_says_what_to_do(tmp_path):
 def test_the_shipped_suite_is_found_from_anywhere(tmp_path):
     found = suite.plan(tmp_path, "builtin:smoke", root=tmp_path)
 
-    assert found.suite == "smoke"
+    assert found.suite == "builtin:smoke"
     assert all(Path(w.file).exists() for w in found.workloads)
     assert "matmul.size=256" in [w.id for w in found.workloads]

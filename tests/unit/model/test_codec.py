@@ -62,7 +62,9 @@ def test_no_number_that_is_not_finite_gets_in(literal):
         codec.decode(text, Run, name="run.json")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"run"', "<<<<<<< HEAD", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '"run"', "<<<<<<< HEAD", "\x00", "[" * 100_000]
+)
 def test_what_is_no_run_at_all_is_refused(text):
     with pytest.raises(InvalidFileError, match=r"run\.json: "):
         codec.decode(text, Run, name="run.json")
