@@ -175,7 +175,7 @@ def test_a_thousand_workloads_still_fit_into_a_comment(verdict):
     names = [f"workload_with_a_rather_long_name.batch={i}" for i in range(1_000)]
     rows = [a_change(name, verdict, ratio=1.1) for name in names]
     if verdict is Verdict.FAILED:
-        rows = [an_uncompared(name, verdict, "r" * 300, output="line\n" * 9_999) for name in names]
+        rows = [an_uncompared(name, verdict, "r" * 300, output="line\n" * 2_000) for name in names]
     report = markdown.render(a_comparison(*rows))
 
     assert len(report.encode()) <= markdown.COMMENT_BYTES
