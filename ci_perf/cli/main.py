@@ -61,8 +61,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours must never look like a regression."""
-    # A CI cancels with SIGTERM: end the children and keep what is finished, as for Ctrl-C.
-    signal.signal(signal.SIGTERM, _interrupt)
+    # A CI cancels with SIGTERM, and a terminal that is closed sends SIGHUP: end the children and
+    # keep what is finished, as for Ctrl-C.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _interrupt)
     code = _exit_code()
     try:
         sys.stdout.flush()

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -180,12 +181,13 @@ while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}):
     assert not _is_alive(int(note.read_text()))
 
 
-def test_a_worker_ends_with_its_parent(tmp_path):
+def test_a_worker_ends_with_its_parent(tmp_path, monkeypatch):
     """However the parent dies: here by SIGKILL, which no handler sees."""
     note = tmp_path / "pid"
     (tmp_path / "it.py").write_text(
         f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     )
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nobody is left to clean up
     parent = os.fork()
     if parent == 0:
         try:

@@ -239,7 +239,7 @@ def test_a_device_that_is_not_here_is_named_with_the_next_step(project):
     assert "`ci-perf doctor` says why" in done.err or "expected an index below" in done.err
 
 
-@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_the_children_and_keeps_what_is_finished(project, with_signal):
     project.workload("good").workload("slow", GOOD + SLOW_STEP).suite("good", "slow")
     process = project.start("run", "--processes", 1)

@@ -1,0 +1,49 @@
+"""`ci-perf demo`: a small project being judged, from baseline to red mark."""
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from ci_perf import suite
+from ci_perf.cli import output
+from ci_perf.cli.main import COMMANDS
+from ci_perf.demo import ending, outcome, scratch, story
+from ci_perf.demo.shell import Shell, neutral
+from ci_perf.errors import ExitCode
+
+EXAMPLE = "tiny_vision"
+
+
+@click.command("demo", help=COMMANDS["demo"])
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep the repository in DIR, which must be empty or new.",
+)
+def command(keep: Path | None) -> int:
+    """Play the demo, print its report, and say whether it came out as planted."""
+    story.require(which=shutil.which, find_module=importlib.util.find_spec)
+    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    with scratch.folder(keep) as folder, scratch.folder(None) as temporary:
+        shell = Shell(
+            folder=folder,
+            show=lambda line: console.print(f"$ {line}", style="cyan"),
+            # torch leaves a cache beside its temporary files: it goes when the demo goes.
+            environment={**neutral(os.environ), "TMPDIR": str(temporary)},
+        )
+        judged = story.play(
+            suite.shipped("examples") / EXAMPLE,
+            shell,
+            chapter=lambda title: console.print(f"\n{title}", style="bold"),
+        )
+    output.emit(judged.report, output=None)
+    surprises = outcome.surprises(judged.comparison, judged.exit_code)
+    console.print("\n" + ending.spoken(judged.comparison, judged.exit_code, surprises))
+    if keep is not None:
+        console.print(f"The repository is kept in {keep}.")
+    return ExitCode.NO_ANSWER if surprises else ExitCode.OK

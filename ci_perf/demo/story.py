@@ -1,0 +1,98 @@
+"""The demo, chapter by chapter: a baseline, a pull request, a verdict."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf import files
+from ci_perf.demo import scratch
+from ci_perf.demo.shell import Shell
+from ci_perf.errors import CiPerfError
+from ci_perf.model.comparison import Comparison
+
+SUITE = ("--suite", "smoke", "--device", "cpu")
+BRANCH = "pull-request"
+RUN, REPORT, COMPARISON = "run.json", "report.md", "comparison.json"
+_BASELINES = ("--baselines", "baselines")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What came out: the report for people, the data behind it, the exit code of the job."""
+
+    report: str
+    comparison: Comparison
+    exit_code: int
+
+
+def require(
+    *, which: Callable[[str], object | None], find_module: Callable[[str], object | None]
+) -> None:
+    """Look for what the demo cannot do without. Raises CiPerfError."""
+    if which("git") is None:
+        raise CiPerfError(
+            "demo: expected git on the PATH, found none; install git and try again: the demo "
+            "makes a repository of its own"
+        )
+    if find_module("torch") is None:
+        raise CiPerfError(
+            "demo: expected torch beside ci-perf, found none: the demo really measures; "
+            "`pip install 'ci-perf[measure]'` brings it"
+        )
+
+
+def play(example: Path, shell: Shell, chapter: Callable[[str], None]) -> Judged:
+    """Play all chapters in the shell's folder. Raises CiPerfError when a command fails."""
+    chapter("1/5 A small image project, in a repository of its own")
+    _begin(example, shell)
+    chapter("2/5 Measure it as it is, and commit the numbers as the baseline")
+    _record(shell)
+    chapter("3/5 A pull request: three commits, as anybody might have written them")
+    _change(shell)
+    chapter("4/5 What the CI job does: measure again, and judge against the baseline")
+    exit_code = _check(shell)
+    chapter("5/5 Did it find what was planted, and nothing else?")
+    return Judged(
+        report=files.read_text(shell.folder / REPORT),
+        comparison=_compare(shell),
+        exit_code=exit_code,
+    )
+
+
+def _begin(example: Path, shell: Shell) -> None:
+    scratch.copy_example(example, shell.folder)
+    # No templates: a person's hooks have no place here.
+    shell.must("git", "init", "--quiet", "--template=", "--initial-branch=main")
+    shell.must("git", "add", ".")
+    shell.must("git", "commit", "--quiet", "-m", "Begin tiny_vision")
+
+
+def _record(shell: Shell) -> None:
+    shell.must("ci-perf", "run", *SUITE, "-o", RUN)
+    shell.must("ci-perf", "accept", RUN, *_BASELINES, "--reason", "First baseline")
+    shell.must("git", "add", "baselines")
+    shell.must("git", "commit", "--quiet", "-m", "Accept the first baseline")
+
+
+def _change(shell: Shell) -> None:
+    patches = sorted(shell.folder.glob("changes/*.patch"))
+    shell.must("git", "switch", "--quiet", "-c", BRANCH)
+    shell.must("git", "am", *(str(patch.relative_to(shell.folder)) for patch in patches))
+    shell.must("git", "diff", "--stat", f"main...{BRANCH}")
+
+
+def _check(shell: Shell) -> int:
+    """Judge the pull request; a red mark is an answer, and so is "no answer" with a report."""
+    code = shell.run("ci-perf", "check", *SUITE, *_BASELINES, "--run-output", RUN, "-o", REPORT)
+    if not (shell.folder / REPORT).is_file():
+        raise CiPerfError(
+            f"demo: `ci-perf check`: expected a report, found none and exit code {code}; it says "
+            "why above"
+        )
+    return code
+
+
+def _compare(shell: Shell) -> Comparison:
+    """Ask for the same verdict again, as data."""
+    shell.run("ci-perf", "compare", *_BASELINES, RUN, "--format", "json", "-o", COMPARISON)
+    return files.read(shell.folder / COMPARISON, Comparison)

@@ -1,0 +1,1 @@
+"""A small image project: prepare images, train a classifier, find similar pictures."""

@@ -1,0 +1,128 @@
+"""The demo as a person sees it: real git, real torch, real measurements. Takes minutes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ci_perf import suite
+from ci_perf.demo.shell import neutral
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = suite.shipped("examples") / "tiny_vision"
+# Four minutes on two free cores; other tests may hold one of them.
+PATIENCE_S = 600
+MAKES_THE_SAME_NUMBERS = """
+import sys, torch
+torch.manual_seed(0)
+sys.path.insert(0, sys.argv[1])
+from tiny_vision import gallery, images, model
+batch = images.random_images(4, 16)
+scores = model.TinyNet().eval()(images.prepare(batch))
+found = gallery.Gallery(torch.randn(100, 8)).search(torch.randn(2, 8), count=3)
+print([round(score, 4) for score in scores.flatten().tolist()], found.tolist())
+"""
+
+
+def an_environment(scratch):
+    """Everything that the demo leaves behind would lie in `scratch`."""
+    return {**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}
+
+
+def demo(scratch, *options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "ci_perf", "demo", *options],
+        cwd=scratch,
+        env=an_environment(scratch),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def asked(folder, *words):
+    return subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        env=neutral(os.environ),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+
+
+def processes_within(folder):
+    """Ids of the processes that work in `folder`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            where = (process / "cwd").readlink()
+        except OSError:
+            continue  # ended meanwhile, or another user's
+        if where.is_relative_to(folder):
+            found.append(int(process.name))
+    return found
+
+
+@pytest.mark.xdist_group("demo")  # measures: nothing else of ours beside it
+def test_the_demo_blames_what_was_planted_and_nothing_else(tmp_path):
+    kept = tmp_path / "a kept demo"
+    child = demo(tmp_path, "--keep", str(kept))
+
+    report, told = child.communicate(timeout=PATIENCE_S)
+
+    assert child.returncode == 0, told
+    assert "exit code 1" in told
+    assert "$ ci-perf check --suite smoke" in told
+    assert "tiny_vision/images.py" in told  # git diff --stat
+    assert re.search(r"classify_images.*step time", report)
+    assert re.search(r"search_gallery.*peak host memory", report)
+    assert asked(kept, "log", "--format=%s", "main..pull-request").count("\n") == 2
+    assert asked(kept, "ls-files", "baselines").count("\n") == 3
+    assert asked(kept, "status", "--porcelain") == ""
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+@pytest.mark.xdist_group("demo")
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path):
+    child = demo(tmp_path)
+    assert child.stderr is not None
+    for line in child.stderr:
+        if line.startswith("$ ci-perf run"):
+            break
+    time.sleep(3)  # a worker is busy by now
+    assert len(processes_within(tmp_path)) > 1
+
+    child.send_signal(signal.SIGINT)
+    _, told = child.communicate(timeout=60)
+
+    assert child.returncode == 130, told
+    assert "interrupted" in told
+    assert "Traceback" not in told
+    assert processes_within(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_changes_of_the_example_make_the_same_numbers(tmp_path):
+    changed = tmp_path / "changed"
+    changed.mkdir()
+    subprocess.run(["cp", "-r", f"{EXAMPLE}/.", str(changed)], check=True)
+    patches = sorted(str(patch) for patch in (EXAMPLE / "changes").glob("*.patch"))
+    asked(changed, "apply", *patches)
+
+    numbers = [
+        subprocess.run(
+            [sys.executable, "-B", "-c", MAKES_THE_SAME_NUMBERS, str(folder)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for folder in (EXAMPLE, changed)
+    ]
+
+    assert numbers[0] == numbers[1] != ""

@@ -1,0 +1,371 @@
+"""The demo's pieces: its folder, its shell, its example and its own judgement of the outcome."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ci_perf import suite
+from ci_perf.demo import ending, outcome, scratch, story
+from ci_perf.demo.shell import Shell, neutral
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.model import comparison as comparisons
+from ci_perf.model import run as runs
+from ci_perf.model.comparison import Verdict
+from tests.runs import CPU, VALID
+
+EXAMPLE = suite.shipped("examples") / "tiny_vision"
+SLOWER, FATTER = (("classify_images", "step_time_s"), ("search_gallery", "host_rss_peak_bytes"))
+PRINTS_AND_ENDS = "import sys; print('a result'); sys.exit(int(sys.argv[1]))"
+SLEEPS = "import pathlib, time; pathlib.Path('started').touch(); time.sleep(60)"
+WILL_NOT_END = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SLEEPS
+
+
+def a_row(workload, metric, verdict, *, gate=True):
+    base, head = (1e-3, 2e-3) if metric == "step_time_s" else (300 * 2**20, 400 * 2**20)
+    return comparisons.Change(
+        workload=workload,
+        metric=metric,
+        base=base,
+        head=head,
+        base_processes=3,
+        head_processes=3,
+        base_sessions=1,
+        items_per_step=8,
+        item_unit="image",
+        ratio=head / base,
+        interval=None,
+        limit=0.25,
+        gate=gate,
+        verdict=verdict,
+        code="a_code",
+    )
+
+
+def a_crash(workload):
+    return comparisons.Uncompared(
+        workload=workload,
+        metric="",
+        verdict=Verdict.FAILED,
+        code="crashed",
+        base={},
+        head={},
+        note="RuntimeError: boom",
+        output="",
+        parameters={},
+    )
+
+
+def a_side():
+    return comparisons.Side(
+        label="a side",
+        run="",
+        source=runs.Source(commit="unknown", branch="main", dirty=False),
+        machine=CPU,
+        sessions=1,
+        oldest="",
+        newest="",
+    )
+
+
+def a_comparison(*rows):
+    return comparisons.Comparison(
+        tool=runs.Tool(version="0.1.0"),
+        suite="smoke",
+        selection=(),
+        verdict=Verdict.REGRESSED,
+        exit_code=1,
+        base=a_side(),
+        head=a_side(),
+        validity=VALID,
+        differences=(),
+        rows=rows,
+    )
+
+
+AS_PLANTED = (
+    a_row(*SLOWER, Verdict.REGRESSED),
+    a_row(*FATTER, Verdict.REGRESSED),
+    a_row("embed_images", "step_time_s", Verdict.INCONCLUSIVE),
+    a_row("train_classifier", "step_time_s", Verdict.UNCHANGED),
+)
+
+
+def a_shell(folder, program, shown=None, **more):
+    return Shell(
+        folder=folder,
+        show=([] if shown is None else shown).append,
+        environment=neutral(os.environ),
+        programs={"it": (sys.executable, "-c", program)},
+        **more,
+    )
+
+
+def git(folder, *words):
+    shell = Shell(folder=folder, show=lambda _: None, environment=neutral(os.environ))
+    shell.must("git", *words)
+
+
+def wait_for(path):
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """The example, committed."""
+    folder = tmp_path / "a repository"
+    scratch.copy_example(EXAMPLE, folder)
+    git(folder, "init", "--quiet", "--template=", "--initial-branch=main")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "Begin")
+    return folder
+
+
+# The outcome
+
+
+def test_an_outcome_as_planted_holds_no_surprise():
+    assert outcome.surprises(a_comparison(*AS_PLANTED), 1) == ()
+
+
+@pytest.mark.parametrize("missed", [0, 1])
+def test_a_planted_change_that_was_not_seen_is_a_surprise(missed):
+    rows = list(AS_PLANTED)
+    rows[missed] = a_row(rows[missed].workload, rows[missed].metric, Verdict.UNCHANGED)
+
+    (surprise,) = outcome.surprises(a_comparison(*rows), 1)
+
+    assert surprise.startswith(f"{rows[missed].workload}: {rows[missed].metric}: ")
+    assert "expected regressed, found unchanged" in surprise
+
+
+def test_a_planted_row_that_vanished_is_a_surprise():
+    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED[1:]), 1)
+
+    assert "classify_images: step_time_s: expected regressed, found no such row" in surprise
+
+
+def test_blaming_the_harmless_change_is_a_surprise():
+    blamed = a_row("embed_images", "host_rss_peak_bytes", Verdict.REGRESSED)
+
+    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED, blamed), 1)
+
+    assert "embed_images: host_rss_peak_bytes: expected unchanged, found regressed" in surprise
+
+
+def test_a_metric_without_a_gate_is_no_surprise():
+    slow_start = a_row("embed_images", "first_step_s", Verdict.REGRESSED, gate=False)
+
+    assert outcome.surprises(a_comparison(*AS_PLANTED, slow_start), 1) == ()
+
+
+def test_a_workload_that_crashed_is_a_surprise():
+    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED, a_crash("embed_images")), 1)
+
+    assert surprise == "embed_images: expected a comparison, found failed: RuntimeError: boom"
+
+
+def test_another_exit_code_is_a_surprise():
+    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED), 3)
+
+    assert surprise == "`ci-perf check`: expected exit code 1, found 3"
+
+
+def test_the_ending_names_the_exit_code_and_every_cause():
+    text = ending.spoken(a_comparison(*AS_PLANTED), 1, ())
+
+    assert "exit code 1" in text
+    assert "classify_images: step time 1.00 ms → 2.00 ms (+100 %): a Python loop" in text
+    assert "search_gallery: peak host memory 300 MiB → 400 MiB" in text
+    assert "1 inconclusive, 1 unchanged" in text
+
+
+def test_the_ending_of_a_failed_demo_lists_the_surprises_and_the_next_step():
+    text = ending.spoken(a_comparison(), 3, ("one thing", "another thing"))
+
+    assert "\n  one thing\n  another thing\n" in text
+    assert "exit code 3" in text
+    assert "ci-perf demo --keep DIR" in text
+
+
+# The folder
+
+
+def test_the_folder_is_gone_however_the_demo_ends():
+    def interrupted(folders):
+        with scratch.folder(None) as folder:
+            folders.append(folder)
+            (folder / "file").touch()
+            raise KeyboardInterrupt
+
+    folders = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(folders)
+
+    assert not folders[0].exists()
+
+
+def test_a_kept_folder_is_made_and_stays(tmp_path):
+    with scratch.folder(tmp_path / "new" / "demo") as folder:
+        (folder / "file").touch()
+
+    assert (tmp_path / "new" / "demo" / "file").exists()
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+
+    with (
+        pytest.raises(UsageError, match="expected a folder that is empty"),
+        scratch.folder(tmp_path),
+    ):
+        pass
+
+
+# The shell
+
+
+def test_the_shell_shows_a_command_as_a_person_would_type_it(tmp_path, capfd):
+    shown = []
+
+    code = a_shell(tmp_path, PRINTS_AND_ENDS, shown).run("it", "3", "two words")
+
+    assert code == 3
+    assert shown == ["it 3 'two words'"]
+    assert capfd.readouterr() == ("", "a result\n")  # stdout belongs to the report
+
+
+def test_a_command_that_must_succeed_and_does_not_ends_the_demo(tmp_path):
+    with pytest.raises(CiPerfError, match="`it 3`: expected exit code 0, found 3"):
+        a_shell(tmp_path, PRINTS_AND_ENDS).must("it", "3")
+
+
+def test_a_child_that_was_interrupted_interrupts_the_demo(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        a_shell(tmp_path, PRINTS_AND_ENDS).run("it", "130")
+
+
+def interrupt_once(path):
+    """As a terminal does on Ctrl-C, as soon as the child has made `path`."""
+
+    def wait_and_interrupt():
+        wait_for(path)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=wait_and_interrupt)
+    thread.start()
+    return thread
+
+
+def test_an_interrupt_ends_the_child(tmp_path):
+    thread = interrupt_once(tmp_path / "started")
+    start = time.monotonic()
+
+    with pytest.raises(KeyboardInterrupt):
+        a_shell(tmp_path, SLEEPS).run("it")
+
+    thread.join()
+    assert time.monotonic() - start < 50  # it sleeps for 60
+
+
+def test_a_child_that_will_not_end_is_killed(tmp_path):
+    thread = interrupt_once(tmp_path / "started")
+    start = time.monotonic()
+
+    with pytest.raises(KeyboardInterrupt):
+        a_shell(tmp_path, WILL_NOT_END, patience_s=0.1).run("it")
+
+    thread.join()
+    assert time.monotonic() - start < 50
+
+
+def test_settings_of_the_person_do_not_reach_the_demo():
+    theirs = {
+        "CI_PERF_RUN_PROCESSES": "50",
+        "GITHUB_HEAD_REF": "another-branch",
+        "GIT_DIR": "/elsewhere/.git",
+        "PATH": "/usr/bin",
+    }
+
+    ours = neutral(theirs)
+
+    assert ours["PATH"] == "/usr/bin"
+    assert ours["GIT_CONFIG_GLOBAL"] == os.devnull
+    assert not {"CI_PERF_RUN_PROCESSES", "GITHUB_HEAD_REF", "GIT_DIR"} & ours.keys()
+
+
+def test_commits_need_no_git_configuration_and_heed_none(repository, tmp_path, monkeypatch):
+    hostile = tmp_path / "gitconfig"
+    hostile.write_text("[commit]\n gpgsign = true\n[gpg]\n program = false\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(hostile))
+
+    git(repository, "commit", "--quiet", "--allow-empty", "-m", "Another")
+
+
+# What the demo needs
+
+
+@pytest.mark.parametrize("lacking", ["git", "torch"])
+def test_the_demo_says_what_it_lacks(lacking):
+    def find(name):
+        return None if name == lacking else object()
+
+    with pytest.raises(CiPerfError, match=f"demo: expected {lacking} .* found none") as caught:
+        story.require(which=find, find_module=find)
+
+    assert caught.value.exit_code == 3
+
+
+# The example
+
+
+def test_the_planted_rows_belong_to_workloads_of_the_example():
+    plan = suite.plan(EXAMPLE / "workloads", "smoke", root=EXAMPLE)
+
+    assert {p.workload for p in outcome.PLANTED} < {w.id for w in plan.workloads}
+    assert all(w.description for w in plan.workloads)
+
+
+def test_each_change_becomes_one_commit_with_a_message_and_touches_the_package_only(repository):
+    patches = sorted(str(patch) for patch in (repository / "changes").glob("*.patch"))
+    git(repository, "am", "--quiet", *patches)
+
+    reasons = asked(repository, "log", "--format=%b%x00", "HEAD~3..HEAD").split("\0")[:-1]
+    changed = asked(repository, "diff", "--name-only", "HEAD~3").split()
+
+    assert len(patches) == len(reasons) == 3
+    assert all(len(reason.strip()) > 50 for reason in reasons)
+    assert changed == [f"tiny_vision/{name}.py" for name in ("gallery", "images", "model")]
+
+
+def test_the_results_of_a_run_leave_the_example_clean(repository):
+    for name in (story.RUN, story.REPORT, story.COMPARISON):
+        (repository / name).touch()
+
+    assert asked(repository, "status", "--porcelain") == ""
+
+
+def test_the_readme_shows_a_workload_of_15_lines_as_it_is():
+    workload = (EXAMPLE / "workloads" / "embed_images.py").read_text()
+
+    assert len(workload.splitlines()) == 15
+    assert f"```python\n{workload}```" in (EXAMPLE / "README.md").read_text()
+
+
+def asked(folder: Path, *words):
+    return subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        env=neutral(os.environ),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
