@@ -59,7 +59,7 @@ def _three_way(interval: Interval | None, limit: float) -> tuple[Verdict, str]:
         return Verdict.IMPROVED, "beyond_limit"
     if better < interval.low and interval.high < worse:
         return Verdict.UNCHANGED, "within_limit"
-    return Verdict.INCONCLUSIVE, "spread"
+    return Verdict.INCONCLUSIVE, "not_worse" if interval.high < worse else "spread"
 
 
 def _rule_exact(

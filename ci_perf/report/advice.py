@@ -14,6 +14,8 @@ from ci_perf.report.words import Phrase
 # What a first run of `ci-perf check --processes N` should at least double.
 _USUAL_PROCESSES = 5
 _MAX_NAME_CHARS = 200
+# Inconclusive between unchanged and improved: nobody has to measure that again.
+_ASKS_NOTHING = "not_worse"
 
 
 def next_steps(comparison: Comparison) -> list[Phrase]:
@@ -24,7 +26,8 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
     if comparison.validity.status is Status.INVALID:
         groups[Standing.INVALID] = []
     for row in tables.worst_first(comparison.rows):
-        groups.setdefault(standings.of(row), []).append(row)
+        if row.code != _ASKS_NOTHING:
+            groups.setdefault(standings.of(row), []).append(row)
     return [step(groups[found], comparison) for found, step in _STEPS.items() if found in groups]
 
 

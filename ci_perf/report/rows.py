@@ -23,6 +23,7 @@ _SAID = {
     "missing": "has a baseline, was not measured",
     "new": "no baseline yet",
     "new_since_failed": "failed on the base",
+    "not_worse": "surely not over its limit, perhaps better",
     "other_machine": "another machine",
     "other_parameters": "other parameters",
     "other_software": "other software, which suite.toml makes a hard fact",

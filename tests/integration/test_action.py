@@ -269,15 +269,16 @@ def test_the_report_of_an_earlier_job_is_not_shown(job):
 def test_a_cancelled_job_reaches_ci_perf_itself(tmp_path):
     """A runner signals the process of the step and nothing else."""
     started = tmp_path / "started"
-    patient = executable(
-        tmp_path / "ci-perf",
-        f"#!{sys.executable}\n"
+    (tmp_path / "patient.py").write_text(
         "import pathlib, sys, time\n"
         "try:\n"
         f"    pathlib.Path({str(started)!r}).touch()\n"
         "    time.sleep(60)\n"
         "except KeyboardInterrupt:\n"
-        "    sys.exit(130)\n",
+        "    sys.exit(130)\n"
+    )
+    patient = executable(
+        tmp_path / "ci-perf", f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/patient.py"\n'
     )
     script = next(step["run"] for step in steps_of(ACTION) if step.get("id") == "check")
     inputs = dict.fromkeys(re.findall(r"\$\{?(INPUT_\w+)", script), "x")

@@ -47,6 +47,12 @@ def test_processes_that_disagree_allow_none():
     assert ruling.interval.smallest_detectable > 0.3
 
 
+def test_an_interval_below_the_limit_says_at_least_that_it_is_not_worse():
+    ruling = time_verdict((1.0, 1.02, 0.98), (0.93, 0.95, 0.91))
+
+    assert (ruling.verdict, ruling.code) == (Verdict.INCONCLUSIVE, "not_worse")
+
+
 def test_one_process_a_side_says_nothing_of_the_spread():
     ruling = time_verdict([1.0], [3.0])
 
