@@ -34,4 +34,4 @@ def _moves(before: Numbers, after: Numbers) -> Iterable[str]:
 def _percent(before: Numbers, after: Numbers, name: str) -> str:
     if not before.get(name) or name not in after:
         return ""
-    return f" ({after[name] / before[name] - 1:+.1%})"
+    return f" ({units.percent(after[name] / before[name] - 1)})"

@@ -417,7 +417,7 @@ def test_accept_refuses_what_must_not_become_a_baseline(project):
 
     done = project.run("accept", "slow.json", "--reason", "exact attention")
     assert done.code == ExitCode.OK
-    assert "step time: 1.00 ms → 2.00 ms (+100.0%)" in done.out
+    assert "step time: 1.00 ms → 2.00 ms (+100 %)" in done.out
 
 
 # --- check
