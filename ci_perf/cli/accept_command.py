@@ -37,6 +37,9 @@ def command(
     """
     if append and replace:
         raise UsageError("--append and --replace exclude each other: choose one")
+    if replace and not reason.strip():
+        # Small losses, each within its limit, would otherwise be forgotten one by one.
+        raise UsageError('--replace forgets the history: say why with --reason "…"')
     run = files.read(run_file, Run)
     limits, tiers = judging.settings(workloads, run.suite)
     comparison = judging.against_baselines(

@@ -87,6 +87,7 @@ def test_an_option_from_the_environment_counts(project):
         ["compare", "missing.json"],
         ["accept", "missing.json"],
         ["accept", "run.json", "--append", "--replace"],
+        ["accept", "run.json", "--replace", "--reason", " "],
         ["list"],
         ["list", "--suite", "builtin:nonsense"],
         ["check", "--suite", "nonsense"],
