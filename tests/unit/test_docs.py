@@ -1,0 +1,358 @@
+"""The documents against the code: what they name exists, and their tables are current."""
+
+import ast
+import math
+import os
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from ruamel.yaml import YAML
+
+from ci_perf.cli.main import COMMANDS, cli
+from ci_perf.errors import ExitCode
+from ci_perf.judge import evidence, limits
+from ci_perf.launch import local
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.metrics import Kind
+from ci_perf.model.run import Phase
+from ci_perf.model.suite import Protocol
+
+ROOT = Path(__file__).parents[2]
+SKIPPED = {"build", "dist", "golden", "node_modules"}
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+WORD = re.compile(r"[a-z]+(_[a-z]+)*")
+OUR_VARIABLES = re.compile(r"CI_PERF_[A-Z_]+[A-Z]")
+
+
+def documents():
+    """Every Markdown file of the repository, without what tools and tests put there."""
+    found = []
+    for folder, inner, names in os.walk(ROOT):
+        inner[:] = [n for n in inner if n == ".github" or not (n[0] == "." or n in SKIPPED)]
+        found += [Path(folder, name) for name in names if name.endswith(".md")]
+    return sorted(found)
+
+
+DOCUMENTS = documents()
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def unfenced(document):
+    """Return a document without its blocks of code."""
+    return FENCED.sub("", document.read_text(encoding="utf-8"))
+
+
+def tables(name):
+    """Yield every table of a document: its heading cells, then rows of cells without backticks."""
+    for block in re.findall(r"(?:^\|.*\n?)+", text(name), re.MULTILINE):
+        rows = [
+            [cell.strip().replace("`", "") for cell in line.strip("| ").split(" |")]
+            for line in block.splitlines()
+            if not re.fullmatch(r"[|\-: ]+", line)
+        ]
+        yield rows[0], [[cell.strip(" |") for cell in row] for row in rows[1:]]
+
+
+def table(name, *heading):
+    """Return the rows of the only table of a document whose heading begins so."""
+    (found,) = [rows for head, rows in tables(name) if head[: len(heading)] == list(heading)]
+    return found
+
+
+def blocks(name, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text(name), re.DOTALL | re.MULTILINE)
+
+
+# --- rooms and floors
+
+
+def test_every_module_is_in_the_architecture_and_every_room_in_it_exists():
+    package = ROOT / "ci_perf"
+    named = [
+        r[0] for head, rows in tables("docs/architecture.md") if head[0] == "module" for r in rows
+    ]
+    modules = [p for p in package.rglob("*.py") if "_shipped" not in p.parts and has_code(p)]
+
+    assert sorted(named) == sorted(str(p.relative_to(package)) for p in modules)
+
+
+def has_code(path):
+    """Whether there is more than a docstring: else the name of the folder says it all."""
+    return len(ast.parse(path.read_text(encoding="utf-8")).body) > 1
+
+
+def test_the_floors_are_those_that_are_enforced():
+    contracts = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    floors = "\n".join(contracts[0]["layers"])
+
+    assert f"```\n{floors}\n```" in text("docs/architecture.md")
+
+
+# --- links
+
+
+def targets(document):
+    """Yield the relative links of a document; what stands in code is no link."""
+    prose = re.sub(r"`[^`\n]*`", "", unfenced(document))
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def anchors(document):
+    """Name the headings of a document as GitHub does in links to them."""
+    for heading in re.findall(r"^#+ (.+)$", unfenced(document), re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(document):
+    for target in targets(document):
+        path, _, anchor = target.partition("#")
+        file = document.parent / path if path else document
+
+        assert file.exists(), f"{target}: no such file"
+        assert not anchor or anchor in anchors(file), f"{target}: no such heading"
+
+
+def test_every_document_is_in_the_index():
+    index = ROOT / "docs/README.md"
+    linked = {(index.parent / target).resolve() for target in targets(index)}
+    expected = {p for p in DOCUMENTS if p.parent in {ROOT, ROOT / "docs", ROOT / "docs/decisions"}}
+
+    assert expected - {index} <= linked
+
+
+# --- commands
+
+
+def command_of(name):
+    return cli.get_command(click.Context(cli), name)
+
+
+def typed(document):
+    """Yield every `ci-perf` command line in code, as words, up to what belongs to the shell."""
+    fenced = blocks(document.relative_to(ROOT), "console")
+    inline = re.findall(r"`(ci-perf [^`\n]+)`", unfenced(document))
+    for line in [*"\n".join(fenced).splitlines(), *inline]:
+        if found := re.search(r"\bci-perf\b.*", line):
+            words = shlex.split(found[0], comments=True)
+            end = next((i for i, word in enumerate(words) if word in {"&&", "|", ">"}), None)
+            yield words[1:end]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_line_in_a_document_could_be_typed(document):
+    for name, *arguments in filter(None, typed(document)):
+        assert name in {*COMMANDS, "--help", "--version"}, f"ci-perf {name}"
+        options = {"--help"}
+        if name in COMMANDS:
+            options |= {option for p in command_of(name).params for option in p.opts}
+        for argument in arguments:
+            option = argument.partition("=")[0]
+            assert not option.startswith("-") or option in options, f"ci-perf {name} {option}"
+
+
+def test_the_readme_types_enough_for_the_test_above_to_mean_something():
+    names = {words[0] for words in typed(ROOT / "README.md") if words}
+
+    assert names >= set(COMMANDS)
+
+
+def variables():
+    """Every environment variable that ci-perf reads: of options, and named in the source."""
+    for name in COMMANDS:
+        for parameter in command_of(name).params:
+            yield f"CI_PERF_{name}_{parameter.name}".upper()
+    for path in (ROOT / "ci_perf").rglob("*.py"):
+        yield from OUR_VARIABLES.findall(path.read_text(encoding="utf-8"))
+    yield "CI_PERF_COMPLETE"  # click's, with an underscore before it
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_environment_variable_in_a_document_is_read(document):
+    named = set(OUR_VARIABLES.findall(document.read_text(encoding="utf-8")))
+
+    assert named <= set(variables())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_of_each_shell_is_one_that_click_knows(shell):
+    from click import shell_completion
+
+    assert f"_CI_PERF_COMPLETE={shell}_source ci-perf" in text("README.md") or (
+        f"`{shell}_source`" in text("README.md")
+    )
+    assert shell_completion.get_completion_class(shell) is not None
+
+
+# --- the README
+
+
+def test_the_readme_lists_the_commands_with_their_own_words():
+    rows = [(row[0].removeprefix("ci-perf "), row[1]) for row in table("README.md", "command")]
+
+    assert rows == [(name, words.replace("`", "")) for name, words in COMMANDS.items()]
+
+
+def test_the_readme_lists_the_exit_codes():
+    assert [int(row[0]) for row in table("README.md", "exit code")] == list(ExitCode)
+
+
+def test_the_readme_lists_the_inputs_and_outputs_of_the_action():
+    action = YAML(typ="safe").load(text("action.yml"))
+    named = [name for row in table("README.md", "input") for name in row[0].split(", ")]
+    (outputs,) = re.findall(r"^Outputs: (.*?)\. ", text("README.md"), re.MULTILINE)
+
+    assert sorted(named) == sorted(action["inputs"])
+    assert set(re.findall(r"`(\w+)`", outputs)) == set(action["outputs"])
+
+
+def test_the_example_of_the_action_uses_inputs_that_exist():
+    action = YAML(typ="safe").load(text("action.yml"))
+    (example,) = blocks("README.md", "yaml")
+    step = YAML(typ="safe").load(example)["perf"]["steps"][-1]
+
+    assert step["with"].keys() <= action["inputs"].keys()
+
+
+def test_the_sample_report_has_the_columns_of_a_real_one():
+    golden = text("tests/golden/report_regressed.md")
+    (columns,) = set(re.findall(r"^\| \| Workload .*$", golden, re.MULTILINE))
+
+    assert f"> {columns}" in text("README.md")
+
+
+def test_the_readme_is_short():
+    assert len(text("README.md").splitlines()) < 200
+
+
+# --- tables that repeat the code
+
+
+def number(cell):
+    return float(cell) if re.fullmatch(r"[\d.]+", cell) else cell
+
+
+def test_the_protocol_table_is_current():
+    rows = {row[0]: number(row[1]) for row in table("docs/measuring.md", "setting")}
+
+    assert rows == {name: getattr(Protocol(), name) for name in Protocol.__struct_fields__}
+
+
+def test_the_table_of_limits_is_current():
+    rows = {
+        r[0]: (number(r[1]), number(r[2]), r[3])
+        for r in table("docs/judging.md", "metric", "relative")
+    }
+
+    assert rows == {
+        name: (limit.relative, limit.absolute, "yes" if limit.gate else "no")
+        for name, limit in limits.DEFAULT.items()
+    }
+
+
+def test_the_table_of_metrics_is_current():
+    rows = {row[0]: row[1] for row in table("docs/measuring.md", "metric", "unit")}
+
+    assert rows == {metric.name: metric.unit.value for metric in metrics.ALL}
+
+
+def test_the_session_spreads_are_current():
+    titles = {Kind.TIME: "step time", Kind.ONE_OFF: "first step", Kind.HOST_MEMORY: "host memory"}
+    rows = dict(table("docs/judging.md", "metrics", "session spread *s*"))
+
+    assert rows == {
+        titles[k]: f"{spread * 100:g} %" for k, spread in evidence.SESSION_SPREAD.items()
+    }
+
+
+def launches(spread):
+    """Five processes with exactly this standard deviation of their logs."""
+    unit = math.sqrt(sum(i * i for i in range(-2, 3)) / 4)
+    return [math.exp(spread * i / unit) for i in range(-2, 3)]
+
+
+@pytest.mark.parametrize("row", table("docs/judging.md", "launches differ by (standard deviation)"))
+def test_what_the_judge_can_detect_is_what_the_table_says(row):
+    head = launches(float(row[0].removesuffix(" %")) / 100)
+    found = []
+    for sessions in (1, 5):
+        estimate = evidence.estimate(Kind.TIME, [head] * sessions, head)
+        assert estimate is not None
+        interval = estimate.interval(0.05)
+        found += [f"± {interval.high - 1:.1%}", f"{interval.smallest_detectable:.1%}"]
+
+    assert row[1:] == [cell.replace("%", " %") for cell in found]
+
+
+def test_the_verdicts_are_all_there_worst_first():
+    rows = table("docs/judging.md", "verdict", "what is said")
+
+    assert [row[0] for row in rows] == [verdict.value for verdict in Verdict]
+
+
+def codes():
+    """Every reason code that the judge can give: in these two modules a plain word is a code."""
+    for module in ("verdicts", "uncompared"):
+        for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
+            if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):
+                yield node.value
+    yield from re.findall(r'return "(other_\w+)"', text("ci_perf/judge/comparability.py"))
+    yield from (f"failed_in_{phase.value}" for phase in Phase)
+
+
+def test_every_reason_code_is_explained():
+    named = [row[0] for row in table("docs/judging.md", "code")]
+
+    assert len(named) == len(set(named))
+    assert set(named) == set(codes())
+
+
+def test_every_reason_to_distrust_a_machine_is_explained():
+    source = text("ci_perf/measure/preflight.py")
+    rows = {row[0]: row[1] for row in table("docs/measuring.md", "code")}
+
+    given = re.findall(r'code="(\w+)",\s+status=Status\.(\w+)', source)
+    assert rows == {code: status.lower() for code, status in given}
+
+
+def test_every_withheld_variable_is_named():
+    for name in local._WITHHELD:
+        assert f"`{name}`" in text("docs/measuring.md")
+
+
+def test_every_knob_of_a_process_is_named():
+    knobs = local.LocalLauncher(ROOT, {})._knobs(threads=1)
+
+    for name in knobs:
+        assert f"`{name}`" in text("docs/measuring.md")
+
+
+# --- examples
+
+
+@pytest.mark.parametrize("example", blocks("CONTRIBUTING.md", "python"))
+def test_the_examples_for_contributors_are_our_own_code(example):
+    wanted = _stripped(example)
+    ours = [*(ROOT / "ci_perf").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+
+    assert any(wanted in _stripped(path.read_text(encoding="utf-8")) for path in ours)
+
+
+def _stripped(code):
+    return "\n".join(line.strip() for line in code.strip().splitlines() if line.strip())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_python_example_is_python(document):
+    for example in blocks(document.relative_to(ROOT), "python"):
+        ast.parse(example)
