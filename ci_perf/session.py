@@ -58,8 +58,8 @@ def measure(
     Raises CiPerfError when nothing can be measured at all (no such device).
     """
     started, start = now(), time.monotonic()
+    reasons = preflight.check()  # before anything of ours is running
     surroundings = _describe(plan, launcher, device)
-    reasons = preflight.check()
     source = git.source(Path(plan.root))
     progress = [_Progress(workload) for workload in plan.workloads]
     interrupted = _launch_all(plan, launcher, listener, surroundings.device, progress)

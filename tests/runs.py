@@ -31,7 +31,15 @@ def an_environment(*, hard=CPU, **soft):
 
 
 def a_process(
-    index=0, *, step_s=1e-3, rss=300 * MIB, device=None, first_step_s=0.1, graphs=0, breaks=0
+    index=0,
+    *,
+    step_s=1e-3,
+    rss=300 * MIB,
+    device=None,
+    first_step_s=0.1,
+    graphs=0,
+    breaks=0,
+    statistic="median",
 ):
     """One launch whose blocks all took `step_s` per step; a list gives the blocks themselves."""
     blocks = tuple(step_s) if isinstance(step_s, list | tuple) else (step_s,) * 5
@@ -46,7 +54,7 @@ def a_process(
             memory_s=0.1,
         ),
         warmup=runs.Warmup(steps=10, stopped="stable"),
-        timed=runs.Timed(steps_per_block=50, stopped="quiet", block_s=blocks),
+        timed=runs.Timed(steps_per_block=50, stopped="quiet", statistic=statistic, block_s=blocks),
         memory=runs.Memory(host_rss_peak_bytes=rss, device=device),
         compiles=runs.CompileCounts(graphs=graphs, graph_breaks=breaks, recompiles=0),
         losses=(),

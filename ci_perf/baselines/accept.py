@@ -196,6 +196,7 @@ def _baseline(run: Run, workload: Measured, sessions: tuple[RecordedSession, ...
         parameters=dict(sorted(workload.parameters.items())),
         items_per_step=workload.items_per_step,
         item_unit=workload.item_unit,
+        statistic=workload.protocol.statistic,
         machine=run.environment.hard,
         sessions=sessions,
     )

@@ -37,6 +37,7 @@ def _subject(baseline: Baseline) -> Subject:
         parameters=baseline.parameters,
         items_per_step=baseline.items_per_step,
         item_unit=baseline.item_unit,
+        statistic=baseline.statistic,
         machine=baseline.machine,
         sessions=tuple(
             Sitting(

@@ -21,6 +21,8 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | N
         return "other_software", _spell(promoted)
     if parameters := _different(base.parameters, head.parameters):
         return "other_parameters", _spell(parameters)
+    if base.statistic != head.statistic:
+        return "other_statistic", f"statistic: {base.statistic} → {head.statistic}"
     return None
 
 

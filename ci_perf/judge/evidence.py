@@ -18,7 +18,7 @@ Sessions = Sequence[Sequence[float]]
 """Values of one metric: one list per session, one value per process."""
 
 # How much the same code differs between two sessions of one machine (standard deviation of the
-# log): medians of our recordings on GPUs, docs/judging.md. Counted as 4 degrees of freedom.
+# log). Assumed, not measured here: docs/judging.md says why. Counted as 4 degrees of freedom.
 SESSION_SPREAD = {Kind.TIME: 0.01, Kind.ONE_OFF: 0.02, Kind.HOST_MEMORY: 0.002}
 SESSION_DF = 4.0
 

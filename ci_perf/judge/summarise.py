@@ -25,6 +25,7 @@ def _subject(measured: Run, workload: Measured) -> Subject:
         parameters=workload.parameters,
         items_per_step=workload.items_per_step,
         item_unit=workload.item_unit,
+        statistic=workload.protocol.statistic,
         machine=measured.environment.hard,
         sessions=(
             Sitting(

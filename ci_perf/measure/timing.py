@@ -50,7 +50,12 @@ def time_blocks(
     blocks: list[float] = []
     while (stopped := _stopped(blocks, clock() - start, protocol)) is None:
         blocks.append(device.time_block(step, steps_per_block))
-    return Timed(steps_per_block=steps_per_block, stopped=stopped, block_s=tuple(blocks))
+    return Timed(
+        steps_per_block=steps_per_block,
+        stopped=stopped,
+        statistic=protocol.statistic,
+        block_s=tuple(blocks),
+    )
 
 
 def _agree(windows: Sequence[float], tolerance: float) -> bool:

@@ -1,6 +1,6 @@
 """What all our structs have in common."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -11,6 +11,8 @@ SCHEMA_VERSION = 1
 Scalar = str | int | float | bool
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.=+-]+$")]
+# Which block speaks for a process; docs/measuring.md says when to take which.
+Statistic = Literal["median", "p25", "min"]
 # A suite of the repository, or one that ships with ci-perf: "smoke", "builtin:smoke".
 SuiteName = Annotated[
     str,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from ci_perf.model.base import SCHEMA_VERSION, Name, Scalar, Struct, SuiteName, Text
+from ci_perf.model.base import SCHEMA_VERSION, Name, Scalar, Statistic, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.run import Source
 from ci_perf.model.summary import Numbers
@@ -39,6 +39,7 @@ class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=Tr
     parameters: dict[str, Scalar]
     items_per_step: Annotated[float, msgspec.Meta(gt=0)]
     item_unit: Name
+    statistic: Statistic
     machine: Machine
     sessions: Annotated[
         tuple[RecordedSession, ...], msgspec.Meta(min_length=1, max_length=MAX_SESSIONS)

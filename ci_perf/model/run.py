@@ -12,6 +12,7 @@ from ci_perf.model.base import (
     Name,
     Scalar,
     Seconds,
+    Statistic,
     Struct,
     SuiteName,
     Text,
@@ -100,10 +101,14 @@ class Warmup(Struct, frozen=True, kw_only=True):
 
 
 class Timed(Struct, frozen=True, kw_only=True):
-    """The timed region. ``block_s`` are seconds per *step*, one value per block."""
+    """The timed region. ``block_s`` are seconds per *step*, one value per block.
+
+    ``statistic`` names the block that speaks for the process.
+    """
 
     steps_per_block: Annotated[int, msgspec.Meta(ge=1)]
     stopped: Literal["quiet", "settled", "cap"]
+    statistic: Statistic
     block_s: Annotated[tuple[PositiveSeconds, ...], msgspec.Meta(min_length=1, max_length=100_000)]
 
 

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import msgspec
 
-from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Seconds, Struct, SuiteName, Text
+from ci_perf.model.base import (
+    SCHEMA_VERSION,
+    Count,
+    Name,
+    Scalar,
+    Seconds,
+    Statistic,
+    Struct,
+    SuiteName,
+    Text,
+)
 
 Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
@@ -51,6 +61,9 @@ class Protocol(Struct, frozen=True, kw_only=True):
     timed_max_s: Seconds = 60.0
     # Quiet enough to stop: interquartile range of the blocks as a share of their median.
     timed_noise: Relative = 0.01
+    # Others on the machine make blocks longer, never shorter: on a shared CPU "min" is 2-3 times
+    # quieter between launches. It is blind to what slows only some steps.
+    statistic: Statistic = "median"
     memory_steps: AtLeastOne = 5
     fingerprint_steps: Count = 3
 

@@ -1,6 +1,6 @@
 """What the judge sees of one side: one number per process and metric, however it was stored."""
 
-from ci_perf.model.base import Name, Scalar, Struct, SuiteName, Text
+from ci_perf.model.base import Name, Scalar, Statistic, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.run import Failed, Source, Validity
 
@@ -24,6 +24,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     parameters: dict[str, Scalar]
     items_per_step: float
     item_unit: Name
+    statistic: Statistic
     machine: Machine
     sessions: tuple[Sitting, ...]
 

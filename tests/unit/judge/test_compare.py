@@ -6,7 +6,7 @@ from ci_perf.judge import compare, summarise
 from ci_perf.judge.limits import DEFAULT
 from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.run import DeviceMemory, Reason, Status, Validity
-from ci_perf.model.suite import Limit, Limits, Tiers
+from ci_perf.model.suite import Limit, Limits, Protocol, Tiers
 from tests.runs import GPU, MIB, a_failed, a_measured, a_run, an_environment
 
 STEADY = (1e-3, 1.001e-3, 0.999e-3)
@@ -138,6 +138,16 @@ def test_other_parameters_are_incomparable():
 
     assert comparison.rows[0].code == "other_parameters"
     assert comparison.rows[0].note == "batch: 64 → 128"
+
+
+def test_another_statistic_is_incomparable():
+    quick = Protocol(processes=3, statistic="min")
+    measured = a_measured("a", *STEADY)
+
+    comparison = judge(a_run(measured), a_run(msgspec.structs.replace(measured, protocol=quick)))
+
+    assert comparison.rows[0].code == "other_statistic"
+    assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
 def test_other_software_is_compared_and_named():
