@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ci_perf import git
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import Launcher
+from ci_perf.launch import Launcher, lock
 from ci_perf.measure import preflight
 from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.model import run as runs
@@ -21,6 +21,9 @@ from ci_perf.version import __version__
 
 class Listener(Protocol):
     """Hears what is going on, to tell a person."""
+
+    def waiting(self, device: str, owner: str) -> None:
+        """Hear that somebody else is measuring on the device."""
 
     def planned(self, workloads: int, processes: int) -> None:
         """Hear how many processes of how many workloads will be launched."""
@@ -50,24 +53,33 @@ def measure(
     listener: Listener,
     *,
     device: str,
+    lock_timeout_s: float,
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
 ) -> runs.Run:
-    """Measure the plan. A workload that fails is recorded and stops no other.
+    """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
 
     An interrupt ends the child and keeps what is finished: the run says so in its validity.
-    Raises CiPerfError when nothing can be measured at all (no such device).
+    Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
-    started, start = now(), time.monotonic()
-    reasons = preflight.check()  # before anything of ours is running
+    identity = uuid.uuid4().hex[:12]
     surroundings = _describe(plan, launcher, device)
     source = git.source(Path(plan.root))
     progress = [_Progress(workload) for workload in plan.workloads]
-    interrupted = _launch_all(plan, launcher, listener, surroundings.device, progress)
+    with lock.held(
+        surroundings.locks,
+        f"run {identity} of process {os.getpid()} in {plan.root}",
+        where=lock.folder(),
+        timeout_s=lock_timeout_s,
+        waiting=listener.waiting,
+    ):
+        started, start = now(), time.monotonic()
+        reasons = preflight.check()
+        interrupted = _launch_all(plan, launcher, listener, surroundings.device, progress)
     if interrupted:
         reasons += (preflight.INTERRUPTED,)
     return runs.Run(
         tool=runs.Tool(version=__version__),
-        id=uuid.uuid4().hex[:12],
+        id=identity,
         started_at=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
         duration_s=round(time.monotonic() - start, 3),
         source=source,

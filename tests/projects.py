@@ -53,12 +53,17 @@ class Project:
         (self.root / "workloads/suite.toml").write_text(text)
         return self
 
+    @property
+    def locks(self):
+        """Tests run side by side, and must not wait for each other."""
+        return {"CI_PERF_LOCK_DIR": str(self.root.parent / "locks")}
+
     def start(self, *arguments, **environment):
         """Start a command without waiting for it."""
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "ci_perf", *map(str, arguments)],
             cwd=self.root,
-            env={**os.environ, **environment},
+            env={**os.environ, **self.locks, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

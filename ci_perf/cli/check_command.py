@@ -15,6 +15,7 @@ from ci_perf.errors import ExitCode
 @options.baselines
 @options.device
 @options.processes
+@options.lock_timeout
 @click.option(
     "--run-output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -31,6 +32,7 @@ def command(
     baselines: Path,
     device: str,
     processes: int | None,
+    lock_timeout: float,
     run_output: Path,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
@@ -42,7 +44,7 @@ def command(
     """
     judging.check_target(format, output)
     plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
-    run = measuring.measure(plan, device=device, run_file=run_output)
+    run = measuring.measure(plan, device=device, lock_timeout_s=lock_timeout, run_file=run_output)
     if measuring.is_interrupted(run):
         return ExitCode.INTERRUPTED
     comparison = judging.against_baselines(

@@ -23,11 +23,17 @@ def plan(
     return suites.plan(folder, suite, selection=names, root=Path.cwd(), protocol=protocol)
 
 
-def measure(plan: Plan, *, device: str, run_file: Path) -> Run:
+def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -> Run:
     """Measure `plan` and write the run, interrupted or not."""
     files.check_target(run_file)
     with progress.listener() as listener:
-        run = session.measure(plan, LocalLauncher(Path.cwd()), listener, device=device)
+        run = session.measure(
+            plan,
+            LocalLauncher(Path.cwd()),
+            listener,
+            device=device,
+            lock_timeout_s=lock_timeout_s,
+        )
     files.write(run_file, run)
     output.say(_told(run, run_file))
     return run

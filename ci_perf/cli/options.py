@@ -39,6 +39,14 @@ processes = click.option(
     type=click.IntRange(1, 100),
     help="Fresh processes per workload; suite.toml says how many by default.",
 )
+lock_timeout = click.option(
+    "--lock-timeout",
+    type=click.FloatRange(min=0),
+    default=1800.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for another run to leave the device.",
+)
 output = click.option(
     "-o",
     "--output",

@@ -27,6 +27,10 @@ class PlainListener:
         self._total = 0
         self._done = 0
 
+    def waiting(self, device: str, owner: str) -> None:
+        """See Listener."""
+        output.say(f"waiting for {device}: held by {owner}")
+
     def planned(self, workloads: int, processes: int) -> None:
         """See Listener."""
         self._total = processes
@@ -52,6 +56,10 @@ class TerminalListener:
     def __init__(self, progress: Any) -> None:  # noqa: ANN401  rich is imported late
         self._progress = progress
         self._task = progress.add_task("starting", total=None)
+
+    def waiting(self, device: str, owner: str) -> None:
+        """See Listener."""
+        self._progress.update(self._task, description=f"waiting for {device}: {owner}")
 
     def planned(self, workloads: int, processes: int) -> None:
         """See Listener."""

@@ -14,6 +14,7 @@ from ci_perf.errors import ExitCode
 @options.workloads
 @options.device
 @options.processes
+@options.lock_timeout
 @click.option(
     "-o",
     "--output",
@@ -28,6 +29,7 @@ def command(
     workloads: Path,
     device: str,
     processes: int | None,
+    lock_timeout: float,
     output: Path,
 ) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
@@ -36,5 +38,5 @@ def command(
     process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
     """
     plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
-    run = measuring.measure(plan, device=device, run_file=output)
+    run = measuring.measure(plan, device=device, lock_timeout_s=lock_timeout, run_file=output)
     return measuring.exit_code(run)

@@ -38,10 +38,13 @@ def describe(device: str, threads: int) -> Surroundings:
     hard: Machine
     if device.startswith("cuda"):
         hard = _gpu(device, torch)
+        lock = _gpu_name(device, torch)
     else:
         hard = CpuMachine(cpu_model=host.cpu_model(), logical_cores=os.cpu_count() or 0)
+        lock = "cpu"
     return Surroundings(
         device=device,
+        locks=(lock,),
         environment=Environment(hard=hard, soft=_software(torch, threads), noted=_noted()),
     )
 
@@ -81,6 +84,12 @@ def _gpu(device: str, torch: Any) -> GpuMachine:  # noqa: ANN401
         gpu_memory_bytes=properties.total_memory,
         mig="MIG" in properties.name,
     )
+
+
+def _gpu_name(device: str, torch: Any) -> str:  # noqa: ANN401
+    """Name a GPU as the whole host knows it: containers may each count theirs from 0."""
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return f"GPU-{uuid}" if uuid else device.replace(":", "-")
 
 
 def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401

@@ -1,6 +1,6 @@
 """What a parent tells a child process, and what it hears back when things go wrong."""
 
-from ci_perf.model.base import Count, Struct, Text
+from ci_perf.model.base import Count, Name, Struct, Text
 from ci_perf.model.environment import Environment
 from ci_perf.model.run import Phase
 from ci_perf.model.suite import PlannedWorkload
@@ -31,7 +31,8 @@ class Trouble(Struct, frozen=True, kw_only=True):
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
-    """The device that "auto" came to, and what the machine is."""
+    """The device that "auto" came to, what must be locked to use it alone, and the machine."""
 
     device: Text
+    locks: tuple[Name, ...]
     environment: Environment

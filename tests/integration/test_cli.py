@@ -281,7 +281,7 @@ def test_a_terminal_shows_a_bar_and_ends_well(project):
     process = subprocess.Popen(
         [sys.executable, "-m", "ci_perf", "run"],
         cwd=project.root,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"},
+        env={**os.environ, **project.locks, "TERM": "xterm-256color", "COLUMNS": "100"},
         stdin=subprocess.DEVNULL,
         stderr=theirs,
     )
@@ -296,6 +296,54 @@ def test_a_terminal_shows_a_bar_and_ends_well(project):
     assert b"good 1/2" in shown
     assert b"ValueError: [red]boom[/red]" in shown
     assert b"1 measured, 1 failed" in shown
+
+
+def test_two_runs_at_once_never_overlap(project):
+    """Each step notes when it begins and ends; the system's clock is the same for both runs."""
+    steps = (
+        "import time\n"
+        "def step():\n"
+        "    with open('steps', 'a') as file:\n"
+        "        start = time.monotonic()\n"
+        "        time.sleep(0.001)\n"
+        "        file.write(f'{context_run} {start} {time.monotonic()}\\n')\n"
+        "import os\ncontext_run = os.environ['WHICH']\n"
+    )
+    project.workload("w", GOOD + steps).suite("w")
+
+    both = [project.start("run", "-o", f"{which}.json", WHICH=which) for which in "ab"]
+    told = [process.communicate(timeout=120)[1] for process in both]
+
+    assert [process.returncode for process in both] == [ExitCode.OK, ExitCode.OK]
+    assert sum("waiting for cpu: held by run " in err for err in told) == 1
+    noted = [line.split() for line in (project.root / "steps").read_text().splitlines()]
+    spans = {
+        which: [float(t) for run, *times in noted if run == which for t in times] for which in "ab"
+    }
+    first, second = sorted(spans.values(), key=min)
+    assert max(first) < min(second)
+
+
+def test_a_device_that_stays_busy_is_given_up_with_its_owner(project):
+    project.workload("slow", GOOD + SLOW_STEP).suite("slow")
+    owner = project.start("run", "-o", "first.json")
+    _wait_for_children(owner.pid)
+    _wait_until((project.root.parent / "locks/cpu.lock").exists)
+
+    done = project.run("run", "--lock-timeout", "0.1")
+    owner.send_signal(signal.SIGINT)
+    owner.communicate(timeout=60)
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "held by run" in done.err
+    assert f"process {owner.pid}" in done.err
+
+
+def _wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_an_unwritable_target_says_so_before_it_costs_an_hour(project):
