@@ -1,7 +1,6 @@
 """Choose the command, and turn every way it can end into an exit code."""
 
 import importlib
-import os
 import signal
 import sys
 import traceback
@@ -9,7 +8,7 @@ from types import FrameType
 
 import click
 
-from ci_perf.cli import output
+from ci_perf.cli import output, streams
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.version import __version__
 
@@ -61,18 +60,18 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours must never look like a regression."""
+    streams.prepare()
     # A CI cancels with SIGTERM, and a terminal that is closed sends SIGHUP: end the children and
-    # keep what is finished, as for Ctrl-C.
+    # keep what is finished, as for Ctrl-C. What the caller ignores (nohup) stays ignored.
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _interrupt)
-    code = _exit_code()
+        if signal.getsignal(ending) is not signal.SIG_IGN:
+            signal.signal(ending, _interrupt)
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _discard_stdout()
-    except OSError as error:
-        click.echo(f"error: stdout: cannot be written: {error.strerror}", err=True)
-        _discard_stdout()
+        code = _exit_code()
+    except BaseException:  # noqa: BLE001  even the telling failed: exit code 1 is taken
+        code = ExitCode.NO_ANSWER
+    if failure := streams.failure_of_stdout():
+        output.say(f"error: stdout: cannot be written: {failure.strerror}")
         code = ExitCode.NO_ANSWER
     sys.exit(code)
 
@@ -87,20 +86,13 @@ def _exit_code() -> int:
         error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        output.say("interrupted")
         return ExitCode.INTERRUPTED
     except Exception:  # noqa: BLE001  a bug of ours: exit code 1 is taken
-        traceback.print_exc()
-        click.echo(
-            "error: this is a bug in ci-perf, not in your change; please report it", err=True
-        )
+        output.say(traceback.format_exc())
+        output.say("error: this is a bug in ci-perf, not in your change; please report it")
         return ExitCode.NO_ANSWER
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def _discard_stdout() -> None:
-    """Let the interpreter flush into nothing when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

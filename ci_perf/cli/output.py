@@ -1,7 +1,6 @@
 """Where results go: a file, whole or not at all, or stdout. People are spoken to on stderr."""
 
 import os
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -9,35 +8,35 @@ from pathlib import Path
 import click
 
 from ci_perf import files
+from ci_perf.report import escape
 
 _SHOWN_LINES = 12
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def emit(text: str, *, output: Path | None) -> None:
-    """Write the result of a command. A reader that went away changes no verdict."""
+    """Write the result of a command. A reader that went away changes no verdict (see streams)."""
     if output is not None:
         files.write_text(output, text)
-        return
-    try:
+    else:
         click.echo(text, nl=not text.endswith("\n"))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal; never part of the result."""
-    click.echo(text, err=True)
+    """Tell the person at the terminal; never part of the result, and harmless."""
+    click.echo("\n".join(harmless(line) for line in text.splitlines()), err=True)
 
 
-def fenced(text: str) -> list[str]:
-    """Return the last lines of foreign text in a form that can command neither terminal nor CI.
+def harmless(line: str) -> str:
+    """Return one line in a form that can command neither a terminal nor a CI.
 
     GitHub obeys `::command::` at the start of a line and `##[command]` anywhere in it.
     """
-    lines = text.splitlines()[-_SHOWN_LINES:]
-    return [_CONTROL.sub("", f"  | {line}").replace("##[", "# #[") for line in lines]
+    return escape.visible(line)
+
+
+def fenced(text: str) -> list[str]:
+    """Return the last lines of foreign text, set apart and harmless."""
+    return [harmless(f"  | {line}") for line in text.splitlines()[-_SHOWN_LINES:]]
 
 
 def in_color() -> bool:

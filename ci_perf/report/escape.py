@@ -86,7 +86,7 @@ def fence(text: str, *, info: str) -> Markdown:
 
 def tail(text: str) -> str:
     """Keep the last lines within the caps, without control characters; says what was cut."""
-    lines = [_visible(line) for line in text.splitlines()]
+    lines = [visible(line) for line in text.splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     kept = lines[-MAX_FENCED_LINES:]
@@ -98,8 +98,8 @@ def tail(text: str) -> str:
     return "\n".join(([f"… {cut} earlier lines"] if cut else []) + kept)
 
 
-def _visible(line: str) -> str:
-    """One line as a terminal would end up showing it: tabs widened, the unseen dropped."""
+def visible(line: str) -> str:
+    """Show one line as a terminal would end up showing it: tabs widened, the unseen dropped."""
     shown = "".join(c for c in line.expandtabs(4) if c.isprintable())
     return _disarmed(shown.rstrip())
 

@@ -146,38 +146,99 @@ def test_what_needs_no_torch_does_not_import_it(project, arguments):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_reader_that_goes_away_is_quiet_and_changes_no_verdict(project):
+@pytest.fixture
+def judged(project):
+    """A pair of runs of which the second is slower."""
     recorded(project, "a.json", a_measured("w", *STEADY))
     recorded(project, "b.json", a_measured("w", *SLOW))
-    shell = f'{sys.executable} -m ci_perf compare a.json b.json; echo "code $?" >&2'
+    return project
 
-    done = subprocess.run(
-        ["bash", "-c", f"({shell}) | true"],
+
+def in_shell(project, line):
+    """Run a line of bash in which `ci-perf` is the command."""
+    define = f'ci-perf() {{ "{sys.executable}" -m ci_perf "$@"; }}'
+    return subprocess.run(
+        ["bash", "-c", f"{define}\n{line}"],
         cwd=project.root,
+        env={**os.environ, **project.locks},
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert "code 1" in done.stderr
-    assert "Broken" not in done.stderr
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("ci-perf compare a.json a.json >&-", ExitCode.OK),
+        ("ci-perf compare a.json b.json >&-", ExitCode.REGRESSED),
+        ("ci-perf compare a.json b.json -o report.md >&- 2>&-", ExitCode.REGRESSED),
+        ("ci-perf compare a.json b.json <&- >&- 2>&-", ExitCode.REGRESSED),
+        ("ci-perf compare a.json a.json 2>&-", ExitCode.OK),
+        ("ci-perf compare a.json a.json 2>/dev/full", ExitCode.OK),
+        ("ci-perf compare a.json a.json >/dev/full", ExitCode.NO_ANSWER),
+        ("ci-perf compare a.json b.json >/dev/full", ExitCode.NO_ANSWER),
+        ("ci-perf compare missing.json 2>/dev/full", ExitCode.USAGE),
+        ("ci-perf compare missing.json 2>&-", ExitCode.USAGE),
+        ("ci-perf run --bogus 2>/dev/full", ExitCode.USAGE),
+        ("ci-perf --help >&-", ExitCode.OK),
+        ("ci-perf --help >/dev/full", ExitCode.NO_ANSWER),
+        ("ci-perf schema run | true; exit ${PIPESTATUS[0]}", ExitCode.OK),
+        ("ci-perf compare a.json b.json | true; exit ${PIPESTATUS[0]}", ExitCode.REGRESSED),
+        ("PYTHONIOENCODING=ascii ci-perf compare a.json a.json", ExitCode.OK),
+    ],
+)
+def test_no_state_of_the_streams_changes_the_verdict(judged, line, code):
+    done = in_shell(judged, line)
+
+    assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
 
 
-def test_a_full_stdout_is_an_error_of_ours_and_not_a_verdict(project):
-    recorded(project, "a.json", a_measured("w", *STEADY))
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "ci_perf", "compare", "a.json", "a.json"],
-            cwd=project.root,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+def test_a_full_stdout_says_what_was_lost(judged):
+    assert (
+        "stdout: cannot be written: No space left"
+        in in_shell(judged, "ci-perf compare a.json b.json >/dev/full").stderr
+    )
 
-    assert done.returncode == ExitCode.NO_ANSWER
-    assert "No space left" in done.stderr
+
+@pytest.mark.parametrize("ending", ["2>/dev/full", "2>&-", "2>&1 >/dev/null | head -1"])
+def test_nobody_listening_costs_no_measurement(project, ending):
+    project.workload("good").suite("good")
+
+    in_shell(project, f"ci-perf run {ending}")
+
+    assert [m.workload for m in files.read(project.root / "run.json", Run).measured] == ["good"]
+
+
+def test_nohup_is_obeyed(project):
+    project.workload("good").suite("good")
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "ci_perf", "run"],
+        cwd=project.root,
+        env={**os.environ, **project.locks},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _wait_for_children(process.pid)
+
+    process.send_signal(signal.SIGHUP)
+
+    assert process.wait(timeout=60) == ExitCode.OK
+
+
+def test_what_foreign_files_say_commands_neither_terminal_nor_ci(project):
+    reason = "\x1b[31m::error::x ##[error]y \u202e"
+    recorded(project, "run.json", a_failed("w", reason))
+
+    done = project.run("accept", "run.json")
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert not set("\x1b\u202e") & set(done.err)
+    assert "##[" not in done.err
+    assert not any(line.lstrip().startswith("::") for line in done.err.splitlines())
 
 
 # --- list
