@@ -53,14 +53,34 @@ def read(path: Path, kind: type[T]) -> T:
     return codec.decode(text, kind, name=str(path))
 
 
+def is_missing(path: Path) -> bool:
+    """Whether nothing stands at `path`; reading will refuse what cannot be looked up."""
+    try:
+        return not path.exists()
+    except OSError:
+        return False
+
+
 def write(path: Path, document: msgspec.Struct) -> None:
-    """Write one document whole or not at all. Raises CannotWriteError."""
-    write_text(path, codec.encode(document))
+    """Write one document whole or not at all.
+
+    Raises CannotWriteError, also for a document that we would refuse to read.
+    """
+    text = codec.encode(document)
+    try:
+        codec.decode(text, type(document), name="the document")
+    except InvalidFileError as error:
+        msg = f"{path}: cannot be written: {error}; what stood there before is intact"
+        raise CannotWriteError(msg) from None
+    write_text(path, text)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` whole or not at all: a crash or a full disk leaves the old file as it was."""
-    write_bytes(path, text.encode())
+    """Write `text` whole or not at all: a crash or a full disk leaves the old file as it was.
+
+    Lone surrogates (bytes of a name or an argument that are not UTF-8) become question marks.
+    """
+    write_bytes(path, text.encode(errors="replace"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -83,12 +103,12 @@ def check_target(path: Path) -> None:
 
     Raises CannotWriteError.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
-        return  # a device or a pipe: to try it would be to write to it
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return  # a device or a pipe: to try it would be to write to it
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with tempfile.TemporaryFile(dir=path.resolve().parent):
+        with tempfile.TemporaryFile(dir=_target(path).parent):
             pass
     except OSError as error:
         raise CannotWriteError(f"{path}: cannot be written: {error.strerror}") from None
@@ -103,8 +123,9 @@ def make_folder(path: Path) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    target = path.resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    target = _target(path)
+    # Short, whatever the target is called: a name ends at 255 bytes.
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".ci-perf-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -115,6 +136,14 @@ def _replace(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink()
         raise
+
+
+def _target(path: Path) -> Path:
+    """Follow the links of `path`, so that a link stays a link. Raises OSError for a circle."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
 
 
 def _umask() -> int:

@@ -2,9 +2,10 @@
 
 import ast
 import itertools
+import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ci_perf import files
@@ -12,6 +13,7 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judge import limits
 from ci_perf.model import codec, metrics
 from ci_perf.model.base import Scalar
+from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
     Entry,
     Limit,
@@ -26,6 +28,11 @@ from ci_perf.model.suite import (
 
 BUILTIN = "builtin:"
 _PROTOCOL_KEYS = list(Protocol.__struct_fields__)
+_SOFT_FACTS = list(Software.__struct_fields__)
+# A line of `ci-perf list`; more than this is no longer a description.
+_MAX_DESCRIPTION_CHARS = 200
+# The id is the name of the baseline's file, and a file's name ends at 255 bytes.
+_MAX_ID_CHARS = 200
 _UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
 
 
@@ -49,14 +56,16 @@ def locate(suite: str, folder: Path) -> tuple[str, Path]:
 def load(folder: Path) -> SuiteFile:
     """Read and check FOLDER/suite.toml. Raises InvalidFileError that names the key."""
     path = folder / "suite.toml"
-    if not path.exists():
+    if files.is_missing(path):
         raise InvalidFileError(
             f"{path}: expected a suite file, found none; `ci-perf init` writes a first one, "
             "`--workloads DIR` looks elsewhere, `--suite builtin:smoke` uses the shipped suite"
         )
     try:
         data = tomllib.loads(files.read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InvalidFileError(f"{path}: expected TOML, found it nested too deep") from None
+    except ValueError as error:  # also a number of more digits than Python reads
         raise InvalidFileError(f"{path}: expected TOML, found: {error}") from None
     found = codec.convert(data, SuiteFile, name=str(path))
     _check(found, folder, path)
@@ -80,13 +89,17 @@ def plan(
     spec = _suite(found, name, folder)
     planned = tuple(_expand(found, spec, folder, name, protocol or {}))
     _check_selection(selection, [workload.id for workload, _ in planned], suite)
-    return Plan(
+    made = Plan(
         suite=suite,
-        root=str(root.resolve()),
+        root=_resolved(root),
         selection=selection,
         tiers=found.environment,
         limits=_limits(found, spec, planned),
         workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
+    )
+    # What could not be written must be refused now, not when everything has been measured.
+    return codec.decode(
+        codec.encode(made), Plan, name=f"{folder / 'suite.toml'}: the plan of {suite!r}"
     )
 
 
@@ -94,9 +107,12 @@ def describe(path: Path) -> str:
     """Return the first line of the file's docstring, by parsing; empty when there is none."""
     try:
         text = ast.get_docstring(ast.parse(files.read_text(path))) or ""
-    except (SyntaxError, ValueError, InvalidFileError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, InvalidFileError):
         return ""  # the run will say what is wrong with the file
-    return text.partition("\n")[0]
+    # An escape in the source can spell half a character, which no file can hold.
+    line = text.partition("\n")[0].encode(errors="replace").decode()
+    short = len(line) <= _MAX_DESCRIPTION_CHARS
+    return line if short else line[: _MAX_DESCRIPTION_CHARS - 1] + "…"
 
 
 def _check(found: SuiteFile, folder: Path, path: Path) -> None:
@@ -106,6 +122,7 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
         _check_keys(table, list(metrics.BY_NAME), f"{path}: {where}.limits", "metric")
     for where, settings in _protocol_tables(found):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
+    _check_keys(found.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
     for name in found.suites:
         if name.startswith("builtin"):
             raise InvalidFileError(
@@ -118,6 +135,8 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
                 f"{path}: {where}.workload: expected a file {folder / entry.workload}.py, "
                 f"found none; {hint}"
             )
+        for key, values in entry.matrix.items():
+            _check_different(values, f"{path}: {where}.matrix.{key}")
 
 
 def _entries(found: SuiteFile) -> Iterator[tuple[str, Entry]]:
@@ -138,8 +157,19 @@ def _protocol_tables(found: SuiteFile) -> Iterator[tuple[str, dict[str, Scalar]]
     yield from ((where, entry.protocol) for where, entry in _entries(found))
 
 
-def _check_keys(table: Mapping[str, object], known: list[str], where: str, kind: str) -> None:
-    for key in table:
+def _check_different(values: tuple[Scalar, ...], where: str) -> None:
+    """Refuse two values that would give their workloads the same id."""
+    seen: set[str] = set()
+    for value in values:
+        if (spelled := _spelled(value)) in seen:
+            raise InvalidFileError(
+                f"{where}: expected values that make different ids, found {spelled!r} twice"
+            )
+        seen.add(spelled)
+
+
+def _check_keys(keys: Iterable[str], known: list[str], where: str, kind: str) -> None:
+    for key in keys:
         if key not in known:
             hint = codec.did_you_mean(key, known)
             raise InvalidFileError(f"{where}: unknown {kind} {key!r}; {hint}")
@@ -173,11 +203,16 @@ def _expand(
                     f"{where}: expected a new id, found {identity!r} again; give one of the "
                     "entries a `name`"
                 )
+            if len(identity) > _MAX_ID_CHARS:
+                raise InvalidFileError(
+                    f"{where}: expected an id of at most {_MAX_ID_CHARS} characters, found "
+                    f"{len(identity)} in '{identity[:40]}…'; shorten `name` or a value of `matrix`"
+                )
             seen.add(identity)
             yield (
                 PlannedWorkload(
                     id=identity,
-                    file=str(file.resolve()),
+                    file=_resolved(file),
                     description=describe(file),
                     parameters={**entry.parameters, **point},
                     protocol=protocol,
@@ -194,12 +229,23 @@ def _points(matrix: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scal
 
 def _identity(entry: Entry, point: Mapping[str, Scalar]) -> str:
     """`matmul.size=256.dtype=bf16`: readable, and safe in file names and shells."""
-    parts = [f"{key}={_UNSAFE.sub('-', _spelled(value))}" for key, value in point.items()]
+    parts = [f"{key}={_spelled(value)}" for key, value in point.items()]
     return ".".join([entry.name or entry.workload, *parts])
 
 
 def _spelled(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return _UNSAFE.sub("-", text)
+
+
+def _resolved(path: Path) -> str:
+    """Return the whole path. A circle of links is left for the run to report."""
+    whole = os.path.realpath(path)
+    try:
+        whole.encode()
+    except UnicodeEncodeError:
+        raise InvalidFileError(f"{whole!r}: expected a path in UTF-8, found other bytes") from None
+    return whole
 
 
 def _limits(

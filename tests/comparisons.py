@@ -56,6 +56,7 @@ def an_uncompared(workload="mlp", verdict=c.Verdict.FAILED, note="", *, metric="
         head=more.pop("head", {}),
         output=more.pop("output", ""),
         parameters=more.pop("parameters", {}),
+        gate=more.pop("gate", True),
         **more,
     )
 

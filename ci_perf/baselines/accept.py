@@ -1,6 +1,6 @@
 """Decide what a run changes in the baselines, refuse what must not become one, and write."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -14,6 +14,9 @@ from ci_perf.model.comparison import Change, Comparison, Row, Verdict
 from ci_perf.model.run import Measured, Run, Status
 from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Numbers
+
+# A sentence or two for the reviewer of the diff; more belongs into the commit message.
+MAX_REASON_CHARS = 500
 
 
 class Mode(Enum):
@@ -59,16 +62,21 @@ def prepare(
     Raises RefusedError (invalid or failed run, a worse number without a reason) and UsageError
     (no such workload in the run).
     """
+    if len(reason) > MAX_REASON_CHARS:
+        raise UsageError(
+            f"--reason: expected at most {MAX_REASON_CHARS} characters, found {len(reason)}"
+        )
     chosen = _chosen(run, tuple(workloads))
     rows = _by_workload(comparison)
     _refuse_invalid(run)
     _refuse_failed(run, tuple(workloads))
-    if not reason.strip():
-        _refuse_worse([row for workload in chosen for row in rows.get(workload.workload, [])])
-    return tuple(
+    accepted = tuple(
         _accept_one(root, run, workload, rows.get(workload.workload, []), reason, mode)
         for workload in chosen
     )
+    if not reason.strip():
+        _refuse_without_reason(accepted, rows)
+    return accepted
 
 
 def write(root: Path, accepted: Sequence[Acceptance]) -> None:
@@ -113,24 +121,34 @@ def _refuse_failed(run: Run, names: tuple[str, ...]) -> None:
         )
 
 
-def _refuse_worse(rows: list[Row]) -> None:
-    worse = [r for r in rows if isinstance(r, Change) and r.gate and _is_worse(r)]
-    if worse:
-        listed = ", ".join(f"{row.workload} {row.metric} {_spell(row)}" for row in worse)
+def _refuse_without_reason(
+    accepted: Sequence[Acceptance], rows: Mapping[str, Sequence[Row]]
+) -> None:
+    """Refuse to forget a baseline for a worse number, or for one that cannot be compared.
+
+    A number that no longer stands for the same thing may hide any loss, so it counts as well.
+    """
+    replaced = [a.workload for a in accepted if a.action is Action.REPLACED]
+    found = [_spell(row) for name in replaced for row in rows.get(name, []) if _needs_reason(row)]
+    if found:
         raise RefusedError(
-            f"expected a reason for every number that gets worse, found none for: {listed}; "
-            'say why with --reason "…": it is kept in the baseline'
+            "expected a reason for every number that gets worse or starts afresh, found none for: "
+            f'{", ".join(found)}; say why with --reason "…": it is kept in the baseline'
         )
 
 
-def _is_worse(row: Change) -> bool:
-    return row.verdict is Verdict.REGRESSED
+def _needs_reason(row: Row) -> bool:
+    if isinstance(row, Change):
+        return row.gate and row.verdict is Verdict.REGRESSED
+    return row.verdict in {Verdict.INCOMPARABLE, Verdict.MISSING}
 
 
-def _spell(row: Change) -> str:
+def _spell(row: Row) -> str:
+    if not isinstance(row, Change):
+        return f"{row.workload} ({row.code.replace('_', ' ')}: {row.note or row.metric})"
     if row.ratio is None:
-        return f"{row.base:g} → {row.head:g}"
-    return f"{row.ratio - 1:+.1%}"
+        return f"{row.workload} {row.metric} {row.base:g} → {row.head:g}"
+    return f"{row.workload} {row.metric} {row.ratio - 1:+.1%}"
 
 
 def _accept_one(

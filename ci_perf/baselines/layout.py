@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from ci_perf.model.summary import Numbers
 # Enough to recompute every verdict, little enough to read; noise lives in the third digit.
 PROCESS_DIGITS = 6
 HEADLINE_DIGITS = 4
+# No step is shorter than a picosecond, no memory larger than an exabyte.
+SMALLEST, LARGEST = 1e-12, 1e18
 
 
 def folder(root: Path, machine: Machine, suite: str) -> Path:
@@ -36,6 +37,11 @@ def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
 def read(file: Path) -> Baseline:
     """Read and check one baseline. Raises InvalidFileError that names file, place and value."""
     found = files.read(file, Baseline)
+    if found.suite.replace(":", "-") != file.parent.name:
+        raise InvalidFileError(
+            f"{file}: $.suite: expected {file.parent.name!r}, as the folder is called, "
+            f"found {found.suite!r}"
+        )
     if found.workload != file.stem:
         raise InvalidFileError(
             f"{file}: $.workload: expected {file.stem!r}, as the file is called, "
@@ -67,8 +73,10 @@ def read_all(root: Path, machine: Machine, suite: str) -> tuple[Baseline, ...]:
 def write(root: Path, baseline: Baseline) -> Path:
     """Write one baseline whole or not at all; return its path."""
     file = path(root, baseline.machine, baseline.suite, baseline.workload)
+    text = render(baseline)
+    codec.decode(text, Baseline, name=str(file))  # never write what could not be read again
     files.make_folder(file.parent)
-    files.write_text(file, render(baseline))
+    files.write_text(file, text)
     return file
 
 
@@ -135,8 +143,8 @@ def _check(numbers: Numbers, where: str) -> None:
             hint = codec.did_you_mean(name, list(metrics.BY_NAME))
             raise InvalidFileError(f"{where}: unknown metric {name!r}; {hint}")
         exact = metrics.BY_NAME[name].kind in {Kind.COUNT, Kind.DEVICE_MEMORY}
-        if not math.isfinite(value) or value < 0 or (value == 0 and not exact):
-            expected = "a number >= 0" if exact else "a number > 0"
+        if not (value == 0 and exact) and not SMALLEST <= value <= LARGEST:
+            expected = f"a number > 0{' or 0' if exact else ''}, up to {LARGEST:g}"
             raise InvalidFileError(f"{where}.{name}: expected {expected}, found {value}")
 
 

@@ -7,6 +7,8 @@ from ci_perf.model.environment import CpuMachine, Machine
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 # Marketing in the names that kernels and drivers give, which only makes folders longer.
 _FILLER = re.compile(r"\((r|tm)\)|\b(processor|cpu)\b|@.*$")
+# File systems allow 255 bytes for the name of a folder.
+MAX_CHARS = 80
 
 
 def key(machine: Machine) -> str:
@@ -22,4 +24,5 @@ def key(machine: Machine) -> str:
 
 
 def _slug(text: str) -> str:
-    return _UNSAFE.sub("-", _FILLER.sub(" ", text.lower())).strip("-") or "unknown"
+    words = _UNSAFE.sub("-", _FILLER.sub(" ", text.lower())).strip("-")
+    return words[:MAX_CHARS].strip("-") or "unknown"

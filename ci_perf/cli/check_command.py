@@ -42,7 +42,7 @@ def command(
     Exit codes: 0 no regression, 1 regression, 3 no answer: a workload failed, is missing or
     cannot be compared, or there is no baseline at all.
     """
-    judging.check_target(format, output)
+    judging.check_target(format, output, inputs=[run_output, baselines])
     plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
     run = measuring.measure(plan, device=device, lock_timeout_s=lock_timeout, run_file=run_output)
     if measuring.is_interrupted(run):

@@ -35,7 +35,7 @@ def command(
     BASE and HEAD are files that `ci-perf run` wrote. The limits are those of the suite.toml in
     --workloads.
     """
-    judging.check_target(format, output)
+    judging.check_target(format, output, inputs=[*runs, baselines])
     if len(runs) > 2:
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
     if len(runs) == 2:

@@ -1,10 +1,11 @@
 """The step that `check`, `compare` and `accept` share: a run against the committed baselines."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ci_perf import files, suite
 from ci_perf.baselines import summarise as baselines
-from ci_perf.cli import output
+from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
 from ci_perf.judge import compare, summarise
 from ci_perf.model import codec
@@ -44,22 +45,37 @@ def settings(folder: Path, name: str) -> tuple[Limits | None, Tiers | None]:
         output.say(f"{where / 'suite.toml'}: not found; the default limits apply")
         return None, None
     try:
-        found = suite.plan(folder, name, root=Path.cwd())
+        found = suite.plan(folder, name, root=options.root())
     except UsageError:
         output.say(f"{folder / 'suite.toml'}: no suite {name!r}; the default limits apply")
         return None, None
     return found.limits, found.tiers
 
 
-def check_target(form: str, target: Path | None) -> None:
-    """Find out before the work that the report has nowhere to go.
+def check_target(form: str, target: Path | None, *, inputs: Iterable[Path]) -> None:
+    """Find out before the work that the report has nowhere to go, or would destroy its own input.
 
     Raises UsageError and CannotWriteError.
     """
+    for path in inputs:
+        if target is not None and _is_within(target, path):
+            raise UsageError(f"--output {target}: would overwrite {path}; name another file")
+    if form in {"csv", "parquet"}:
+        from ci_perf.report import frame
+
+        frame.require(form)
     if form == "parquet" and target is None:
         raise UsageError("--format parquet is binary: name a file with --output")
     if target is not None:
         files.check_target(target)
+
+
+def _is_within(target: Path, path: Path) -> bool:
+    """Whether `target` is `path`, or lies in it: by what they resolve to, links and all."""
+    try:
+        return target.resolve().is_relative_to(path.resolve())
+    except (OSError, RuntimeError):
+        return False  # a loop of links, which writing will refuse
 
 
 def emit(comparison: Comparison, form: str, target: Path | None) -> None:

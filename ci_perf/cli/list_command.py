@@ -16,7 +16,7 @@ from ci_perf.model.suite import Plan
 @click.option("--json", is_flag=True, help="Print the whole plan as JSON.")
 def command(suite: str, workloads: Path, *, json: bool) -> None:
     """Show the workloads of a suite, without importing them."""
-    plan = suites.plan(workloads, suite, root=Path.cwd())
+    plan = suites.plan(workloads, suite, root=options.root())
     output.emit(_json(plan) if json else _table(plan), output=None)
 
 
@@ -32,6 +32,6 @@ def _table(plan: Plan) -> str:
         lines.append((workload.id, parameters, workload.description))
     widths = [max((len(line[i]) for line in lines), default=0) for i in (0, 1)]
     return "\n".join(
-        f"{name:<{widths[0]}}  {parameters:<{widths[1]}}  {description}".rstrip()
+        output.harmless(f"{name:<{widths[0]}}  {parameters:<{widths[1]}}  {description}").rstrip()
         for name, parameters, description in lines
     )

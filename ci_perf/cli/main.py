@@ -12,8 +12,8 @@ from ci_perf.cli import output, streams
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.version import __version__
 
-# name: (module with a click command called `command`, what it does).
-# The words stand here too, so that --help need not import every command; a test compares them.
+# Each has a module NAME_command with a click command called `command`. What it does stands here
+# too, so that --help need not import every command; a test compares the words.
 COMMANDS = {
     "init": "Write a first suite, an example workload and a workflow into this repository.",
     "list": "Show the workloads of a suite, without importing them.",

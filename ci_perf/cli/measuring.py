@@ -20,7 +20,7 @@ def plan(
     """Make the plan that the options ask for. Raises BadParameter, UsageError, InvalidFileError."""
     options.check_device(device)
     protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
-    return suites.plan(folder, suite, selection=names, root=Path.cwd(), protocol=protocol)
+    return suites.plan(folder, suite, selection=names, root=options.root(), protocol=protocol)
 
 
 def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -> Run:
@@ -29,7 +29,7 @@ def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -
     with progress.listener() as listener:
         run = session.measure(
             plan,
-            LocalLauncher(Path.cwd()),
+            LocalLauncher(options.root()),
             listener,
             device=device,
             lock_timeout_s=lock_timeout_s,
@@ -52,9 +52,10 @@ def is_interrupted(run: Run) -> bool:
 
 
 def _told(run: Run, run_file: Path) -> str:
-    failed = f", {len(run.failed)} failed" if run.failed else ""
-    seconds = f"{run.duration_s:.0f} s"
-    lines = [f"{len(run.measured)} measured{failed} in {seconds} ({run.validity.status.value})"]
+    rest = f", {len(run.failed)} {'not' if is_interrupted(run) else 'failed'}" if run.failed else ""
+    lines = [f"{len(run.measured)} workloads measured{rest} in {run.duration_s:.0f} s"]
     lines += [f"{r.status.value}: {r.code}: {r.detail}" for r in run.validity.reasons]
+    if run.failed and not is_interrupted(run):
+        lines.append("next: see the reasons above; `ci-perf doctor` says what this machine lacks")
     lines.append(f"run: {run_file}")
     return "\n".join(lines)

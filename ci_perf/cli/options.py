@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from ci_perf.errors import UsageError
+
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 suite = click.option(
@@ -70,3 +72,11 @@ def check_device(device: str) -> None:
     raise click.BadParameter(
         f"expected auto, cpu, cuda or cuda:N, found {device!r}", param_hint="--device"
     )
+
+
+def root() -> Path:
+    """Return the folder that the command was called in: the repository. Raises UsageError."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise UsageError("the current folder is gone; change into one that exists") from None

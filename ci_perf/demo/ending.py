@@ -8,8 +8,8 @@ from ci_perf.model.metrics import BY_NAME
 from ci_perf.report import units
 
 AS_PLANTED = """\
-A CI job would have ended with exit code {code}: regressions are confirmed, and this is the only
-code that blames the pull request.
+A CI job would have ended with exit code {code}: regressions are proven, and this is the only code
+that blames the pull request.
 {causes}
 Nothing else was blamed, the harmless refactoring included: {rest}."""
 NOT_AS_PLANTED = """\
@@ -39,9 +39,11 @@ def _cause(planted: outcome.Planted, comparison: Comparison) -> str:
 
 
 def _rest(comparison: Comparison) -> str:
-    """Count the rows that were not blamed: "9 unchanged, 1 inconclusive"."""
+    """Count the gated rows that were not blamed: "9 unchanged, 1 inconclusive"."""
     verdicts = Counter(
-        row.verdict for row in comparison.rows if isinstance(row, Change) and not _is_red(row)
+        row.verdict
+        for row in comparison.rows
+        if isinstance(row, Change) and row.gate and not _is_red(row)
     )
     return ", ".join(
         f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdict in verdicts

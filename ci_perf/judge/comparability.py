@@ -21,8 +21,8 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | N
         return "other_software", _spell(promoted)
     if parameters := _different(base.parameters, head.parameters):
         return "other_parameters", _spell(parameters)
-    if base.statistic != head.statistic:
-        return "other_statistic", f"statistic: {base.statistic} → {head.statistic}"
+    if step := _different(_step(base), _step(head)):
+        return "other_step", _spell(step)
     return None
 
 
@@ -34,6 +34,15 @@ def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Differen
         for difference in _different(_latest(base), _latest(head))
     ]
     return tuple(sorted(set(found), key=lambda d: (d.field, d.base, d.head)))
+
+
+def _step(subject: Subject) -> dict[str, object]:
+    """Return what one step time stands for: of twice the work it may well be twice as long."""
+    return {
+        "items_per_step": subject.items_per_step,
+        "item_unit": subject.item_unit,
+        "statistic": subject.statistic,
+    }
 
 
 def _latest(subject: Subject) -> dict[str, object]:

@@ -57,10 +57,10 @@ def exit_code(verdict: Verdict, rows: list[Row]) -> int:
     """
     if verdict is Verdict.INVALID:
         return ExitCode.NO_ANSWER
-    if any(row.verdict is Verdict.REGRESSED and _gates(row) for row in rows):
+    if any(row.verdict is Verdict.REGRESSED and row.gate for row in rows):
         return ExitCode.REGRESSED
     compared = any(isinstance(row, Change) for row in rows)
-    if not compared or any(row.verdict in _NO_ANSWER and _gates(row) for row in rows):
+    if not compared or any(row.verdict in _NO_ANSWER and row.gate for row in rows):
         return ExitCode.NO_ANSWER
     return ExitCode.OK
 
@@ -69,18 +69,14 @@ def _overall(rows: list[Row], validity: Validity) -> Verdict:
     """Return the worst verdict of the rows that count."""
     if validity.status is Status.INVALID:
         return Verdict.INVALID
-    counted = [row.verdict for row in rows if _gates(row)]
+    counted = [row.verdict for row in rows if row.gate]
     return min(counted, key=WORST_FIRST.index, default=Verdict.MISSING)
-
-
-def _gates(row: Row) -> bool:
-    return not isinstance(row, Change) or row.gate
 
 
 def _severity(row: Row) -> tuple[int, bool, float, str, str]:
     """Worst verdict first, gates before the rest, large changes before small ones."""
     size = -abs(row.ratio - 1) if isinstance(row, Change) and row.ratio else 0.0
-    return WORST_FIRST.index(row.verdict), not _gates(row), size, row.workload, row.metric
+    return WORST_FIRST.index(row.verdict), not row.gate, size, row.workload, row.metric
 
 
 def _pairs(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
@@ -139,9 +135,9 @@ def _metric(
 ) -> Iterator[Row]:
     before, after = subjects.values(base, metric), subjects.values(head, metric)
     if before and not after:
-        yield uncompared.metric_missing(base, metric)
+        yield uncompared.metric_missing(base, metric, gate=limit.gate)
     elif after and not before:
-        yield uncompared.metric_new(head, metric)
+        yield uncompared.metric_new(head, metric, gate=limit.gate)
     elif before and after and not _says_nothing(metric, before, after):
         yield _change(base, head, metric, limit, validity)
 

@@ -23,6 +23,7 @@ SESSION_SPREAD = {Kind.TIME: 0.01, Kind.ONE_OFF: 0.02, Kind.HOST_MEMORY: 0.002}
 SESSION_DF = 4.0
 
 CONFIDENCE_TAIL = 0.025  # two-sided 95 %
+_LARGEST = 700.0  # exp(709) is the largest float
 POWER_TAIL = 0.20  # the smallest detectable change is found in 80 % of runs
 
 
@@ -39,9 +40,9 @@ class Estimate:
         reach = student.upper_quantile(CONFIDENCE_TAIL, self.df) * self.error
         power = student.upper_quantile(POWER_TAIL, self.df) * self.error
         return Interval(
-            low=math.exp(self.log_ratio - reach),
-            high=math.exp(self.log_ratio + reach),
-            smallest_detectable=math.expm1(math.log1p(limit) + reach + power),
+            low=_exp(self.log_ratio - reach),
+            high=_exp(self.log_ratio + reach),
+            smallest_detectable=_exp(math.log1p(limit) + reach + power) - 1,
         )
 
 
@@ -74,6 +75,11 @@ def estimate(kind: Kind, base: Sessions, head: Sequence[float]) -> Estimate | No
         error=math.sqrt(launch_part + session_part),
         df=_welch_satterthwaite(launch_part, df, session_part, SESSION_DF),
     )
+
+
+def _exp(logarithm: float) -> float:
+    """Stay finite: of processes that differ a billionfold nothing more has to be said."""
+    return math.exp(min(logarithm, _LARGEST))
 
 
 def _mean_log(sessions: Sessions) -> float:

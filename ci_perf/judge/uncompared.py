@@ -19,6 +19,7 @@ def failed(failure: Failed) -> Uncompared:
         note=failure.reason,
         output=failure.output,
         parameters=failure.parameters,
+        gate=True,
     )
 
 
@@ -51,16 +52,18 @@ def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Unc
     )
 
 
-def metric_missing(base: Subject, metric: Metric) -> Uncompared:
+def metric_missing(base: Subject, metric: Metric, *, gate: bool) -> Uncompared:
     """Say that a metric is in the baseline and not on the head."""
+    numbers = subjects.numbers(base)
     return _row(
-        base, Verdict.MISSING, "metric_missing", base=subjects.numbers(base), metric=metric.name
+        base, Verdict.MISSING, "metric_missing", base=numbers, metric=metric.name, gate=gate
     )
 
 
-def metric_new(head: Subject, metric: Metric) -> Uncompared:
+def metric_new(head: Subject, metric: Metric, *, gate: bool) -> Uncompared:
     """Say that a metric is on the head and not in the baseline."""
-    return _row(head, Verdict.NEW, "metric_new", head=subjects.numbers(head), metric=metric.name)
+    numbers = subjects.numbers(head)
+    return _row(head, Verdict.NEW, "metric_new", head=numbers, metric=metric.name, gate=gate)
 
 
 def _row(
@@ -72,6 +75,7 @@ def _row(
     head: Numbers | None = None,
     metric: str = "",
     note: str = "",
+    gate: bool = True,
 ) -> Uncompared:
     return Uncompared(
         workload=one.workload,
@@ -83,4 +87,5 @@ def _row(
         note=note,
         output="",
         parameters=one.parameters,
+        gate=gate,
     )

@@ -8,19 +8,41 @@ import msgspec
 # Raise it with every change of meaning, and say here what changed.
 SCHEMA_VERSION = 1
 
-Scalar = str | int | float | bool
+# What 64 bits and a spreadsheet hold; JSON itself knows no bounds.
+LARGEST = 2**63 - 1
+
+Integer = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+# Neither NaN nor infinity, which TOML can spell and JSON cannot.
+Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+Scalar = str | Integer | Finite | bool
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.=+-]+$")]
+# Names become names of files and arguments of commands: none is "..", a switch or a formula.
+# Python's `$` alone would let a line feed follow.
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*"
+_END = r"(?!\n)$"
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=f"^{_NAME}{_END}")]
+NameOrEmpty = Annotated[str, msgspec.Meta(max_length=200, pattern=f"^({_NAME})?{_END}")]
+# The name of a parameter, which stands before "=" in the id of a workload.
+Key = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=100, pattern=f"^[A-Za-z0-9_][A-Za-z0-9_-]*{_END}")
+]
 # Which block speaks for a process; docs/measuring.md says when to take which.
 Statistic = Literal["median", "p25", "min"]
 # A suite of the repository, or one that ships with ci-perf: "smoke", "builtin:smoke".
 SuiteName = Annotated[
     str,
-    msgspec.Meta(min_length=1, max_length=200, pattern=r"^(builtin:)?[A-Za-z0-9_.=+-]+$"),
+    msgspec.Meta(min_length=1, max_length=200, pattern=f"^(builtin:)?{_NAME}{_END}"),
 ]
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
-Bytes = Annotated[int, msgspec.Meta(ge=0)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
+# Thirty years: longer is a damaged file, and would overflow what is calculated from it.
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+# No clock of ours ticks faster than once a picosecond.
+PositiveSeconds = Annotated[float, msgspec.Meta(ge=1e-12, le=1e9)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
+# The value of any metric, in its unit.
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e19)]
+Items = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

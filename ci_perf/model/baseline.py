@@ -4,7 +4,16 @@ from typing import Annotated
 
 import msgspec
 
-from ci_perf.model.base import SCHEMA_VERSION, Name, Scalar, Statistic, Struct, SuiteName, Text
+from ci_perf.model.base import (
+    SCHEMA_VERSION,
+    Items,
+    Name,
+    Scalar,
+    Statistic,
+    Struct,
+    SuiteName,
+    Text,
+)
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.run import Source
 from ci_perf.model.summary import Numbers
@@ -37,7 +46,7 @@ class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=Tr
     workload: Name
     suite: SuiteName
     parameters: dict[str, Scalar]
-    items_per_step: Annotated[float, msgspec.Meta(gt=0)]
+    items_per_step: Items
     item_unit: Name
     statistic: Statistic
     machine: Machine

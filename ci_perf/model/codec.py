@@ -3,17 +3,18 @@
 import difflib
 import json
 import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.model import place
 from ci_perf.model.base import SCHEMA_VERSION
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_PATH = re.compile(r" - at `(?P<path>\$[^`]*)`$")
-_STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]")
+# "`key` in" says that a key of the mapping is itself wrong.
+_PATH = re.compile(r" - at (?P<key>`key` in )?`(?P<path>\$[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 
 
@@ -25,7 +26,7 @@ def decode(text: str | bytes, kind: type[T], *, name: str) -> T:
     """Read one document of `kind`; `name` (a path, mostly) begins every error message.
 
     Raises InvalidFileError: not JSON, not UTF-8, wrong type, unknown or missing key, value out of
-    range, NaN or Infinity, or written by a newer ci-perf.
+    range, NaN or Infinity, nested too deep, or written by a newer ci-perf.
     """
     try:
         _check_version(msgspec.json.decode(text, type=_Header).schema_version, name)
@@ -38,6 +39,12 @@ def decode(text: str | bytes, kind: type[T], *, name: str) -> T:
             "Was the file cut off, or merged with conflict markers?"
         )
         raise InvalidFileError(msg) from None
+    except UnicodeEncodeError as error:
+        near = str(error.object)[max(0, error.start - 20) : error.end]
+        msg = f"{name}: expected text in UTF-8, found another byte in {near!r}; take it out"
+        raise InvalidFileError(msg) from None
+    except RecursionError:
+        raise InvalidFileError(_too_deep(name)) from None
 
 
 def convert(data: object, kind: type[T], *, name: str) -> T:
@@ -49,11 +56,20 @@ def convert(data: object, kind: type[T], *, name: str) -> T:
         return msgspec.convert(data, type=kind)
     except msgspec.ValidationError as error:
         raise InvalidFileError(f"{name}: {_explain(error, data, kind)}") from None
+    except RecursionError:
+        raise InvalidFileError(_too_deep(name)) from None
 
 
 def encode(document: msgspec.Struct) -> str:
-    """Write `document` so that the same document always gives the same text."""
-    raw = msgspec.json.encode(document, order="deterministic")
+    """Write `document` so that the same document always gives the same text.
+
+    Lone surrogates (bytes of a name or an argument that are not UTF-8) become question marks.
+    """
+    try:
+        raw = msgspec.json.encode(document, order="deterministic")
+    except UnicodeEncodeError:
+        plain = _in_unicode(msgspec.to_builtins(document))
+        raw = msgspec.json.encode(plain, order="deterministic")
     return msgspec.json.format(raw, indent=1).decode() + "\n"
 
 
@@ -62,7 +78,7 @@ def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
-    return "known: " + ", ".join(sorted(known)) if known else "none is known"
+    return "known: " + ", ".join(sorted(set(known))) if known else "none is known"
 
 
 def _check_version(found: int, name: str) -> None:
@@ -77,32 +93,51 @@ def _check_version(found: int, name: str) -> None:
         raise InvalidFileError(msg)
 
 
+def _too_deep(name: str) -> str:
+    return f"{name}: expected a document of ci-perf, found one that is nested too deep to be one"
+
+
+def _in_unicode(data: object) -> object:
+    """Replace the lone surrogates in plain data, at any depth."""
+    match data:
+        case str():
+            return data.encode(errors="replace").decode()
+        case dict():
+            return {_in_unicode(key): _in_unicode(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_in_unicode(value) for value in data]
+        case _:
+            return data
+
+
 def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.Struct]) -> str:
-    text = str(error)
+    text = said = str(error)
     path, where = "$", _PATH.search(text)
+    steps: list[place.Step] | None = []
     if where:
         path, text = where["path"], text[: where.start()]
+        steps = place.steps(f"{path}[...]" if where["key"] else path, data, kind, said)
+        path = place.spell(steps) if steps is not None else path
     if unknown := _UNKNOWN.search(text):
         return f"{path}: unknown key {unknown['name']!r}; " + did_you_mean(
             unknown["name"], _field_names(kind)
         )
     text = text.replace("`", "").replace("Expected ", "expected ", 1)
-    if ", got" in text or "missing required field" in text:
+    if where and where["key"]:
+        return f"{path}: the key: {text}"
+    if ", got" in text or text.startswith(("Invalid", "Object missing")) or ", found" in text:
         return f"{path}: {text.replace(', got', ', found')}"
-    return f"{path}: {text}{_found(data, path)}"
+    return f"{path}: {text}{_found(data, steps)}"
 
 
-def _found(data: object, path: str) -> str:
+def _found(data: object, steps: list[place.Step] | None) -> str:
     """Show the offending value, when msgspec's path leads to it."""
-    value: Any = data
-    if "[...]" in path:
+    if steps is None or (value := place.at(data, steps)) is None:
         return ""
     try:
-        for key, index in _STEP.findall(path):
-            value = value[key] if key else value[int(index)]
-    except (KeyError, IndexError, TypeError):
+        return f", found {json.dumps(value, default=str)[:80]}"
+    except (RecursionError, ValueError):  # nested too deep, a number of thousands of digits
         return ""
-    return f", found {json.dumps(value, default=str)[:80]}"
 
 
 def _parsed(text: str | bytes) -> object:

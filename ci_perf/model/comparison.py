@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, SuiteName, Text
+from ci_perf.model.base import SCHEMA_VERSION, Amount, Count, Name, Scalar, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source, Tool, Validity
 from ci_perf.model.summary import Numbers
@@ -49,8 +49,8 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
 
     workload: Name
     metric: Name
-    base: float
-    head: float
+    base: Amount
+    head: Amount
     base_processes: Count
     head_processes: Count
     base_sessions: Count
@@ -69,7 +69,8 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
 
     ``metric`` is empty when the whole workload is meant. ``base`` and ``head`` hold the numbers of
     the side that has some. ``note`` is the reason of a failure, or the facts that differ;
-    ``output`` holds the last lines of a workload that failed.
+    ``output`` holds the last lines of a workload that failed. ``gate`` says whether the row may
+    decide the exit code.
     """
 
     workload: Name
@@ -78,6 +79,7 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
     code: Name
     base: Numbers
     head: Numbers
+    gate: bool
     note: Text
     output: Text
     parameters: dict[str, Scalar]

@@ -7,9 +7,13 @@ import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
+    AtLeastOne,
     Bytes,
     Count,
+    Finite,
+    Items,
     Name,
+    PositiveSeconds,
     Scalar,
     Seconds,
     Statistic,
@@ -19,8 +23,6 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.environment import Environment
 from ci_perf.model.suite import Protocol
-
-PositiveSeconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Tool(Struct, frozen=True, kw_only=True):
@@ -39,7 +41,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Status(Enum):
-    """How far the machine can be trusted."""
+    """How far the machine can be trusted, worst last."""
 
     VALID = "valid"
     DEGRADED = "degraded"
@@ -55,10 +57,24 @@ class Reason(Struct, frozen=True, kw_only=True):
 
 
 class Validity(Struct, frozen=True, kw_only=True):
-    """The verdict on the machine, which comes before the verdict on the code."""
+    """The verdict on the machine, which comes before the verdict on the code.
+
+    ``status`` is that of the worst reason; without reasons it is valid.
+    """
 
     status: Status
     reasons: tuple[Reason, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a verdict without a reason, and a reason without its verdict."""
+        order = list(Status)
+        found = (reason.status for reason in self.reasons)
+        worst = max(found, key=order.index, default=Status.VALID)
+        if self.status is not worst:
+            raise ValueError(
+                f"expected status {worst.value!r}, which follows from the reasons, "
+                f"found {self.status.value!r}"
+            )
 
 
 class Canary(Struct, frozen=True, kw_only=True):
@@ -106,7 +122,7 @@ class Timed(Struct, frozen=True, kw_only=True):
     ``statistic`` names the block that speaks for the process.
     """
 
-    steps_per_block: Annotated[int, msgspec.Meta(ge=1)]
+    steps_per_block: AtLeastOne
     stopped: Literal["quiet", "settled", "cap"]
     statistic: Statistic
     block_s: Annotated[tuple[PositiveSeconds, ...], msgspec.Meta(min_length=1, max_length=100_000)]
@@ -123,7 +139,7 @@ class DeviceMemory(Struct, frozen=True, kw_only=True):
 class Memory(Struct, frozen=True, kw_only=True):
     """Peaks. ``device`` is ``None`` on a CPU: absent is not zero."""
 
-    host_rss_peak_bytes: Annotated[int, msgspec.Meta(gt=0)]
+    host_rss_peak_bytes: AtLeastOne
     device: DeviceMemory | None
 
 
@@ -144,13 +160,13 @@ class Process(Struct, frozen=True, kw_only=True):
     timed: Timed
     memory: Memory
     compiles: CompileCounts
-    losses: tuple[float, ...]
+    losses: tuple[Finite, ...]
 
 
 class WorkerResult(Struct, frozen=True, kw_only=True):
     """What a child process hands to its parent."""
 
-    items_per_step: Annotated[float, msgspec.Meta(gt=0)]
+    items_per_step: Items
     item_unit: Name
     process: Process
 
@@ -162,7 +178,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     description: Text
     parameters: dict[str, Scalar]
     protocol: Protocol
-    items_per_step: Annotated[float, msgspec.Meta(gt=0)]
+    items_per_step: Items
     item_unit: Name
     processes: Annotated[tuple[Process, ...], msgspec.Meta(min_length=1)]
 

@@ -1,14 +1,16 @@
 """What suite.toml says, and the plan that follows from it."""
 
-import math
 from typing import Annotated
 
 import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
+    AtLeastOne,
     Count,
+    Key,
     Name,
+    NameOrEmpty,
     Scalar,
     Seconds,
     Statistic,
@@ -18,7 +20,6 @@ from ci_perf.model.base import (
 )
 
 Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
-AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Limit(Struct, frozen=True, kw_only=True):
@@ -29,13 +30,8 @@ class Limit(Struct, frozen=True, kw_only=True):
     """
 
     relative: Relative = 0.0
-    absolute: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] = 0.0
     gate: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse NaN and infinity, which TOML can spell."""
-        if not (math.isfinite(self.relative) and math.isfinite(self.absolute)):
-            raise ValueError("a limit must be a finite number")
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
@@ -81,9 +77,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     """
 
     workload: Name
-    name: Text = ""
-    parameters: dict[str, Scalar] = {}
-    matrix: dict[str, tuple[Scalar, ...]] = {}
+    name: NameOrEmpty = ""
+    parameters: dict[Key, Scalar] = {}
+    # An empty list would make no workload at all, and nobody would see it go.
+    matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
     limits: dict[str, Limit] = {}
     protocol: dict[str, Scalar] = {}
 

@@ -13,6 +13,7 @@ from ci_perf.report.words import Phrase
 
 # What a first run of `ci-perf check --processes N` should at least double.
 _USUAL_PROCESSES = 5
+_USUAL_BASELINES = "baselines"
 _MAX_NAME_CHARS = 200
 # Inconclusive between unchanged and improved: nobody has to measure that again.
 _ASKS_NOTHING = "not_worse"
@@ -40,13 +41,13 @@ def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
     return (Words("Failed: "), *_named(rows), Words(". Fix what the output below says."))
 
 
-def _fix_or_accept(rows: list[Row], _: Comparison) -> Phrase:
+def _fix_or_accept(rows: list[Row], comparison: Comparison) -> Phrase:
     changes = [row for row in rows if isinstance(row, Change)]
     return (
         Words("Regressed: "),
         *words.joined(_size(row) for row in changes),
         Words(". Fix it, or accept the new numbers and commit the baseline that this writes: "),
-        _accept(rows, reason=True),
+        _accept(rows, comparison, reason=True),
     )
 
 
@@ -56,7 +57,7 @@ def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
             Words("Missing, though the baseline has it: "),
             *words.joined(_metric(row) for row in rows),
             Words(". Restore it, or accept that it is gone: "),
-            _accept(rows, reason=True),
+            _accept(rows, comparison, reason=True),
         )
     return (
         Words("Missing, though there is a baseline: "),
@@ -67,7 +68,12 @@ def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _measure_again(_: list[Row], __: Comparison) -> Phrase:
-    return (Words("Run the job again on a quiet machine before looking for a cause in the code."),)
+    return (
+        Words(
+            "Measure again, on a quiet machine and to the end, before looking for a cause in the "
+            "code."
+        ),
+    )
 
 
 def _measure_more(rows: list[Row], comparison: Comparison) -> Phrase:
@@ -78,7 +84,7 @@ def _measure_more(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Inconclusive: "),
         *_named(rows),
         Words(". Measure again on a quieter machine, or with more processes: "),
-        Command(" ".join([*again, "--processes", str(processes)])),
+        Command(" ".join([*again, "--processes", str(processes), *_baselines(comparison)])),
     )
 
 
@@ -89,12 +95,12 @@ def _confirm(rows: list[Row], _: Comparison) -> Phrase:
     return (Words("Unconfirmed: "), *_named(rows), ending)
 
 
-def _record(rows: list[Row], _: Comparison) -> Phrase:
+def _record(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("No baseline yet: "),
         *_named(rows),
         Words(". Record one and commit the file that this writes: "),
-        _accept(rows, reason=False),
+        _accept(rows, comparison, reason=False),
     )
 
 
@@ -109,16 +115,16 @@ def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
         Words(" ("),
         *cause,
         Words("). Compare like with like, or record a baseline for what is here and commit it: "),
-        _accept(rows, reason=False),
+        _accept(rows, comparison, reason=base == head),
     )
 
 
-def _keep_gain(rows: list[Row], _: Comparison) -> Phrase:
+def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Improved: "),
         *_named(rows),
         Words(". Keep the gain by accepting it, or the next change may lose it unseen: "),
-        _accept(rows, reason=False),
+        _accept(rows, comparison, reason=False),
     )
 
 
@@ -152,10 +158,20 @@ def _size(row: Change) -> Phrase:
     return (*_metric(row), Words(f" {moved} ({allowed})"))
 
 
-def _accept(rows: Iterable[Row], *, reason: bool) -> Command:
+def _accept(rows: Iterable[Row], comparison: Comparison, *, reason: bool) -> Command:
+    """Spell the command for the very run that was judged: another file may hold other numbers."""
     named = [part for name in _few(rows) for part in ("--workload", name)]
     why = ["--reason", '"…"'] if reason else []
-    return Command(" ".join(["ci-perf", "accept", "run.json", *named, *why]))
+    run = _quoted(comparison.head.label)
+    return Command(" ".join(["ci-perf", "accept", run, *named, *_baselines(comparison), *why]))
+
+
+def _baselines(comparison: Comparison) -> list[str]:
+    """Name the folder of the baselines where it is not the usual one: ROOT/MACHINE/SUITE."""
+    root, *below = comparison.base.label.rsplit("/", 2)
+    if len(below) < 2 or comparison.base.label.endswith(".json") or root == _USUAL_BASELINES:
+        return []
+    return ["--baselines", _quoted(root)]
 
 
 def _how_to_remove(base: str, rows: Iterable[Row]) -> Phrase:

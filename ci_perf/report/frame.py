@@ -17,7 +17,7 @@ from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Change, Comparison, Row
 from ci_perf.model.run import Failed, Measured, Run
-from ci_perf.report import words
+from ci_perf.report import escape, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,6 +67,11 @@ _NUMBERS = ("value", "base", "head", "ratio", "low", "high", "smallest_detectabl
 _COUNTS = ("process", "base_processes", "head_processes", "base_sessions")
 _YES_NO = ("dirty", "gate")
 
+# A spreadsheet takes a cell that begins so for a formula, and may send it to the network.
+_FORMULA = ("=", "+", "-", "@")
+# What a cell of a spreadsheet holds.
+_MAX_CELL_CHARS = 32_000
+
 _Facts = dict[str, object]
 
 
@@ -99,8 +104,12 @@ def of_comparison(comparison: Comparison) -> "pd.DataFrame":
 
 
 def csv(frame: "pd.DataFrame") -> str:
-    """Write the frame as CSV text."""
-    text: str = frame.to_csv(index=False, lineterminator="\n")
+    """Write the frame as CSV text, in which no cell commands a spreadsheet, a terminal or a CI."""
+    texts = {
+        name: column.map(_cell, na_action="ignore")
+        for name, column in frame.select_dtypes("string").items()
+    }
+    text: str = frame.assign(**texts).to_csv(index=False, lineterminator="\n")
     return text
 
 
@@ -110,6 +119,19 @@ def parquet(frame: "pd.DataFrame") -> bytes:
     buffer = BytesIO()
     frame.to_parquet(buffer, engine="pyarrow", index=False)
     return buffer.getvalue()
+
+
+def require(form: str) -> None:
+    """Find out before the work that a table cannot be made. Raises CiPerfError."""
+    _need("pandas")
+    if form == "parquet":
+        _need("pyarrow")
+
+
+def _cell(text: str) -> str:
+    """One line of text, with the mark before it that spreadsheets read as "this is text"."""
+    line = escape.clean(text, limit=_MAX_CELL_CHARS)
+    return f"'{line}" if line.startswith(_FORMULA) else line
 
 
 def _measured(one: Measured | Failed) -> Iterable[_Facts]:

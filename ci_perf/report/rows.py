@@ -27,7 +27,7 @@ _SAID = {
     "other_machine": "another machine",
     "other_parameters": "other parameters",
     "other_software": "other software, which suite.toml makes a hard fact",
-    "other_statistic": "another block speaks for the process",
+    "other_step": "a step is not the same on both sides",
     "ranges_overlap": "an exact metric that differs between processes",
     "too_few_processes": "one process says nothing of the spread, measure at least 3",
 }

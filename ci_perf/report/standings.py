@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from ci_perf.model.comparison import Change, Comparison, Row, Uncompared, Verdict
+from ci_perf.model.comparison import Comparison, Row, Uncompared, Verdict
 from ci_perf.model.run import Status
 from ci_perf.report.escape import Words
 
@@ -48,10 +48,10 @@ ICON = {
 
 def of(row: Row) -> Standing:
     """Say how a row is shown. A metric without a gate warns at most."""
-    if isinstance(row, Change) and not row.gate:
+    if not row.gate:
         if row.verdict is Verdict.REGRESSED:
             return Standing.WARNING
-        if row.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}:
+        if row.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED, Verdict.MISSING}:
             return Standing.NOT_GATING
     return Standing(row.verdict.value)
 

@@ -30,6 +30,9 @@ _STYLE = {
 }
 # More rows than this scroll the verdict away; the other formats have them all.
 _SHOWN = 200
+# The columns that say least go first; a name that is cut could be any point of a matrix.
+_WIDE = 120
+_NAME_WIDTH = 16
 # Folding a long word may put "::" first on a line, where a CI would take it for a command.
 _WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*)::")
 
@@ -46,14 +49,14 @@ def render(comparison: Comparison, *, width: int, color: bool) -> str:
         # What the environment says of colours and widths has been decided by the caller.
         _environ={},
     )
-    console.print(Group(*_parts(comparison)))
+    console.print(Group(*_parts(comparison, width)))
     lines = (
         _WORKFLOW_COMMAND.sub(r"\1: :", line.rstrip()) for line in stream.getvalue().split("\n")
     )
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _parts(comparison: Comparison) -> Iterable[RenderableType]:
+def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
     yield _text(words.headline(comparison), style="bold")
     for warning in (words.differences(comparison), *words.validity(comparison)):
         if warning:
@@ -61,7 +64,7 @@ def _parts(comparison: Comparison) -> Iterable[RenderableType]:
     for step in advice.next_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
     if changed := rows.changed(comparison.rows):
-        yield Padding(_table(changed[:_SHOWN]), (1, 0))
+        yield Padding(_table(changed[:_SHOWN], width), (1, 0))
     if len(changed) > _SHOWN:
         yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {words.ALL_ROWS} shows all.")
     for failure in rows.failed(comparison.rows)[:_SHOWN]:
@@ -83,15 +86,20 @@ def _part(part: str) -> str | tuple[str, str]:
     return part if isinstance(part, Markdown) else escape.clean(part)
 
 
-def _table(found: list[TableRow]) -> Table:
+def _table(found: list[TableRow], width: int) -> Table:
+    """Lay out the rows; where there is little room, the last columns go and no name is cut."""
     table = Table(box=None, padding=(0, 1), header_style="dim")
-    for title in ("", "workload", "metric"):
-        table.add_column(title)
-    for title in ("base", "head", "change [95 %]", "limit", "processes"):
+    table.add_column("")
+    table.add_column("workload", overflow="fold", min_width=_NAME_WIDTH)
+    table.add_column("metric")
+    for title in ("base", "head", "change [95 %]", "limit"):
         table.add_column(title, justify="right")
-    table.add_column("note")
+    if width >= _WIDE:
+        table.add_column("processes", justify="right")
+        table.add_column("note")
     for row in found:
-        table.add_row(*map(_text, _cells(row)), style=_STYLE.get(row.standing, ""))
+        cells = _cells(row)[: len(table.columns)]
+        table.add_row(*map(_text, cells), style=_STYLE.get(row.standing, ""))
     return table
 
 

@@ -25,7 +25,7 @@ ALL_ROWS = Command("ci-perf compare --format csv")
 _DATE = len("2026-11-21")
 _TRUST = {
     Status.DEGRADED: Words("⚠️ The machine was not at its best; small changes may be its doing:"),
-    Status.INVALID: Words("🛑 The machine could not be trusted; no number here blames anybody:"),
+    Status.INVALID: Words("🛑 This run cannot be trusted; no number here blames anybody:"),
 }
 
 
@@ -181,7 +181,7 @@ def joined(phrases: Iterable[Phrase]) -> Phrase:
 
 def _opening(comparison: Comparison) -> str:
     if comparison.validity.status is Status.INVALID:
-        return "the machine could not be trusted · "
+        return "this run cannot be trusted · "
     if not any(isinstance(row, Change) for row in comparison.rows):
         return "nothing to compare: " if comparison.rows else "nothing to compare"
     return "no regression · " if standings.overall(comparison) is Standing.UNCHANGED else ""

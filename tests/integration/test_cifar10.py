@@ -13,7 +13,7 @@ import torch
 
 import _cifar10
 
-WORKLOADS = Path(__file__).parents[3] / "workloads"
+WORKLOADS = Path(__file__).parents[2] / "workloads"
 PREPARE = "import sys, _cifar10; _cifar10.prepare(sys.argv[1])"
 FILE_BYTES = 30_730_000  # as the real files have
 

@@ -276,7 +276,7 @@ def test_run_measures_what_it_can_and_names_what_it_cannot(project):
     assert len(run.measured[0].processes) == 2
     assert [f.reason for f in run.failed] == ["ValueError: boom"]
     assert "bad: failed in phase import" in done.err
-    assert "  | ::error::gotcha" in done.err
+    assert "  | : :error::gotcha" in done.err
     assert not any(line.startswith("::") for line in done.err.splitlines())
 
 
@@ -559,6 +559,34 @@ def test_check_does_not_stay_green_when_a_workload_vanishes(project):
     missing = [r for r in json.loads(done.out)["rows"] if r["verdict"] == "missing"]
     assert [row["workload"] for row in missing] == ["gone"]
     assert done.code in {ExitCode.NO_ANSWER, ExitCode.REGRESSED}
+
+
+@pytest.mark.parametrize("target", ["b.json", "./a.json", "baselines/x.json", "link.json"])
+def test_a_report_never_overwrites_what_it_is_made_of(judged, target):
+    (judged.root / "link.json").symlink_to("a.json")
+    before = (judged.root / "a.json").read_bytes(), (judged.root / "b.json").read_bytes()
+
+    done = judged.run("compare", "a.json", "b.json", "-o", target)
+
+    assert done.code == ExitCode.USAGE
+    assert "would overwrite" in done.err
+    assert ((judged.root / "a.json").read_bytes(), (judged.root / "b.json").read_bytes()) == before
+
+
+def test_check_keeps_run_and_report_apart(project):
+    project.workload("good").suite("good")
+
+    done = project.run("check", "-o", "run.json")
+
+    assert done.code == ExitCode.USAGE
+    assert not (project.root / "run.json").exists()
+
+
+def test_a_folder_that_is_gone_is_named(project):
+    done = in_shell(project, "mkdir gone; cd gone; rmdir ../gone; ci-perf list")
+
+    assert done.returncode == ExitCode.USAGE
+    assert "the current folder is gone" in done.stderr
 
 
 # --- schema

@@ -58,6 +58,7 @@ def a_crash(workload):
         note="RuntimeError: boom",
         output="",
         parameters={},
+        gate=True,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from ci_perf import files
 from ci_perf.errors import CannotWriteError, InvalidFileError
 from ci_perf.model.run import Run
-from tests.runs import a_measured, a_run
+from tests.runs import a_failed, a_measured, a_run
 
 
 def test_a_document_survives_the_disk(tmp_path):
@@ -121,3 +121,58 @@ def test_mode_and_link_of_an_existing_file_stay(tmp_path):
     assert link.is_symlink()
     assert target.read_text() == "new"
     assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_we_would_refuse_to_read_is_never_written(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text("old")
+
+    with pytest.raises(CannotWriteError, match=r"run\.json: cannot be written: ") as caught:
+        files.write(path, a_run(a_measured("good", 1e-3), a_failed("my workload")))
+
+    caught.match(r"\$\.failed\[0\]\.workload: .*, found \"my workload\"; what stood there before")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_number_that_json_cannot_spell_is_never_written(tmp_path):
+    with pytest.raises(CannotWriteError, match=r"parameters.*found null"):
+        files.write(
+            tmp_path / "run.json", a_run(a_measured("a", 1e-3, parameters={"d": float("inf")}))
+        )
+
+
+def test_text_that_is_not_unicode_is_written_with_question_marks(tmp_path):
+    files.write_text(tmp_path / "report.md", "caf\udce9")
+
+    assert files.read_text(tmp_path / "report.md") == "caf?"
+
+
+def test_the_longest_name_that_a_file_may_have_can_be_written(tmp_path):
+    path = tmp_path / ("x" * 255)
+
+    files.check_target(path)
+    files.write_text(path, "x")
+
+    assert files.read_text(path) == "x"
+
+
+@pytest.mark.parametrize("job", [files.check_target, lambda path: files.write_text(path, "x")])
+def test_a_name_that_is_too_long_is_a_clear_error(tmp_path, job):
+    with pytest.raises(CannotWriteError, match="cannot be written: File name too long"):
+        job(tmp_path / ("x" * 300))
+    with pytest.raises(InvalidFileError, match="cannot be read: File name too long"):
+        files.read_text(tmp_path / ("x" * 300))
+
+
+@pytest.mark.parametrize("job", [files.check_target, lambda path: files.write_text(path, "x")])
+def test_a_circle_of_links_is_a_clear_error_and_stays_as_it_is(tmp_path, job):
+    there, back = tmp_path / "there", tmp_path / "back"
+    there.symlink_to(back)
+    back.symlink_to(there)
+
+    with pytest.raises(CannotWriteError, match="Too many levels of symbolic links"):
+        job(there)
+    with pytest.raises(InvalidFileError, match="Too many levels of symbolic links"):
+        files.read_text(there)
+    assert there.is_symlink()

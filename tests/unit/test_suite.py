@@ -1,3 +1,4 @@
+import os
 import textwrap
 from pathlib import Path
 
@@ -5,7 +6,8 @@ import pytest
 
 from ci_perf import suite
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.model.suite import Limit
+from ci_perf.model import codec
+from ci_perf.model.suite import Limit, Plan
 
 
 @pytest.fixture
@@ -114,18 +116,116 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
             "expected int, found str",
         ),
         ("limits = {step_time_s = {relative = nan}}\n[suites]", ">= 0"),
-        ("limits = {step_time_s = {absolute = inf}}\n[suites]", "finite"),
+        ("limits = {step_time_s = {absolute = inf}}\n[suites]", r"<= 1e\+18, found Infinity"),
         ("limits = {step_time_s = {relative = -1}}\n[suites]", ">= 0"),
         ("[[suites.smoke.workloads]]\nworkload = 'bert'\n" * 2, "found 'bert' again.*`name`"),
         ("[suites.builtin-x]\nworkloads = []", "names of ours begin so"),
         ("schema_version = 2\n[suites]", "newer ci-perf"),
         ("a b", "expected TOML"),
+        ("x = " + "[" * 5000, "expected TOML, found it nested too deep"),
+        ("schema_version = " + "1" * 5000, "expected TOML, found: .*digits"),
+        (
+            "environment = {hard = ['torch', 'tirch']}\n[suites]",
+            r"\$\.environment\.hard: unknown fact 'tirch'; did you mean 'torch'",
+        ),
+        ("[suites.'my suite']\nworkloads = []", r"""\$\.suites\["my suite"\]: the key: expected"""),
+        ("[suites.'..']\nworkloads = []", r"""\$\.suites\.\.\.: the key: expected"""),
     ],
 )
 def test_a_mistake_in_suite_toml_names_the_place_and_the_near_word(folder, text, message):
     with pytest.raises(InvalidFileError, match=message) as caught:
         plan(folder, text)
     assert str(caught.value).startswith(str(folder / "suite.toml"))
+
+
+ENTRY = r"\$\.suites\.smoke\.workloads\[0\]"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ('name = "my workload"', rf'{ENTRY}\.name: expected str .*, found "my workload"'),
+        ('name = "../../evil"', rf"{ENTRY}\.name: expected str"),
+        ('name = "a\\u001b[2J"', rf'{ENTRY}\.name: .*found "a.u001b\[2J"'),
+        ('name = "a\\n"', rf"{ENTRY}\.name: expected str"),
+        ('matrix = {"a b" = [1]}', rf'{ENTRY}\.matrix\["a b"\]: the key: expected str'),
+        ('parameters = {"a.b" = 1}', rf"{ENTRY}\.parameters\.a\.b: the key: expected str"),
+        ("matrix = {size = [1], d = []}", rf"{ENTRY}\.matrix\.d: .* length >= 1, found \[\]"),
+        ("matrix = {d = [1, nan]}", rf"{ENTRY}\.matrix\.d\[1\]: expected float .*, found NaN"),
+        ("matrix = {d = [2, 1, 2]}", rf"{ENTRY}\.matrix\.d: .* different ids, found '2' twice"),
+        ("matrix = {d = ['a b', 'a/b']}", rf"{ENTRY}\.matrix\.d: .* found 'a-b' twice"),
+        ("parameters = {d = inf}", rf"{ENTRY}\.parameters\.d: expected float .*, found Infinity"),
+        ("parameters = {d = 9223372036854775808}", rf"{ENTRY}\.parameters\.d: expected int <="),
+        ("protocol = {timeout_s = inf}", rf"{ENTRY}\.protocol\.timeout_s: .*found Infinity"),
+        ("protocol = {timeout_s = 1e10}", rf"{ENTRY}\.protocol: \$\.timeout_s: .*<= 1000000000"),
+        ("limits = {step_time_s = {absolute = 1e19}}", rf"{ENTRY}\.limits\.step_time_s\.absolute:"),
+        (
+            f"matrix = {{d = ['{'x' * 200}']}}",
+            rf"{ENTRY}: expected an id of at most 200 characters, found 207 in 'bert\.d=x",
+        ),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_what_could_not_be_written_is_refused_before_anything_is_measured(folder, setting, message):
+    text = (
+        f"[suites.other]\nworkloads = []\n[[suites.smoke.workloads]]\nworkload = 'bert'\n{setting}"
+    )
+
+    with pytest.raises(InvalidFileError, match=message) as caught:
+        plan(folder, text)
+    assert str(caught.value).startswith(str(folder / "suite.toml"))
+
+
+@pytest.mark.parametrize("key", ["batch", "batch-size", "d_model", "2d"])
+def test_the_name_of_a_parameter_may_be_any_word(folder, key):
+    found = plan(folder, f"[[suites.smoke.workloads]]\nworkload = 'bert'\nmatrix = {{{key} = [1]}}")
+
+    assert found.workloads[0].id == f"bert.{key}=1"
+
+
+@pytest.mark.parametrize(
+    ("source", "description"),
+    [
+        ('"""' + "long " * 3000 + '"""', ("long " * 40)[:199] + "…"),
+        (r'"""half a \ud800 character"""', "half a ? character"),
+        ("x=" + "-" * 100_000 + "1", ""),
+        ("a." * 20_000 + "b", ""),
+        ("(" * 100_000, ""),
+        ("x = " + "1" * 5000, ""),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_no_source_makes_a_description_that_cannot_be_written(folder, source, description):
+    (folder / "bert.py").write_text(source)
+
+    assert plan(folder, BOTH).workloads[-1].description == description
+
+
+def test_a_plan_survives_being_written(folder):
+    found = plan(folder, BOTH)
+
+    assert codec.decode(codec.encode(found), Plan, name="plan") == found
+
+
+def test_a_folder_whose_name_is_too_long_is_a_clear_error():
+    with pytest.raises(InvalidFileError, match="cannot be read: File name too long"):
+        suite.load(Path("x" * 300))
+
+
+def test_a_path_that_is_not_unicode_is_refused_before_anything_is_measured(tmp_path):
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    (odd / "bert.py").write_text("")
+
+    with pytest.raises(InvalidFileError, match=r"caf.udce9.*: expected a path in UTF-8"):
+        plan(odd, "[[suites.smoke.workloads]]\nworkload = 'bert'")
+
+
+def test_a_workload_file_that_is_a_circle_of_links_is_left_for_the_run_to_report(folder):
+    (folder / "bert.py").unlink()
+    (folder / "bert.py").symlink_to("bert.py")
+
+    assert plan(folder, BOTH).workloads[-1].description == ""
 
 
 def test_two_entries_of_one_file_have_names(folder):

@@ -1,6 +1,7 @@
 import json
 import subprocess
 
+import msgspec
 import pytest
 
 from ci_perf.baselines import accept, layout, summarise
@@ -106,6 +107,28 @@ def test_a_worse_number_needs_a_reason_and_keeps_it(root):
     assert found.sessions[0].reason == "exact attention, #12"
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"parameters": {"n": 2}}, {"items_per_step": 4.0}],
+)
+def test_what_starts_afresh_needs_a_reason_as_well(root, other):
+    """It cannot be compared, so it may hide any loss."""
+    accepted(root, a_run(a_measured("a", *STEADY, parameters={"n": 1}), id="1"))
+    before = contents(root)
+    slower = msgspec.structs.replace(a_measured("a", *SLOW, parameters={"n": 1}), **other)
+
+    with pytest.raises(RefusedError, match=r"starts afresh.*a \(other .*--reason"):
+        accepted(root, a_run(slower, id="2"))
+    assert contents(root) == before
+    assert accepted(root, a_run(slower, id="2"), reason="more layers") == {"a": Action.REPLACED}
+
+
+def test_a_reason_is_a_sentence_and_no_book(root):
+    with pytest.raises(UsageError, match="at most 500 characters, found 501"):
+        accepted(root, a_run(a_measured("a", *STEADY)), reason="x" * 501)
+    assert not root.exists()
+
+
 def test_a_better_number_needs_none(root):
     accepted(root, a_run(a_measured("a", *STEADY), id="1"))
 
@@ -141,7 +164,9 @@ def test_an_unknown_workload_is_named_with_the_nearest(root):
 def test_other_parameters_replace_the_baseline(root):
     accepted(root, a_run(a_measured("a", *STEADY, parameters={"n": 1}), id="1"))
 
-    actions = accepted(root, a_run(a_measured("a", *STEADY, parameters={"n": 2}), id="2"))
+    actions = accepted(
+        root, a_run(a_measured("a", *STEADY, parameters={"n": 2}), id="2"), reason="more layers"
+    )
 
     assert actions == {"a": Action.REPLACED}
 
@@ -188,13 +213,22 @@ def edited(root, edit):
         (lambda d: d.update(workload="b"), r"\$\.workload: expected 'a', as the file is called"),
         (
             lambda d: d["sessions"][0]["processes"][0].update(step_time_s=-1),
-            r"processes\[0\]\.step_time_s: expected a number > 0, found -1",
+            r"processes\[0\]\.step_time_s: expected a number > 0.*, found -1",
         ),
         (
             lambda d: d["sessions"][0]["processes"][0].update(step_tme_s=1),
             r"unknown metric 'step_tme_s'; did you mean 'step_time_s'\?",
         ),
         (lambda d: d.update(sessions=[]), r"sessions"),
+        (lambda d: d.update(suite="other"), r"\$\.suite: expected 'smoke', as the folder"),
+        (
+            lambda d: d["sessions"][0]["processes"][0].update(step_time_s=5e-324),
+            r"step_time_s: expected a number > 0",
+        ),
+        (
+            lambda d: d["sessions"][0]["processes"][0].update(host_rss_peak_bytes=1e308),
+            r"host_rss_peak_bytes: expected a number > 0, up to 1e\+18",
+        ),
     ],
 )
 def test_a_baseline_edited_by_hand_says_what_is_wrong(root, edit, message):

@@ -146,8 +146,44 @@ def test_another_statistic_is_incomparable():
 
     comparison = judge(a_run(measured), a_run(msgspec.structs.replace(measured, protocol=quick)))
 
-    assert comparison.rows[0].code == "other_statistic"
+    assert comparison.rows[0].code == "other_step"
+    assert comparison.rows[0].note == "statistic: median → min"
     assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_half_the_work_in_less_time_is_no_improvement():
+    measured = a_measured("a", *STEADY)
+    halved = msgspec.structs.replace(a_measured("a", *(0.75 * s for s in STEADY)), items_per_step=4)
+
+    comparison = judge(a_run(measured), a_run(halved))
+
+    assert comparison.rows[0].code == "other_step"
+    assert "items_per_step: 8.0 → 4" in comparison.rows[0].note
+
+
+def test_a_missing_metric_that_does_not_gate_fails_no_job():
+    device = DeviceMemory(peak_allocated_bytes=MIB, peak_reserved_bytes=2 * MIB, alloc_retries=0)
+    limits = Limits(
+        default={
+            "step_time_s": Limit(relative=0.05),
+            "peak_reserved_bytes": Limit(relative=0.05, gate=False),
+        }
+    )
+
+    comparison = judge(
+        a_run(a_measured("a", *STEADY, device=device)),
+        a_run(a_measured("a", *STEADY)),
+        limits=limits,
+    )
+
+    assert verdicts(comparison, "a")["peak_reserved_bytes"] is Verdict.MISSING
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_absurd_times_are_judged_and_not_a_crash():
+    comparison = judge(a_run(a_measured("a", 1e-12, 1e9)), a_run(a_measured("a", 1e9, 1e-12, 1e9)))
+
+    assert verdicts(comparison, "a")["step_time_s"] is Verdict.INCONCLUSIVE
 
 
 def test_other_software_is_compared_and_named():

@@ -1,10 +1,12 @@
 import json
 
+import msgspec
 import pytest
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import codec
-from ci_perf.model.run import Run
+from ci_perf.model.base import Name, SuiteName
+from ci_perf.model.run import Reason, Run, Status, Validity
 from tests.runs import a_failed, a_measured, a_run
 
 
@@ -32,7 +34,7 @@ def test_the_same_document_gives_the_same_text():
         (lambda d: d.update(type="baseline"), r"\$\.type: Invalid value 'baseline'"),
         (
             lambda d: d["measured"][0]["processes"][0]["timed"].update(block_s=[-1.0]),
-            r"\$\.measured\[0\]\.processes\[0\]\.timed\.block_s\[0\]: .* > 0.*, found -1.0",
+            r"\$\.measured\[0\]\.processes\[0\]\.timed\.block_s\[0\]: .* >= 1e-12, found -1.0",
         ),
         (
             lambda d: d["measured"][0]["processes"][0]["timed"].update(block_s=["x"]),
@@ -42,6 +44,36 @@ def test_the_same_document_gives_the_same_text():
         (lambda d: d["measured"][0].update(workload="a b"), r"workload: .*regex.*, found \"a b\""),
         (lambda d: d["measured"].append(d["measured"][0]), r"workload 'a' appears twice"),
         (lambda d: d["failed"][0].update(workload="a"), r"workload 'a' appears twice"),
+        (
+            lambda d: d["validity"].update(status="invalid"),
+            r"\$\.validity: expected status 'valid', which follows .*, found 'invalid'$",
+        ),
+        (lambda d: d["validity"].update(status="x"), r"\$\.validity\.status: .* value 'x'$"),
+        (
+            lambda d: d["measured"][0]["processes"][0].update(index=2**63),
+            r"processes\[0\]\.index: expected int <= \d+, found 9223372036854775808",
+        ),
+        (
+            lambda d: d["measured"][0]["processes"][0]["memory"].update(host_rss_peak_bytes=2**63),
+            r"host_rss_peak_bytes: expected int <= 9223372036854775807",
+        ),
+        (
+            lambda d: d["measured"][0]["processes"][0]["timed"].update(block_s=[1e300]),
+            r"block_s\[0\]: expected float <= 1000000000.0, found 1e\+300",
+        ),
+        (lambda d: d.update(duration_s=1e10), r"\$\.duration_s: expected float <= 1000000000.0"),
+        (
+            lambda d: d["measured"][0].update(items_per_step=1e300),
+            r"items_per_step: expected float <= 1e\+18",
+        ),
+        (
+            lambda d: d["measured"][0]["parameters"].update({"a b": 1, "c": 2**64}),
+            r"\$\.measured\[0\]\.parameters\.c: expected int <= ",
+        ),
+        (
+            lambda d: d["measured"][0]["parameters"].update({"a b": 2**64, "c": 1}),
+            r'\$\.measured\[0\]\.parameters\["a b"\]: expected int <= .*, found \d{20}$',
+        ),
     ],
 )
 def test_a_wrong_document_says_where_it_is_wrong(edit, message):
@@ -51,6 +83,15 @@ def test_a_wrong_document_says_where_it_is_wrong(edit, message):
     with pytest.raises(InvalidFileError, match=r"^run\.json: ") as caught:
         codec.decode(json.dumps(data), Run, name="run.json")
     caught.match(message)
+
+
+def test_a_place_that_cannot_be_found_again_is_named_as_far_as_it_is_known():
+    """Of two equal keys, the parser that looks for the place sees only the last."""
+    text = codec.encode(a_run(a_measured("a", 1e-3, parameters={"n": 1})))
+    twice = text.replace('"n": 1', '"n": null, "n": 1')
+
+    with pytest.raises(InvalidFileError, match=r"parameters\[\.\.\.\]: expected .*, found null"):
+        codec.decode(twice, Run, name="run.json")
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
@@ -63,7 +104,14 @@ def test_no_number_that_is_not_finite_gets_in(literal):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '"run"', "<<<<<<< HEAD", "\x00", "[" * 100_000]
+    "text",
+    [
+        *("", "{", "[]", "null", '"run"', "<<<<<<< HEAD", "\x00", "[" * 100_000),
+        '{"type": ' + "[" * 100_000,
+        '{"x": ' + "[" * 100_000 + "]" * 100_000 + "}",
+        '{"schema_version": ' + "1" * 5000 + "}",
+    ],
+    ids=lambda text: text[:20],
 )
 def test_what_is_no_run_at_all_is_refused(text):
     with pytest.raises(InvalidFileError, match=r"run\.json: "):
@@ -74,4 +122,48 @@ def test_a_near_word_is_suggested_and_else_all_are_named():
     assert codec.did_you_mean("step_tme_s", ["step_time_s", "graphs"]) == (
         "did you mean 'step_time_s'?"
     )
-    assert codec.did_you_mean("zzz", ["b", "a"]) == "known: a, b"
+    assert codec.did_you_mean("zzz", ["b", "a", "b", "a"]) == "known: a, b"
+
+
+@pytest.mark.parametrize(
+    ("status", "reasons"),
+    [
+        (Status.INVALID, ()),
+        (Status.DEGRADED, ()),
+        (Status.VALID, (Status.DEGRADED,)),
+        (Status.DEGRADED, (Status.DEGRADED, Status.INVALID)),
+        (Status.INVALID, (Status.DEGRADED,)),
+    ],
+)
+def test_a_machine_is_judged_by_its_worst_reason_and_by_nothing_else(status, reasons):
+    given = tuple(Reason(code="x", status=each, detail="") for each in reasons)
+
+    with pytest.raises(ValueError, match="which follows from the reasons"):
+        Validity(status=status, reasons=given)
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "...", "-rf", "=1+1", "+1", ".hidden", "a\n", "a b", "a/b", "a\x1b[2J", ""]
+)
+def test_no_name_is_a_path_a_switch_a_formula_or_two_lines(name):
+    for text, kind in [(name, Name), (name, SuiteName), (f"builtin:{name}", SuiteName)]:
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(text, kind)
+
+
+@pytest.mark.parametrize("name", ["a", "mlp_256", "matmul.size=256.dtype=bf16", "3", "_x", "a+b"])
+def test_honest_names_are_accepted(name):
+    assert msgspec.convert(name, Name) == name
+    assert msgspec.convert(f"builtin:{name}", SuiteName) == f"builtin:{name}"
+
+
+def test_text_that_no_file_can_hold_is_refused_with_the_place():
+    with pytest.raises(InvalidFileError, match=r"^it: expected text in UTF-8, .*caf.udce9'; take"):
+        codec.decode('{"reason": "caf\udce9"}', Run, name="it")
+
+
+def test_what_is_not_unicode_is_written_with_question_marks():
+    text = codec.encode(a_run(a_failed("a", "no file caf\udce9", output="\ud800!")))
+
+    failed = codec.decode(text, Run, name="run.json").failed[0]
+    assert (failed.reason, failed.output) == ("no file caf?", "?!")

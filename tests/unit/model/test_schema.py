@@ -45,3 +45,14 @@ def test_what_we_write_fits_its_published_schema(kind, tmp_path):
         cls=jsonschema.Draft202012Validator,
     )
     assert isinstance(document, msgspec.Struct)
+
+
+@pytest.mark.parametrize("name", ["..", "-rf", "a b", "a\n"])
+def test_the_schema_refuses_the_names_that_we_refuse(name, tmp_path):
+    run = json.loads(codec.encode(documents(tmp_path)["run"]))
+    run["measured"][0]["workload"] = name
+
+    with pytest.raises(jsonschema.ValidationError, match="does not match"):
+        jsonschema.validate(
+            run, json.loads(schema.render("run")), cls=jsonschema.Draft202012Validator
+        )

@@ -1,3 +1,4 @@
+import csv
 import json
 import subprocess
 import sys
@@ -86,6 +87,34 @@ def test_csv_can_be_read_back():
         2e-3,
     ]
     assert "\r" not in text
+
+
+HOSTILE_CELLS = {
+    '=HYPERLINK("https://evil.example")': '\'=HYPERLINK("https://evil.example")',
+    "+1+1": "'+1+1",
+    "-2+3": "'-2+3",
+    "@SUM(A1)": "'@SUM(A1)",
+    "\t=1": "'=1",
+    "a\r\n::error::boo": "a : :error::boo",
+    "##[error]boo": "# # [error]boo",
+    "\x1b[2Jgone": "[2Jgone",
+    "honest-name = 1": "honest-name = 1",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE_CELLS)
+def test_no_cell_of_csv_commands_a_spreadsheet_a_terminal_or_a_ci(text):
+    written = frame.csv(frame.of_run(a_run(a_failed(text, text), commit=text)))
+
+    row = next(csv.DictReader(StringIO(written)))
+    assert row["workload"] == row["commit"] == HOSTILE_CELLS[text]
+    assert len(written.splitlines()) == 2
+
+
+def test_numbers_in_csv_keep_their_sign():
+    table = pd.DataFrame({"text": pd.array(["-1", None], dtype="string"), "value": [-1.5, 2]})
+
+    assert frame.csv(table) == "text,value\n'-1,-1.5\n,2.0\n"
 
 
 @pytest.mark.parametrize(

@@ -49,3 +49,16 @@ def test_no_printed_line_is_a_command_to_the_runner(width, color):
 
     plain = re.sub(rf"{ESCAPE}\[[0-9;]*m", "", text)
     assert not [line for line in plain.splitlines() if line.lstrip().startswith("::")]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_cuts_no_name_of_a_workload(width):
+    names = [f"infer_network.batch={n}" for n in (16, 1024)]
+    rows = [a_change(name, Verdict.REGRESSED, ratio=1.9) for name in names]
+
+    text = terminal.render(a_comparison(*rows), width=width, color=False)
+
+    table = text.split('"…"', 1)[1]
+    assert "…" not in table
+    assert "16" in table
+    assert "1024" in table
