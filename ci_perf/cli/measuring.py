@@ -52,8 +52,8 @@ def is_interrupted(run: Run) -> bool:
 
 
 def _told(run: Run, run_file: Path) -> str:
-    rest = f", {len(run.failed)} {'not' if is_interrupted(run) else 'failed'}" if run.failed else ""
-    lines = [f"{len(run.measured)} workloads measured{rest} in {run.duration_s:.0f} s"]
+    done, total = len(run.measured), len(run.measured) + len(run.failed)
+    lines = [f"{done} of {total} workloads measured in {run.duration_s:.0f} s"]
     lines += [f"{r.status.value}: {r.code}: {r.detail}" for r in run.validity.reasons]
     if run.failed and not is_interrupted(run):
         lines.append("next: see the reasons above; `ci-perf doctor` says what this machine lacks")

@@ -356,7 +356,7 @@ def test_a_terminal_shows_a_bar_and_ends_well(project):
     assert process.wait(timeout=60) == ExitCode.NO_ANSWER
     assert b"good 1/2" in shown
     assert b"ValueError: [red]boom[/red]" in shown
-    assert b"1 measured, 1 failed" in shown
+    assert b"1 of 2 workloads measured" in shown
 
 
 def test_two_runs_at_once_never_overlap(project):
