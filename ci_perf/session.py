@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import tempfile
 import time
 import uuid
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from typing import Protocol
 
 from ci_perf import git
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import Launcher, lock
+from ci_perf.launch import Launcher, interrupts, lock
+from ci_perf.launch.interrupts import Interrupts
 from ci_perf.measure import preflight
 from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.model import run as runs
@@ -58,11 +60,34 @@ def measure(
 ) -> runs.Run:
     """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
 
-    An interrupt ends the child and keeps what is finished: the run says so in its validity.
+    An interrupt ends the child and keeps what is finished: the run says so in its validity. Further
+    ones change nothing. Before anything is launched it raises KeyboardInterrupt.
     Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
+    with interrupts.noted() as ending:
+        return _measure(
+            plan,
+            launcher,
+            listener,
+            ending,
+            device=device,
+            lock_timeout_s=lock_timeout_s,
+            now=now,
+        )
+
+
+def _measure(
+    plan: Plan,
+    launcher: Launcher,
+    listener: Listener,
+    ending: Interrupts,
+    *,
+    device: str,
+    lock_timeout_s: float,
+    now: Callable[[], dt.datetime],
+) -> runs.Run:
     identity = uuid.uuid4().hex[:12]
-    surroundings = _describe(plan, launcher, device)
+    surroundings = _describe(plan, launcher, device, ending)
     source = git.source(Path(plan.root))
     progress = [_Progress(workload) for workload in plan.workloads]
     with lock.held(
@@ -71,11 +96,13 @@ def measure(
         where=lock.folder(),
         timeout_s=lock_timeout_s,
         waiting=listener.waiting,
+        sleep=ending.sleep,
     ):
+        ending.check()
         started, start = now(), time.monotonic()
         reasons = preflight.check()
-        interrupted = _launch_all(plan, launcher, listener, surroundings.device, progress)
-    if interrupted:
+        _launch_all(plan, launcher, listener, ending, surroundings.device, progress)
+    if ending.came:
         reasons += (preflight.INTERRUPTED,)
     return runs.Run(
         tool=runs.Tool(version=__version__),
@@ -94,9 +121,9 @@ def measure(
     )
 
 
-def _describe(plan: Plan, launcher: Launcher, device: str) -> Surroundings:
+def _describe(plan: Plan, launcher: Launcher, device: str, ending: Interrupts) -> Surroundings:
     threads = max((w.protocol.threads for w in plan.workloads), default=1)
-    found = launcher.describe(device, threads)
+    found = launcher.describe(device, threads, ending.have_come)
     if isinstance(found, Trouble):
         raise CiPerfError(found.reason, output=found.output)
     return found
@@ -106,13 +133,14 @@ def _launch_all(
     plan: Plan,
     launcher: Launcher,
     listener: Listener,
+    ending: Interrupts,
     device: str,
     progress: list[_Progress],
-) -> bool:
+) -> None:
     """Launch process 1 of every workload, then process 2 of every workload, and so on.
 
     In turns, because a machine drifts over minutes: the processes of one workload, spread over
-    the whole session, then disagree by as much as the machine does.
+    the whole session, then disagree by as much as the machine does. An interrupt is the end of it.
     """
     rounds = max((p.workload.protocol.processes for p in progress), default=0)
     listener.planned(len(progress), sum(p.workload.protocol.processes for p in progress))
@@ -120,16 +148,17 @@ def _launch_all(
         for index in range(rounds):
             for one in progress:
                 if one.failed is None and index < one.workload.protocol.processes:
-                    _launch_one(plan, launcher, listener, device, one, index)
+                    ending.check()
+                    _launch_one(plan, launcher, listener, ending, device, one, index)
     except KeyboardInterrupt:
-        return True
-    return False
+        ending.came = True
 
 
 def _launch_one(
     plan: Plan,
     launcher: Launcher,
     listener: Listener,
+    ending: Interrupts,
     device: str,
     one: _Progress,
     index: int,
@@ -140,7 +169,7 @@ def _launch_one(
     task = Task(
         workload=one.workload, index=index, device=device, root=plan.root, data_dir=data_dir()
     )
-    outcome = launcher.launch(task)
+    outcome = launcher.launch(task, ending.have_come)
     if isinstance(outcome, Trouble):
         one.failed = _failed(one, outcome)
         listener.failed(one.failed, total - index - 1)
@@ -151,8 +180,16 @@ def _launch_one(
 
 def data_dir() -> str:
     """Where data sets are kept: CI_PERF_DATA_DIR (a mount, say), else the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return os.environ.get("CI_PERF_DATA_DIR") or str(Path(cache, "ci-perf", "data"))
+    return os.environ.get("CI_PERF_DATA_DIR") or str(Path(_cache(), "ci-perf", "data"))
+
+
+def _cache() -> Path:
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:  # a container runs as a user without a name and without HOME
+        return Path(tempfile.gettempdir(), f"ci-perf-cache-{os.getuid()}")
 
 
 def _measured(one: _Progress) -> runs.Measured:

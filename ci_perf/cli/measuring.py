@@ -7,6 +7,7 @@ from ci_perf import files, session
 from ci_perf import suite as suites
 from ci_perf.cli import options, output, progress
 from ci_perf.errors import ExitCode
+from ci_perf.launch import interrupts
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure import preflight
 from ci_perf.model.base import Scalar
@@ -26,7 +27,8 @@ def plan(
 def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -> Run:
     """Measure `plan` and write the run, interrupted or not."""
     files.check_target(run_file)
-    with progress.listener() as listener:
+    # An interrupt ends the measuring in its own way; one that comes later finds the run written.
+    with interrupts.noted(), progress.listener() as listener:
         run = session.measure(
             plan,
             LocalLauncher(options.root()),
@@ -34,7 +36,7 @@ def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -
             device=device,
             lock_timeout_s=lock_timeout_s,
         )
-    files.write(run_file, run)
+        files.write(run_file, run)
     output.say(_told(run, run_file))
     return run
 

@@ -1,16 +1,27 @@
 """Where a worker runs: siblings behind one interface. `local` is a child process here."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.model.run import WorkerResult
 
 
-class Launcher(Protocol):
-    """Starts one fresh process per task, and leaves none behind."""
+def never() -> bool:
+    """Say that nobody has asked to end."""
+    return False
 
-    def describe(self, device: str, threads: int) -> Surroundings | Trouble:
+
+class Launcher(Protocol):
+    """Starts one fresh process per task, and leaves none behind.
+
+    Only KeyboardInterrupt is raised: soon after `interrupted` says so, and after cleaning up.
+    """
+
+    def describe(
+        self, device: str, threads: int, interrupted: Callable[[], bool] = never
+    ) -> Surroundings | Trouble:
         """Say what the machine is on which tasks will run; "auto" picks the device."""
 
-    def launch(self, task: Task) -> WorkerResult | Trouble:
-        """Run one task to its end or its time limit. Only KeyboardInterrupt is raised."""
+    def launch(self, task: Task, interrupted: Callable[[], bool] = never) -> WorkerResult | Trouble:
+        """Run one task to its end or its time limit."""

@@ -3,19 +3,28 @@
 import os
 import signal
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from ci_perf import files
-from ci_perf.errors import InvalidFileError
-from ci_perf.launch import child
+from ci_perf.errors import CiPerfError, InvalidFileError
+from ci_perf.launch import child, never, scratch
+from ci_perf.launch.scratch import Scratch
 from ci_perf.measure import task as tasks
 from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.model.run import Phase, WorkerResult
 
 # Importing torch from a cold disk can take a minute.
 _DESCRIBE_TIMEOUT_S = 300.0
+_DESCRIBE_LIMIT = f"{_DESCRIBE_TIMEOUT_S:g} s for describing the machine"
+
+# A sentence; what does not fit would only be refused by the run file.
+_REASON_CHARS = 2000
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 # Credentials and files by which a step speaks to its CI: the measured code gets none of them.
 _WITHHELD = (
@@ -40,50 +49,64 @@ class LocalLauncher:
         self._root = str(root)
         self._environment = dict(os.environ if environment is None else environment)
 
-    def describe(self, device: str, threads: int) -> Surroundings | Trouble:
+    def describe(
+        self, device: str, threads: int, interrupted: Callable[[], bool] = never
+    ) -> Surroundings | Trouble:
         """See Launcher."""
-        with tempfile.TemporaryDirectory(prefix="ci-perf-") as folder:
-            output = Path(folder, tasks.RESULT)
-            ended = self._python(
-                "ci_perf.measure.surroundings",
-                [device, str(threads), str(output)],
-                threads=threads,
-                timeout_s=_DESCRIBE_TIMEOUT_S,
-            )
-            if not output.exists():
-                return Trouble(
-                    phase=Phase.LAUNCH, reason=_ending(ended, None), output=ended.tail[-10_000:]
+        try:
+            scratch.sweep()
+            with scratch.folder() as folder:
+                ended = self._python(
+                    "ci_perf.measure.surroundings",
+                    [device, str(threads)],
+                    folder,
+                    threads=threads,
+                    timeout_s=_DESCRIBE_TIMEOUT_S,
+                    interrupted=interrupted,
                 )
-            try:
-                return files.read(output, Surroundings)
-            except InvalidFileError:
-                return files.read(output, Trouble)
+                return _collect(folder, ended, Surroundings, _DESCRIBE_LIMIT)
+        except (OSError, CiPerfError) as error:
+            return _not_started(error)
 
-    def launch(self, task: Task) -> WorkerResult | Trouble:
+    def launch(self, task: Task, interrupted: Callable[[], bool] = never) -> WorkerResult | Trouble:
         """See Launcher."""
         protocol = task.workload.protocol
-        with tempfile.TemporaryDirectory(prefix="ci-perf-") as folder:
-            files.write(Path(folder, tasks.TASK), task)
-            try:
+        try:
+            with scratch.folder() as folder:
+                files.write(folder.path / tasks.TASK, task)
                 ended = self._python(
                     "ci_perf.measure.worker",
-                    [folder],
+                    [],
+                    folder,
                     threads=protocol.threads,
                     timeout_s=protocol.timeout_s,
+                    interrupted=interrupted,
                 )
-            except OSError as error:
-                return Trouble(phase=Phase.LAUNCH, reason=f"cannot start a process: {error}")
-            return _collect(Path(folder), ended, protocol.timeout_s)
+                limit = f"{protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
+                return _collect(folder, ended, WorkerResult, limit)
+        except (OSError, CiPerfError) as error:
+            return _not_started(error)
 
     def _python(
-        self, module: str, arguments: list[str], *, threads: int, timeout_s: float
+        self,
+        module: str,
+        arguments: list[str],
+        folder: Scratch,
+        *,
+        threads: int,
+        timeout_s: float,
+        interrupted: Callable[[], bool],
     ) -> child.Ended:
+        """Run one of our modules; it is told its folder, and who its parent is."""
         # -P: a file of the user's repository must not stand in for one of our imports.
+        command = [sys.executable, "-P", "-m", module, str(folder.path), str(os.getpid())]
         return child.run(
-            [sys.executable, "-P", "-m", module, *arguments],
+            [*command, *arguments],
             cwd=self._root,
             environment=self._knobs(threads),
+            cookie=child.Cookie(variable=scratch.COOKIE, value=folder.path.name),
             timeout_s=timeout_s,
+            interrupted=interrupted,
         )
 
     def _knobs(self, threads: int) -> dict[str, str]:
@@ -100,34 +123,41 @@ class LocalLauncher:
         }
 
 
-def _collect(folder: Path, ended: child.Ended, timeout_s: float) -> WorkerResult | Trouble:
-    """Read what the worker left; a result counts only when the process ended well."""
+def _not_started(error: Exception) -> Trouble:
+    return Trouble(phase=Phase.LAUNCH, reason=f"cannot start a process: {error}"[:_REASON_CHARS])
+
+
+def _collect(folder: Scratch, ended: child.Ended, kind: type[T], limit: str) -> T | Trouble:
+    """Read what the child left; a result counts only when the process ended well."""
     tail = ended.tail[-10_000:]
     phase = _last_phase(folder)
     if ended.timed_out:
-        reason = f"no result within the time limit of {timeout_s:g} s (`timeout_s` in suite.toml)"
-        return Trouble(phase=phase, reason=reason, output=tail)
+        return Trouble(
+            phase=phase, reason=f"no result within the time limit of {limit}", output=tail
+        )
     try:
-        if (folder / tasks.TROUBLE).exists():
-            trouble = files.read(folder / tasks.TROUBLE, Trouble)
+        if trouble := folder.read(tasks.TROUBLE, Trouble):
             return Trouble(phase=trouble.phase, reason=trouble.reason, output=tail)
-        if ended.code == 0 and (folder / tasks.RESULT).exists():
-            return files.read(folder / tasks.RESULT, WorkerResult)
+        result = folder.read(tasks.RESULT, kind)
     except InvalidFileError as error:
-        return Trouble(phase=phase, reason=f"invalid result: {error}", output=tail)
-    return Trouble(phase=phase, reason=_ending(ended, phase), output=tail)
+        reason = f"invalid result: {error}"[:_REASON_CHARS]
+        return Trouble(phase=phase, reason=reason, output=tail)
+    if result is not None and ended.code == 0:
+        return result
+    gone = "" if folder.path.exists() else f"; its folder {folder.path} has been removed meanwhile"
+    return Trouble(phase=phase, reason=_ending(ended, phase) + gone, output=tail)
 
 
-def _last_phase(folder: Path) -> Phase:
+def _last_phase(folder: Scratch) -> Phase:
     try:
-        return Phase((folder / tasks.PHASE).read_text())
-    except (OSError, ValueError):
+        return Phase((folder.read_bytes(tasks.PHASE, limit=100) or b"").decode())
+    except (InvalidFileError, ValueError):
         return Phase.LAUNCH
 
 
-def _ending(ended: child.Ended, phase: Phase | None) -> str:
+def _ending(ended: child.Ended, phase: Phase) -> str:
     """Say in words how a process ended that left no result."""
-    where = f" in phase {phase.value}" if phase else ""
+    where = f" in phase {phase.value}"
     if ended.code >= 0:
         return f"the process ended with exit code {ended.code}{where}, without a result"
     try:

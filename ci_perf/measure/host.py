@@ -7,6 +7,9 @@ from pathlib import Path
 
 PROC = Path("/proc")
 
+# Longer than the name of any processor or image; a report has to show it.
+_MAX_CHARS = 200
+
 
 def rss_peak_bytes(proc: Path = PROC) -> int:
     """Return the largest resident set of this process so far.
@@ -33,16 +36,22 @@ def cpu_pressure(proc: Path = PROC) -> float | None:
     return float(found[1]) / 100 if found else None
 
 
+def short(text: str) -> str:
+    """Fit what the host says into a document: some 200 characters of Unicode."""
+    whole = text.encode(errors="replace").decode()
+    return whole if len(whole) <= _MAX_CHARS else whole[: _MAX_CHARS - 1] + "…"
+
+
 def cpu_model(proc: Path = PROC) -> str:
     """Return the model name that the kernel gives."""
     import platform
 
     try:
-        text = (proc / "cpuinfo").read_text()
+        text = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
     found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    return short(found[1].strip() if found else platform.processor() or platform.machine())
 
 
 def memory_total_bytes(proc: Path = PROC) -> int:

@@ -1,6 +1,7 @@
 """What this machine is, as far as it can change a number. Run in a child: it imports torch.
 
-`python -P -m ci_perf.measure.surroundings DEVICE THREADS OUTPUT.json`
+`python -P -m ci_perf.measure.surroundings FOLDER PARENT DEVICE THREADS`; the files in FOLDER are
+named in task.py, PARENT is the id of the process that waits for them.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_perf import files
-from ci_perf.measure import host
+from ci_perf.measure import host, linux, task
 from ci_perf.measure.task import Surroundings, Trouble
 from ci_perf.model.environment import (
     CpuMachine,
@@ -102,7 +103,7 @@ def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
         cuda=cuda,
         cudnn=str(cudnn) if cudnn else None,
         driver=_driver(),
-        image=os.environ.get("CI_PERF_IMAGE"),
+        image=host.short(os.environ["CI_PERF_IMAGE"]) if "CI_PERF_IMAGE" in os.environ else None,
         cpu_model=host.cpu_model(),
         threads=threads,
         kernel=platform.release(),
@@ -135,17 +136,19 @@ def _noted() -> Noted:
         host_hash=hashlib.sha256(socket.gethostname().encode()).hexdigest()[:12],
         memory_total_bytes=host.memory_total_bytes(),
         load_average=os.getloadavg()[0],
-        allocator=os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""),
+        allocator=host.short(os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),
     )
 
 
-def main(device: str, threads: int, output: Path) -> None:
+def main(folder: Path, device: str, threads: int) -> None:
     """Write the description, or the reason why there is none."""
     try:
-        files.write(output, describe(device, threads))
+        files.write(folder / task.RESULT, describe(device, threads))
     except DeviceError as error:
-        files.write(output, Trouble(phase=Phase.LAUNCH, reason=str(error)))
+        trouble = Trouble(phase=Phase.LAUNCH, reason=str(error))
+        files.write(folder / task.TROUBLE, trouble)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    linux.end_with_parent(int(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]))

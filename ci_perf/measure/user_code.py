@@ -3,7 +3,11 @@
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from ci_perf.model.base import Finite, Items, Name
 from ci_perf.workload import Context, Workload
 
 
@@ -51,9 +55,53 @@ class Builder:
                 f"{self._name}: expected build() to return a ci_perf.workload.Workload, "
                 f"found {type(workload).__name__}"
             )
-        if not workload.items_per_step > 0:
-            raise WorkloadError(
-                f"{self._name}: items_per_step: expected a number > 0, "
-                f"found {workload.items_per_step!r}"
-            )
+        try:
+            _check(workload)
+        except WorkloadError as error:
+            raise WorkloadError(f"{self._name}: {error}") from None
         return workload
+
+
+def finite(value: object, name: str) -> float:
+    """Return what the author calls a number as a float: also a tensor of one element.
+
+    Raises WorkloadError for what is none, NaN and infinity among it; `name` begins the message.
+    """
+    elements = getattr(value, "numel", None)
+    if callable(elements) and elements() != 1:
+        raise WorkloadError(
+            f"{name}: expected a finite number, found a tensor of {elements()} elements"
+        )
+    try:
+        return msgspec.convert(_as_float(value), Finite)
+    except (ArithmeticError, TypeError, ValueError):
+        found = f"{value!r:.100}"
+    raise WorkloadError(f"{name}: expected a finite number, found {found}")
+
+
+def _as_float(value: Any) -> float:  # noqa: ANN401  whatever the author returns
+    if isinstance(value, (str, bytes)):  # float() would read them
+        raise TypeError
+    return float(value)
+
+
+def _check(workload: Workload) -> None:
+    """Look at every field before anything is measured. Raises WorkloadError."""
+    for name in ("step", "teardown", "loss"):
+        value = getattr(workload, name)
+        if not callable(value) and (value is not None or name == "step"):
+            raise WorkloadError(f"{name}: expected a function, found {type(value).__name__}")
+    items = finite(workload.items_per_step, "items_per_step")
+    try:
+        msgspec.convert(items, Items)
+    except msgspec.ValidationError:
+        raise WorkloadError(
+            f"items_per_step: expected a number > 0, found {workload.items_per_step!r}"
+        ) from None
+    try:
+        msgspec.convert(workload.item_unit, Name)
+    except msgspec.ValidationError:
+        raise WorkloadError(
+            "item_unit: expected one word of letters, digits and _.=+-, found "
+            f"{workload.item_unit!r:.100}"
+        ) from None

@@ -1,11 +1,11 @@
 """The child process: measure one workload once, write the result, exit.
 
-Run as `python -P -m ci_perf.measure.worker FOLDER`; the files in FOLDER are named in task.py.
-Results go to files because stdout belongs to the workload.
+Run as `python -P -m ci_perf.measure.worker FOLDER PARENT`; the files in FOLDER are named in
+task.py, PARENT is the id of the process that waits for them. Results go to files because stdout
+belongs to the workload.
 """
 
 import contextlib
-import ctypes
 import faulthandler
 import gc
 import os
@@ -19,12 +19,10 @@ from pathlib import Path
 from types import TracebackType
 
 from ci_perf import files
-from ci_perf.measure import compiles, device, host, task, timing, user_code
+from ci_perf.measure import compiles, device, host, linux, task, timing, user_code
 from ci_perf.model import run as runs
 from ci_perf.model.run import Phase, PhaseTimes
 from ci_perf.workload import Context, Workload
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Stopwatch:
@@ -47,7 +45,6 @@ class Stopwatch:
 
 def main(folder: Path) -> int:
     """Measure the task in `folder`; whatever goes wrong becomes a Trouble for the parent."""
-    _end_with_parent()
     faulthandler.enable()  # a segfault leaves its stack in the output
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # so does a time-out
     stopwatch = Stopwatch(folder)
@@ -55,9 +52,10 @@ def main(folder: Path) -> int:
         result = measure(files.read(folder / task.TASK, task.Task), stopwatch)
         files.write(folder / task.RESULT, result)
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
-        traceback.print_exception(error.with_traceback(_of_the_author(error.__traceback__)))
         trouble = task.Trouble(phase=stopwatch.current, reason=_reason(error))
         files.write(folder / task.TROUBLE, trouble)
+        with contextlib.suppress(Exception):  # stderr is the author's, who may have closed it
+            traceback.print_exception(error.with_traceback(_of_the_author(error.__traceback__)))
         return 1
     return 0
 
@@ -121,10 +119,10 @@ def _note_losses(losses: list[float], workload: Workload, here: device.Device, s
     """Keep the losses of the first steps, the first step's own among them."""
     if workload.loss is None or steps == 0:
         return
-    losses.append(float(workload.loss()))
+    losses.append(user_code.finite(workload.loss(), "loss"))
     for _ in range(steps - 1):
         here.time_block(workload.step, 1)
-        losses.append(float(workload.loss()))
+        losses.append(user_code.finite(workload.loss(), "loss"))
 
 
 def _memory(here: device.Device, workload: Workload, steps: int) -> runs.Memory:
@@ -183,15 +181,16 @@ def _of_the_author(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def _end_with_parent() -> None:
-    """Ask the kernel to end this process when its parent dies, however it dies."""
-    with contextlib.suppress(OSError, AttributeError):  # not Linux
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _flush() -> None:
+    """Write what is still buffered; the workload may have closed or removed a stream."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
 
 
 if __name__ == "__main__":
+    linux.end_with_parent(int(sys.argv[2]))
     code = main(Path(sys.argv[1]))
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _flush()
     # Threads and exit handlers of the workload have had their say: the result is written.
     os._exit(code)

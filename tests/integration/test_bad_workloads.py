@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -84,6 +85,50 @@ def test_a_good_workload_has_a_result(launch):
             Phase.BUILD,
             "items_per_step: expected a number > 0, found 0",
         ),
+        *(
+            (HEAD + PASS + f"def build(c):\n    return Workload(step=step, {given})\n", phase, said)
+            for given, phase, said in [
+                (
+                    "items_per_step=float('inf')",
+                    Phase.BUILD,
+                    "items_per_step: expected a finite number, found inf",
+                ),
+                (
+                    "items_per_step=float('nan')",
+                    Phase.BUILD,
+                    "items_per_step: expected a finite number, found nan",
+                ),
+                (
+                    "items_per_step='3'",
+                    Phase.BUILD,
+                    "items_per_step: expected a finite number, found '3'",
+                ),
+                ("item_unit='a b'", Phase.BUILD, "item_unit: expected one word .*, found 'a b'"),
+                ("item_unit=''", Phase.BUILD, "item_unit: expected one word .*, found ''"),
+                ("item_unit=None", Phase.BUILD, "item_unit: expected one word .*, found None"),
+                ("teardown=3", Phase.BUILD, "teardown: expected a function, found int"),
+                (
+                    "loss=lambda: float('nan')",
+                    Phase.WARMUP,
+                    "loss: expected a finite number, found nan",
+                ),
+                (
+                    "loss=lambda: -float('inf')",
+                    Phase.WARMUP,
+                    "loss: expected a finite number, found -inf",
+                ),
+                (
+                    "loss=lambda: None",
+                    Phase.WARMUP,
+                    "loss: expected a finite number, found None",
+                ),
+                (
+                    "loss=lambda: __import__('torch').ones(3)",
+                    Phase.WARMUP,
+                    "loss: expected a finite number, found a tensor of 3 elements",
+                ),
+            ]
+        ),
         (
             HEAD + "def step():\n    raise ValueError('bad\\n  shape')\n" + BUILD,
             Phase.FIRST_STEP,
@@ -129,6 +174,78 @@ def test_every_way_to_fail_has_its_phase_and_reason(launch, source, phase, reaso
     assert re.search(reason, trouble.reason), trouble.reason
 
 
+@pytest.mark.parametrize("loss", ["0.5", "torch.tensor(0.5)", "torch.tensor([0.5])"])
+def test_a_loss_is_a_number_or_a_tensor_of_one(launch, loss):
+    source = f"import torch\ndef build(c):\n    return Workload(step=step, loss=lambda: {loss})\n"
+
+    assert set(launch(HEAD + PASS + source).process.losses) == {0.5}
+
+
+@pytest.mark.parametrize(
+    "farewell", ["sys.stdout.close()", "sys.stdout = None", "sys.stderr = sys.stdout = None"]
+)
+def test_a_workload_may_close_its_streams(launch, farewell):
+    source = HEAD + f"import sys\n{farewell}\n"
+
+    assert isinstance(launch(source + PASS + BUILD), WorkerResult)
+    assert launch(source + "1 / 0\n").reason == "ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize("name", ["result.json", "trouble.json", "phase"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        "os.mkfifo(it)",
+        "os.symlink('/dev/zero', it)",
+        "os.mkdir(it)",
+        "open(it, 'w').truncate(2**36)",
+    ],
+)
+def test_what_a_worker_leaves_is_read_with_suspicion(launch, name, make):
+    source = f"""
+import os, sys
+it = os.path.join(sys.argv[1], {name!r})
+if os.path.exists(it):
+    os.unlink(it)
+{make}
+os._exit(0)
+"""
+
+    assert isinstance(launch(source), Trouble)
+
+
+@pytest.mark.parametrize("of", ["os.environ['TMPDIR']", "sys.argv[1]"])
+def test_a_workload_that_removes_its_scratch_folder_is_trouble_and_not_a_crash(
+    launch, tmp_path, monkeypatch, of
+):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    source = f"import os, shutil, sys\nshutil.rmtree({of})\n"
+
+    first = launch(source + HEAD + PASS + BUILD)
+    second = launch(HEAD + PASS + BUILD)
+
+    assert "its folder" in first.reason
+    assert "has been removed" in first.reason
+    if "TMPDIR" in of:
+        assert (second.phase, "cannot start" in second.reason) == (Phase.LAUNCH, True)
+    else:
+        assert isinstance(second, WorkerResult)
+
+
+def test_a_launch_leaves_no_folder(launch, tmp_path, monkeypatch):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    lock_up = "import os, sys\nos.mkdir(sys.argv[1] + '/d')\nos.chmod(sys.argv[1], 0)\n"
+
+    launch(HEAD + PASS + BUILD)
+    launch(lock_up + HEAD + PASS + BUILD)
+    launch("1 / 0\n")
+
+    assert not list((tmp_path / "tmp").iterdir())
+
+
 def test_a_traceback_is_kept(launch):
     trouble = launch(HEAD + "def step():\n    undefined_name\n" + BUILD)
 
@@ -160,6 +277,39 @@ def test_output_that_is_not_text_does_not_matter(launch):
     source = "import sys\nsys.stdout.buffer.write(b'\\xff\\xfe\\x00')\nraise ValueError\n"
 
     assert "\ufffd" in launch(source).output
+
+
+def test_a_daemon_without_our_environment_does_not_outlive_its_launch(launch, tmp_path):
+    note = tmp_path / "pid"
+    source = f"""
+import subprocess
+child = subprocess.Popen(["sleep", "611"], env={{}}, start_new_session=True)
+open({str(note)!r}, "w").write(str(child.pid))
+"""
+
+    result = launch(source + HEAD + PASS + BUILD)
+
+    assert isinstance(result, WorkerResult)
+    assert not Path("/proc", note.read_text()).exists()
+
+
+def test_children_of_ours_that_a_launch_did_not_start_are_left_alone(launch):
+    """Also the orphans that they leave meanwhile, which come to us."""
+    shell = "(sleep 611 & echo $!) ; exec sleep 611"
+    bystander = subprocess.Popen(
+        ["bash", "-c", shell], stdout=subprocess.PIPE, start_new_session=True, text=True
+    )
+    assert bystander.stdout
+    orphan = int(bystander.stdout.readline())
+    try:
+        launch(HEAD + PASS + BUILD)
+
+        assert bystander.poll() is None
+        assert _is_alive(orphan)
+    finally:
+        os.killpg(bystander.pid, signal.SIGKILL)
+        bystander.wait()
+        bystander.stdout.close()
 
 
 @pytest.mark.parametrize("detach", ["", "os.setsid()", "os.setsid(); os.fork() and os._exit(0)"])

@@ -1,6 +1,6 @@
 import pytest
 
-from ci_perf.measure import host, preflight
+from ci_perf.measure import host, preflight, surroundings
 from ci_perf.model.run import Status
 
 
@@ -33,6 +33,23 @@ def test_a_host_without_proc_is_not_a_crash(tmp_path):
     assert host.cpu_pressure(tmp_path) is None
     assert host.memory_total_bytes(tmp_path) == 0
     assert isinstance(host.cpu_model(tmp_path), str)
+
+
+def test_a_name_without_end_is_cut(proc):
+    (proc / "cpuinfo").write_bytes(b"model name\t: \xff" + b"x" * 5000 + b"\n")
+
+    assert len(host.cpu_model(proc)) == 200
+    assert host.short("an image\udcff") == "an image?"
+
+
+def test_the_image_and_the_allocator_are_cut(monkeypatch):
+    monkeypatch.setenv("CI_PERF_IMAGE", "x" * 20_000)
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "x" * 20_000)
+
+    environment = surroundings.describe("cpu", 1).environment
+
+    assert len(environment.soft.image or "") == 200
+    assert len(environment.noted.allocator) == 200
 
 
 def test_a_quiet_host_is_valid(proc, tmp_path):

@@ -1,0 +1,56 @@
+"""Signals that ask us to end: noted while children run, so that no cleaning up is cut short."""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass
+class Interrupts:
+    """What has been heard so far."""
+
+    came: bool = False
+
+    def have_come(self) -> bool:
+        """Whether somebody has asked us to end."""
+        return self.came
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt when somebody has asked us to end."""
+        if self.came:
+            raise KeyboardInterrupt
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep. Raises KeyboardInterrupt afterwards, when somebody asked us to end meanwhile."""
+        time.sleep(seconds)
+        self.check()
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[Interrupts]:
+    """Within, such a signal raises nothing, however many come; the code asks when it suits.
+
+    What is ignored (nohup) stays ignored. Python hears signals in its main thread only: elsewhere
+    none is noted.
+    """
+    interrupts = Interrupts()
+
+    def note(_signal: int, _frame: FrameType | None) -> None:
+        interrupts.came = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    heard = [one for one in _ENDING if signal.getsignal(one) not in (signal.SIG_IGN, None)]
+    before = {one: signal.signal(one, note) for one in heard}
+    try:
+        yield interrupts
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -1,0 +1,171 @@
+"""However a run ends, also by a storm of signals or by SIGKILL, nothing of it is left behind."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ci_perf import files, session
+from ci_perf.model.run import Run, Status
+from tests.projects import GOOD, Project
+
+# A daemon in a session of its own, and a step that never ends.
+DAEMON = """
+import os, subprocess, time
+child = subprocess.Popen(["sleep", "611"], start_new_session=True)
+with open("daemon.new", "w") as note:
+    note.write(f"{os.getpid()} {child.pid}")
+os.rename("daemon.new", "daemon")
+def step():
+    time.sleep(600)
+"""
+
+# Measures, and keeps the run: what comes after measuring must hear no signal either.
+KEEPER = """
+from pathlib import Path
+from ci_perf import files, session, suite
+from ci_perf.cli import progress
+from ci_perf.launch import interrupts
+from ci_perf.launch.local import LocalLauncher
+here = Path.cwd()
+plan = suite.plan(here / "workloads", "smoke", selection=(), root=here, protocol={"processes": 1})
+with interrupts.noted(), progress.listener() as listener:
+    run = session.measure(plan, LocalLauncher(here), listener, device="cpu", lock_timeout_s=60)
+    files.write(here / "run.json", run)
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    project = Project(tmp_path / "a project")
+    project.root.mkdir()
+    scratch(project).mkdir()
+    project.workload("good").workload("slow", GOOD + DAEMON).suite("good", "slow")
+    return project
+
+
+def scratch(project):
+    """A temporary folder that no other test uses."""
+    return project.root.parent / "tmp"
+
+
+def started(project):
+    """Wait until the slow workload has started its daemon; return the ids of both."""
+    note = project.root / "daemon"
+    wait_for(note.exists)
+    return [int(pid) for pid in note.read_text().split()]
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.003])
+def test_a_storm_of_signals_ends_a_run_as_one_signal_does(project, pause_s):
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", KEEPER],
+        cwd=project.root,
+        env={**os.environ, **project.locks, "TMPDIR": str(scratch(project))},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pids = started(project)
+
+    for one in itertools.islice(itertools.cycle([signal.SIGTERM, signal.SIGINT]), 60):
+        process.send_signal(one)
+        time.sleep(pause_s)
+    _, err = process.communicate(timeout=120)
+
+    run = files.read(project.root / "run.json", Run)
+    assert "Traceback" not in err
+    assert [m.workload for m in run.measured] == ["good"]
+    assert run.validity.status is Status.INVALID
+    assert not list(scratch(project).iterdir())
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def test_what_sigkill_leaves_is_gone_after_the_next_run(project):
+    process = project.start("run", "--processes", 1, TMPDIR=str(scratch(project)))
+    worker, daemon = started(project)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not is_alive(worker))
+
+    project.run("run", "good", "--processes", 1, TMPDIR=str(scratch(project)))
+
+    wait_for(lambda: not is_alive(daemon))
+    assert not list(scratch(project).iterdir())
+
+
+def test_the_process_that_describes_the_machine_ends_with_its_parent(project):
+    """It imports torch, which may take long: here for ever."""
+    (project.root / "torch.py").write_text(
+        "import os, time\nopen('describing', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    process = project.start("run", PYTHONPATH=str(project.root))
+    note = project.root / "describing"
+    wait_for(lambda: note.exists() and note.read_text())
+    pid = int(note.read_text())
+    assert is_alive(pid)
+
+    process.kill()
+    process.communicate()
+
+    wait_for(lambda: not is_alive(pid))
+
+
+def test_a_worker_whose_parent_is_gone_before_it_listens_ends_itself(tmp_path):
+    nobody = 0
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "ci_perf.measure.worker", str(tmp_path), str(nobody)],
+        check=False,
+        capture_output=True,
+    )
+
+    assert done.returncode == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_survives_the_loss_of_its_temporary_folder(project):
+    bomb = "import os, shutil\nshutil.rmtree(os.environ['TMPDIR'])\n"
+    project.workload("bomb", GOOD + bomb).workload("late").suite("good", "bomb", "late")
+
+    done = project.run("run", "--processes", 1, TMPDIR=str(scratch(project)))
+
+    run = files.read(project.root / "run.json", Run)
+    assert "Traceback" not in done.err
+    assert [m.workload for m in run.measured] == ["good"]
+    assert [f.workload for f in run.failed] == ["bomb", "late"]
+
+
+def test_a_user_without_a_home_has_a_place_for_data(monkeypatch):
+    """As containers have it: HOME is unset, and no password file knows the user."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("CI_PERF_DATA_DIR", raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(homeless))
+
+    assert "ci-perf" in session.data_dir()
+    monkeypatch.setenv("CI_PERF_DATA_DIR", "/data")
+    assert session.data_dir() == "/data"
+
+
+def homeless(_cls):
+    raise RuntimeError("Could not determine home directory.")
+
+
+def is_alive(pid):
+    """A zombie is dead: nobody has fetched its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.02)
