@@ -4,8 +4,12 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from ci_perf import files
+from tests.runs import a_run
 
 QUICK = """
 [protocol]
@@ -18,6 +22,7 @@ timed_min_s = 0.02
 timed_max_s = 0.1
 block_min_s = 0.002
 """
+SLOW_STEP = "import time\ndef step():\n    time.sleep(600)\n"
 STEP = "def step():\n    sum(range(1000))\n"
 GOOD = f'"""A good one."""\nfrom ci_perf.workload import Workload\n{STEP}'
 BUILD = "def build(context):\n    return Workload(step=step)\n"
@@ -53,6 +58,24 @@ class Project:
         (self.root / "workloads/suite.toml").write_text(text)
         return self
 
+    def recorded(self, name, *workloads, **more):
+        """Write a run file, as if it had been measured."""
+        path = self.root / name
+        files.write(path, a_run(*workloads, **more))
+        return path
+
+    def shell(self, line):
+        """Run a line of bash in which `ci-perf` is the command."""
+        define = f'ci-perf() {{ "{sys.executable}" -m ci_perf "$@"; }}'
+        return subprocess.run(
+            ["bash", "-c", f"{define}\n{line}"],
+            cwd=self.root,
+            env={**os.environ, **self.locks},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
     @property
     def locks(self):
         """Tests run side by side, and must not wait for each other."""
@@ -75,3 +98,18 @@ class Project:
         process = self.start(*arguments, **environment)
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
+
+
+def wait_for_children(pid):
+    """Return the children of a process, once it has some."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    wait_until(lambda: children.read_text().split())
+    return children.read_text().split()
+
+
+def wait_until(condition):
+    """Wait for what must happen, however busy the machine is."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.02)

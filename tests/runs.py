@@ -23,6 +23,9 @@ SOFT = Software(
 )
 NOTED = Noted(host_hash="0" * 12, memory_total_bytes=24 * 2**30, load_average=0.1, allocator="")
 VALID = runs.Validity(status=runs.Status.VALID)
+# Step times of three quiet processes, and of the same code at half its speed.
+STEADY = (1e-3, 1.001e-3, 0.999e-3)
+SLOW = tuple(2 * s for s in STEADY)
 BASE_COMMIT, HEAD_COMMIT = "a1b2c3d4" * 5, "d4e5f6a7" * 5
 
 

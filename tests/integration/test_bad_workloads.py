@@ -293,23 +293,35 @@ open({str(note)!r}, "w").write(str(child.pid))
     assert not Path("/proc", note.read_text()).exists()
 
 
-def test_children_of_ours_that_a_launch_did_not_start_are_left_alone(launch):
-    """Also the orphans that they leave meanwhile, which come to us."""
-    shell = "(sleep 611 & echo $!) ; exec sleep 611"
-    bystander = subprocess.Popen(
-        ["bash", "-c", shell], stdout=subprocess.PIPE, start_new_session=True, text=True
+def test_children_of_ours_that_a_launch_did_not_start_are_left_alone(launch, tmp_path):
+    """Also an orphan that one of them makes and leaves meanwhile, which comes to us."""
+    flag, note = tmp_path / "flag", tmp_path / "orphan"
+    parent = (
+        f"until [ -e {flag} ]; do sleep 0.01; done; sleep 611 & "
+        f"echo $! > {note}.new; mv {note}.new {note}"
     )
-    assert bystander.stdout
-    orphan = int(bystander.stdout.readline())
+    bystander = subprocess.Popen(
+        ["bash", "-c", f"({parent}) & exec sleep 611"], start_new_session=True
+    )
+    wait_for_adoption = f"""
+import os, pathlib, time
+pathlib.Path({str(flag)!r}).touch()
+note = pathlib.Path({str(note)!r})
+while not note.exists():
+    time.sleep(0.01)
+stat = pathlib.Path("/proc", note.read_text().strip(), "stat")
+while int(stat.read_text().rpartition(")")[2].split()[1]) != os.getppid():
+    time.sleep(0.01)
+"""
     try:
-        launch(HEAD + PASS + BUILD)
+        result = launch(wait_for_adoption + HEAD + PASS + BUILD)
 
+        assert isinstance(result, WorkerResult)
         assert bystander.poll() is None
-        assert _is_alive(orphan)
+        assert _is_alive(int(note.read_text()))
     finally:
         os.killpg(bystander.pid, signal.SIGKILL)
         bystander.wait()
-        bystander.stdout.close()
 
 
 @pytest.mark.parametrize("detach", ["", "os.setsid()", "os.setsid(); os.fork() and os._exit(0)"])

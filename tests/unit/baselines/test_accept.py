@@ -11,10 +11,8 @@ from ci_perf.judge import compare
 from ci_perf.judge import summarise as judged
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Reason, Status, Validity
-from tests.runs import CPU, GPU, a_failed, a_measured, a_run, an_environment
+from tests.runs import CPU, GPU, SLOW, STEADY, a_failed, a_measured, a_run, an_environment
 
-STEADY = (1e-3, 1.001e-3, 0.999e-3)
-SLOW = tuple(2 * s for s in STEADY)
 FAST = tuple(s / 2 for s in STEADY)
 
 

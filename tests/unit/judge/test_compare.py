@@ -7,10 +7,8 @@ from ci_perf.judge.limits import DEFAULT
 from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.run import DeviceMemory, Reason, Status, Validity
 from ci_perf.model.suite import Limit, Limits, Protocol, Tiers
-from tests.runs import GPU, MIB, a_failed, a_measured, a_run, an_environment
+from tests.runs import GPU, MIB, SLOW, STEADY, a_failed, a_measured, a_run, an_environment
 
-STEADY = (1e-3, 1.001e-3, 0.999e-3)
-SLOW = tuple(2 * s for s in STEADY)
 INVALID = Validity(
     status=Status.INVALID,
     reasons=(Reason(code="low_disk", status=Status.INVALID, detail="nothing left"),),

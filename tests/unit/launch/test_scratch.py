@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import subprocess
@@ -57,11 +58,14 @@ def test_what_a_killed_owner_left_is_swept(place):
     folder, pid = left_by_a_killed_owner(place)
     assert folder.exists()
     assert is_alive(pid)
+    try:
+        scratch.sweep()
 
-    scratch.sweep()
-
-    assert not folder.exists()
-    assert wait_until_dead(pid)
+        assert not folder.exists()
+        assert wait_until_dead(pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def wait_until_dead(pid):

@@ -1,0 +1,22 @@
+"""A project to run commands in, and one with two runs to be judged."""
+
+import pytest
+
+from tests.projects import Project
+from tests.runs import SLOW, STEADY, a_measured
+
+
+@pytest.fixture
+def project(tmp_path):
+    """An empty folder, with a space in its name."""
+    found = Project(tmp_path / "a project")
+    found.root.mkdir()
+    return found
+
+
+@pytest.fixture
+def judged(project):
+    """A pair of runs of which the second is slower."""
+    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("b.json", a_measured("w", *SLOW))
+    return project

@@ -1,0 +1,126 @@
+"""What every command has in common: help, options, exit codes, and what is not imported."""
+
+import json
+import subprocess
+import sys
+
+import click
+import pytest
+
+from ci_perf.cli.main import COMMANDS, cli
+from ci_perf.errors import ExitCode
+from tests.runs import STEADY, a_measured
+
+
+def command_of(name):
+    return cli.get_command(click.Context(cli), name)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_and_the_list_says_what_it_does(project, name):
+    done = project.run(name, "--help")
+
+    assert done.code == ExitCode.OK
+    assert " ".join(command_of(name).help.split()).startswith(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_its_environment_variable(name):
+    """click builds CI_PERF_<COMMAND>_<OPTION> from the name of the parameter."""
+    for parameter in command_of(name).params:
+        if isinstance(parameter, click.Option) and parameter.name != "help":
+            longest = max(parameter.opts, key=len).removeprefix("--").replace("-", "_")
+            assert parameter.name == longest
+
+
+def test_an_option_from_the_environment_counts(project):
+    project.workload("good").suite("good")
+
+    assert "matmul.size=256" in project.run("list", CI_PERF_LIST_SUITE="builtin:smoke").out
+    assert json.loads(project.run("list", CI_PERF_LIST_JSON="1").out)["suite"] == "smoke"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run", "--processes", "0"],
+        ["run", "--device", "tpu"],
+        ["run", "--device", "cuda:x"],
+        ["compare"],
+        ["compare", "a", "b", "c"],
+        ["compare", "missing.json"],
+        ["accept", "missing.json"],
+        ["accept", "run.json", "--append", "--replace"],
+        ["accept", "run.json", "--replace", "--reason", " "],
+        ["list"],
+        ["list", "--suite", "builtin:nonsense"],
+        ["check", "--suite", "nonsense"],
+        ["schema"],
+        ["schema", "nonsense"],
+    ],
+)
+def test_wrong_use_is_exit_code_2_and_a_sentence(project, arguments):
+    done = project.run(*arguments)
+
+    assert done.code == ExitCode.USAGE
+    assert "rror" in done.err
+    assert "Traceback" not in done.err
+    assert not done.out
+
+
+def test_an_uncaught_exception_is_3_and_never_blames_the_pull_request(project):
+    crash = (
+        "import sys, ci_perf.git as git\n"
+        "def boom(root): raise RuntimeError('ours')\n"
+        "git.source = boom\n"
+        "sys.argv = ['ci-perf', 'run']\n"
+        "from ci_perf.cli.main import main\nmain()\n"
+    )
+    project.workload("good").suite("good")
+
+    done = subprocess.run(
+        [sys.executable, "-c", crash], cwd=project.root, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == ExitCode.NO_ANSWER
+    assert "bug in ci-perf, not in your change" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["list"], ["compare", "a.json", "b.json"], ["accept", "a.json"]]
+)
+def test_what_needs_no_torch_does_not_import_it(project, arguments):
+    project.workload("good").suite("good")
+    project.recorded("a.json", a_measured("good", *STEADY))
+    project.recorded("b.json", a_measured("good", *STEADY))
+    probe = (
+        "import sys\n"
+        "from ci_perf.cli import main as front\n"
+        f"sys.argv = ['ci-perf', *{arguments!r}]\n"
+        "try:\n    front.main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'pyarrow', 'github', 'numpy', 'scipy'}\n"
+        "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", probe], cwd=project.root, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_that_is_gone_is_named(project):
+    done = project.shell("mkdir gone; cd gone; rmdir ../gone; ci-perf list")
+
+    assert done.returncode == ExitCode.USAGE
+    assert "the current folder is gone" in done.stderr
+
+
+def test_schema_prints_one_and_writes_all(project):
+    done = project.run("schema", "run")
+
+    assert json.loads(done.out)["title"] == "ci-perf run"
+    assert project.run("schema", "--directory", "out/schema").code == ExitCode.OK
+    assert len(list((project.root / "out/schema").iterdir())) == 4

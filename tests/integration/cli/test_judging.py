@@ -1,0 +1,129 @@
+"""`compare` and `accept`, on runs that were recorded before."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from tests.runs import SLOW, STEADY, a_failed, a_measured
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [(STEADY, ExitCode.OK), (SLOW, ExitCode.REGRESSED)],
+)
+def test_compare_ends_with_the_verdict(project, head, code):
+    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("b.json", a_measured("w", *head))
+
+    done = project.run("compare", "a.json", "b.json")
+
+    assert done.code == code
+    assert done.out.startswith("### ")
+    assert "`w`" in done.out
+
+
+def test_compare_with_a_crash_has_no_answer(project):
+    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("b.json", a_failed("w", "CUDA error"))
+
+    done = project.run("compare", "a.json", "b.json")
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "CUDA error" in done.out
+
+
+def test_compare_writes_every_form_also_to_a_file(project):
+    import pandas as pd
+
+    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("b.json", a_measured("w", *SLOW))
+
+    def compared(form, *more):
+        return project.run("compare", "a.json", "b.json", "--format", form, *more)
+
+    assert json.loads(compared("json").out)["verdict"] == "regressed"
+    rows = list(csv.DictReader(io.StringIO(compared("csv").out)))
+    assert rows[0]["verdict"] == "regressed"
+    assert "1 regression" in compared("terminal").out
+    assert compared("parquet").code == ExitCode.USAGE
+    assert compared("parquet", "-o", "c.parquet").code == ExitCode.REGRESSED
+    assert len(pd.read_parquet(project.root / "c.parquet")) == len(rows)
+    done = compared("markdown", "-o", "report.md")
+    assert (done.code, done.out) == (ExitCode.REGRESSED, "")
+    assert (project.root / "report.md").read_text() == compared("markdown").out
+
+
+def test_compare_uses_the_limits_of_the_suite(project):
+    project.workload("w").suite("w", extra="limits = {step_time_s = {relative = 2.0}}\n")
+    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("b.json", a_measured("w", *SLOW))
+
+    assert project.run("compare", "a.json", "b.json").code == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "found nothing"),
+        ('{"type": "run"', "truncated"),
+        ('{"type": "comparison", "schema_version": 1}', "$.type"),
+        ('{"schema_version": 7}', "newer ci-perf"),
+    ],
+)
+def test_a_bad_run_file_is_exit_code_2_with_path_and_place(project, content, message):
+    project.recorded("a.json", a_measured("w", *STEADY))
+    (project.root / "bad.json").write_text(content)
+
+    done = project.run("compare", "a.json", "bad.json")
+
+    assert done.code == ExitCode.USAGE
+    assert done.err.splitlines()[-1].startswith("error: bad.json: ")
+    assert message in done.err
+
+
+def test_accept_writes_files_that_the_next_compare_agrees_with(project):
+    project.recorded("run.json", a_measured("w", *STEADY))
+
+    assert project.run("compare", "run.json").code == ExitCode.NO_ANSWER
+    done = project.run("accept", "run.json")
+    again = project.run("accept", "run.json")
+
+    assert done.code == again.code == ExitCode.OK
+    assert "created" in done.out
+    assert "step time: 1.00 ms" in done.out
+    assert "kept" in again.out
+    assert project.run("compare", "run.json").code == ExitCode.OK
+
+
+def test_accept_refuses_what_must_not_become_a_baseline(project):
+    project.recorded("run.json", a_measured("w", *STEADY), id="1")
+    project.recorded("slow.json", a_measured("w", *SLOW), id="2")
+    project.recorded("failed.json", a_failed("w"))
+    project.run("accept", "run.json")
+    before = [p.read_bytes() for p in project.root.rglob("baselines/**/*.json")]
+
+    worse = project.run("accept", "slow.json")
+
+    assert worse.code == ExitCode.NO_ANSWER
+    assert '--reason "…"' in worse.err
+    assert project.run("accept", "failed.json").code == ExitCode.NO_ANSWER
+    assert [p.read_bytes() for p in project.root.rglob("baselines/**/*.json")] == before
+
+    done = project.run("accept", "slow.json", "--reason", "exact attention")
+    assert done.code == ExitCode.OK
+    assert "step time: 1.00 ms → 2.00 ms (+100 %)" in done.out
+
+
+@pytest.mark.parametrize("target", ["b.json", "./a.json", "baselines/x.json", "link.json"])
+def test_a_report_never_overwrites_what_it_is_made_of(judged, target):
+    (judged.root / "link.json").symlink_to("a.json")
+    before = (judged.root / "a.json").read_bytes(), (judged.root / "b.json").read_bytes()
+
+    done = judged.run("compare", "a.json", "b.json", "-o", target)
+
+    assert done.code == ExitCode.USAGE
+    assert "would overwrite" in done.err
+    assert ((judged.root / "a.json").read_bytes(), (judged.root / "b.json").read_bytes()) == before

@@ -1,0 +1,206 @@
+"""`list`, `run` and `check`, with real child processes."""
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci_perf import files
+from ci_perf.errors import ExitCode
+from ci_perf.model.run import Run, Status
+from tests.projects import GOOD, SLOW_STEP, wait_for_children, wait_until
+
+
+def test_list_shows_workloads_without_importing_them(project):
+    body = '"""Explodes when imported."""\nraise SystemExit(9)\n'
+    project.workload("bomb", body).workload("good").suite("bomb", "good")
+
+    done = project.run("list")
+
+    assert done.code == ExitCode.OK
+    assert done.out.splitlines() == ["bomb    Explodes when imported.", "good    A good one."]
+
+
+def test_list_is_json_for_programs(project):
+    found = json.loads(project.run("list", "--suite", "builtin:standard", "--json").out)
+
+    assert found["suite"] == "builtin:standard"
+    assert {"id", "parameters", "description", "protocol"} <= found["workloads"][0].keys()
+
+
+def test_run_measures_what_it_can_and_names_what_it_cannot(project):
+    project.workload("bad", "print('::error::gotcha')\nraise ValueError('boom')\n")
+    project.workload("good").suite("bad", "good")
+
+    done = project.run("run", "--device", "cpu")
+
+    run = files.read(project.root / "run.json", Run)
+    assert done.code == ExitCode.NO_ANSWER
+    assert [m.workload for m in run.measured] == ["good"]
+    assert len(run.measured[0].processes) == 2
+    assert [f.reason for f in run.failed] == ["ValueError: boom"]
+    assert "bad: failed in phase import" in done.err
+    assert "  | : :error::gotcha" in done.err
+    assert not any(line.startswith("::") for line in done.err.splitlines())
+
+
+def test_run_takes_a_selection_and_a_number_of_processes(project):
+    project.workload("one").workload("two").suite("one", "two")
+
+    done = project.run("run", "two", "--processes", 1, "-o", "out.json")
+
+    run = files.read(project.root / "out.json", Run)
+    assert done.code == ExitCode.OK
+    assert run.selection == ("two",)
+    assert [len(m.processes) for m in run.measured] == [1]
+
+
+def test_a_device_that_is_not_here_is_named_with_the_next_step(project):
+    project.workload("good").suite("good")
+
+    done = project.run("run", "--device", "cuda:7")
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "--device cuda:7" in done.err
+    assert "`ci-perf doctor` says why" in done.err or "expected an index below" in done.err
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_the_children_and_keeps_what_is_finished(project, with_signal):
+    project.workload("good").workload("slow", GOOD + SLOW_STEP).suite("good", "slow")
+    process = project.start("run", "--processes", 1)
+    assert process.stderr
+    for line in process.stderr:
+        if "good" in line:
+            break
+    children = wait_for_children(process.pid)
+
+    process.send_signal(with_signal)
+    _, err = process.communicate(timeout=60)
+
+    run = files.read(project.root / "run.json", Run)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert [m.workload for m in run.measured] == ["good"]
+    assert [f.workload for f in run.failed] == ["slow"]
+    assert run.validity.status is Status.INVALID
+    assert "interrupted" in err
+    assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+    assert project.run("accept", "run.json").code == ExitCode.NO_ANSWER
+
+
+def test_a_terminal_shows_a_bar_and_ends_well(project):
+    project.workload("bad", "raise ValueError('[red]boom[/red]')\n")
+    project.workload("good").suite("bad", "good")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ci_perf", "run"],
+        cwd=project.root,
+        env={**os.environ, **project.locks, "TERM": "xterm-256color", "COLUMNS": "100"},
+        stdin=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is gone: all has been read
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    os.close(ours)
+
+    assert process.wait(timeout=60) == ExitCode.NO_ANSWER
+    assert b"good 1/2" in shown
+    assert b"ValueError: [red]boom[/red]" in shown
+    assert b"1 of 2 workloads measured" in shown
+
+
+def test_two_runs_at_once_never_overlap(project):
+    """Each step notes when it begins and ends; the system's clock is the same for both runs."""
+    steps = (
+        "import time\n"
+        "def step():\n"
+        "    with open('steps', 'a') as file:\n"
+        "        start = time.monotonic()\n"
+        "        time.sleep(0.001)\n"
+        "        file.write(f'{context_run} {start} {time.monotonic()}\\n')\n"
+        "import os\ncontext_run = os.environ['WHICH']\n"
+    )
+    project.workload("w", GOOD + steps).suite("w")
+
+    both = [project.start("run", "-o", f"{which}.json", WHICH=which) for which in "ab"]
+    told = [process.communicate(timeout=120)[1] for process in both]
+
+    assert [process.returncode for process in both] == [ExitCode.OK, ExitCode.OK]
+    assert sum("waiting for cpu: held by run " in err for err in told) == 1
+    noted = [line.split() for line in (project.root / "steps").read_text().splitlines()]
+    spans = {
+        which: [float(t) for run, *times in noted if run == which for t in times] for which in "ab"
+    }
+    first, second = sorted(spans.values(), key=min)
+    assert max(first) < min(second)
+
+
+def test_a_device_that_stays_busy_is_given_up_with_its_owner(project):
+    project.workload("slow", GOOD + SLOW_STEP).suite("slow")
+    owner = project.start("run", "-o", "first.json")
+    wait_for_children(owner.pid)
+    wait_until((project.root.parent / "locks/cpu.lock").exists)
+
+    done = project.run("run", "--lock-timeout", "0.1")
+    owner.send_signal(signal.SIGINT)
+    owner.communicate(timeout=60)
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "held by run" in done.err
+    assert f"process {owner.pid}" in done.err
+
+
+def test_an_unwritable_target_says_so_before_it_costs_an_hour(project):
+    project.workload("good").suite("good")
+
+    done = project.run("run", "-o", "no/such/folder/run.json")
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "no/such/folder/run.json: cannot be written" in done.err
+    assert "good:" not in done.err
+
+
+def test_check_measures_judges_and_reports(project):
+    project.workload("good").suite("good")
+
+    first = project.run("check", "--processes", 2)
+    accepted = project.run("accept", "run.json")
+    second = project.run("check", "--processes", 2, "-o", "report.md")
+
+    assert first.code == ExitCode.NO_ANSWER  # nothing to compare with
+    assert "no baseline yet" in first.out
+    assert accepted.code == ExitCode.OK
+    assert second.code in {ExitCode.OK, ExitCode.REGRESSED}  # a noisy machine may say either
+    assert second.out == ""
+    assert (project.root / "report.md").read_text().startswith("### ")
+
+
+def test_check_does_not_stay_green_when_a_workload_vanishes(project):
+    project.workload("good").workload("gone").suite("good", "gone")
+    project.run("check")
+    project.run("accept", "run.json")
+    project.suite("good")
+
+    done = project.run("check", "--format", "json")
+
+    missing = [r for r in json.loads(done.out)["rows"] if r["verdict"] == "missing"]
+    assert [row["workload"] for row in missing] == ["gone"]
+    assert done.code in {ExitCode.NO_ANSWER, ExitCode.REGRESSED}
+
+
+def test_check_keeps_run_and_report_apart(project):
+    project.workload("good").suite("good")
+
+    done = project.run("check", "-o", "run.json")
+
+    assert done.code == ExitCode.USAGE
+    assert not (project.root / "run.json").exists()
