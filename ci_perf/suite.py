@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import math
 import os
 import re
 import tomllib
@@ -27,6 +28,8 @@ from ci_perf.model.suite import (
 )
 
 BUILTIN = "builtin:"
+# More workloads than this from one entry is a slip: at some seconds each they take hours.
+MAX_POINTS = 1000
 _PROTOCOL_KEYS = list(Protocol.__struct_fields__)
 _SOFT_FACTS = list(Software.__struct_fields__)
 # A line of `ci-perf list`; more than this is no longer a description.
@@ -88,6 +91,11 @@ def plan(
     found = load(folder)
     spec = _suite(found, name, folder)
     planned = tuple(_expand(found, spec, folder, name, protocol or {}))
+    if not planned:
+        raise InvalidFileError(
+            f"{folder / 'suite.toml'}: $.suites.{name}.workloads: expected at least one workload, "
+            "found none"
+        )
     _check_selection(selection, [workload.id for workload, _ in planned], suite)
     made = Plan(
         suite=suite,
@@ -134,6 +142,12 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
             raise InvalidFileError(
                 f"{path}: {where}.workload: expected a file {folder / entry.workload}.py, "
                 f"found none; {hint}"
+            )
+        points = math.prod(len(values) for values in entry.matrix.values())
+        if points > MAX_POINTS:
+            raise InvalidFileError(
+                f"{path}: {where}.matrix: expected at most {MAX_POINTS} combinations, found "
+                f"{points}; leave some out, or make several entries"
             )
         for key, values in entry.matrix.items():
             _check_different(values, f"{path}: {where}.matrix.{key}")

@@ -119,6 +119,13 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
         ("limits = {step_time_s = {absolute = inf}}\n[suites]", r"<= 1e\+18, found Infinity"),
         ("limits = {step_time_s = {relative = -1}}\n[suites]", ">= 0"),
         ("[[suites.smoke.workloads]]\nworkload = 'bert'\n" * 2, "found 'bert' again.*`name`"),
+        (
+            "[[suites.smoke.workloads]]\nworkload = 'bert'\nmatrix = {a = A, b = A}".replace(
+                "A", str(list(range(40)))
+            ),
+            "at most 1000 combinations, found 1600",
+        ),
+        ("[suites.smoke]\nworkloads = []", r"\$\.suites\.smoke\.workloads: expected at least one"),
         ("[suites.builtin-x]\nworkloads = []", "names of ours begin so"),
         ("schema_version = 2\n[suites]", "newer ci-perf"),
         ("a b", "expected TOML"),
