@@ -51,7 +51,7 @@ def compare(
 
 
 def exit_code(verdict: Verdict, rows: list[Row]) -> int:
-    """Map to DESIGN's codes: a confirmed regression is 1 even when something else has no answer.
+    """Choose the exit code: a proven regression is 1 even when something else has no answer.
 
     Nothing compared at all is 3, not green.
     """
