@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,18 +97,3 @@ class Project:
         process = self.start(*arguments, **environment)
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
-
-
-def wait_for_children(pid):
-    """Return the children of a process, once it has some."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    wait_until(lambda: children.read_text().split())
-    return children.read_text().split()
-
-
-def wait_until(condition):
-    """Wait for what must happen, however busy the machine is."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.02)

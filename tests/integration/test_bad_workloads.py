@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.task import Task, Trouble
 from ci_perf.model.run import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload, Protocol
+from tests.processes import is_alive, wait_until
 
 HEAD = "from ci_perf.workload import Workload\n"
 BUILD = "def build(context):\n    return Workload(step=step)\n"
@@ -318,7 +318,7 @@ while int(stat.read_text().rpartition(")")[2].split()[1]) != os.getppid():
 
         assert isinstance(result, WorkerResult)
         assert bystander.poll() is None
-        assert _is_alive(int(note.read_text()))
+        assert is_alive(int(note.read_text()))
     finally:
         os.killpg(bystander.pid, signal.SIGKILL)
         bystander.wait()
@@ -340,7 +340,7 @@ while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}):
     result = launch(HEAD + fork + PASS + BUILD)
 
     assert isinstance(result, WorkerResult)
-    assert not _is_alive(int(note.read_text()))
+    assert not is_alive(int(note.read_text()))
 
 
 def test_a_worker_ends_with_its_parent(tmp_path, monkeypatch):
@@ -365,12 +365,12 @@ def test_a_worker_ends_with_its_parent(tmp_path, monkeypatch):
             )
         finally:
             os._exit(0)
-    _wait_for(lambda: note.exists() and note.read_text())
+    wait_until(lambda: note.exists() and note.read_text())
 
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
 
-    _wait_for(lambda: not _is_alive(int(note.read_text())))
+    wait_until(lambda: not is_alive(int(note.read_text())))
 
 
 def test_the_measured_code_sees_no_token(launch):
@@ -404,18 +404,3 @@ def test_an_interpreter_that_cannot_start_is_trouble_and_not_a_crash(launch, mon
     trouble = launch(HEAD + PASS + BUILD)
 
     assert (trouble.phase, "cannot start a process" in trouble.reason) == (Phase.LAUNCH, True)
-
-
-def _is_alive(pid):
-    """A zombie is dead: nobody has fetched its exit code yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def _wait_for(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.02)

@@ -12,6 +12,7 @@ import pytest
 
 from ci_perf import files, session
 from ci_perf.model.run import Run, Status
+from tests.processes import is_alive, wait_until
 from tests.projects import GOOD, Project
 
 # A daemon in a session of its own, and a step that never ends.
@@ -57,7 +58,7 @@ def scratch(project):
 def started(project):
     """Wait until the slow workload has started its daemon; return the ids of both."""
     note = project.root / "daemon"
-    wait_for(note.exists)
+    wait_until(note.exists)
     return [int(pid) for pid in note.read_text().split()]
 
 
@@ -91,11 +92,11 @@ def test_what_sigkill_leaves_is_gone_after_the_next_run(project):
     worker, daemon = started(project)
     process.kill()
     process.communicate()
-    wait_for(lambda: not is_alive(worker))
+    wait_until(lambda: not is_alive(worker))
 
     project.run("run", "good", "--processes", 1, TMPDIR=str(scratch(project)))
 
-    wait_for(lambda: not is_alive(daemon))
+    wait_until(lambda: not is_alive(daemon))
     assert not list(scratch(project).iterdir())
 
 
@@ -106,14 +107,14 @@ def test_the_process_that_describes_the_machine_ends_with_its_parent(project):
     )
     process = project.start("run", PYTHONPATH=str(project.root))
     note = project.root / "describing"
-    wait_for(lambda: note.exists() and note.read_text())
+    wait_until(lambda: note.exists() and note.read_text())
     pid = int(note.read_text())
     assert is_alive(pid)
 
     process.kill()
     process.communicate()
 
-    wait_for(lambda: not is_alive(pid))
+    wait_until(lambda: not is_alive(pid))
 
 
 def test_a_worker_whose_parent_is_gone_before_it_listens_ends_itself(tmp_path):
@@ -154,18 +155,3 @@ def test_a_user_without_a_home_has_a_place_for_data(monkeypatch):
 
 def homeless(_cls):
     raise RuntimeError("Could not determine home directory.")
-
-
-def is_alive(pid):
-    """A zombie is dead: nobody has fetched its exit code yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wait_for(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.02)

@@ -14,7 +14,8 @@ import pytest
 from ci_perf import files
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run, Status
-from tests.projects import GOOD, SLOW_STEP, wait_for_children, wait_until
+from tests.processes import wait_for_children, wait_until
+from tests.projects import GOOD, SLOW_STEP
 
 
 def test_list_shows_workloads_without_importing_them(project):

@@ -10,7 +10,7 @@ import pytest
 from ci_perf import files
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
-from tests.projects import wait_for_children
+from tests.processes import wait_for_children
 from tests.runs import a_failed
 
 

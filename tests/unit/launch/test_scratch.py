@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.launch import interrupts, scratch
+from tests.processes import is_alive, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +48,6 @@ def left_by_a_killed_owner(place):
     return Path(folder), int(pid)
 
 
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_what_a_killed_owner_left_is_swept(place):
     folder, pid = left_by_a_killed_owner(place)
     assert folder.exists()
@@ -62,19 +56,10 @@ def test_what_a_killed_owner_left_is_swept(place):
         scratch.sweep()
 
         assert not folder.exists()
-        assert wait_until_dead(pid)
+        wait_until(lambda: not is_alive(pid))
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def wait_until_dead(pid):
-    waiting = threading.Event()
-    for _ in range(3000):
-        if not is_alive(pid):
-            return True
-        waiting.wait(0.02)
-    return False
 
 
 def test_what_a_living_owner_uses_is_not_swept():
