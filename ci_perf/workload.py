@@ -1,9 +1,19 @@
 """The names that the author of a workload imports. No torch, no registry, no base class."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Scalar = str | int | float | bool
+PhaseMaker = Callable[[str], contextlib.AbstractContextManager[None]]
+
+_UNWATCHED = contextlib.nullcontext()
+
+
+def unwatched(name: str) -> contextlib.AbstractContextManager[None]:
+    """Enter a named phase of a step that nobody is watching: as good as nothing."""
+    del name
+    return _UNWATCHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,12 +23,20 @@ class Context:
     ``device`` is a torch device string ("cpu", "cuda:0"); ``parameters`` are the ones of
     suite.toml for this entry; ``seed`` has already been given to random, numpy and torch;
     ``data_dir`` is where data sets are kept between processes (mounted, or generated once).
+    ``rank`` and ``world_size`` are those of this process among the ranks that torchrun started.
+
+    ``phase`` names parts of a step: `with context.phase("data"): batch = next(batches)`. Names
+    that mean something to ci-perf are in docs/workloads.md; outside the one pass that watches
+    them, entering one does nothing.
     """
 
     device: str
     parameters: Mapping[str, Scalar]
     seed: int
     data_dir: str
+    rank: int = 0
+    world_size: int = 1
+    phase: PhaseMaker = unwatched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +45,17 @@ class Workload:
 
     ``step`` is the timed callable: it does one unit of work and need not synchronise the device.
     ``items_per_step`` of ``item_unit`` ("image", "token", "sample") turn a step time into a
-    throughput. ``teardown`` ends what ``build`` started (loader workers, say). ``loss`` returns
-    the loss of the latest step as a float; it is called only outside the timed region.
+    throughput; of a rank among several, it is what all of them do together. ``teardown`` ends what
+    ``build`` started (loader workers, say).
+
+    ``loss`` returns the loss of the latest step as a float, ``output`` its result: a tensor, or
+    sequences and mappings of them. Both are called only outside the timed region, and make the
+    fingerprint by which a change of the numbers is noticed. ``varies`` says why they are not the
+    same in every process on one machine (a sentence; empty when they are).
+
+    ``precision`` names the peak that the step's FLOPs are compared with ("fp32", "tf32", "fp16",
+    "bf16"; empty for none). ``parameter_count`` is the size of the model. ``local_step`` is the
+    step of one rank without its communication, by which the ranks' skew is measured.
     """
 
     step: Callable[[], object]
@@ -36,3 +63,8 @@ class Workload:
     item_unit: str = "step"
     teardown: Callable[[], object] | None = None
     loss: Callable[[], float] | None = None
+    output: Callable[[], object] | None = None
+    varies: str = ""
+    precision: str = ""
+    parameter_count: int | None = None
+    local_step: Callable[[], object] | None = None

@@ -15,6 +15,7 @@ from ci_perf.model.base import (
     Text,
 )
 from ci_perf.model.environment import Machine, Software
+from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Source
 from ci_perf.model.summary import Numbers
 
@@ -23,7 +24,10 @@ MAX_SESSIONS = 20
 
 
 class RecordedSession(Struct, frozen=True, kw_only=True):
-    """One sitting whose numbers were accepted, and why."""
+    """One sitting whose numbers were accepted, and why.
+
+    ``canaries`` are seconds by name; ``fingerprint`` is that of the first process.
+    """
 
     recorded_at: Text
     source: Source
@@ -31,14 +35,16 @@ class RecordedSession(Struct, frozen=True, kw_only=True):
     reason: Text
     tool_version: Text
     soft: Software
+    canaries: Numbers = {}
+    fingerprint: Fingerprint | None = None
     processes: Annotated[tuple[Numbers, ...], msgspec.Meta(min_length=1)]
 
 
 class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=True):
     """One file under baselines/MACHINE/SUITE/.
 
-    ``headline`` repeats the median of each metric for the reviewer of a diff; it must agree with
-    the sessions, oldest first, from which it follows.
+    ``headline`` repeats the centre of each judged metric for the reviewer of a diff; it must agree
+    with the sessions, oldest first, from which it follows.
     """
 
     headline: Numbers

@@ -2,16 +2,29 @@
 
 from enum import Enum
 
-from ci_perf.model.base import SCHEMA_VERSION, Amount, Count, Name, Scalar, Struct, SuiteName, Text
+from ci_perf.model.base import (
+    SCHEMA_VERSION,
+    Amount,
+    Count,
+    Finite,
+    Name,
+    Scalar,
+    Struct,
+    SuiteName,
+    Text,
+)
 from ci_perf.model.environment import Machine
-from ci_perf.model.run import Source, Tool, Validity
+from ci_perf.model.process import Exhausted
+from ci_perf.model.run import Source, Tool
 from ci_perf.model.summary import Numbers
+from ci_perf.model.validity import Validity
 
 
 class Verdict(Enum):
     """What is said of a row, worst first: the order of declaration is the sort order."""
 
     FAILED = "failed"
+    NUMERICS_CHANGED = "numerics_changed"
     REGRESSED = "regressed"
     MISSING = "missing"
     INVALID = "invalid"
@@ -42,7 +55,8 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     """One metric of one workload on both sides.
 
     ``base`` and ``head`` are medians over processes, in the metric's unit. ``ratio`` is head over
-    base (1.05 = 5 % worse) and ``None`` where the baseline is zero. ``interval`` is ``None`` for
+    base, base over head where higher is better (1.05 = 5 % worse), and ``None`` where there is a
+    zero below. ``interval`` is ``None`` for
     metrics that are compared exactly. ``limit`` is the relative size that had to be exceeded,
     after the absolute part of the limit was applied to this baseline.
     """
@@ -69,7 +83,8 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
 
     ``metric`` is empty when the whole workload is meant. ``base`` and ``head`` hold the numbers of
     the side that has some. ``note`` is the reason of a failure, or the facts that differ;
-    ``output`` holds the last lines of a workload that failed. ``gate`` says whether the row may
+    ``output`` holds the last lines of a workload that failed,
+    ``exhausted`` what is known where memory ran out. ``gate`` says whether the row may
     decide the exit code.
     """
 
@@ -83,9 +98,29 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
     note: Text
     output: Text
     parameters: dict[str, Scalar]
+    exhausted: Exhausted | None = None
 
 
-Row = Change | Uncompared
+class Numerics(Struct, tag_field="row", tag="numerics", frozen=True, kw_only=True):
+    """What a workload computes, on both sides: losses, then checksums of its output.
+
+    ``difference`` is the largest relative difference of two numbers in the same place, ``None``
+    where the two sides have not as many of them. ``note`` is the author's reason why they vary.
+    With code "numerics_vary" the two sides are two processes of the head.
+    """
+
+    workload: Name
+    base: tuple[Finite, ...]
+    head: tuple[Finite, ...]
+    difference: Amount | None
+    tolerance: float
+    gate: bool
+    verdict: Verdict
+    code: Name
+    note: Text
+
+
+Row = Change | Uncompared | Numerics
 
 
 class Difference(Struct, frozen=True, kw_only=True):

@@ -6,34 +6,69 @@ from ci_perf.model.base import Struct
 
 
 class Unit(Enum):
-    """The unit a value is stored in; people see it scaled (ms, GiB)."""
+    """The unit a value is stored in; people see it scaled (ms, GiB, %)."""
 
     SECOND = "s"
     BYTE = "byte"
     COUNT = "count"
+    SHARE = "share"
+    JOULE = "J"
+    WATT = "W"
+    MEGAHERTZ = "MHz"
+    CYCLE = "cycle"
+    FLOP = "FLOP"
+    FLOP_PER_SECOND = "FLOP/s"
 
 
 class Kind(Enum):
     """How a metric behaves, which decides how it is judged."""
 
     TIME = "time"  # noisy between processes: an interval decides
-    ONE_OFF = "one_off"  # one value per process (compile, first step): noisy and skewed
+    ONE_OFF = "one_off"  # one value per process (first step): noisy and skewed
+    ENERGY = "energy"  # noisy as a time, and its counter is coarse
     HOST_MEMORY = "host_memory"  # nearly deterministic
+    COMPILE = "compile"  # noisy, and perhaps one value per session: ranges decide
+    SHARE = "share"  # noisy, but from 0 to 1, so that no ratio would mean much: ranges decide
     DEVICE_MEMORY = "device_memory"  # the allocator's own count: exact but for its rounding
     COUNT = "count"  # exact
+    RECORD = "record"  # never judged: it explains the others
+
+
+class Better(Enum):
+    """In which direction a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
 
 
 class Metric(Struct, frozen=True, kw_only=True):
-    """One quantity. For every one of them lower is better."""
+    """One quantity. Lower is better unless it says otherwise."""
 
     name: str
     title: str
     unit: Unit
     kind: Kind
+    better: Better = Better.LOWER
 
 
 STEP_TIME = Metric(name="step_time_s", title="step time", unit=Unit.SECOND, kind=Kind.TIME)
+SCALING_EFFICIENCY = Metric(
+    name="scaling_efficiency",
+    title="scaling efficiency",
+    unit=Unit.SHARE,
+    kind=Kind.TIME,
+    better=Better.HIGHER,
+)
 FIRST_STEP = Metric(name="first_step_s", title="first step", unit=Unit.SECOND, kind=Kind.ONE_OFF)
+COMPILE_COLD = Metric(
+    name="compile_cold_s", title="cold compile", unit=Unit.SECOND, kind=Kind.COMPILE
+)
+COMPILE_WARM = Metric(
+    name="compile_warm_s", title="warm compile", unit=Unit.SECOND, kind=Kind.COMPILE
+)
+ENERGY = Metric(name="energy_j", title="energy per item", unit=Unit.JOULE, kind=Kind.ENERGY)
+DATA_WAIT = Metric(name="data_wait", title="waiting for data", unit=Unit.SHARE, kind=Kind.SHARE)
+H2D = Metric(name="h2d", title="copying to the GPU", unit=Unit.SHARE, kind=Kind.SHARE)
 HOST_RSS_PEAK = Metric(
     name="host_rss_peak_bytes", title="peak host memory", unit=Unit.BYTE, kind=Kind.HOST_MEMORY
 )
@@ -52,15 +87,65 @@ PEAK_RESERVED = Metric(
 GRAPHS = Metric(name="graphs", title="compiled graphs", unit=Unit.COUNT, kind=Kind.COUNT)
 GRAPH_BREAKS = Metric(name="graph_breaks", title="graph breaks", unit=Unit.COUNT, kind=Kind.COUNT)
 RECOMPILES = Metric(name="recompiles", title="recompiles", unit=Unit.COUNT, kind=Kind.COUNT)
+OPERATORS = Metric(name="operators", title="operators per step", unit=Unit.COUNT, kind=Kind.COUNT)
+FLOPS = Metric(name="flops", title="FLOPs per step", unit=Unit.FLOP, kind=Kind.COUNT)
 
-ALL = (
+JUDGED = (
     STEP_TIME,
+    SCALING_EFFICIENCY,
     FIRST_STEP,
+    COMPILE_COLD,
+    COMPILE_WARM,
+    ENERGY,
+    DATA_WAIT,
+    H2D,
     HOST_RSS_PEAK,
     PEAK_ALLOCATED,
     PEAK_RESERVED,
     GRAPHS,
     GRAPH_BREAKS,
     RECOMPILES,
+    OPERATORS,
+    FLOPS,
 )
+
+
+def _record(name: str, title: str, unit: Unit, better: Better = Better.LOWER) -> Metric:
+    return Metric(name=name, title=title, unit=unit, kind=Kind.RECORD, better=better)
+
+
+STEP_P05 = _record("step_p05_s", "step, 5 % are faster", Unit.SECOND)
+STEP_P95 = _record("step_p95_s", "step, 5 % are slower", Unit.SECOND)
+DEVICE_TIME = _record("device_time_s", "device time", Unit.SECOND)
+HOST_OVERHEAD = _record("host_overhead", "host overhead", Unit.SHARE)
+STEP_CYCLES = _record("step_cycles", "step in cycles", Unit.CYCLE)
+FLOP_PER_S = _record("flop_per_s", "FLOP/s of a GPU", Unit.FLOP_PER_SECOND, Better.HIGHER)
+MFU = _record("mfu", "share of peak FLOP/s", Unit.SHARE, Better.HIGHER)
+SM_CLOCK = _record("sm_clock_mhz", "SM clock", Unit.MEGAHERTZ, Better.HIGHER)
+POWER = _record("power_w", "power", Unit.WATT)
+GPU_UTIL = _record("gpu_util", "GPU utilisation", Unit.SHARE, Better.HIGHER)
+PEAK_ACTIVE = _record("peak_active_bytes", "peak active", Unit.BYTE)
+ARRIVAL_SKEW = _record("arrival_skew_s", "arrival skew", Unit.SECOND)
+
+RECORDED = (
+    STEP_P05,
+    STEP_P95,
+    DEVICE_TIME,
+    HOST_OVERHEAD,
+    STEP_CYCLES,
+    FLOP_PER_S,
+    MFU,
+    SM_CLOCK,
+    POWER,
+    GPU_UTIL,
+    PEAK_ACTIVE,
+    ARRIVAL_SKEW,
+)
+ALL = (*JUDGED, *RECORDED)
 BY_NAME = {metric.name: metric for metric in ALL}
+
+# Limits that belong to no metric: how far the numerics, and the canaries, may move.
+FINGERPRINT, CANARY = "fingerprint", "canary"
+SPECIAL_LIMITS = frozenset({FINGERPRINT, CANARY})
+# Everything that suite.toml may set a limit for.
+LIMITED = (*(metric.name for metric in JUDGED), *sorted(SPECIAL_LIMITS))

@@ -1,12 +1,13 @@
 """What suite.toml says, and the plan that follows from it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     AtLeastOne,
+    Bytes,
     Count,
     Key,
     Name,
@@ -20,6 +21,11 @@ from ci_perf.model.base import (
 )
 
 Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
+# How a workload is started: one process, or one per rank by torchrun.
+Launch = Literal["process", "torchrun"]
+# Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
+SuiteDevice = Literal["auto", "cpu", "cuda"]
+CpuList = Annotated[str, msgspec.Meta(max_length=200, pattern=r"^([0-9]+([-,][0-9]+)*)?(?!\n)$")]
 
 
 class Limit(Struct, frozen=True, kw_only=True):
@@ -61,7 +67,19 @@ class Protocol(Struct, frozen=True, kw_only=True):
     # quieter between launches. It is blind to what slows only some steps.
     statistic: Statistic = "median"
     memory_steps: AtLeastOne = 5
+    # The passes that watch the parts of a step, and the skew of ranks.
+    phase_steps: AtLeastOne = 5
     fingerprint_steps: Count = 3
+    # Readings of the GPU per second, by a process beside ours. 0 turns it off: no evidence then.
+    monitor_hz: Annotated[float, msgspec.Meta(ge=0, le=50)] = 5.0
+    # What PYTORCH_CUDA_ALLOC_CONF would say, fixed so that two machines agree.
+    allocator: Annotated[str, msgspec.Meta(max_length=200)] = "expandable_segments:False"
+    # Address space of a process (RLIMIT_AS); 0 for no limit of ours.
+    memory_limit_bytes: Bytes = 0
+    # CPUs that the process may use, "0-3,8" as taskset spells it; empty leaves them all.
+    cpus: Annotated[
+        str, msgspec.Meta(max_length=200, pattern=r"^([0-9]+([-,][0-9]+)*)?(?!\n)$")
+    ] = ""
 
 
 class Tiers(Struct, frozen=True, kw_only=True):
@@ -73,7 +91,8 @@ class Tiers(Struct, frozen=True, kw_only=True):
 class Entry(Struct, frozen=True, kw_only=True):
     """One line of a suite: a workload file with parameters, spread over a matrix.
 
-    ``name`` begins the ids of its workloads; empty means the name of the file.
+    ``name`` begins the ids of its workloads; empty means the name of the file. ``launch`` says how
+    it is started; the parameter ``world_size`` then says in how many ranks, or on how many devices.
     """
 
     workload: Name
@@ -81,14 +100,21 @@ class Entry(Struct, frozen=True, kw_only=True):
     parameters: dict[Key, Scalar] = {}
     # An empty list would make no workload at all, and nobody would see it go.
     matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
+    launch: Launch = "process"
     limits: dict[str, Limit] = {}
     protocol: dict[str, Scalar] = {}
 
 
 class SuiteSpec(Struct, frozen=True, kw_only=True):
-    """A named suite."""
+    """A named suite.
+
+    ``device`` is where it belongs. ``canaries`` says whether fixed programs watch the machine
+    meanwhile.
+    """
 
     description: Text = ""
+    device: SuiteDevice = "auto"
+    canaries: bool = True
     limits: dict[str, Limit] = {}
     protocol: dict[str, Scalar] = {}
     workloads: tuple[Entry, ...]
@@ -123,6 +149,8 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     description: Text
     parameters: dict[str, Scalar]
     protocol: Protocol
+    launch: Launch = "process"
+    world_size: AtLeastOne = 1
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -133,6 +161,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     selection: tuple[str, ...]
     tiers: Tiers
     limits: Limits
+    device: SuiteDevice
+    canaries: bool
     workloads: tuple[PlannedWorkload, ...]
 
 

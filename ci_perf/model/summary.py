@@ -2,19 +2,27 @@
 
 from ci_perf.model.base import Name, Scalar, Statistic, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine, Software
-from ci_perf.model.run import Failed, Source, Validity
+from ci_perf.model.process import Fingerprint
+from ci_perf.model.run import Failed, Source
+from ci_perf.model.validity import Validity
 
 Numbers = dict[str, float]
 """Metric name to value, in the metric's unit; a metric that the machine lacks is absent."""
 
 
 class Sitting(Struct, frozen=True, kw_only=True):
-    """The processes of one workload in one session, in launch order."""
+    """The processes of one workload in one session, in launch order.
+
+    ``fingerprints`` holds each different one once. ``canaries`` are seconds by name, or by "NAME
+    POSITION" where the positions are known.
+    """
 
     commit: Text
     recorded_at: Text
     soft: Software
     processes: tuple[Numbers, ...]
+    fingerprints: tuple[Fingerprint, ...] = ()
+    canaries: Numbers = {}
 
 
 class Subject(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ import pytest
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import codec
 from ci_perf.model.base import Name, SuiteName
-from ci_perf.model.run import Reason, Run, Status, Validity
+from ci_perf.model.run import Run
+from ci_perf.model.validity import Reason, Status, Validity
 from tests.runs import a_failed, a_measured, a_run
 
 

@@ -1,0 +1,210 @@
+"""What one process measured: the unit of judgement."""
+
+from enum import Enum
+from typing import Annotated, Literal
+
+import msgspec
+
+from ci_perf.model.base import (
+    AtLeastOne,
+    Bytes,
+    Count,
+    Finite,
+    Items,
+    Key,
+    Name,
+    PositiveSeconds,
+    Scalar,
+    Seconds,
+    Statistic,
+    Struct,
+    Text,
+)
+from ci_perf.model.evidence import Evidence
+
+
+class Phase(Enum):
+    """Where in its life a process was."""
+
+    LAUNCH = "launch"
+    IMPORT = "import"
+    BUILD = "build"
+    FIRST_STEP = "first_step"
+    FINGERPRINT = "fingerprint"
+    WARMUP = "warmup"
+    TIMED = "timed"
+    MEMORY = "memory"
+    COUNTERS = "counters"
+    TEARDOWN = "teardown"
+
+
+class PhaseTimes(Struct, frozen=True, kw_only=True):
+    """How long each phase took, timed apart."""
+
+    import_s: Seconds
+    build_s: Seconds
+    first_step_s: PositiveSeconds
+    fingerprint_s: Seconds
+    warmup_s: Seconds
+    timed_s: Seconds
+    memory_s: Seconds
+    counters_s: Seconds
+
+
+class Warmup(Struct, frozen=True, kw_only=True):
+    """How the warm-up went: ``stable``, or ``cap`` when it never settled."""
+
+    steps: Count
+    stopped: Literal["stable", "cap"]
+
+
+Samples = Annotated[tuple[PositiveSeconds, ...], msgspec.Meta(min_length=1, max_length=100_000)]
+
+
+class Quantiles(Struct, frozen=True, kw_only=True):
+    """The single steps of the timed region: how uneven they are within a process."""
+
+    p05: PositiveSeconds
+    p50: PositiveSeconds
+    p95: PositiveSeconds
+
+
+class Timed(Struct, frozen=True, kw_only=True):
+    """The timed region. All are seconds per *step*, one value per block.
+
+    ``block_s`` is by the host's clock, from before the first step until the device has finished
+    the last one. ``device_s`` is how long the device was at it, by events around each step, and
+    ``issue_s`` how long the host took to queue the first step of the block on an idle device; both
+    are `None` on a CPU. ``statistic`` names the block that speaks for the process.
+    """
+
+    steps_per_block: AtLeastOne
+    stopped: Literal["quiet", "settled", "cap"]
+    statistic: Statistic
+    block_s: Samples
+    device_s: Samples | None
+    issue_s: Samples | None
+    steps: Quantiles
+
+
+class DeviceMemory(Struct, frozen=True, kw_only=True):
+    """Counters of torch's CUDA allocator over the memory pass."""
+
+    peak_allocated_bytes: Bytes
+    peak_reserved_bytes: Bytes
+    peak_active_bytes: Bytes
+    alloc_retries: Count
+    out_of_memory: Count
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """Peaks. ``device`` is ``None`` on a CPU: absent is not zero."""
+
+    host_rss_peak_bytes: AtLeastOne
+    device: DeviceMemory | None
+
+
+class CompileCounts(Struct, frozen=True, kw_only=True):
+    """What torch.compile did in this process: exact counts.
+
+    ``break_reasons`` holds each different reason of a graph break, in dynamo's words. ``cache``
+    says whether the folders for compiled code were empty when the process started.
+    """
+
+    graphs: Count
+    graph_breaks: Count
+    recompiles: Count
+    break_reasons: tuple[Text, ...] = ()
+    cache: Literal["empty", "filled"] = "empty"
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What one step asks for, counted while it ran once more under watch.
+
+    ``operators`` are calls of torch operators, ``flops`` those of the operators that torch knows a
+    formula for. Both are `None` with a reason in ``absent``.
+    """
+
+    operators: Count | None
+    flops: Count | None
+    parameters: Count | None
+    absent: Text = ""
+
+
+class Fingerprint(Struct, frozen=True, kw_only=True):
+    """The numbers that the workload computes: losses of the first steps, then of its output.
+
+    ``checksums`` are, per tensor of the output, the mean of its absolute values and a mean in
+    which each place has a weight of its own. ``varies`` is the author's reason why they differ
+    from process to process; empty when they must not.
+    """
+
+    losses: tuple[Finite, ...] = ()
+    checksums: tuple[Finite, ...] = ()
+    varies: Text = ""
+
+
+class StepPhase(Struct, frozen=True, kw_only=True):
+    """A named part of a step: seconds per step by the host's clock and by the device's."""
+
+    host_s: Seconds
+    device_s: Seconds | None
+
+
+class StepPhases(Struct, frozen=True, kw_only=True):
+    """The parts of a step, from a pass of their own; ``step_s`` is the step in that pass."""
+
+    step_s: PositiveSeconds
+    phases: dict[Name, StepPhase]
+
+
+class Ranks(Struct, frozen=True, kw_only=True):
+    """Several ranks that worked as one process: every time is the slowest rank's.
+
+    ``world_size`` and ``restarts`` are what the ranks themselves found. ``arrival_skew_s`` is how
+    long the first rank would wait for the last one at the end of a step without communication.
+    """
+
+    world_size: AtLeastOne
+    restarts: Count
+    backend: Name
+    arrival_skew_s: Seconds | None
+
+
+class Process(Struct, frozen=True, kw_only=True):
+    """One launch: the unit of judgement."""
+
+    index: Count
+    phases: PhaseTimes
+    warmup: Warmup
+    timed: Timed
+    memory: Memory
+    compiles: CompileCounts
+    work: Work
+    fingerprint: Fingerprint
+    step_phases: StepPhases | None = None
+    ranks: Ranks | None = None
+    evidence: Evidence | None = None
+
+
+class WorkerResult(Struct, frozen=True, kw_only=True):
+    """What a child process hands to its parent. ``knobs`` are those that held while it timed."""
+
+    items_per_step: Items
+    item_unit: Name
+    precision: Text
+    knobs: dict[Key, Scalar]
+    process: Process
+
+
+class Exhausted(Struct, frozen=True, kw_only=True):
+    """What is known of a process that ran out of memory.
+
+    ``kind`` says whose memory: the GPU's, the host's, or what the limit of the process allowed.
+    ``allocator`` is the summary of torch's allocator.
+    """
+
+    kind: Literal["device", "host", "limit"]
+    host_rss_peak_bytes: Bytes | None = None
+    device: DeviceMemory | None = None
+    allocator: Text = ""
