@@ -1,39 +1,127 @@
-"""The device seam: timing and memory of a CPU and of a CUDA device behind one interface."""
+"""The device seam: time and memory of a CPU and of a CUDA device behind one interface."""
 
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol, Self
 
-from ci_perf.model.run import DeviceMemory
+from ci_perf.model.process import DeviceMemory
 
 Step = Callable[[], object]
+# Nanoseconds since some moment in the past.
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps that were run back to back, with one wait for the device at the end.
+
+    ``step_s`` is seconds per step by the host's clock, from before the first step until the device
+    has finished the last one. ``device_s`` is seconds per step between the events at both ends of
+    the block: while the device waits for the host in there, it counts as well. ``issue_s`` is how
+    long the host took to queue the first step: nothing was queued before it, so nothing held the
+    host back. A step as long as this one is bound by the host. Both are `None` on a CPU, where a
+    step has finished when it returns. ``steps_s`` has one value per step: on CUDA between the
+    events around it, on a CPU by the clock.
+    """
+
+    step_s: float
+    steps_s: tuple[float, ...]
+    device_s: float | None = None
+    issue_s: float | None = None
+
+
+class TimingEvent(Protocol):
+    """What is used of a `torch.cuda.Event`."""
+
+    def record(self) -> object:
+        """Queue the event on the current stream: it happens when the work before it is done."""
+
+    def elapsed_time(self, end_event: Self, /) -> float:
+        """Return milliseconds from this event to a later one; both must have happened."""
+
+
+class Cuda(Protocol):
+    """The slice of `torch.cuda` that is used, so that a simulated stream can stand in."""
+
+    def Event(self, *, enable_timing: bool) -> TimingEvent:  # noqa: N802  torch's name
+        """Make an event. CUDA knows of it once it was recorded for the first time."""
+
+    def synchronize(self, device: int, /) -> object:
+        """Wait until the device has done everything that was queued, on all of its streams."""
+
+    def memory_stats(self, device: int, /) -> Mapping[str, int]:
+        """Return what the allocator has counted, by torch's names."""
+
+    def reset_peak_memory_stats(self, device: int, /) -> object:
+        """Make the present use of memory the new peak."""
+
+    def reset_accumulated_memory_stats(self, device: int, /) -> object:
+        """Count retries and failures from zero again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A moment: on the host, and for the device once it gets there."""
+
+    host_ns: int
+    event: TimingEvent | None = None
 
 
 class Device(Protocol):
     """What the measuring loop needs from a device."""
 
-    def time_block(self, step: Step, count: int) -> float:
-        """Run `count` steps back to back, wait for the device once; return seconds per step."""
+    def time_block(self, step: Step, count: int) -> Block:
+        """Run `count` steps (at least one) back to back, then wait for the device once."""
+
+    def synchronize(self) -> None:
+        """Wait until everything that was queued is done."""
+
+    def stamp(self) -> Stamp:
+        """Mark this moment, without waiting for the device."""
+
+    def between(self, begin: Stamp, end: Stamp) -> tuple[float, float | None]:
+        """Return seconds on the host, and on the device where there is one.
+
+        Both stamps must lie before the latest `synchronize`.
+        """
 
     def reset_peaks(self) -> None:
-        """Forget earlier peaks of the device's memory."""
+        """Forget earlier peaks and failures of the device's memory."""
 
     def memory(self) -> DeviceMemory | None:
-        """Return the peaks since `reset_peaks`; `None` where there is no device memory."""
+        """Return what happened since `reset_peaks`; `None` where there is no device memory."""
 
 
 class CpuDevice:
     """Steps have finished when they return; there is no device memory to read."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, clock: Clock = time.perf_counter_ns) -> None:
         self._clock = clock
 
-    def time_block(self, step: Step, count: int) -> float:
+    def time_block(self, step: Step, count: int) -> Block:
         """See Device."""
-        start = self._clock()
+        clock = self._clock
+        moments = [clock()]
         for _ in range(count):
             step()
-        return (self._clock() - start) / count
+            moments.append(clock())
+        return Block(
+            step_s=_seconds((moments[-1] - moments[0]) / count),
+            steps_s=tuple(_seconds(after - before) for before, after in pairwise(moments)),
+        )
+
+    def synchronize(self) -> None:
+        """See Device: there is nothing to wait for."""
+
+    def stamp(self) -> Stamp:
+        """See Device."""
+        return Stamp(self._clock())
+
+    def between(self, begin: Stamp, end: Stamp) -> tuple[float, None]:
+        """See Device."""
+        return (end.host_ns - begin.host_ns) / 1e9, None
 
     def reset_peaks(self) -> None:
         """See Device."""
@@ -43,47 +131,109 @@ class CpuDevice:
 
 
 class CudaDevice:
-    """Steps only queue their work: events on the stream time it, one synchronisation a block."""
+    """Steps only queue their work: events between them tell when the device got there.
 
-    def __init__(self, cuda: Any, index: int) -> None:  # noqa: ANN401  torch.cuda is untyped
-        """Take the slice of `torch.cuda` that is used, so that a simulated stream can stand in."""
+    Events are recorded on the stream that is current. What a step queues on other streams counts
+    for ``step_s``, and for the events as far as the current stream waits for it.
+    """
+
+    def __init__(self, cuda: Cuda, index: int, clock: Clock = time.perf_counter_ns) -> None:
         self._cuda = cuda
         self._index = index
+        self._clock = clock
+        self._events: list[TimingEvent] = []
 
-    def time_block(self, step: Step, count: int) -> float:
+    def time_block(self, step: Step, count: int) -> Block:
+        """See Device."""
+        clock = self._clock
+        events = self._prepared(count + 1)
+        first, second, *others = events
+        self.synchronize()
+        start = clock()
+        first.record()
+        begin = clock()
+        step()
+        queued = clock()
+        second.record()
+        for event in others:
+            step()
+            event.record()
+        self.synchronize()
+        end = clock()
+        return Block(
+            step_s=_seconds((end - start) / count),
+            steps_s=tuple(_seconds(_elapsed_ns(*pair)) for pair in pairwise(events)),
+            device_s=_seconds(_elapsed_ns(first, events[-1]) / count),
+            issue_s=_seconds(queued - begin),
+        )
+
+    def synchronize(self) -> None:
         """See Device."""
         self._cuda.synchronize(self._index)
-        start = self._cuda.Event(enable_timing=True)
-        end = self._cuda.Event(enable_timing=True)
-        start.record()
-        for _ in range(count):
-            step()
-        end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end)) / 1e3 / count  # events count milliseconds
+
+    def stamp(self) -> Stamp:
+        """See Device."""
+        event = self._cuda.Event(enable_timing=True)
+        event.record()
+        return Stamp(self._clock(), event)
+
+    def between(self, begin: Stamp, end: Stamp) -> tuple[float, float]:
+        """See Device."""
+        assert begin.event is not None
+        assert end.event is not None
+        return (end.host_ns - begin.host_ns) / 1e9, _elapsed_ns(begin.event, end.event) / 1e9
 
     def reset_peaks(self) -> None:
         """See Device."""
-        self._cuda.synchronize(self._index)
+        self.synchronize()
         self._cuda.reset_peak_memory_stats(self._index)
+        self._cuda.reset_accumulated_memory_stats(self._index)
 
     def memory(self) -> DeviceMemory:
         """See Device."""
-        self._cuda.synchronize(self._index)
+        self.synchronize()
         stats = self._cuda.memory_stats(self._index)
         return DeviceMemory(
-            peak_allocated_bytes=self._cuda.max_memory_allocated(self._index),
-            peak_reserved_bytes=self._cuda.max_memory_reserved(self._index),
+            peak_allocated_bytes=stats.get("allocated_bytes.all.peak", 0),
+            peak_reserved_bytes=stats.get("reserved_bytes.all.peak", 0),
+            peak_active_bytes=stats.get("active_bytes.all.peak", 0),
             alloc_retries=stats.get("num_alloc_retries", 0),
+            out_of_memory=stats.get("num_ooms", 0),
         )
+
+    def _prepared(self, count: int) -> list[TimingEvent]:
+        """Return `count` events that CUDA knows already; those of earlier blocks serve again.
+
+        An earlier block has read its events before it returned, or failed and left some recorded:
+        recording an event again moves it.
+        """
+        while len(self._events) < count:
+            event = self._cuda.Event(enable_timing=True)
+            event.record()  # torch creates it only now, which must not happen within a block
+            self._events.append(event)
+        return self._events[:count]
 
 
 def open_device(name: str) -> Device:
     """Return the device called `name` ("cpu", "cuda:0")."""
-    if not name.startswith("cuda"):
+    if name == "cpu":
         return CpuDevice()
+    if not name.startswith("cuda"):
+        raise ValueError(
+            f"device {name!r}: expected 'cpu' or 'cuda:N'. How to wait for any other device is "
+            "not known here, so its steps cannot be timed."
+        )
     import torch
 
     device = torch.device(name)
     torch.cuda.set_device(device)
     return CudaDevice(torch.cuda, torch.cuda.current_device())
+
+
+def _elapsed_ns(begin: TimingEvent, end: TimingEvent) -> float:
+    return begin.elapsed_time(end) * 1e6  # events count milliseconds
+
+
+def _seconds(nanoseconds: float) -> float:
+    """Convert; a clock that has not ticked says that less than its tick has passed, not nothing."""
+    return max(nanoseconds, 1) / 1e9
