@@ -29,8 +29,17 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
 
 def cpu_pressure(proc: Path = PROC) -> float | None:
     """Return the share of the last 10 s in which some task waited for a CPU; `None` if unknown."""
+    return _pressure(proc, "cpu")
+
+
+def memory_pressure(proc: Path = PROC) -> float | None:
+    """Return the share of the last 10 s in which some task waited for memory, likewise."""
+    return _pressure(proc, "memory")
+
+
+def _pressure(proc: Path, resource: str) -> float | None:
     try:
-        found = re.search(r"some avg10=([\d.]+)", (proc / "pressure/cpu").read_text())
+        found = re.search(r"some avg10=([\d.]+)", (proc / "pressure" / resource).read_text())
     except OSError:
         return None
     return float(found[1]) / 100 if found else None

@@ -2,14 +2,12 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FAKES = Path(__file__).parents[1] / "fakes"
+from tests import drivers
 
 
 def doctor(*arguments, **environment):
@@ -33,16 +31,13 @@ def codes(found):
 
 @pytest.fixture(scope="session")
 def nvml_library(tmp_path_factory):
-    """Compile the stand-in for NVML; returns the folder for LD_LIBRARY_PATH."""
-    if not shutil.which("gcc"):
-        if os.environ.get("CI"):
-            pytest.fail("a CI must have gcc: NVML would go untested unseen")
-        pytest.skip("gcc is needed to build the stand-in for NVML")
-    folder = tmp_path_factory.mktemp("nvml")
-    library = folder / "libnvidia-ml.so.1"
-    strict = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run(["gcc", *strict, FAKES / "nvml.c", "-o", library], check=True)
-    return str(folder)
+    return drivers.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def driver(nvml_library, tmp_path):
+    """A driver that answers as a test wants."""
+    return drivers.Driver(nvml_library, tmp_path / "state")
 
 
 def test_this_machine_can_be_diagnosed():
@@ -97,14 +92,16 @@ def test_the_torch_that_is_installed_here_is_judged_beside_a_driver(nvml_library
     assert codes(found)[0] == ("cuda_init_error" if built_for else "cpu_only_torch")
 
 
-def test_a_driver_too_old_for_torch_is_named(nvml_library, a_cuda_build):
-    found = diagnosis(LD_LIBRARY_PATH=nvml_library, FAKE_NVML_CUDA="11040", **a_cuda_build)
+def test_a_driver_too_old_for_torch_is_named(driver, a_cuda_build):
+    found = diagnosis(**driver.says(cuda=11040).environment, **a_cuda_build)
 
     assert codes(found)[0] == "driver_too_old"
 
 
-def test_a_lost_gpu_is_listed_with_its_error(nvml_library, a_cuda_build):
-    found = diagnosis(LD_LIBRARY_PATH=nvml_library, FAKE_NVML_LOST="1", **a_cuda_build)
+def test_a_lost_gpu_is_listed_with_its_error(driver, a_cuda_build):
+    driver.says(fail={"nvmlDeviceGetHandleByIndex_v2": drivers.GPU_IS_LOST})
+
+    found = diagnosis(**driver.environment, **a_cuda_build)
 
     (gpu,) = found["facts"]["graphics"]["nvml"]["gpus"]
     assert "GpuIsLost" in gpu["name"]
@@ -115,8 +112,10 @@ def test_a_lost_gpu_is_listed_with_its_error(nvml_library, a_cuda_build):
     ("code", "trouble"),
     [(4, "no_permission"), (9, "driver_not_loaded"), (18, "version_mismatch"), (999, "other")],
 )
-def test_each_refusal_of_nvml_is_told_apart(nvml_library, code, trouble):
-    found = diagnosis(LD_LIBRARY_PATH=nvml_library, FAKE_NVML_INIT=str(code))
+def test_each_refusal_of_nvml_is_told_apart(driver, code, trouble):
+    driver.says(fail={"nvmlInitWithFlags": code})
+
+    found = diagnosis(**driver.environment)
 
     assert found["facts"]["graphics"]["nvml"]["trouble"] == trouble
 

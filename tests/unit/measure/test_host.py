@@ -1,7 +1,6 @@
 import pytest
 
-from ci_perf.measure import host, preflight, surroundings
-from ci_perf.model.run import Status
+from ci_perf.measure import host, surroundings
 
 
 @pytest.fixture
@@ -12,18 +11,16 @@ def proc(tmp_path):
     (tmp_path / "self/status").write_text("Name:\tx\nVmPeak:\t900 kB\nVmHWM:\t  2048 kB\n")
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD EPYC 9454\n")
     (tmp_path / "meminfo").write_text("MemTotal:       1024 kB\nMemFree: 1 kB\n")
-    pressed(tmp_path, 1.5)
+    for resource, percent in (("cpu", 1.5), ("memory", 0.25)):
+        text = f"some avg10={percent} avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00\n"
+        (tmp_path / "pressure" / resource).write_text(text)
     return tmp_path
-
-
-def pressed(proc, percent):
-    text = f"some avg10={percent} avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00\n"
-    (proc / "pressure/cpu").write_text(text)
 
 
 def test_the_host_is_read_from_proc(proc):
     assert host.rss_peak_bytes(proc) == 2 * 2**20
     assert host.cpu_pressure(proc) == pytest.approx(0.015)
+    assert host.memory_pressure(proc) == pytest.approx(0.0025)
     assert host.cpu_model(proc) == "AMD EPYC 9454"
     assert host.memory_total_bytes(proc) == 2**20
 
@@ -31,6 +28,7 @@ def test_the_host_is_read_from_proc(proc):
 def test_a_host_without_proc_is_not_a_crash(tmp_path):
     assert host.rss_peak_bytes(tmp_path) > 2**20
     assert host.cpu_pressure(tmp_path) is None
+    assert host.memory_pressure(tmp_path) is None
     assert host.memory_total_bytes(tmp_path) == 0
     assert isinstance(host.cpu_model(tmp_path), str)
 
@@ -50,23 +48,3 @@ def test_the_image_and_the_allocator_are_cut(monkeypatch):
 
     assert len(environment.soft.image or "") == 200
     assert len(environment.noted.allocator) == 200
-
-
-def test_a_quiet_host_is_valid(proc, tmp_path):
-    assert preflight.validity(preflight.check(proc=proc, scratch=tmp_path)).status is Status.VALID
-
-
-def test_a_busy_host_is_degraded_with_the_figure(proc, tmp_path):
-    pressed(proc, 63.0)
-
-    (reason,) = preflight.check(proc=proc, scratch=tmp_path)
-
-    assert (reason.code, reason.status) == ("host_pressure", Status.DEGRADED)
-    assert "63%" in reason.detail
-
-
-def test_the_worst_reason_decides(proc, tmp_path):
-    pressed(proc, 63.0)
-    busy = preflight.check(proc=proc, scratch=tmp_path)
-
-    assert preflight.validity((*busy, preflight.INTERRUPTED)).status is Status.INVALID

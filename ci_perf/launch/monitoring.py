@@ -1,0 +1,152 @@
+"""Run the monitor beside a worker. Whatever happens to it, the worker's result stands.
+
+The monitor is started before the worker and outside of its launch: it bears no cookie and has a
+session of its own, so that what cleans up after the worker, which may be early, leaves it alone. It
+ends when our end of its stdin closes, which the kernel does when nobody else can; linux.py's
+`end_with_parent` is the second rope.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.launch.scratch import Scratch
+from ci_perf.measure.monitor import marks
+from ci_perf.model.evidence import Evidence
+
+# To write a few figures; a driver that hangs may take for ever.
+_END_S = 5.0
+_LAST_GASP_S = 5.0
+
+# What the monitor says when it dies; nobody else writes there.
+_STDERR = "monitor.stderr"
+_STDERR_BYTES = 64 * 1024
+_TROUBLE_CHARS = 500
+
+
+class Watch:
+    """What the monitor left, once the block has ended. ``trouble`` says why it left nothing."""
+
+    def __init__(self, trouble: str) -> None:
+        self._evidence: Evidence | None = None
+        self.trouble = trouble
+
+    def evidence(self) -> Evidence | None:
+        """Return what the monitor saw, `None` when it was not started or did not live to say."""
+        return self._evidence
+
+    def read(self, code: int, folder: Scratch) -> None:
+        """Read what a monitor left that ended with `code`; the worker may have put things there."""
+        try:
+            self._evidence = folder.read(marks.EVIDENCE, Evidence) if code == 0 else None
+        except InvalidFileError as error:
+            self.trouble = f"the monitor left no evidence: {error}"[:_TROUBLE_CHARS]
+            return
+        self.trouble = "" if self._evidence else _last_words(code, folder)
+
+
+@contextlib.contextmanager
+def beside(
+    folder: Path,
+    gpus: Sequence[str],
+    hz: float,
+    python: Sequence[str],
+    environment: Mapping[str, str],
+) -> Iterator[Watch]:
+    """Within, a monitor reads `gpus` and the host `hz` times a second; with 0 there is none.
+
+    `folder` is that of the launch, `python` the command that starts Python with its switches.
+    Raises nothing of its own.
+    """
+    watch = Watch("the monitor was not started")
+    if hz <= 0:
+        yield watch
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        watch.trouble = f"the monitor could not be started: {error}"
+        yield watch
+        return
+    try:
+        monitor = _start(folder, handle, gpus, hz, python, environment)
+        if isinstance(monitor, str):
+            watch.trouble = monitor
+            yield watch
+            return
+        try:
+            yield watch
+        finally:
+            _finish(monitor, Scratch(folder, handle), watch)
+    finally:
+        os.close(handle)
+
+
+def _start(
+    folder: Path,
+    handle: int,
+    gpus: Sequence[str],
+    hz: float,
+    python: Sequence[str],
+    environment: Mapping[str, str],
+) -> "subprocess.Popen[bytes] | str":
+    """Start the monitor, or say why not.
+
+    The socket is ours first: the worker may speak as soon as it likes, and is answered once the
+    monitor has had its first look at the machine.
+    """
+    try:
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line,
+            (folder / _STDERR).open("wb") as stderr,
+        ):
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            line.bind(marks.address(handle))
+            ours = [str(folder), str(os.getpid()), str(line.fileno()), str(hz)]
+            return subprocess.Popen(
+                [*python, "-m", "ci_perf.measure.monitor.process", *ours, *gpus],
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                pass_fds=(line.fileno(),),
+                start_new_session=True,
+            )
+    except OSError as error:
+        return f"the monitor could not be started: {error}"
+
+
+def _finish(monitor: "subprocess.Popen[bytes]", folder: Scratch, watch: Watch) -> None:
+    """Let the monitor end, or end it, and read what it left."""
+    assert monitor.stdin is not None
+    with contextlib.suppress(OSError):
+        monitor.stdin.close()
+    try:
+        code = monitor.wait(timeout=_END_S)
+    except subprocess.TimeoutExpired:
+        watch.trouble = f"the monitor did not end within {_END_S:g} s"
+        return
+    finally:
+        _kill(monitor)
+    watch.read(code, folder)
+
+
+def _kill(monitor: "subprocess.Popen[bytes]") -> None:
+    """End a monitor that has not ended; one that a driver holds in the kernel is left to it."""
+    if monitor.returncode is None:
+        monitor.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            monitor.wait(timeout=_LAST_GASP_S)
+
+
+def _last_words(code: int, folder: Scratch) -> str:
+    try:
+        said = (folder.read_bytes(_STDERR, limit=_STDERR_BYTES) or b"").decode(errors="replace")
+    except InvalidFileError as error:
+        said = str(error)
+    line = (said.strip() or "no words").splitlines()[-1]
+    return f"the monitor ended with code {code} and left no evidence: {line}"[:_TROUBLE_CHARS]

@@ -1,0 +1,154 @@
+"""What the kernel counts of a host and of processes: it only grows, two readings make a difference.
+
+What is not there, or belongs to a process that has ended, is absent (`None`).
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf.measure import host
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+# The unit of times in /proc/PID/stat.
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessCounters:
+    """One process. ``involuntary`` are its threads with how often each was made to give way."""
+
+    cpu_s: float
+    involuntary: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCounters:
+    """Seconds in which some task waited, seconds that the quota took, and the processes by id."""
+
+    cpu_wait_s: float | None
+    memory_wait_s: float | None
+    throttled_s: float | None
+    processes: dict[int, ProcessCounters]
+
+
+def read(pids: Iterable[int], *, proc: Path = host.PROC, cgroups: Path = CGROUPS) -> KernelCounters:
+    """Read the host, the control group of the first process, and every process that still is."""
+    pids = list(pids)
+    found = {pid: _process(proc / str(pid)) for pid in pids}
+    return KernelCounters(
+        cpu_wait_s=_waited(proc, "cpu"),
+        memory_wait_s=_waited(proc, "memory"),
+        throttled_s=_throttled(proc / str(pids[0]) if pids else proc / "self", cgroups),
+        processes={pid: process for pid, process in found.items() if process},
+    )
+
+
+def cpu_s(before: KernelCounters, after: KernelCounters) -> float | None:
+    """Return the processor time between two readings, of the processes that are in both."""
+    both = _in_both(before, after)
+    return max(0.0, sum(new.cpu_s - old.cpu_s for old, new in both)) if both else None
+
+
+def involuntary_switches(before: KernelCounters, after: KernelCounters) -> int | None:
+    """Return how often threads were made to give way between two readings.
+
+    A thread that has ended meanwhile took its count with it.
+    """
+    both = _in_both(before, after)
+    if not both:
+        return None
+    return sum(
+        max(0, count - old.involuntary.get(thread, 0))
+        for old, new in both
+        for thread, count in new.involuntary.items()
+    )
+
+
+def rss_peak_bytes(pid: int, proc: Path = host.PROC) -> int | None:
+    """Return the largest resident set of a process so far; `None` once it has ended."""
+    found = re.search(r"^VmHWM:\s+(\d+) kB", _text(proc / str(pid) / "status"), re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+def _in_both(
+    before: KernelCounters, after: KernelCounters
+) -> list[tuple[ProcessCounters, ProcessCounters]]:
+    return [
+        (before.processes[pid], new)
+        for pid, new in after.processes.items()
+        if pid in before.processes
+    ]
+
+
+def _waited(proc: Path, resource: str) -> float | None:
+    found = re.search(r"^some .*\btotal=(\d+)", _text(proc / "pressure" / resource), re.MULTILINE)
+    return int(found[1]) / 1e6 if found else None
+
+
+def _process(folder: Path) -> ProcessCounters | None:
+    # "pid (name) state ppid ... utime stime ...": the name may hold anything.
+    fields = _text(folder / "stat").rpartition(")")[2].split()
+    if len(fields) < 13 or not (fields[11] + fields[12]).isdigit():
+        return None
+    return ProcessCounters(
+        cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS_PER_S,
+        involuntary=dict(_involuntary(folder)),
+    )
+
+
+def _involuntary(folder: Path) -> Iterator[tuple[int, int]]:
+    for status in folder.glob("task/[0-9]*/status"):
+        found = re.search(r"^nonvoluntary_ctxt_switches:\s+(\d+)", _text(status), re.MULTILINE)
+        if found:
+            yield int(status.parent.name), int(found[1])
+
+
+def _throttled(process: Path, cgroups: Path) -> float | None:
+    """Add up what the quotas of a process's control group, and of those above it, have taken."""
+    found = [
+        seconds
+        for folder in _cpu_groups(_text(process / "cgroup"), cgroups)
+        if (seconds := _throttled_in(_text(folder / "cpu.stat"))) is not None
+    ]
+    return sum(found) if found else None
+
+
+def _cpu_groups(membership: str, cgroups: Path) -> Iterator[Path]:
+    """Yield the folders of the groups with a quota: "4:cpu,cpuacct:/path", or "0::/path".
+
+    In a container a path may be the host's, and only the root of it mounted.
+    """
+    for line in membership.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mounts = [cgroups / controllers, cgroups / "cpu"] if controllers else [cgroups]
+        for mount in mounts:
+            if (mount / "cpu.stat").exists() or (mount / path.lstrip("/")).is_dir():
+                yield mount
+                inner = mount
+                for part in Path(path).parts[1:]:
+                    inner = inner / part
+                    yield inner
+                break
+
+
+def _throttled_in(text: str) -> float | None:
+    """Return seconds: microseconds in version 2, nanoseconds in version 1."""
+    if found := re.search(r"^throttled_usec (\d+)$", text, re.MULTILINE):
+        return int(found[1]) / 1e6
+    if found := re.search(r"^throttled_time (\d+)$", text, re.MULTILINE):
+        return int(found[1]) / 1e9
+    return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

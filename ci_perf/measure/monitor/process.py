@@ -1,0 +1,224 @@
+"""The monitor: a process beside the worker that watches the GPUs and the host while it works.
+
+Run as `python -P -m ci_perf.measure.monitor.process FOLDER PARENT SOCKET HZ UUID...`: FOLDER is
+that of the launch, PARENT the id of the process that waits, SOCKET the handle of the socket on
+which it hears marks.py. It ends when its stdin does, and leaves evidence.json.
+
+A process of its own, so that reading never holds the interpreter lock of the workload, and outlives
+it when it is killed.
+"""
+
+import contextlib
+import os
+import selectors
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf import files
+from ci_perf.measure import host, linux
+from ci_perf.measure.monitor import kernel_counters, marks, nvml
+from ci_perf.measure.monitor.gpu_watch import GpuWatch
+from ci_perf.measure.monitor.kernel_counters import KernelCounters
+from ci_perf.model.evidence import Evidence, HostEvidence
+
+_STDIN = 0
+
+# Longer than anything that marks.py says.
+_MAX_DATAGRAM = 200
+# struct ucred of the kernel: who has sent a datagram, whatever he says.
+_CREDENTIALS = struct.Struct("3i")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A word of a worker: said by `pid`, who waits until `deadline` for an answer."""
+
+    word: bytes
+    pid: int
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Border:
+    """One side of the timed region, as the host and our own clocks have it."""
+
+    clock_s: float
+    own_cpu_s: float
+    kernel: KernelCounters
+
+
+class Monitor:
+    """What has been heard and seen so far. The first look at every GPU is taken when it is made."""
+
+    def __init__(
+        self,
+        gpus: Sequence[nvml.Gpu],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        proc: Path = host.PROC,
+        cgroups: Path = kernel_counters.CGROUPS,
+    ) -> None:
+        self._clock = clock
+        self._proc, self._cgroups = proc, cgroups
+        self._gpus = [GpuWatch(gpu) for gpu in gpus]
+        self._pids: list[int] = []
+        self._timing: set[int] = set()
+        self._rss_peaks: dict[int, int] = {}
+        self._start = self._border()
+        self._begin: _Border | None = None
+        self._end: _Border | None = None
+        self._late = False
+
+    def poll(self) -> None:
+        """Read what changes from moment to moment."""
+        for gpu in self._gpus:
+            gpu.poll(timing=self._begin is None or bool(self._timing))
+        for pid in self._pids:
+            self._note_rss_peak(pid)
+
+    def hear(self, mark: Mark) -> None:
+        """Take the readings that belong to a word of a worker."""
+        {marks.HELLO: self._hello, marks.BEGIN: self._began, marks.END: self._ended}[mark.word](
+            mark
+        )
+
+    def evidence(self) -> Evidence:
+        """Say what was seen over the timed region, or over everything when there was none."""
+        begin, end = self._begin or self._start, self._end or self._border()
+        wall_s = max(0.0, end.clock_s - begin.clock_s)
+        peaks = self._rss_peaks.values()
+        return Evidence(
+            host=HostEvidence(
+                wall_s=wall_s,
+                cpu_s=kernel_counters.cpu_s(begin.kernel, end.kernel),
+                cpu_pressure=_share(begin.kernel.cpu_wait_s, end.kernel.cpu_wait_s, wall_s),
+                memory_pressure=_share(
+                    begin.kernel.memory_wait_s, end.kernel.memory_wait_s, wall_s
+                ),
+                involuntary_switches=kernel_counters.involuntary_switches(begin.kernel, end.kernel),
+                throttled_s=_difference(begin.kernel.throttled_s, end.kernel.throttled_s),
+            ),
+            gpus=tuple(gpu.evidence(wall_s) for gpu in self._gpus),
+            host_rss_peak_bytes=sum(peaks) if peaks else None,
+            overhead_cpu_s=max(0.0, end.own_cpu_s - begin.own_cpu_s),
+            trouble=self._trouble(),
+        )
+
+    def _hello(self, mark: Mark) -> None:
+        self._watch(mark.pid)
+        if self._clock() > mark.deadline:
+            for gpu in self._gpus:
+                gpu.came_too_late("the first reading came when the worker no longer waited for it")
+
+    def _began(self, mark: Mark) -> None:
+        """Begin with the first rank that does."""
+        self._watch(mark.pid)
+        self._timing.add(mark.pid)
+        if self._begin is None:
+            for gpu in self._gpus:
+                gpu.begin()
+            self._begin = self._border()
+            self._late |= self._clock() > mark.deadline
+
+    def _ended(self, mark: Mark) -> None:
+        """End with the last rank that does."""
+        if mark.pid not in self._timing:
+            return
+        self._end = self._border()
+        for gpu in self._gpus:
+            gpu.end()
+        self._late |= self._clock() > mark.deadline
+        self._timing.discard(mark.pid)
+        self._note_rss_peak(mark.pid)
+
+    def _watch(self, pid: int) -> None:
+        if pid not in self._pids:
+            self._pids.append(pid)
+
+    def _border(self) -> _Border:
+        kernel = kernel_counters.read(self._pids, proc=self._proc, cgroups=self._cgroups)
+        return _Border(self._clock(), time.process_time(), kernel)
+
+    def _note_rss_peak(self, pid: int) -> None:
+        peak = kernel_counters.rss_peak_bytes(pid, self._proc)
+        if peak is not None:
+            self._rss_peaks[pid] = peak
+
+    def _trouble(self) -> str:
+        if self._begin is None:
+            return "timing never began: these are differences over the monitor's whole life"
+        if self._end is None or self._timing:
+            return "timing never ended: these are differences until the end of the monitor"
+        if self._late:
+            return "the monitor answered late: its borders are not those of the timed region"
+        return ""
+
+
+def serve(monitor: Monitor, line: socket.socket, *, hz: float) -> None:
+    """Poll `hz` times a second, and answer each mark on `line`, until stdin ends."""
+    period_s = 1 / hz
+    due = time.monotonic() + period_s
+    with selectors.DefaultSelector() as selector:
+        selector.register(_STDIN, selectors.EVENT_READ)
+        selector.register(line, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select(max(0.0, due - time.monotonic())):
+                if key.fd == _STDIN:
+                    if not os.read(_STDIN, 4096):
+                        return
+                else:
+                    _answer(monitor, line)
+            if time.monotonic() >= due:
+                monitor.poll()
+                due = time.monotonic() + period_s  # a slow driver is not asked without end
+
+
+def _answer(monitor: Monitor, line: socket.socket) -> None:
+    """Hear one datagram. Who sends junk gets no answer, and who is gone none either."""
+    data, ancillary, _, sender = line.recvmsg(_MAX_DATAGRAM, socket.CMSG_SPACE(_CREDENTIALS.size))
+    mark = _mark(data, ancillary)
+    if mark is None:
+        return
+    monitor.hear(mark)
+    with contextlib.suppress(OSError):
+        line.sendto(mark.word, socket.MSG_DONTWAIT, sender)
+
+
+def _mark(data: bytes, ancillary: list[tuple[int, int, bytes]]) -> Mark | None:
+    word, _, deadline = data.partition(b" ")
+    if word not in {marks.HELLO, marks.BEGIN, marks.END}:
+        return None
+    for level, kind, credentials in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+            with contextlib.suppress(ValueError, struct.error):
+                return Mark(word, _CREDENTIALS.unpack(credentials)[0], float(deadline))
+    return None
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else max(0.0, after - before)
+
+
+def _share(before: float | None, after: float | None, wall_s: float) -> float | None:
+    waited = _difference(before, after)
+    return None if waited is None or wall_s <= 0 else min(1.0, waited / wall_s)
+
+
+def main(folder: Path, line: socket.socket, hz: float, uuids: Sequence[str]) -> None:
+    """Watch until stdin ends, then leave the evidence."""
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    with nvml.opened(uuids) as gpus:
+        monitor = Monitor(gpus)
+        serve(monitor, line, hz=hz)
+        files.write(folder / marks.EVIDENCE, monitor.evidence())
+
+
+if __name__ == "__main__":
+    linux.end_with_parent(int(sys.argv[2]))
+    with socket.socket(fileno=int(sys.argv[3])) as listener:
+        main(Path(sys.argv[1]), listener, float(sys.argv[4]), sys.argv[5:])

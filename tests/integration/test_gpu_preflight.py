@@ -1,0 +1,112 @@
+"""GPUs looked at before a run, through the real pynvml and NVML's own C interface."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ci_perf import files
+from ci_perf.measure import task
+from ci_perf.measure.validity import preflight
+from ci_perf.measure.validity.gpu_preflight import GpuStates
+from ci_perf.model.validity import Status
+from tests import drivers
+
+# As the module does, without its pauses.
+HASTY = """
+import sys
+from pathlib import Path
+from ci_perf import files
+from ci_perf.measure import task
+from ci_perf.measure.validity import gpu_preflight
+states = gpu_preflight.look(sys.argv[3:], sleep=lambda seconds: None)
+files.write(Path(sys.argv[1]) / task.RESULT, states)
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return drivers.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def driver(library, tmp_path):
+    return drivers.Driver(library, tmp_path / "state")
+
+
+@pytest.fixture
+def look(tmp_path):
+    """Look at GPUs as a child process does; returns what the child left."""
+
+    def run(driver, *uuids, program=("-c", HASTY)):
+        uuids = uuids or (drivers.UUID,)
+        subprocess.run(
+            [sys.executable, "-P", *program, str(tmp_path), str(os.getpid()), *uuids],
+            check=True,
+            env={**os.environ, **driver.environment},
+            timeout=60,
+        )
+        return files.read(tmp_path / task.RESULT, GpuStates)
+
+    return run
+
+
+def test_a_gpu_at_rest_is_trusted(driver, look):
+    states = look(driver, program=("-m", "ci_perf.measure.validity.gpu_preflight"))
+
+    assert [state.uuid for state in states.gpus] == [drivers.UUID]
+    assert preflight.gpus(states) == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "code", "status", "figure"),
+    [
+        ({"util": 34}, "gpu_busy", Status.INVALID, "34%"),
+        ({"mem_used": 5 * 2**30}, "foreign_memory", Status.INVALID, "5120 MiB"),
+        ({"processes": 1}, "second_process", Status.INVALID, "1 compute process"),
+        ({"ecc_errors": 2}, "ecc_errors", Status.INVALID, "2 uncorrected"),
+        ({"rows_pending": 1}, "ecc_errors", Status.INVALID, "rows wait"),
+        ({"mig": 1}, "mig_mode", Status.DEGRADED, "MIG"),
+        ({"pcie_width": 4}, "pcie_link", Status.DEGRADED, "found 4"),
+        ({"power_limit_mw": 400_000}, "power_limited", Status.DEGRADED, "400 W"),
+        ({"fail.gpu": drivers.GPU_IS_LOST}, "gpu_lost", Status.INVALID, "GPU is lost"),
+    ],
+)
+def test_each_trouble_of_a_gpu_has_its_code_and_its_figures(
+    driver, look, keys, code, status, figure
+):
+    (reason,) = preflight.gpus(look(driver.says(**keys)))
+
+    assert (reason.code, reason.status, reason.workload) == (code, status, "")
+    assert drivers.UUID in reason.detail
+    assert figure in reason.detail
+
+
+def test_a_link_that_rests_at_a_low_generation_is_trusted(driver, look):
+    assert preflight.gpus(look(driver.says(pcie_generation=1))) == ()
+
+
+def test_a_desktop_is_trusted(driver, look):
+    assert preflight.gpus(look(driver.says(mem_used=600 * 2**20, util=4))) == ()
+
+
+def test_a_mig_instance_that_was_asked_for_is_trusted(driver, look):
+    driver.says(count=2, mig=1, **{"1.uuid": "MIG-1"})
+
+    assert preflight.gpus(look(driver, "MIG-1")) == ()
+
+
+def test_each_gpu_is_looked_at(driver, look):
+    driver.says(count=2, **{"1.uuid": "GPU-1", "1.pcie_width": 1})
+
+    (reason,) = preflight.gpus(look(driver, drivers.UUID, "GPU-1"))
+
+    assert "GPU-1: before the run: expected 16 PCIe lanes, found 1" in reason.detail
+
+
+def test_a_driver_that_says_nothing_raises_no_suspicion_and_leaves_its_answer(driver, look):
+    states = look(driver.says(fail={"nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED}))
+
+    assert preflight.gpus(states) == ()
+    assert states.gpus[0].absent["mig"] == "Driver Not Loaded"

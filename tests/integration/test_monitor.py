@@ -1,0 +1,249 @@
+"""The real monitor beside a small real worker, with a library that has NVML's own C interface."""
+
+import os
+import time
+
+import pytest
+
+from ci_perf.launch import monitoring
+from ci_perf.measure.validity import during
+from ci_perf.model.evidence import Evidence
+from tests import drivers
+from tests.watched import PYTHON, Sitting
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return drivers.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def driver(library, tmp_path):
+    return drivers.Driver(library, tmp_path / "state")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    # Longer than the address of a socket may be.
+    path = tmp_path / ("x" * 120)
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def watch(folder):
+    """Start a monitor; `gpus` are UUIDs."""
+
+    def start(*gpus, hz=50.0, environment=(), python=PYTHON):
+        return monitoring.beside(folder, gpus, hz, python, {**os.environ, **dict(environment)})
+
+    return start
+
+
+@pytest.fixture
+def sitting(folder):
+    started = []
+
+    def start(**environment):
+        started.append(Sitting(folder, environment))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.child.kill()
+        one.child.wait()
+
+
+@pytest.fixture
+def seen(watch, sitting, driver):
+    """Run a worker to its end; what `meanwhile` says of the driver holds while it is timed."""
+
+    def run(*, before=(), meanwhile=(), fail=None):
+        driver.says(**dict(before))
+        with watch(drivers.UUID, environment=driver.environment) as watched:
+            worker = sitting().past("start").at("timing")
+            driver.says(fail=fail, **dict(meanwhile))
+            worker.finished()
+        evidence = watched.evidence()
+        assert isinstance(evidence, Evidence), watched.trouble
+        return evidence
+
+    return run
+
+
+def codes(evidence, world_size=1):
+    """Reasons that are not about the host, which tests cannot keep quiet."""
+    found = during.reasons("w", evidence, world_size)
+    return [r.code for r in found if r.code not in {"host_pressure", "memory_pressure"}]
+
+
+# --- what is seen
+
+
+def test_a_healthy_gpu_is_seen_and_nothing_speaks_against_it(seen):
+    evidence = seen()
+
+    (gpu,) = evidence.gpus
+    assert (gpu.uuid, gpu.readings >= 2, gpu.absent, gpu.lost) == (drivers.UUID, True, {}, "")
+    assert gpu.sm_clock_mhz is not None
+    assert gpu.sm_clock_mhz.mean == 1980
+    assert evidence.trouble == ""
+    assert codes(evidence) == []
+
+
+def test_energy_is_the_difference_of_the_counter_at_the_borders(watch, sitting, driver):
+    driver.says(energy_mj=5_000)
+    with watch(drivers.UUID, environment=driver.environment) as watched:
+        worker = sitting().at("start")
+        driver.says(energy_mj=7_000)
+        worker.past("start").at("timing")
+        driver.says(energy_mj=9_500)
+        worker.past("timing").at("end")
+        driver.says(energy_mj=50_000)
+        worker.finished()
+
+    evidence = watched.evidence()
+    assert evidence is not None
+    assert evidence.gpus[0].energy_j == 2.5
+
+
+def test_the_host_and_the_worker_are_seen_over_the_timed_region(seen):
+    evidence = seen()
+
+    assert evidence.host.wall_s > 0
+    assert evidence.host.cpu_s is not None
+    assert evidence.host.involuntary_switches is not None
+    assert evidence.host_rss_peak_bytes is not None
+    assert evidence.host_rss_peak_bytes > 2**20
+    assert 0 <= evidence.overhead_cpu_s <= evidence.host.wall_s + 1
+
+
+def test_a_worker_without_a_gpu_is_watched_too(watch, sitting):
+    with watch() as watched:
+        sitting().finished()
+
+    evidence = watched.evidence()
+    assert evidence is not None
+    assert (evidence.gpus, evidence.trouble) == ((), "")
+
+
+def test_the_peak_of_memory_outlives_a_worker_that_is_killed(watch, sitting):
+    with watch() as watched:
+        worker = sitting().past("start").at("timing")
+        time.sleep(0.1)  # five polls
+        worker.child.kill()
+        worker.child.wait()
+
+    evidence = watched.evidence()
+    assert evidence is not None
+    assert (evidence.host_rss_peak_bytes or 0) > 2**20
+    assert "never ended" in evidence.trouble
+
+
+def test_a_worker_that_never_begins_is_said_to(watch):
+    with watch() as watched:
+        pass
+
+    evidence = watched.evidence()
+    assert evidence is not None
+    assert "never began" in evidence.trouble
+    assert evidence.host_rss_peak_bytes is None
+
+
+def test_two_ranks_are_timed_from_the_first_that_begins_to_the_last_that_ends(watch, tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    path = tmp_path / ("x" * 120)
+    with watch() as watched:
+        ranks = []
+        for here in folders:
+            here.mkdir()
+            (here / "monitor").symlink_to(path / "monitor")
+            ranks.append(Sitting(here, {}))
+        for rank in ranks:
+            rank.past("start").at("timing")
+        ranks[0].finished()
+        time.sleep(0.3)
+        ranks[1].finished()
+
+    evidence = watched.evidence()
+    assert evidence is not None
+    assert evidence.host.wall_s >= 0.3
+    assert evidence.trouble == ""
+
+
+# --- what speaks against a machine
+
+
+def test_a_gpu_that_throttles_by_its_counter_is_seen_between_two_polls(seen):
+    evidence = seen(meanwhile={"violation_thermal": 400_000_000})
+
+    assert evidence.gpus[0].violations_s["thermal"] == 0.4
+    assert codes(evidence) == ["thermal_throttling"]
+
+
+def test_a_gpu_that_is_hot_at_a_border_throttles(seen):
+    evidence = seen(meanwhile={"event_reasons": 0x40 | 0x4, "temperature": 93})
+
+    (reason,) = (r for r in during.reasons("w", evidence, 1) if r.code == "thermal_throttling")
+    assert "hw_thermal_slowdown" in reason.detail
+    assert "93 °C" in reason.detail
+
+
+def test_a_power_cap_alone_is_recorded_and_nothing_more(seen):
+    evidence = seen(meanwhile={"event_reasons": 0x4, "violation_power": 900_000_000})
+
+    assert "sw_power_cap" in evidence.gpus[0].event_reasons
+    assert evidence.gpus[0].violations_s["power"] == 0.9
+    assert codes(evidence) == []
+
+
+def test_memory_that_was_in_use_before_us_is_foreign(seen):
+    evidence = seen(before={"mem_used": 3 * 2**30}, meanwhile={"mem_used": 20 * 2**30})
+
+    assert evidence.gpus[0].used_before_bytes == 3 * 2**30
+    assert evidence.gpus[0].used_peak_bytes == 20 * 2**30
+    assert codes(evidence) == ["foreign_memory"]
+
+
+def test_our_own_memory_is_not_foreign(seen):
+    assert codes(seen(meanwhile={"mem_used": 100 * 2**30, "processes": 1})) == []
+
+
+def test_a_second_process_is_counted(seen):
+    evidence = seen(meanwhile={"processes": 2})
+
+    assert codes(evidence) == ["second_process"]
+    assert codes(evidence, world_size=2) == []
+
+
+def test_a_gpu_that_is_lost_while_timing_makes_the_process_worthless(seen):
+    evidence = seen(fail={"gpu": drivers.GPU_IS_LOST})
+
+    assert evidence.gpus[0].lost == "GPU is lost"
+    assert evidence.gpus[0].absent["energy_j"] == "GPU is lost"
+    assert codes(evidence) == ["gpu_lost"]
+
+
+def test_memory_errors_since_the_launch_are_counted(seen):
+    evidence = seen(before={"ecc_errors": 4}, meanwhile={"ecc_errors": 6})
+
+    assert evidence.gpus[0].ecc_errors == 2
+    assert codes(evidence) == ["ecc_errors"]
+
+
+def test_a_link_that_narrows_is_seen(seen):
+    assert codes(seen(meanwhile={"pcie_width": 8})) == ["pcie_link"]
+
+
+def test_a_counter_that_goes_back_is_absent_with_both_figures(seen):
+    evidence = seen(before={"energy_mj": 9_000}, meanwhile={"energy_mj": 1_000})
+
+    assert evidence.gpus[0].energy_j is None
+    assert evidence.gpus[0].absent["energy_j"] == "the counter went from 9 to 1"
+
+
+def test_a_driver_that_is_not_loaded_leaves_a_gpu_unwatched(seen):
+    evidence = seen(before={"fail.nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED})
+
+    assert evidence.gpus[0].readings == 0
+    assert codes(evidence) == ["unwatched"]

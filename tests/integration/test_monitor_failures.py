@@ -1,0 +1,187 @@
+"""Whatever happens to the monitor, or to who started it: no workload fails, nobody is left."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from ci_perf.launch import child, monitoring, scratch
+from ci_perf.measure.monitor import marks
+from tests.processes import is_alive, wait_for_children, wait_until
+from tests.watched import PYTHON, Sitting
+
+QUICK_WORKER = """
+import sys
+from pathlib import Path
+from ci_perf.measure.monitor.marks import Marks
+marks = Marks(Path(sys.argv[1]))
+marks.hello()
+marks.begin()
+marks.end()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    # Longer than the address of a socket may be.
+    path = tmp_path / ("x" * 120)
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def watch(folder):
+    """Start a monitor; `gpus` are UUIDs."""
+
+    def start(*gpus, hz=50.0, environment=(), python=PYTHON):
+        return monitoring.beside(folder, gpus, hz, python, {**os.environ, **dict(environment)})
+
+    return start
+
+
+@pytest.fixture
+def sitting(folder):
+    started = []
+
+    def start(**environment):
+        started.append(Sitting(folder, environment))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.child.kill()
+        one.child.wait()
+
+
+def test_no_monitor_is_started_for_no_readings(watch, sitting, folder):
+    with watch(hz=0.0) as watched:
+        sitting().finished()
+
+        assert not (folder / marks.SOCKET).exists()
+    assert watched.evidence() is None
+    assert "not started" in watched.trouble
+
+
+def test_a_python_that_does_not_start_costs_no_workload(watch, sitting):
+    with watch(python=["/nowhere/python"]) as watched:
+        sitting().finished()
+
+    assert watched.evidence() is None
+    assert "/nowhere/python" in watched.trouble
+
+
+def test_a_monitor_that_dies_costs_no_workload_and_says_why(watch, sitting):
+    with watch(python=[*PYTHON, "-c", "raise SystemExit('so it goes')"]) as watched:
+        sitting().finished()
+
+    assert watched.evidence() is None
+    assert "code 1" in watched.trouble
+    assert "so it goes" in watched.trouble
+
+
+def test_evidence_that_somebody_else_wrote_is_refused(watch, folder):
+    forger = f"from pathlib import Path; Path({str(folder)!r}, 'evidence.json').write_text('[]')"
+
+    with watch(python=[*PYTHON, "-c", forger]) as watched:
+        pass
+
+    assert watched.evidence() is None
+    assert "evidence.json" in watched.trouble
+
+
+def test_a_folder_that_is_gone_costs_no_workload(tmp_path):
+    with monitoring.beside(tmp_path / "gone", (), 5.0, PYTHON, os.environ) as watched:
+        pass
+
+    assert watched.evidence() is None
+    assert "could not be started" in watched.trouble
+
+
+def test_junk_on_the_line_changes_nothing(watch, sitting, folder):
+    junk = [b"", b"\xff" * 5000, b"begin", b"begin x", b"end 1 2", b"hello", b"dance 1"]
+    with watch() as watched, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        worker = sitting().past("start").at("timing")
+        handle = os.open(folder, os.O_RDONLY)
+        for one in junk * 20:
+            line.sendto(one, marks.address(handle))
+        os.close(handle)
+        worker.finished()
+
+    evidence = watched.evidence()
+    assert evidence is not None
+    assert evidence.trouble == ""
+
+
+def test_the_monitor_survives_the_cleaning_up_after_a_worker(watch, folder):
+    with watch() as watched:
+        child.run(
+            [*PYTHON, "-c", QUICK_WORKER, str(folder)],
+            cwd=str(folder),
+            environment=os.environ,
+            cookie=child.Cookie(variable=scratch.COOKIE, value=folder.name),
+            timeout_s=60,
+            interrupted=lambda: False,
+        )
+
+    evidence = watched.evidence()
+    assert evidence is not None
+    assert evidence.trouble == ""
+
+
+KEEPER = """
+import os, sys, time
+from pathlib import Path
+from ci_perf.launch import monitoring
+with monitoring.beside(Path(sys.argv[1]), (), 5.0, [sys.executable, "-P"], os.environ):
+    Path(sys.argv[1], "at_work").touch()
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_the_monitor_does_not_outlive_who_started_it(folder, end):
+    keeper = subprocess.Popen([*PYTHON, "-c", KEEPER, str(folder)], stderr=subprocess.DEVNULL)
+    wait_until((folder / "at_work").exists)
+    (pid,) = wait_for_children(keeper.pid)
+
+    keeper.send_signal(end)
+    keeper.wait(timeout=60)
+
+    wait_until(lambda: not is_alive(pid))
+
+
+# Its monitor listens to the stdin of whoever started this keeper.
+CARELESS_KEEPER = """
+import os, socket, subprocess, sys
+line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+line.bind("")
+monitor = [sys.executable, "-P", "-m", "ci_perf.measure.monitor.process", sys.argv[1]]
+ours = [str(os.getpid()), str(line.fileno()), "5"]
+subprocess.Popen([*monitor, *ours], pass_fds=[line.fileno()]).wait()
+"""
+
+
+def test_a_monitor_whose_stdin_stays_open_still_ends_with_its_parent(folder):
+    keeper = subprocess.Popen([*PYTHON, "-c", CARELESS_KEEPER, str(folder)], stdin=subprocess.PIPE)
+    assert keeper.stdin
+    (pid,) = wait_for_children(keeper.pid)
+
+    keeper.kill()
+    keeper.wait(timeout=60)
+
+    wait_until(lambda: not is_alive(pid))
+    keeper.stdin.close()
+
+
+def test_a_driver_that_hangs_is_not_waited_for(watch, monkeypatch):
+    monkeypatch.setattr(monitoring, "_END_S", 0.2)
+
+    with watch(python=[*PYTHON, "-c", "import time; time.sleep(600)"]) as watched:
+        start = time.monotonic()
+
+    assert time.monotonic() - start < 60
+    assert watched.evidence() is None
+    assert "did not end within 0.2 s" in watched.trouble

@@ -1,0 +1,340 @@
+"""A GPU through the real pynvml and a library with NVML's own C interface."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests import drivers
+
+# Answers each line of stdin with everything that can be read at that moment.
+READER = """
+import dataclasses, json, sys
+from ci_perf.measure.monitor import nvml
+with nvml.opened(sys.argv[1:]) as gpus:
+    for _ in sys.stdin:
+        found = [
+            {
+                **dataclasses.asdict(gpu.facts()),
+                **dataclasses.asdict(gpu.readings()),
+                **dataclasses.asdict(gpu.counters()),
+                "asked_for": gpu.uuid,
+                "absent": gpu.absent,
+                "lost": gpu.lost,
+            }
+            for gpu in gpus
+        ]
+        print(json.dumps(found), flush=True)
+"""
+
+
+class Reader:
+    """A child process that reads GPUs whenever it is asked to."""
+
+    def __init__(self, environment, uuids):
+        self.child = subprocess.Popen(
+            [sys.executable, "-P", "-c", READER, *uuids],
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def read(self):
+        assert self.child.stdin
+        assert self.child.stdout
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+        return json.loads(self.child.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return drivers.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture(scope="module")
+def old_library(tmp_path_factory):
+    return drivers.build(tmp_path_factory.mktemp("old_nvml"), "-DOLD_DRIVER")
+
+
+@pytest.fixture
+def driver(library, tmp_path):
+    return drivers.Driver(library, tmp_path / "state")
+
+
+@pytest.fixture
+def old_driver(old_library, tmp_path):
+    return drivers.Driver(old_library, tmp_path / "state")
+
+
+@pytest.fixture
+def reading():
+    """Start a reader of GPUs, and end it after the test."""
+    readers = []
+
+    def start(driver, *uuids):
+        readers.append(Reader(driver.environment, uuids or [drivers.UUID]))
+        return readers[-1]
+
+    yield start
+    for reader in readers:
+        reader.child.communicate(timeout=60)
+        assert reader.child.returncode == 0
+
+
+@pytest.fixture
+def read(reading):
+    """Read one GPU once."""
+
+    def once(driver, *uuids):
+        (gpu,) = reading(driver, *uuids).read()
+        return gpu
+
+    return once
+
+
+def test_a_gpu_says_who_it_is_and_what_it_can(driver, read):
+    gpu = read(driver)
+
+    assert (gpu["name"], gpu["uuid"]) == ("NVIDIA H200", drivers.UUID)
+    assert (gpu["total_bytes"], gpu["pcie_max_generation"]) == (141 * 2**30, 5)
+    assert (gpu["mig"], gpu["ecc"], gpu["persistence"]) == (False, True, True)
+    assert (gpu["absent"], gpu["lost"]) == ({}, "")
+
+
+def test_readings_come_in_the_units_of_their_names(driver, read):
+    driver.says(util=37, sm_clock=1755, mem_clock=2619, temperature=61, power_mw=250_500)
+    driver.says(power_limit_mw=600_000, processes=2, pcie_generation=4, pcie_width=8)
+
+    gpu = read(driver)
+
+    assert gpu["utilization"] == 0.37
+    assert (gpu["sm_clock_mhz"], gpu["memory_clock_mhz"]) == (1755, 2619)
+    assert (gpu["temperature_c"], gpu["power_w"], gpu["power_limit_w"]) == (61, 250.5, 600)
+    assert (gpu["processes"], gpu["pcie_generation"], gpu["pcie_width"]) == (2, 4, 8)
+
+
+def test_counters_come_in_the_units_of_their_names(driver, read):
+    driver.says(energy_mj=2_500, violation_thermal=1_500_000_000, ecc_errors=3)
+
+    gpu = read(driver)
+
+    assert gpu["energy_j"] == 2.5
+    assert gpu["violations_s"]["thermal"] == 1.5
+    assert sorted(gpu["violations_s"]) == [
+        "board_limit",
+        "low_utilization",
+        "power",
+        "reliability",
+        "sync_boost",
+        "thermal",
+    ]
+    assert gpu["ecc_errors"] == 3
+
+
+def test_what_the_driver_keeps_for_itself_is_not_counted_as_used(driver, read):
+    driver.says(mem_used=10 * 2**20, mem_reserved=500 * 2**20)
+
+    assert read(driver)["used_bytes"] == 10 * 2**20
+
+
+def test_an_old_driver_is_asked_in_the_older_form(old_driver, read):
+    old_driver.says(mem_used=10 * 2**20, mem_reserved=500 * 2**20, processes=1, event_reasons=0x4)
+
+    gpu = read(old_driver)
+
+    assert gpu["used_bytes"] == 510 * 2**20
+    assert gpu["processes"] == 1
+    assert gpu["event_reasons"] == ["sw_power_cap"]
+    assert gpu["absent"] == {}
+
+
+def test_every_reason_for_the_clocks_has_a_name(driver, read):
+    driver.says(event_reasons=0x1FF | 1 << 40)  # and one that is not known yet
+
+    assert read(driver)["event_reasons"] == [
+        "gpu_idle",
+        "applications_clocks",
+        "sw_power_cap",
+        "hw_slowdown",
+        "sync_boost",
+        "sw_thermal_slowdown",
+        "hw_thermal_slowdown",
+        "hw_power_brake",
+        "display_clocks",
+    ]
+
+
+def test_rows_that_wait_to_be_replaced_are_broken(driver, read):
+    assert read(driver)["rows_broken"] is False
+    assert read(driver.says(rows_pending=1))["rows_broken"] is True
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("nvmlDeviceGetName", "name"),
+        ("nvmlDeviceGetUUID", "uuid"),
+        ("nvmlDeviceGetUtilizationRates", "utilization"),
+        ("nvmlDeviceGetClockInfo", "sm_clock_mhz"),
+        ("nvmlDeviceGetClockInfo", "memory_clock_mhz"),
+        ("nvmlDeviceGetTemperature", "temperature_c"),
+        ("nvmlDeviceGetPowerUsage", "power_w"),
+        ("nvmlDeviceGetEnforcedPowerLimit", "power_limit_w"),
+        ("nvmlDeviceGetPowerManagementDefaultLimit", "power_default_w"),
+        ("nvmlDeviceGetTotalEnergyConsumption", "energy_j"),
+        ("nvmlDeviceGetCurrentClocksEventReasons", "event_reasons"),
+        ("nvmlDeviceGetComputeRunningProcesses_v3", "processes"),
+        ("nvmlDeviceGetMigMode", "mig"),
+        ("nvmlDeviceGetEccMode", "ecc"),
+        ("nvmlDeviceGetTotalEccErrors", "ecc_errors"),
+        ("nvmlDeviceGetRemappedRows", "rows_broken"),
+        ("nvmlDeviceGetPersistenceMode", "persistence"),
+    ],
+)
+def test_what_is_not_supported_is_absent_with_the_reason(driver, read, function, name):
+    gpu = read(driver.says(fail={function: drivers.NOT_SUPPORTED}))
+
+    assert gpu[name] is None
+    assert gpu["absent"][name] == "Not Supported"
+    assert gpu["lost"] == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("CurrPcieLinkGeneration", "pcie_generation"),
+        ("CurrPcieLinkWidth", "pcie_width"),
+        ("MaxPcieLinkGeneration", "pcie_max_generation"),
+        ("MaxPcieLinkWidth", "pcie_max_width"),
+    ],
+)
+def test_a_link_that_is_not_there_is_absent(driver, read, kind, name):
+    gpu = read(driver.says(fail={f"nvmlDeviceGet{kind}": drivers.NOT_SUPPORTED}))
+
+    assert gpu[name] is None
+    assert "Not Supported" in gpu["absent"].values()
+
+
+def test_memory_that_neither_form_knows_is_absent(driver, read):
+    driver.says(fail={"nvmlDeviceGetMemoryInfo_v2": drivers.FUNCTION_NOT_FOUND})
+    driver.says(fail={"nvmlDeviceGetMemoryInfo": drivers.NOT_SUPPORTED})
+
+    gpu = read(driver)
+
+    assert (gpu["used_bytes"], gpu["total_bytes"]) == (None, None)
+    assert gpu["absent"] == {"used_bytes": "Not Supported", "total_bytes": "Not Supported"}
+
+
+def test_functions_that_the_driver_does_not_have_are_absent(driver, read):
+    missing = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetTotalEnergyConsumption")
+    driver.says(fail=dict.fromkeys(missing, drivers.FUNCTION_NOT_FOUND))
+
+    gpu = read(driver)
+
+    assert (gpu["violations_s"], gpu["energy_j"]) == ({}, None)
+    assert gpu["absent"]["violations_thermal"] == "Function Not Found"
+    assert gpu["sm_clock_mhz"] == 1980
+
+
+def test_a_gpu_that_is_lost_midway_stays_lost_and_is_not_asked_again(driver, reading):
+    reader = reading(driver)
+    (before,) = reader.read()
+    driver.says(fail={"gpu": drivers.GPU_IS_LOST})
+    (lost,) = reader.read()
+    driver.says(fail={"gpu": 0})
+    (after,) = reader.read()
+
+    assert (before["lost"], before["power_w"]) == ("", 120)
+    assert (lost["lost"], lost["power_w"]) == ("GPU is lost", None)
+    assert (after["lost"], after["power_w"]) == ("GPU is lost", None)
+    assert after["absent"]["power_w"] == "GPU is lost"
+
+
+def test_a_gpu_that_was_lost_before_we_came_is_lost(driver, read):
+    gpu = read(driver.says(fail={"nvmlDeviceGetHandleByUUID": drivers.GPU_IS_LOST}))
+
+    assert gpu["lost"] == "GPU is lost"
+    assert gpu["absent"]["sm_clock_mhz"] == "GPU is lost"
+
+
+def test_a_driver_that_is_not_loaded_is_the_reason_for_everything(driver, read):
+    gpu = read(driver.says(fail={"nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED}))
+
+    assert (gpu["power_w"], gpu["name"], gpu["violations_s"], gpu["lost"]) == (None, None, {}, "")
+    assert set(gpu["absent"].values()) == {"Driver Not Loaded"}
+
+
+def test_a_machine_without_the_library_is_the_reason_for_everything(read, tmp_path):
+    nothing = drivers.Driver(str(tmp_path), tmp_path / "state")
+
+    assert "Not Found" in read(nothing)["absent"]["power_w"]
+
+
+def test_a_uuid_that_no_gpu_has_is_named(driver, read):
+    gpu = read(driver, "GPU-of-somebody-else")
+
+    assert gpu["absent"]["power_w"] == "GPU-of-somebody-else: Not Found"
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ({"util": 101}, "utilization"),
+        ({"sm_clock": 0xFFFFFFFF}, "sm_clock_mhz"),
+        ({"mem_clock": 0xFFFFFFFF}, "memory_clock_mhz"),
+        ({"temperature": 0xFFFFFFFF}, "temperature_c"),
+        ({"power_mw": 0xFFFFFFFF}, "power_w"),
+        ({"power_limit_mw": 0xFFFFFFFF}, "power_limit_w"),
+        ({"energy_mj": 0xFFFFFFFFFFFFFFFF}, "energy_j"),
+        ({"ecc_errors": 0xFFFFFFFFFFFFFFFF}, "ecc_errors"),
+        ({"mem_used": 2**60}, "used_bytes"),
+    ],
+)
+def test_a_number_that_cannot_be_is_absent_and_shown(driver, read, keys, name):
+    gpu = read(driver.says(**keys))
+
+    assert gpu[name] is None
+    assert str(*keys.values()) in gpu["absent"][name]
+
+
+def test_torch_leaves_out_the_prefix_of_a_uuid(driver, read):
+    gpu = read(driver, drivers.UUID.removeprefix("GPU-"))
+
+    assert gpu["name"] == "NVIDIA H200"
+    assert gpu["asked_for"] == drivers.UUID.removeprefix("GPU-")
+
+
+@pytest.mark.parametrize("asked_for", ["MIG-11111111", "GPU-11111111", "11111111"])
+def test_a_mig_instance_says_what_it_can(driver, read, asked_for):
+    driver.says(count=2, **{"1.uuid": "MIG-11111111", "1.mem_used": 7 * 2**20})
+
+    gpu = read(driver, asked_for)
+
+    assert (gpu["uuid"], gpu["used_bytes"]) == ("MIG-11111111", 7 * 2**20)
+    assert (gpu["utilization"], gpu["violations_s"]) == (None, {})
+    assert gpu["absent"]["utilization"] == "Not Supported"
+
+
+def test_a_gpu_that_is_cut_into_instances_says_so(driver, read):
+    assert read(driver.says(mig=1))["mig"] is True
+
+
+def test_each_gpu_speaks_for_itself(driver, reading):
+    driver.says(count=2, **{"1.uuid": "GPU-1", "1.temperature": 90})
+
+    second, first = reading(driver, "GPU-1", drivers.UUID).read()
+
+    assert (first["temperature_c"], second["temperature_c"]) == (40, 90)
+
+
+def test_a_lost_gpu_does_not_silence_its_neighbour(driver, reading):
+    driver.says(count=2, **{"1.uuid": "GPU-1", "1.fail.gpu": drivers.GPU_IS_LOST})
+
+    second, first = reading(driver, "GPU-1", drivers.UUID).read()
+
+    assert (first["lost"], second["lost"]) == ("", "GPU is lost")
+    assert (first["temperature_c"], second["temperature_c"]) == (40, None)
