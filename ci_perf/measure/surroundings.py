@@ -1,7 +1,7 @@
 """What this machine is, as far as it can change a number. Run in a child: it imports torch.
 
-`python -P -m ci_perf.measure.surroundings FOLDER PARENT DEVICE THREADS`; the files in FOLDER are
-named in task.py, PARENT is the id of the process that waits for them.
+`python -P -m ci_perf.measure.surroundings FOLDER PARENT DEVICE THREADS DEVICES`; the files in
+FOLDER are named in task.py, PARENT is the id of the process that waits for them.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import os
 import platform
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +26,11 @@ from ci_perf.model.environment import (
     Noted,
     Software,
 )
-from ci_perf.model.run import Phase
+from ci_perf.model.process import Phase
 
 
 class DeviceError(Exception):
     """The device that was asked for is not here."""
-
-
-def describe(device: str, threads: int) -> Surroundings:
-    """Resolve "auto" and describe the machine. Raises DeviceError."""
-    torch = _torch()
-    device = _resolve(device, torch)
-    hard: Machine
-    if device.startswith("cuda"):
-        hard = _gpu(device, torch)
-        lock = _gpu_name(device, torch)
-    else:
-        hard = CpuMachine(cpu_model=host.cpu_model(), logical_cores=os.cpu_count() or 0)
-        lock = "cpu"
-    return Surroundings(
-        device=device,
-        locks=(lock,),
-        environment=Environment(hard=hard, soft=_software(torch, threads), noted=_noted()),
-    )
 
 
 def _torch() -> Any:  # noqa: ANN401  the module, or nothing
@@ -59,38 +42,87 @@ def _torch() -> Any:  # noqa: ANN401  the module, or nothing
     return torch
 
 
-def _resolve(device: str, torch: Any) -> str:  # noqa: ANN401
+def describe(
+    device: str, threads: int, devices: int = 1, *, load: Callable[[], Any] = _torch
+) -> Surroundings:
+    """Resolve "auto" and describe the machine. Raises DeviceError.
+
+    `devices` GPUs are meant, from `device` on; it says nothing about a CPU, which ranks share.
+    `load` returns the module torch, or `None` without it.
+    """
+    torch = load()
+    device = _resolve(device, devices, torch)
+    hard: Machine
+    uuids: tuple[str, ...] = ()
+    if device.startswith("cuda"):
+        names = _from(device, devices)
+        hard = _gpus(names, torch)
+        uuids = tuple(uuid for name in names if (uuid := _uuid(name, torch)))
+        # Without a UUID, which containers would agree on, by its number.
+        locks = uuids if len(uuids) == devices else tuple(n.replace(":", "-") for n in names)
+    else:
+        hard = CpuMachine(cpu_model=host.cpu_model(), logical_cores=os.cpu_count() or 0)
+        locks = ("cpu",)
+    return Surroundings(
+        device=device,
+        locks=locks,
+        gpus=uuids,
+        environment=Environment(hard=hard, soft=_software(torch, threads), noted=_noted()),
+    )
+
+
+def _resolve(device: str, devices: int, torch: Any) -> str:  # noqa: ANN401
     available = torch is not None and torch.cuda.is_available()
-    if device == "auto":
-        return "cuda:0" if available else "cpu"
-    if device == "cpu":
-        return device
+    if device == "cpu" or (device == "auto" and not available):
+        return "cpu"
     if not available:
         raise DeviceError(
             f"--device {device}: expected a CUDA device, found none; `ci-perf doctor` says why"
         )
-    index = int(device.partition(":")[2] or 0)
-    if index >= torch.cuda.device_count():
+    first, count = int(device.partition(":")[2] or 0), torch.cuda.device_count()
+    if first >= count:
+        raise DeviceError(f"--device {device}: expected an index below {count}, found {first}")
+    if first + devices > count:
         raise DeviceError(
-            f"--device {device}: expected an index below {torch.cuda.device_count()}, found {index}"
+            f"--device {device}: expected {devices} GPUs from cuda:{first} on, found "
+            f"{count - first}; name workloads with a smaller world_size, or measure with "
+            "--device cpu"
         )
-    return f"cuda:{index}"
+    return f"cuda:{first}"
 
 
-def _gpu(device: str, torch: Any) -> GpuMachine:  # noqa: ANN401
-    properties = torch.cuda.get_device_properties(device)
+def _from(device: str, devices: int) -> list[str]:
+    first = int(device.partition(":")[2])
+    return [f"cuda:{first + number}" for number in range(devices)]
+
+
+def _gpus(names: list[str], torch: Any) -> GpuMachine:  # noqa: ANN401
+    """Describe GPUs of one kind. Raises DeviceError: ranks would wait for the slower kind."""
+    found = [torch.cuda.get_device_properties(name) for name in names]
+    kinds = sorted({(one.name, one.total_memory) for one in found})
+    if len({name for name, _ in kinds}) > 1:
+        raise DeviceError(
+            f"{names[0]} to {names[-1]}: expected GPUs of one model, found "
+            f"{' and '.join(name for name, _ in kinds)}; CUDA_VISIBLE_DEVICES chooses among them"
+        )
     return GpuMachine(
-        gpu_model=properties.name,
-        gpu_count=1,
-        gpu_memory_bytes=properties.total_memory,
-        mig="MIG" in properties.name,
+        gpu_model=found[0].name,
+        gpu_count=len(names),
+        # The smallest sets how large a batch may be.
+        gpu_memory_bytes=min(memory for _, memory in kinds),
+        mig=_is_mig(found[0]),
     )
 
 
-def _gpu_name(device: str, torch: Any) -> str:  # noqa: ANN401
+def _is_mig(properties: Any) -> bool:  # noqa: ANN401
+    return "MIG" in properties.name
+
+
+def _uuid(device: str, torch: Any) -> str | None:  # noqa: ANN401
     """Name a GPU as the whole host knows it: containers may each count theirs from 0."""
-    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
-    return f"GPU-{uuid}" if uuid else device.replace(":", "-")
+    properties = torch.cuda.get_device_properties(device)
+    uuid = getattr(properties, "uuid", None)
+    return f"{'MIG' if _is_mig(properties) else 'GPU'}-{uuid}" if uuid else None
 
 
 def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
@@ -140,10 +172,10 @@ def _noted() -> Noted:
     )
 
 
-def main(folder: Path, device: str, threads: int) -> None:
+def main(folder: Path, device: str, threads: int, devices: int) -> None:
     """Write the description, or the reason why there is none."""
     try:
-        files.write(folder / task.RESULT, describe(device, threads))
+        files.write(folder / task.RESULT, describe(device, threads, devices))
     except DeviceError as error:
         trouble = Trouble(phase=Phase.LAUNCH, reason=str(error))
         files.write(folder / task.TROUBLE, trouble)
@@ -151,4 +183,4 @@ def main(folder: Path, device: str, threads: int) -> None:
 
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
-    main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]))
+    main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))

@@ -1,0 +1,131 @@
+"""A folder in which real ranks run, and what became of them."""
+
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+from ci_perf import files
+from ci_perf.launch import child, never
+from ci_perf.measure import task
+from ci_perf.measure.task import Task, Trouble
+from ci_perf.model.process import WorkerResult
+from ci_perf.model.suite import PlannedWorkload, Protocol
+
+ROOT = Path(__file__).parents[1]
+WORKLOADS = ROOT / "workloads"
+QUICK = Protocol(
+    warmup_min_steps=3,
+    warmup_min_s=0.01,
+    warmup_max_s=0.05,
+    warmup_window=2,
+    timed_min_blocks=3,
+    timed_min_s=0.02,
+    timed_max_s=0.1,
+    block_min_s=0.002,
+    memory_steps=1,
+    phase_steps=2,
+)
+
+# What stands in for a worker where it is torchrun that is on trial: it needs no torch.
+STAND_IN = """
+import contextlib, os, signal, sys, time
+from pathlib import Path
+folder, rank = Path(sys.argv[1]), int(os.environ["RANK"])
+(folder / "new").mkdir(exist_ok=True)
+def leave(name, text):
+    new = folder / "new" / name
+    new.write_text(text)
+    new.rename(folder / name)
+leave(f"pid.{rank}", str(os.getpid()))
+(folder / f"phase.{rank}").write_text("timed")
+def tell(reason):
+    leave(f"trouble.{rank}.json", '{"phase": "timed", "reason": "%s"}' % reason)
+    sys.exit(1)
+def wait_for(name):
+    while not (folder / name).exists():
+        time.sleep(0.01)
+print("rank", rank, "was here", flush=True)
+"""
+
+
+class Launch:
+    """A folder in which ranks run, and what became of them."""
+
+    def __init__(self, folder):
+        self.folder = folder / "launch"
+        self.folder.mkdir()
+        self.modules = folder
+
+    def planned(self, file, *, world_size=2, parameters=None, device="cpu", start="torchrun"):
+        """Write the task."""
+        workload = PlannedWorkload(
+            id="it",
+            file=str(file),
+            description="",
+            parameters=parameters or {},
+            protocol=QUICK,
+            launch=start,
+            world_size=world_size,
+        )
+        found = Task(
+            workload=workload, index=0, device=device, root=str(ROOT), data_dir=str(self.modules)
+        )
+        files.write(self.folder / task.TASK, found)
+        return self
+
+    def stand_in(self, source):
+        """Write the module that every rank runs, in place of our worker."""
+        (self.modules / "stand_in.py").write_text(STAND_IN + textwrap.dedent(source))
+        return self.planned("it.py")
+
+    def command(self, *, worker="stand_in", port="None"):
+        run = (
+            "import itertools, os, sys\nfrom pathlib import Path\n"
+            "from ci_perf.measure import linux, ranks\n"
+            f"sys.exit(ranks.main(Path(sys.argv[1]), worker={worker!r}, port={port}))"
+        )
+        return [sys.executable, "-P", "-c", run, str(self.folder)]
+
+    @property
+    def environment(self):
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self.modules), str(ROOT), str(WORKLOADS)]),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def run(self, command=None, *, timeout_s=120.0):
+        """Run to the end or the time limit, as a launcher does."""
+        return child.run(
+            command or self.command(),
+            cwd=str(self.modules),
+            environment=self.environment,
+            cookie=child.Cookie(variable="CI_PERF_TEST", value=str(self.folder)),
+            timeout_s=timeout_s,
+            interrupted=never,
+        )
+
+    def real(self, prefix=(), *, agent="ci_perf.measure.ranks"):
+        """Run with our own worker, from the command line that a launcher uses."""
+        parent = str(os.getpid())
+        command = [sys.executable, "-P", "-m", agent, str(self.folder), parent]
+        return self.run([*prefix, *command])
+
+    @property
+    def pids(self):
+        return [int((self.folder / f"pid.{rank}").read_text()) for rank in range(2)]
+
+    def has_started(self):
+        """Whether both ranks have said who they are."""
+        paths = [self.folder / f"pid.{rank}" for rank in range(2)]
+        return all(path.exists() for path in paths)
+
+    @property
+    def trouble(self):
+        return files.read(self.folder / task.TROUBLE, Trouble)
+
+    @property
+    def result(self):
+        return files.read(self.folder / task.RESULT, WorkerResult)
