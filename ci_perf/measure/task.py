@@ -1,8 +1,10 @@
 """What a parent tells a child process, and what it hears back when things go wrong."""
 
+import os
+
 from ci_perf.model.base import Count, Name, Struct, Text
 from ci_perf.model.environment import Environment
-from ci_perf.model.run import Phase
+from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.suite import PlannedWorkload
 
 # The files of one launch, in a folder of its own.
@@ -12,14 +14,31 @@ TROUBLE = "trouble.json"
 PHASE = "phase"
 
 
+def of_rank(name: str, rank: int) -> str:
+    """Name the file of one rank: "trouble.1.json" beside "trouble.json", "phase.1"."""
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}.{rank}{dot}{suffix}"
+
+
+def mine(name: str) -> str:
+    """Name the file of this process: its rank's own, where torchrun has given it a rank."""
+    rank = os.environ.get("RANK", "")
+    torchrun = "TORCHELASTIC_RUN_ID" in os.environ
+    return of_rank(name, int(rank)) if torchrun and rank.isdecimal() else name
+
+
 class Task(Struct, frozen=True, kw_only=True):
-    """One launch of one workload. ``root`` is the repository, where imports are resolved."""
+    """One launch of one workload. ``root`` is the repository, where imports are resolved.
+
+    ``gpus`` are the UUIDs of the devices that it may use, none on a CPU.
+    """
 
     workload: PlannedWorkload
     index: Count
     device: Text
     root: Text
     data_dir: Text
+    gpus: tuple[Name, ...] = ()
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
@@ -28,11 +47,16 @@ class Trouble(Struct, frozen=True, kw_only=True):
     phase: Phase
     reason: Text
     output: Text = ""
+    exhausted: Exhausted | None = None
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
-    """The device that "auto" came to, what must be locked to use it alone, and the machine."""
+    """The device that "auto" came to, what must be locked to use it alone, and the machine.
+
+    ``gpus`` are the UUIDs of the GPUs that will be used, none on a CPU.
+    """
 
     device: Text
     locks: tuple[Name, ...]
+    gpus: tuple[Name, ...]
     environment: Environment

@@ -7,8 +7,11 @@ from typing import Any
 
 import msgspec
 
-from ci_perf.model.base import Finite, Items, Name
+from ci_perf.model.base import Count, Finite, Items, Name, Text
 from ci_perf.workload import Context, Workload
+
+# What hardware has a peak for; "" claims none.
+PRECISIONS = ("", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 
 
 class WorkloadError(Exception):
@@ -87,21 +90,27 @@ def _as_float(value: Any) -> float:  # noqa: ANN401  whatever the author returns
 
 def _check(workload: Workload) -> None:
     """Look at every field before anything is measured. Raises WorkloadError."""
-    for name in ("step", "teardown", "loss"):
+    for name in ("step", "teardown", "loss", "output", "local_step"):
         value = getattr(workload, name)
         if not callable(value) and (value is not None or name == "step"):
             raise WorkloadError(f"{name}: expected a function, found {type(value).__name__}")
     items = finite(workload.items_per_step, "items_per_step")
-    try:
-        msgspec.convert(items, Items)
-    except msgspec.ValidationError:
+    _convert(items, Items, "items_per_step: expected a number > 0", workload.items_per_step)
+    unit = workload.item_unit
+    _convert(unit, Name, "item_unit: expected one word of letters, digits and _.=+-", unit)
+    if workload.precision not in PRECISIONS:
+        known = ", ".join(repr(one) for one in PRECISIONS)
         raise WorkloadError(
-            f"items_per_step: expected a number > 0, found {workload.items_per_step!r}"
-        ) from None
+            f"precision: expected one of {known}, found {workload.precision!r:.100}"
+        )
+    varies = workload.varies
+    _convert(varies, Text, "varies: expected a sentence, or nothing", varies)
+    count = workload.parameter_count
+    _convert(count, Count | None, "parameter_count: expected a whole number, or None", count)
+
+
+def _convert(value: object, kind: Any, expected: str, found: object) -> None:  # noqa: ANN401
     try:
-        msgspec.convert(workload.item_unit, Name)
+        msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        raise WorkloadError(
-            "item_unit: expected one word of letters, digits and _.=+-, found "
-            f"{workload.item_unit!r:.100}"
-        ) from None
+        raise WorkloadError(f"{expected}, found {found!r:.100}") from None

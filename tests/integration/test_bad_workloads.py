@@ -13,7 +13,7 @@ import pytest
 from ci_perf.launch import child
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.task import Task, Trouble
-from ci_perf.model.run import Phase, WorkerResult
+from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload, Protocol
 from tests.processes import is_alive, wait_until
 
@@ -109,22 +109,22 @@ def test_a_good_workload_has_a_result(launch):
                 ("teardown=3", Phase.BUILD, "teardown: expected a function, found int"),
                 (
                     "loss=lambda: float('nan')",
-                    Phase.WARMUP,
+                    Phase.FINGERPRINT,
                     "loss: expected a finite number, found nan",
                 ),
                 (
                     "loss=lambda: -float('inf')",
-                    Phase.WARMUP,
+                    Phase.FINGERPRINT,
                     "loss: expected a finite number, found -inf",
                 ),
                 (
                     "loss=lambda: None",
-                    Phase.WARMUP,
+                    Phase.FINGERPRINT,
                     "loss: expected a finite number, found None",
                 ),
                 (
                     "loss=lambda: __import__('torch').ones(3)",
-                    Phase.WARMUP,
+                    Phase.FINGERPRINT,
                     "loss: expected a finite number, found a tensor of 3 elements",
                 ),
             ]
@@ -136,7 +136,7 @@ def test_a_good_workload_has_a_result(launch):
         ),
         (
             HEAD + "n = 0\ndef step():\n    global n\n    n += 1\n    assert n < 15, n\n" + BUILD,
-            Phase.WARMUP,
+            Phase.FINGERPRINT,
             "AssertionError: 15",
         ),
         (
@@ -178,7 +178,7 @@ def test_every_way_to_fail_has_its_phase_and_reason(launch, source, phase, reaso
 def test_a_loss_is_a_number_or_a_tensor_of_one(launch, loss):
     source = f"import torch\ndef build(c):\n    return Workload(step=step, loss=lambda: {loss})\n"
 
-    assert set(launch(HEAD + PASS + source).process.losses) == {0.5}
+    assert set(launch(HEAD + PASS + source).process.fingerprint.losses) == {0.5}
 
 
 @pytest.mark.parametrize(

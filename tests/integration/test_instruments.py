@@ -1,0 +1,220 @@
+"""The instruments of one process, held against torch itself."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from ci_perf.measure import compiles, counters, fingerprint
+from ci_perf.measure.device import CpuDevice
+from ci_perf.measure.user_code import WorkloadError
+from ci_perf.workload import Workload
+
+CPU = CpuDevice()
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+
+def training_step(model, batch=8):
+    inputs = torch.randn(batch, 64)
+
+    def step():
+        model(inputs).square().mean().backward()
+
+    return step
+
+
+def test_flops_are_two_per_multiplication_forward_and_backward(model):
+    work = counters.count(training_step(model), CPU, None)
+
+    # The gradient of the input is needed by every layer but the first.
+    first, second = 2 * 8 * 64 * 32, 2 * 8 * 32 * 10
+    assert work.flops == 2 * first + 3 * second
+
+
+def test_operators_are_counted_once_each():
+    numbers = torch.ones(3)
+
+    work = counters.count(lambda: numbers.add(1).mul(2).sum(), CPU, 7)
+
+    assert (work.operators, work.flops, work.parameters, work.absent) == (3, 0, 7, "")
+
+
+def test_a_compiled_step_counts_as_the_program_it_was_compiled_from(model):
+    step = training_step(model)
+    compiled = training_step(torch.compile(model, backend="aot_eager"))
+    compiled()
+
+    eager, found = counters.count(step, CPU, None), counters.count(compiled, CPU, None)
+
+    assert (found.operators, found.flops) == (eager.operators, eager.flops)
+
+
+def test_a_step_that_cannot_be_watched_has_no_counts_and_a_reason():
+    def step():
+        raise RuntimeError("not under a mode")
+
+    work = counters.count(step, CPU, 7)
+
+    assert (work.operators, work.flops, work.parameters) == (None, None, 7)
+    assert work.absent == "RuntimeError: not under a mode"
+
+
+def test_graph_breaks_come_with_their_reasons():
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+
+    @torch.compile(backend="eager")
+    def broken(tensor):
+        tensor = tensor + 1
+        torch._dynamo.graph_break(msg="the test asked for it")
+        return tensor * 2
+
+    broken(torch.ones(3))
+    found = compiles.counts("empty")
+
+    assert (found.graphs, found.graph_breaks) == (2, 1)
+    assert len(found.break_reasons) == 1
+    assert "graph_break" in found.break_reasons[0]
+
+
+@pytest.mark.parametrize("content", [None, "a kernel"])
+def test_a_cache_is_filled_once_there_is_a_file_in_it(tmp_path, monkeypatch, content):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    (tmp_path / "triton/deep").mkdir(parents=True)
+    if content is not None:
+        (tmp_path / "triton/deep/kernel").write_text(content)
+
+    assert compiles.cache() == ("empty" if content is None else "filled")
+
+
+def test_a_checksum_is_the_mean_size_and_a_mean_weighted_by_place():
+    size, places = fingerprint.checksums(torch.tensor([1.0, -2.0]))
+
+    assert size == pytest.approx(1.5)
+    assert places == pytest.approx((1.0 - 2.0 * math.cos(1)) / 2)
+
+
+def test_values_that_change_places_change_the_checksum():
+    ahead, behind = torch.arange(10.0), torch.arange(10.0).flip(0)
+
+    assert fingerprint.checksums(ahead)[0] == pytest.approx(fingerprint.checksums(behind)[0])
+    assert fingerprint.checksums(ahead)[1] != pytest.approx(fingerprint.checksums(behind)[1])
+
+
+def test_a_large_tensor_sums_up_as_if_it_were_taken_at_once():
+    large = torch.randn(300_000, dtype=torch.float64)
+
+    size, places = fingerprint.checksums(large)
+
+    weights = torch.arange(300_000).double().cos()
+    assert size == pytest.approx(float(large.abs().mean()))
+    assert places == pytest.approx(float((large * weights).mean()))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        torch.ones(2, dtype=torch.bfloat16),
+        torch.ones(2, dtype=torch.int64),
+        torch.ones(2, dtype=torch.bool),
+        torch.ones(2, dtype=torch.complex64),
+        torch.ones(2).to_sparse(),
+        torch.ones(0),
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
+        [1.0, torch.ones(2)],
+        {"a": (torch.ones(1),), "b": None},
+    ],
+    ids=lambda output: type(output).__name__,
+)
+def test_whatever_holds_tensors_has_finite_checksums(output):
+    assert all(math.isfinite(value) for value in fingerprint.checksums(output))
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (torch.tensor([math.nan]), "checksum of tensor 0 of output: expected a finite number"),
+        ([torch.ones(1), object()], "output: expected tensors, numbers, .*, found object"),
+        ([torch.ones(1)] * 101, "expected at most 100 tensors"),
+    ],
+)
+def test_an_output_that_is_no_result_is_refused(output, reason):
+    with pytest.raises(WorkloadError, match=reason):
+        fingerprint.checksums(output)
+
+
+def test_a_fingerprint_has_the_first_losses_and_the_output_after_them():
+    values = iter([3.0, 2.0, 1.0])
+    latest = [next(values)]
+
+    def step():
+        latest[0] = next(values)
+
+    workload = Workload(step=step, loss=lambda: latest[0], output=lambda: latest[0] * 2)
+
+    found = fingerprint.take(workload, CPU, 3)
+
+    assert found.losses == (3.0, 2.0, 1.0)
+    assert found.checksums == (2.0, 2.0)
+
+
+def test_no_steps_mean_no_fingerprint():
+    workload = Workload(step=lambda: None, loss=lambda: 1.0, varies="atomics")
+
+    found = fingerprint.take(workload, CPU, 0)
+
+    assert (found.losses, found.checksums, found.varies) == ((), (), "atomics")
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_flops_are_those_that_torch_counts_itself(model, grad):
+    inputs = torch.randn(8, 64)
+
+    def step():
+        with torch.set_grad_enabled(grad):
+            torch.nn.functional.scaled_dot_product_attention(*[model(inputs)[None, None]] * 3)
+
+    with FlopCounterMode(display=False) as theirs:
+        step()
+
+    assert counters.count(step, CPU, None).flops == theirs.get_total_flops() > 0
+
+
+def test_inference_mode_hides_no_part_of_a_composite_operator(model):
+    inputs = torch.randn(8, 64)
+
+    def step():
+        model(inputs)
+
+    with torch.inference_mode():
+        found = counters.count(step, CPU, None)
+    with torch.no_grad():
+        expected = counters.count(step, CPU, None)
+
+    assert found == expected
+
+
+def test_counting_does_not_import_the_compiler():
+    code = """
+import sys, torch
+from ci_perf.measure import counters
+from ci_perf.measure.device import CpuDevice
+ones = torch.ones(3, 3)
+assert counters.count(lambda: ones @ ones, CpuDevice(), None).flops == 54
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+    )
+
+    assert done.stdout == "False\n"
