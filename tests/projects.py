@@ -49,10 +49,12 @@ class Project:
         path.write_text(textwrap.dedent(body) + build)
         return self
 
-    def suite(self, *names, settings=QUICK, extra=""):
+    def suite(self, *names, settings=QUICK, extra="", canaries=False):
         """Write workloads/suite.toml with these workloads, in this order."""
+        head = f"[suites.smoke]\ncanaries = {str(canaries).lower()}\n"
         entries = [f'[[suites.smoke.workloads]]\nworkload = "{name}"\n' for name in names]
-        text = "\n".join([extra, settings, *entries] if entries else [extra, settings, "[suites]"])
+        suites = [head, *entries] if entries else ["[suites]"]
+        text = "\n".join([extra, settings, *suites])
         (self.root / "workloads").mkdir(exist_ok=True)
         (self.root / "workloads/suite.toml").write_text(text)
         return self

@@ -33,7 +33,8 @@ def command(
     """Make a run the new baseline: writes the files that you then commit.
 
     Workloads that have changed, or are new, get a fresh baseline; the others keep theirs to the
-    byte. Refused: an invalid run, a failed workload, a number that gets worse without a reason.
+    byte. Refused: an invalid run, a failed workload, a number that gets worse, or
+    numerics that change and gate, without a reason.
     """
     if append and replace:
         raise UsageError("--append and --replace exclude each other: choose one")

@@ -7,12 +7,12 @@ from ci_perf import files, session
 from ci_perf import suite as suites
 from ci_perf.cli import options, output, progress
 from ci_perf.errors import ExitCode
-from ci_perf.launch import interrupts
-from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure import preflight
+from ci_perf.launch import interrupts, local
+from ci_perf.measure.validity import preflight
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan
+from ci_perf.model.validity import Reason, Status
 
 
 def plan(
@@ -28,12 +28,16 @@ def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -
     """Measure `plan` and write the run, interrupted or not."""
     files.check_target(run_file)
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
-    with interrupts.noted(), progress.listener() as listener:
+    with (
+        interrupts.noted(),
+        local.launcher(options.root()) as launcher,
+        progress.listener() as listener,
+    ):
         run = session.measure(
             plan,
-            LocalLauncher(options.root()),
+            launcher,
             listener,
-            device=device,
+            device=plan.device if device == "auto" else device,
             lock_timeout_s=lock_timeout_s,
         )
         files.write(run_file, run)
@@ -56,8 +60,28 @@ def is_interrupted(run: Run) -> bool:
 def _told(run: Run, run_file: Path) -> str:
     done, total = len(run.measured), len(run.measured) + len(run.failed)
     lines = [f"{done} of {total} workloads measured in {run.duration_s:.0f} s"]
-    lines += [f"{r.status.value}: {r.code}: {r.detail}" for r in run.validity.reasons]
+    lines += _against(run.validity.reasons)
     if run.failed and not is_interrupted(run):
         lines.append("next: see the reasons above; `ci-perf doctor` says what this machine lacks")
     lines.append(f"run: {run_file}")
     return "\n".join(lines)
+
+
+def _against(reasons: tuple[Reason, ...]) -> list[str]:
+    """Say what speaks against the machine, in one line per code: a bad one is bad all the time."""
+    by_code: dict[tuple[Status, str], list[Reason]] = {}
+    for reason in reasons:
+        by_code.setdefault((reason.status, reason.code), []).append(reason)
+    return [
+        f"{status.value}: {code}: {_where(found[0])}{found[0].detail}{_and_others(found[1:])}"
+        for (status, code), found in by_code.items()
+    ]
+
+
+def _where(reason: Reason) -> str:
+    return f"{reason.workload}: " if reason.workload else ""
+
+
+def _and_others(reasons: list[Reason]) -> str:
+    names = [reason.workload for reason in reasons]
+    return f"; likewise {', '.join(names)}" if names else ""

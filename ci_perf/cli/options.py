@@ -34,7 +34,7 @@ device = click.option(
     default="auto",
     show_default=True,
     metavar="auto|cpu|cuda|cuda:N",
-    help="Where to measure; auto takes the first GPU, or the CPU.",
+    help="Where to measure; auto takes what the suite names, else the first GPU, or the CPU.",
 )
 processes = click.option(
     "--processes",

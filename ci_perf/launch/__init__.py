@@ -1,10 +1,11 @@
 """Where a worker runs: siblings behind one interface. `local` is a child process here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from ci_perf.measure.task import Surroundings, Task, Trouble
-from ci_perf.model.run import WorkerResult
+from ci_perf.measure.validity.gpu_preflight import GpuStates
+from ci_perf.model.process import WorkerResult
 
 
 def never() -> bool:
@@ -19,9 +20,22 @@ class Launcher(Protocol):
     """
 
     def describe(
-        self, device: str, threads: int, interrupted: Callable[[], bool] = never
+        self, device: str, threads: int, devices: int, interrupted: Callable[[], bool] = never
     ) -> Surroundings | Trouble:
-        """Say what the machine is on which tasks will run; "auto" picks the device."""
+        """Say what the machine is on which tasks will run; "auto" picks the device.
+
+        `devices` is the largest number of them that any task will need.
+        """
+
+    def look(
+        self, gpus: Sequence[str], interrupted: Callable[[], bool] = never
+    ) -> GpuStates | Trouble:
+        """Say in what state these GPUs are, by UUID, without using them."""
+
+    def canaries(
+        self, device: str, threads: int, interrupted: Callable[[], bool] = never
+    ) -> Mapping[str, float] | Trouble:
+        """Run the fixed programs; return seconds by name, none on a machine that cannot."""
 
     def launch(self, task: Task, interrupted: Callable[[], bool] = never) -> WorkerResult | Trouble:
         """Run one task to its end or its time limit."""

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ci_perf import files, session
-from ci_perf.model.run import Run, Status
+from ci_perf.model.run import Run
+from ci_perf.model.validity import Status
 from tests.processes import is_alive, wait_until
 from tests.projects import GOOD, Project
 

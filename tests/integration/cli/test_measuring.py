@@ -13,7 +13,8 @@ import pytest
 
 from ci_perf import files
 from ci_perf.errors import ExitCode
-from ci_perf.model.run import Run, Status
+from ci_perf.model.run import Run
+from ci_perf.model.validity import Status
 from tests.processes import wait_for_children, wait_until
 from tests.projects import GOOD, SLOW_STEP
 

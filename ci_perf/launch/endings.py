@@ -1,0 +1,122 @@
+"""How a process ended that left no result: in words, and whether the kernel took it for memory."""
+
+import contextlib
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ci_perf.launch import child
+from ci_perf.measure.task import Trouble
+from ci_perf.model.evidence import Evidence
+from ci_perf.model.process import Exhausted, Phase
+
+_PROC = Path("/proc")
+_CGROUPS = Path("/sys/fs/cgroup")
+
+# Counts of one control group: version 2 in memory.events, version 1 (Linux 4.13) in
+# memory.oom_control. /proc/vmstat counts those of the whole host in the same form.
+_COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+
+_MEANWHILE = "; meanwhile the kernel ended a process because memory had run out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillCount:
+    """The file in which the kernel counts whom it has killed for want of memory, and the count.
+
+    Ours is that of our control group; the other counts the whole host.
+    """
+
+    file: Path
+    before: int
+    is_ours: bool
+
+    def has_risen(self) -> bool:
+        """Whether it has killed somebody since; unknown, once the file is gone, is no."""
+        now = _count(self.file)
+        return now is not None and now > self.before
+
+
+def kill_count(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> KillCount | None:
+    """Count the kills so far: of our control group, else of the host. `None` if nobody counts."""
+    ours = [(file, True) for file in _files(proc, cgroups)]
+    for file, is_ours in (*ours, (proc / "vmstat", False)):
+        before = _count(file)
+        if before is not None:
+            return KillCount(file=file, before=before, is_ours=is_ours)
+    return None
+
+
+def in_words(ended: child.Ended, phase: Phase, kills: KillCount | None) -> str:
+    """Say how a process ended that left no result."""
+    where = f" in phase {phase.value}"
+    if ended.code >= 0:
+        return f"the process ended with exit code {ended.code}{where}, without a result"
+    try:
+        name = signal.Signals(-ended.code).name
+    except ValueError:
+        name = f"signal {-ended.code}"
+    hint = {
+        "SIGKILL": _about_sigkill(kills),
+        "SIGSEGV": "; the stack is in the output",
+    }.get(name, "")
+    return f"the process was ended by {name}{where}{hint}"
+
+
+def explained(
+    trouble: Trouble, ended: child.Ended, kills: KillCount | None, evidence: Evidence | None
+) -> Trouble:
+    """Add what is known of the memory, when a launch failed because there was too little of it.
+
+    A process that could still speak knows best. One that was killed cannot. Nor does a rank, or
+    what a workload has started, whose end another process tells: then the count speaks, as long
+    as it is that of our control group and not of everybody on this host.
+    """
+    if trouble.exhausted is not None or kills is None or not kills.has_risen():
+        return trouble
+    was_killed = ended.code == -signal.SIGKILL and not ended.timed_out
+    if not (was_killed or kills.is_ours):
+        return trouble
+    peak = evidence.host_rss_peak_bytes if evidence else None
+    return msgspec.structs.replace(
+        trouble,
+        reason=trouble.reason if was_killed else f"{trouble.reason}{_MEANWHILE}",
+        exhausted=Exhausted(kind="host", host_rss_peak_bytes=peak),
+    )
+
+
+def _about_sigkill(kills: KillCount | None) -> str:
+    if kills is None:
+        return "; the kernel's out-of-memory killer does this"
+    if kills.has_risen():
+        return "; the kernel's out-of-memory killer did this"
+    return "; the kernel's out-of-memory killer did not: somebody else sent it"
+
+
+def _files(proc: Path, cgroups: Path) -> list[Path]:
+    """Name the counts of our control group: as the host spells its path, and as a container."""
+    try:
+        lines = (proc / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:  # "0::/path" is version 2, "4:memory:/path" version 1
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            places = [cgroups / path.lstrip("/"), cgroups]
+            found += [place / "memory.events" for place in places]
+        elif "memory" in controllers.split(","):
+            root = cgroups / "memory"
+            found += [place / "memory.oom_control" for place in (root / path.lstrip("/"), root)]
+    return found
+
+
+def _count(file: Path) -> int | None:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if found := _COUNT.search(file.read_text()):
+            return int(found[1])
+    return None

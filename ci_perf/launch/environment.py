@@ -1,0 +1,74 @@
+"""The environment of a child process: ours, less what it must not have, with fixed knobs.
+
+What has to be fixed inside the child is in measure/knobs.py.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ci_perf.model.suite import Protocol
+
+# Credentials and files by which a step speaks to its CI: the measured code gets none of them.
+WITHHELD = (
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_URL",
+    "ACTIONS_RUNTIME_TOKEN",
+    "GH_TOKEN",
+    "GITHUB_ENV",
+    "GITHUB_OUTPUT",
+    "GITHUB_PATH",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+    "GITHUB_TOKEN",
+)
+
+_PACKAGES = Path(__file__).resolve().parents[2]
+
+
+def of_child(ours: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Return the environment of every child of ours."""
+    kept = {name: value for name, value in ours.items() if name not in WITHHELD}
+    return {
+        **kept,
+        "HF_HUB_OFFLINE": "1",
+        "MKL_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+        "PYTHONHASHSEED": "0",
+        "PYTHONUNBUFFERED": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def of_task(ours: Mapping[str, str], protocol: Protocol, cache: Path) -> dict[str, str]:
+    """Return the environment of a measured process, which keeps compiled code below `cache`."""
+    return {
+        **of_child(ours, protocol.threads),
+        # Two names of one setting. torch 2.13 has its CUDA part read the older one first, and the
+        # part that all devices share the newer one.
+        "PYTORCH_ALLOC_CONF": protocol.allocator,
+        "PYTORCH_CUDA_ALLOC_CONF": protocol.allocator,
+        # Also holds what AOTAutograd keeps. Kernels of a user's own are compiled by Triton alone.
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+    }
+
+
+def apart_from(root: Path, ours: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Return the environment of a child that must import nothing of the repository in `root`.
+
+    PYTHONPATH may lead there. What else it holds stays (clusters provide torch that way), and this
+    package itself.
+    """
+    entries = ours.get("PYTHONPATH", "").split(os.pathsep)
+    apart = [
+        entry for entry in entries if Path(entry).is_absolute() and not _is_inside(entry, root)
+    ]
+    return {
+        **of_child(ours, threads),
+        "PYTHONPATH": os.pathsep.join([*apart, str(_PACKAGES)]),
+    }
+
+
+def _is_inside(entry: str, root: Path) -> bool:
+    return Path(os.path.realpath(entry)).is_relative_to(os.path.realpath(root))

@@ -1,0 +1,123 @@
+"""What a log, and GitHub's, shows of a run; and what the canaries leave in its file."""
+
+import signal
+
+import pytest
+
+from ci_perf import files
+from ci_perf.errors import ExitCode
+from ci_perf.model.run import Run
+from tests.processes import wait_for_children
+from tests.projects import GOOD, QUICK, SLOW_STEP
+
+# Every way in which a program could speak to the runner that reads our stderr.
+LOUD = "print('::error::gotcha\\n::endgroup::\\n  ::endgroup::\\n##[endgroup]')\n"
+HOG = "def step():\n    bytearray(64 * 2**30)\n"
+LIMITED = f"{QUICK}memory_limit_bytes = {4 * 2**30}\n"
+
+
+def commands(err):
+    """Return what GitHub's runner would obey: it looks behind blanks, too."""
+    return [line for line in err.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+
+
+@pytest.fixture
+def plain(project):
+    """Run in a log that is not GitHub's, wherever this test runs."""
+
+    def run(*arguments, **environment):
+        return project.run(*arguments, **{"GITHUB_ACTIONS": "", **environment})
+
+    return run
+
+
+def test_a_log_has_one_line_per_workload_and_round(project, plain):
+    project.workload("one").workload("two").suite("one", "two")
+
+    lines = plain("run").err.splitlines()
+
+    assert lines[0] == "measuring 2 workloads in 4 processes"
+    assert lines[1].startswith("round 1 of 2 done in ")
+    assert lines[1].endswith(" left")
+    assert lines[2].startswith("[1/2] one: 2 processes in ")
+    assert lines[3].startswith("[2/2] two: 2 processes in ")
+    assert lines[4].startswith("2 of 2 workloads measured in ")
+
+
+def test_github_folds_the_lines_and_is_told_below_what_failed(project):
+    project.workload("bad", LOUD + "raise ValueError('::error::boom')\n")
+    project.workload("good").suite("bad", "good")
+
+    done = project.run("run", GITHUB_ACTIONS="true")
+
+    lines = done.err.splitlines()
+    closed = lines.index("::endgroup::")
+    assert lines[0] == "::group::measuring 2 workloads in 4 processes"
+    assert "[1/2] bad: failed in phase import" in lines[:closed]
+    assert lines[closed + 1] == "bad: failed in phase import"
+    assert "  | : :error::gotcha" in lines[closed:]
+    assert commands(done.err) == [lines[0], "::endgroup::"]
+    assert commands(done.out) == []
+
+
+def test_the_group_is_closed_when_a_run_is_interrupted(project):
+    project.workload("slow", GOOD + SLOW_STEP).suite("slow")
+    process = project.start("run", GITHUB_ACTIONS="true")
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    wait_for_children(process.pid)
+
+    process.send_signal(signal.SIGTERM)
+    _, rest = process.communicate(timeout=60)
+
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert commands(first + rest) == [
+        "::group::measuring 1 workload in 2 processes",
+        "::endgroup::",
+    ]
+
+
+def test_canaries_are_kept_in_the_run_and_no_file_of_the_repository_is_one(project, plain):
+    """Here one would stand in for torch, if only for the canaries."""
+    (project.root / "torch.py").write_text("raise SystemExit('a canary of mine')\n")
+    project.workload("good").suite("good", canaries=True)
+
+    done = plain("run")
+
+    canaries = files.read(project.root / "run.json", Run).canaries
+    names = ["launch_latency", "matmul", "memory_copy"]
+    assert done.code == ExitCode.OK
+    assert [(c.position, c.name) for c in canaries] == [
+        (position, name) for position in ("before", "between", "after") for name in names
+    ]
+
+
+def test_a_canary_that_cannot_sing_is_told_and_the_run_goes_on(project, plain, tmp_path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/torch.py").write_text(
+        "import sys\nif 'canaries' in sys.argv[0]:\n    raise OSError('libcudart: cannot open')\n"
+        "raise ImportError\n"
+    )
+    project.workload("good").suite("good", canaries=True)
+
+    done = plain("run", PYTHONPATH=str(tmp_path / "broken"))
+
+    run = files.read(project.root / "run.json", Run)
+    assert done.code == ExitCode.OK
+    assert [r.code for r in run.validity.reasons if "canar" in r.code] == ["canary_failed"]
+    assert "degraded: canary_failed: no canaries before measuring" in done.err
+    assert [m.workload for m in run.measured] == ["good"]
+
+
+def test_a_workload_without_memory_fails_and_the_suite_goes_on(project, plain):
+    project.workload("hog", GOOD + HOG).workload("good")
+    project.suite("hog", "good", settings=LIMITED)
+
+    done = plain("run")
+
+    run = files.read(project.root / "run.json", Run)
+    assert done.code == ExitCode.NO_ANSWER
+    assert [m.workload for m in run.measured] == ["good"]
+    assert [f.workload for f in run.failed] == ["hog"]
+    assert run.failed[0].exhausted is not None
+    assert run.failed[0].exhausted.kind == "limit"

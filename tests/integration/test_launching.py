@@ -1,0 +1,238 @@
+"""What a launch gives to its process, and keeps from one process to the next: for real."""
+
+import os
+import signal
+
+import msgspec
+import pytest
+
+from ci_perf.launch import endings, local, monitoring
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.measure.task import Surroundings, Task, Trouble
+from ci_perf.measure.validity import preflight
+from ci_perf.measure.validity.gpu_preflight import GpuStates
+from ci_perf.model.process import Exhausted, Phase, WorkerResult
+from ci_perf.model.suite import PlannedWorkload, Protocol
+from tests import drivers
+
+BUILD = "from ci_perf.workload import Workload\ndef build(c):\n    return Workload(step=step)\n"
+# Room for a Python without torch, and for one with it.
+GIB = 2**30
+QUICK = {
+    "timeout_s": 60,
+    "warmup_min_s": 0.01,
+    "warmup_max_s": 0.05,
+    "timed_min_blocks": 3,
+    "timed_min_s": 0.02,
+    "timed_max_s": 0.1,
+    "block_min_s": 0.002,
+}
+# Says whether its folder of compiled code was there before, and leaves something in it.
+CACHED = """
+import os, pathlib
+places = [pathlib.Path(os.environ[f"{name}_CACHE_DIR"]) for name in ("TORCHINDUCTOR", "TRITON")]
+found = [place.exists() for place in places]
+for place in places:
+    place.mkdir(parents=True, exist_ok=True)
+raise ValueError(found)
+"""
+# Leaves something there as torch does, and measures.
+COMPILING = """
+import os, pathlib
+def step():
+    place = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "kernel.so").touch()
+"""
+NEW, OLD = "ValueError: [False, False]", "ValueError: [True, True]"
+
+
+@pytest.fixture
+def task(tmp_path):
+    """Make a task of a workload that consists of this source."""
+
+    def make(source, *, name="it", monitor_hz=0, **protocol):
+        file = tmp_path / f"{name}.py"
+        file.write_text(source)
+        planned = PlannedWorkload(
+            id=name,
+            file=str(file),
+            description="",
+            parameters={},
+            protocol=Protocol(**{**QUICK, "monitor_hz": monitor_hz, **protocol}),
+        )
+        root = str(tmp_path)
+        return Task(workload=planned, index=0, device="cpu", root=root, data_dir=root)
+
+    return make
+
+
+def trouble_of(outcome):
+    """Return the trouble; a result would be a surprise."""
+    assert isinstance(outcome, Trouble)
+    return outcome
+
+
+def process_of(outcome):
+    """Return what was measured; trouble would be a surprise."""
+    assert isinstance(outcome, WorkerResult), outcome.reason
+    return outcome.process
+
+
+def exhausted(trouble):
+    """Return what is known of memory that ran out."""
+    assert trouble.exhausted is not None, trouble.reason
+    return trouble.exhausted
+
+
+def test_a_limit_of_memory_makes_a_failure_that_says_so(task, tmp_path):
+    hog = "def step():\n    bytearray(64 * 2**30)\n"
+
+    trouble = trouble_of(
+        LocalLauncher(tmp_path).launch(task(hog + BUILD, memory_limit_bytes=4 * GIB))
+    )
+
+    assert (trouble.phase, trouble.reason) == (Phase.FIRST_STEP, "MemoryError")
+    assert exhausted(trouble).kind == "limit"
+    assert exhausted(trouble).host_rss_peak_bytes > 2**20
+    assert exhausted(trouble).device is None
+
+
+def test_memory_that_torch_cannot_have_is_the_same(task, tmp_path):
+    hog = "import torch\ndef step():\n    torch.empty(2**36, dtype=torch.uint8)\n"
+
+    trouble = trouble_of(
+        LocalLauncher(tmp_path).launch(task(hog + BUILD, memory_limit_bytes=16 * GIB))
+    )
+
+    assert trouble.phase is Phase.FIRST_STEP
+    assert "can't allocate memory" in trouble.reason
+    assert exhausted(trouble).kind == "limit"
+
+
+def test_a_gpu_without_memory_is_told_from_a_host_without(task, tmp_path):
+    """torch raises this on a GPU; here the workload does, there being none."""
+    hog = "import torch\ndef step():\n    raise torch.OutOfMemoryError('CUDA out of memory.')\n"
+
+    trouble = trouble_of(LocalLauncher(tmp_path).launch(task(hog + BUILD)))
+
+    assert trouble.reason == "OutOfMemoryError: CUDA out of memory."
+    assert exhausted(trouble).kind == "device"
+    assert exhausted(trouble).device is None  # absent, not zero
+
+
+@pytest.mark.gpu
+def test_a_gpu_that_has_no_more_memory_is_clean_for_the_next_process(task, tmp_path):
+    hog = (
+        "import torch\nkept = []\ndef step():\n    while True:\n"
+        "        kept.append(torch.empty(2**30, dtype=torch.uint8, device='cuda'))\n"
+    )
+    launcher = LocalLauncher(tmp_path)
+    surroundings = launcher.describe("cuda:0", 1, 1)
+    assert isinstance(surroundings, Surroundings), surroundings.reason
+    todo = msgspec.structs.replace(task(hog + BUILD), device="cuda:0", gpus=surroundings.gpus)
+
+    found = exhausted(trouble_of(launcher.launch(todo)))
+    states = launcher.look(surroundings.gpus)
+
+    assert found.kind == "device"
+    assert found.device is not None
+    assert found.device.peak_allocated_bytes > 2**30
+    assert found.device.out_of_memory > 0
+    assert "CUDA" in found.allocator
+    assert isinstance(states, GpuStates), states.reason
+    assert not any(preflight.foreign_memory(gpu.used_bytes) for gpu in states.gpus)
+
+
+def test_a_process_that_the_kernel_kills_for_memory_is_known_by_its_count(task, tmp_path):
+    """The kernel's part is played: the count rises, the process gets SIGKILL."""
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/cgroup").write_text("0::/\n")
+    events = tmp_path / "memory.events"
+    events.write_text("oom 0\noom_kill 0\n")
+    killed = (
+        "import os\ndef step():\n"
+        f"    open({str(events)!r}, 'w').write('oom 1\\noom_kill 1\\n')\n"
+        f"    os.kill(os.getpid(), {signal.SIGKILL:d})\n"
+    )
+
+    def count():
+        return endings.kill_count(proc=tmp_path, cgroups=tmp_path)
+
+    launcher = LocalLauncher(tmp_path, kill_count=count)
+    trouble = trouble_of(launcher.launch(task(killed + BUILD)))
+    next_one = trouble_of(launcher.launch(task("raise ValueError('mine')\n", name="next")))
+
+    assert trouble.phase is Phase.FIRST_STEP
+    assert "SIGKILL in phase first_step; the kernel's out-of-memory killer did" in trouble.reason
+    assert exhausted(trouble) == Exhausted(kind="host")
+    assert (next_one.reason, next_one.exhausted) == ("ValueError: mine", None)
+
+
+def test_compiled_code_is_kept_from_one_process_of_a_workload_to_the_next(task, tmp_path):
+    with local.launcher(tmp_path) as launcher:
+        first, second, other = (
+            trouble_of(launcher.launch(task(CACHED, name=name))).reason
+            for name in ("one", "one", "other")
+        )
+    with local.launcher(tmp_path) as launcher:
+        later = trouble_of(launcher.launch(task(CACHED, name="one"))).reason
+
+    assert (first, second, other, later) == (NEW, OLD, NEW, NEW)
+
+
+def test_without_a_place_for_it_compiled_code_ends_with_its_process(task, tmp_path):
+    launcher = LocalLauncher(tmp_path)
+
+    reasons = [trouble_of(launcher.launch(task(CACHED))).reason for _ in range(2)]
+
+    assert reasons == [NEW, NEW]
+
+
+def test_a_process_knows_whether_compiled_code_was_there_when_it_came(task, tmp_path):
+    with local.launcher(tmp_path) as launcher:
+        found = [process_of(launcher.launch(task(COMPILING + BUILD))) for _ in range(2)]
+
+    assert [process.compiles.cache for process in found] == ["empty", "filled"]
+
+
+def test_what_the_monitor_saw_is_kept_with_the_process(task, tmp_path):
+    step = "def step():\n    sum(range(1000))\n"
+
+    watched = process_of(LocalLauncher(tmp_path).launch(task(step + BUILD, monitor_hz=20)))
+    alone = process_of(LocalLauncher(tmp_path).launch(task(step + BUILD, monitor_hz=0)))
+
+    assert watched.evidence is not None
+    assert watched.evidence.trouble == ""
+    assert watched.evidence.host.wall_s > 0
+    assert alone.evidence is None
+
+
+@pytest.fixture
+def driver(tmp_path):
+    (tmp_path / "nvml").mkdir()
+    return drivers.Driver(drivers.build(tmp_path / "nvml"), tmp_path / "state")
+
+
+def test_the_gpus_of_a_task_are_looked_at_before_it_and_watched_beside_it(task, tmp_path, driver):
+    """The driver's library is a stand-in; the way to it is the real one."""
+    driver.says(mem_used=3 * GIB)
+    launcher = LocalLauncher(tmp_path, {**os.environ, **driver.environment})
+    step = "def step():\n    sum(range(1000))\n"
+    todo = msgspec.structs.replace(task(step + BUILD, monitor_hz=20), gpus=(drivers.UUID,))
+
+    states = launcher.look([drivers.UUID])
+    evidence = process_of(launcher.launch(todo)).evidence
+
+    assert isinstance(states, GpuStates), states.reason
+    assert [state.used_bytes for state in states.gpus] == [3 * GIB]
+    assert evidence is not None
+    assert [(gpu.uuid, gpu.used_before_bytes) for gpu in evidence.gpus] == [(drivers.UUID, 3 * GIB)]
+
+
+def test_a_monitor_that_left_nothing_says_why():
+    watch = monitoring.Watch(trouble="the monitor did not end within 5 s")
+
+    evidence = local._evidence(watch)
+
+    assert (evidence.trouble, evidence.gpus) == ("the monitor did not end within 5 s", ())

@@ -1,0 +1,117 @@
+import pytest
+
+from ci_perf.cli import pace
+from ci_perf.cli.pace import CANARIES, Pace
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def known(clock):
+    """Two workloads with three processes each, of which nothing has been seen."""
+    made = Pace(clock)
+    made.expect("a", 3)
+    made.expect("b", 3)
+    return made
+
+
+def passes(known, clock, name, seconds):
+    known.begin(name)
+    clock.now += seconds
+    known.end()
+
+
+def test_before_anything_has_ended_nobody_knows(known, clock):
+    known.begin("a")
+    clock.now += 5
+
+    assert known.left_s() is None
+
+
+def test_a_workload_that_was_not_seen_takes_as_long_as_those_that_were(known, clock):
+    passes(known, clock, "a", 10)
+
+    assert known.left_s() == pytest.approx(2 * 10 + 3 * 10)
+
+
+def test_a_workload_that_was_seen_takes_as_long_as_it_took(known, clock):
+    passes(known, clock, "a", 10)
+    passes(known, clock, "b", 2)
+    passes(known, clock, "a", 20)
+
+    assert known.left_s() == pytest.approx(1 * 15 + 2 * 2)
+
+
+def test_what_runs_now_counts_for_what_is_left_of_it(known, clock):
+    passes(known, clock, "a", 10)
+    known.begin("a")
+    clock.now += 4
+
+    assert known.left_s() == pytest.approx(6 + 10 + 3 * 10)
+
+
+def test_what_runs_longer_than_thought_takes_no_time_from_the_rest(known, clock):
+    passes(known, clock, "a", 10)
+    known.begin("a")
+    clock.now += 400
+
+    assert known.left_s() == pytest.approx(10 + 3 * 10)
+
+
+def test_a_workload_that_failed_is_waited_for_no_longer_and_teaches_nothing(known, clock):
+    passes(known, clock, "a", 10)
+    known.begin("b")
+    clock.now += 600
+    known.give_up()
+
+    assert known.left_s() == pytest.approx(2 * 10)
+
+
+def test_canaries_say_nothing_of_workloads(known, clock):
+    known.expect(CANARIES, 2)
+    passes(known, clock, CANARIES, 1)
+
+    assert known.left_s() is None
+
+
+def test_canaries_are_waited_for_as_well(known, clock):
+    known.expect(CANARIES, 2)
+    passes(known, clock, CANARIES, 1)
+    passes(known, clock, "a", 10)
+
+    assert known.left_s() == pytest.approx(1 + 5 * 10)
+
+
+def test_at_the_end_nothing_is_left(known, clock):
+    for name in "ababab":
+        passes(known, clock, name, 1)
+
+    assert known.left_s() == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "1 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (130, "2 min 10 s"),
+        (3599.7, "1 h 0 min"),
+        (3900, "1 h 5 min"),
+    ],
+)
+def test_a_person_reads_it_at_a_glance(seconds, words):
+    assert pace.in_words(seconds) == words

@@ -1,0 +1,36 @@
+import os
+
+from ci_perf.launch import environment
+from ci_perf.model.suite import Protocol
+
+
+def test_the_allocator_is_fixed_under_both_of_its_names(tmp_path):
+    ours = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+
+    found = environment.of_task(ours, Protocol(allocator="max_split_size_mb:64"), tmp_path)
+
+    assert found["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64"
+    assert found["PYTORCH_ALLOC_CONF"] == "max_split_size_mb:64"
+
+
+def test_what_the_user_set_reaches_the_child_and_tokens_do_not(tmp_path):
+    ours = {"CUDA_VISIBLE_DEVICES": "1", "GITHUB_TOKEN": "t", "OMP_NUM_THREADS": "64"}
+
+    found = environment.of_task(ours, Protocol(threads=2), tmp_path)
+
+    assert found["CUDA_VISIBLE_DEVICES"] == "1"
+    assert found["OMP_NUM_THREADS"] == "2"
+    assert "GITHUB_TOKEN" not in found
+
+
+def test_what_must_not_import_the_repository_finds_no_way_into_it(tmp_path):
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    (root / "src").mkdir(parents=True)
+    elsewhere.mkdir()
+    (tmp_path / "link").symlink_to(root)
+    entries = [str(root), str(root / "src"), str(tmp_path / "link"), ".", "", str(elsewhere)]
+
+    found = environment.apart_from(root, {"PYTHONPATH": os.pathsep.join(entries)}, threads=1)
+
+    kept = found["PYTHONPATH"].split(os.pathsep)
+    assert kept == [str(elsewhere), str(environment._PACKAGES)]

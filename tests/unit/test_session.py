@@ -1,0 +1,380 @@
+"""The order in which a session does things, with a launcher that only answers."""
+
+import itertools
+import os
+import signal
+from datetime import UTC, datetime
+
+import pytest
+
+from ci_perf import session
+from ci_perf.measure.task import Surroundings, Trouble
+from ci_perf.measure.validity import preflight
+from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
+from ci_perf.model.process import Exhausted, Phase, WorkerResult
+from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
+from ci_perf.model.validity import Reason, Status
+from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence
+
+GPUS = ("GPU-a", "GPU-b")
+BOOM = Trouble(phase=Phase.BUILD, reason="RuntimeError: boom")
+
+
+class Answers:
+    """A launcher of which every answer is given beforehand, and that notes what it was asked."""
+
+    def __init__(self, *, failing=(), canaries=(), device="cpu", gpus=(), looks=(), evidence=None):
+        self.asked = []
+        self.tasks = []
+        self._failing = dict.fromkeys(failing, BOOM) if not isinstance(failing, dict) else failing
+        self._canaries = itertools.chain(canaries, itertools.repeat({"matmul": 1e-3}))
+        self._device = device
+        self._gpus = gpus
+        self._looks = itertools.chain(looks, itertools.repeat(a_look()))
+        self._evidence = evidence
+
+    def describe(self, _device, _threads, devices, _interrupted=None):
+        self.asked.append(f"describe {devices}")
+        return Surroundings(
+            device=self._device, locks=(), gpus=self._gpus, environment=an_environment()
+        )
+
+    def canaries(self, _device, _threads, _interrupted=None):
+        self.asked.append("canaries")
+        return next(self._canaries)
+
+    def look(self, gpus, _interrupted=None):
+        self.asked.append(f"look {len(gpus)}")
+        return next(self._looks)
+
+    def launch(self, task, _interrupted=None):
+        self.asked.append(f"{task.workload.id} {task.index}")
+        self.tasks.append(task)
+        return self._failing.get(task.workload.id) or a_result(task.index, self._evidence)
+
+
+class Notes:
+    """A listener that notes what it hears."""
+
+    def __init__(self, during=lambda _: None):
+        self.heard = []
+        self._during = during
+
+    def __getattr__(self, name):
+        def hear(*said):
+            self.heard.append((name, *said))
+            self._during((name, *said))
+
+        return hear
+
+
+def a_result(index=0, evidence=None):
+    return WorkerResult(
+        items_per_step=1,
+        item_unit="step",
+        precision="",
+        knobs={},
+        process=a_process(index, evidence=evidence),
+    )
+
+
+def a_look(used_bytes=0, uuid="GPU-a"):
+    """What is seen of a GPU at rest, of which this much memory is in use."""
+    return GpuStates(
+        gpus=(
+            GpuState(
+                uuid=uuid,
+                utilization=0.0,
+                used_bytes=used_bytes,
+                processes=0,
+                ecc=None,
+                ecc_errors=None,
+                rows_broken=None,
+                mig=None,
+                persistence=None,
+                power_limit_w=None,
+                power_default_w=None,
+                pcie_width=None,
+                pcie_max_width=None,
+                absent={},
+            ),
+        )
+    )
+
+
+def a_plan(tmp_path, *names, processes=2, canaries=True, **more):
+    return Plan(
+        suite="smoke",
+        root=str(tmp_path),
+        selection=(),
+        tiers=Tiers(),
+        limits=Limits(default={}),
+        device="auto",
+        canaries=canaries,
+        workloads=tuple(
+            PlannedWorkload(
+                id=name,
+                file="w.py",
+                description="",
+                parameters={},
+                protocol=Protocol(processes=processes),
+                **more,
+            )
+            for name in names
+        ),
+    )
+
+
+@pytest.fixture
+def measure(tmp_path, monkeypatch):
+    """Measure workloads of these names; the lock folder is this test's own."""
+    monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
+    monkeypatch.setattr(preflight, "check", lambda: ())
+
+    def measure(launcher, *names, listener=None, **plan):
+        return session.measure(
+            a_plan(tmp_path, *names, **plan),
+            launcher,
+            listener or Notes(),
+            device="auto",
+            lock_timeout_s=1,
+            now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
+        )
+
+    return measure
+
+
+def test_canaries_stand_before_between_and_after_the_rounds(measure):
+    launcher = Answers()
+
+    run = measure(launcher, "a", "b", processes=3)
+
+    canaries, rounds = ["canaries"], [[f"a {i}", f"b {i}"] for i in range(3)]
+    assert launcher.asked == [
+        "describe 1",
+        *canaries,
+        *rounds[0],
+        *canaries,
+        *rounds[1],
+        *canaries,
+        *rounds[2],
+        *canaries,
+    ]
+    assert [c.position for c in run.canaries] == ["before", "between", "between", "after"]
+    assert run.validity.status is Status.VALID
+
+
+def test_without_canaries_none_is_asked(measure):
+    launcher = Answers()
+
+    run = measure(launcher, "a", canaries=False)
+
+    assert "canaries" not in launcher.asked
+    assert run.canaries == ()
+
+
+def test_a_machine_without_canaries_is_asked_once_and_is_not_blamed(measure):
+    launcher = Answers(canaries=[{}])
+
+    run = measure(launcher, "a")
+
+    assert launcher.asked.count("canaries") == 1
+    assert run.validity.status is Status.VALID
+
+
+def test_a_canary_that_fails_is_told_and_stops_nothing(measure):
+    launcher = Answers(canaries=[{"matmul": 1e-3}, BOOM])
+
+    run = measure(launcher, "a", processes=3)
+
+    (reason,) = run.validity.reasons
+    assert (reason.code, reason.status) == ("canary_failed", Status.DEGRADED)
+    assert "between" in reason.detail
+    assert "RuntimeError: boom" in reason.detail
+    assert launcher.asked.count("canaries") == 2
+    assert [c.position for c in run.canaries] == ["before"]
+    assert len(run.measured[0].processes) == 3
+
+
+def test_when_everything_has_failed_no_further_round_is_begun(measure):
+    launcher = Answers(failing=["a", "b"])
+
+    run = measure(launcher, "a", "b", processes=5)
+
+    assert launcher.asked == ["describe 1", "canaries", "a 0", "b 0", "canaries"]
+    assert [f.workload for f in run.failed] == ["a", "b"]
+
+
+def test_memory_that_ran_out_is_kept_with_the_failure_and_stops_nothing(measure):
+    exhausted = Exhausted(kind="limit", host_rss_peak_bytes=2**30)
+    trouble = Trouble(phase=Phase.TIMED, reason="MemoryError", exhausted=exhausted)
+
+    run = measure(Answers(failing={"a": trouble}), "a", "b")
+
+    assert [(f.workload, f.exhausted) for f in run.failed] == [("a", exhausted)]
+    assert [m.workload for m in run.measured] == ["b"]
+
+
+def test_a_process_gets_as_many_gpus_as_its_ranks_need(measure):
+    launcher = Answers(device="cuda:0", gpus=GPUS)
+
+    measure(launcher, "a", processes=1, world_size=2, launch="torchrun")
+    measure(launcher, "b", processes=1)
+
+    assert launcher.asked[0] == "describe 2"
+    assert [task.gpus for task in launcher.tasks] == [GPUS, GPUS[:1]]
+
+
+def test_the_gpus_are_looked_at_before_anything_of_ours_is_on_them(measure):
+    launcher = Answers(device="cuda:0", gpus=GPUS[:1], looks=[a_look(8 * 2**30)])
+
+    run = measure(launcher, "a", processes=1)
+
+    assert launcher.asked == ["describe 1", "look 1", "canaries", "a 0", "canaries"]
+    assert [(r.code, r.workload) for r in run.validity.reasons] == [("foreign_memory", "")]
+    assert run.validity.status is Status.INVALID
+
+
+def test_gpus_that_cannot_be_looked_at_are_said_to_be_unwatched(measure):
+    run = measure(Answers(device="cuda:0", gpus=GPUS[:1], looks=[BOOM]), "a", processes=1)
+
+    (reason,) = run.validity.reasons
+    assert reason.code == "unwatched"
+    assert "RuntimeError: boom" in reason.detail
+
+
+def test_a_gpu_without_a_name_is_said_to_be_unwatched(measure):
+    launcher = Answers(device="cuda:0", gpus=())
+
+    run = measure(launcher, "a", processes=1, canaries=False)
+
+    assert launcher.asked == ["describe 1", "a 0"]
+    assert [r.code for r in run.validity.reasons] == ["unwatched"]
+
+
+def test_after_a_failure_the_next_process_waits_for_the_memory_of_the_last(measure):
+    launcher = Answers(
+        failing=["a"],
+        device="cuda:0",
+        gpus=GPUS[:1],
+        looks=[a_look(), a_look(8 * 2**30), a_look(2 * 2**30), a_look()],
+    )
+
+    run = measure(launcher, "a", "b", "c", processes=1, canaries=False)
+
+    looks = ["look 1"] * 3
+    assert launcher.asked == ["describe 1", "look 1", "a 0", *looks, "b 0", "c 0"]
+    assert run.validity.status is Status.VALID
+
+
+def test_memory_that_nobody_frees_is_held_against_whoever_has_to_do_without(measure):
+    held = a_look(8 * 2**30)
+    launcher = Answers(
+        failing=["b"],
+        device="cuda:0",
+        gpus=GPUS[:1],
+        looks=[a_look(), *[held] * session._LOOKS],
+    )
+
+    run = measure(launcher, "a", "b", "c", "d", processes=1, canaries=False)
+
+    (reason,) = run.validity.reasons
+    assert (reason.code, reason.workload) == ("foreign_memory", "c")
+    assert "after a failed process" in reason.detail
+    assert "8192 MiB" in reason.detail
+
+
+def test_what_the_monitor_saw_is_held_against_its_workload(measure):
+    throttled = a_gpu_evidence(uuid="GPU-a", event_reasons=("hw_thermal_slowdown",))
+    launcher = Answers(device="cuda:0", gpus=GPUS[:1], evidence=an_evidence(throttled))
+
+    run = measure(launcher, "a", processes=3)
+
+    (reason,) = run.validity.reasons
+    assert (reason.code, reason.workload) == ("thermal_throttling", "a")
+
+
+def test_a_gpu_that_the_monitor_has_not_watched_is_said_to_be_so(measure):
+    evidence = an_evidence(trouble="the monitor could not be started")
+    launcher = Answers(device="cuda:0", gpus=GPUS[:1], evidence=evidence)
+
+    run = measure(launcher, "a", "b", processes=2)
+
+    assert [(r.code, r.workload) for r in run.validity.reasons] == [
+        ("unwatched", "a"),
+        ("unwatched", "b"),
+    ]
+    assert "could not be started" in run.validity.reasons[0].detail
+
+
+def test_an_interrupt_between_two_launches_asks_no_canary_and_keeps_what_is_finished(measure):
+    def interrupt(heard):
+        if heard[:2] == ("finished", "a"):
+            signal_to_self()
+
+    launcher = Answers()
+
+    run = measure(launcher, "a", "b", listener=Notes(interrupt))
+
+    assert launcher.asked == ["describe 1", "canaries", "a 0"]
+    assert [m.workload for m in run.measured] == ["a"]
+    assert preflight.INTERRUPTED in run.validity.reasons
+
+
+def test_an_interrupt_while_canaries_sing_keeps_what_is_finished(measure):
+    def interrupted():
+        yield {"matmul": 1e-3}
+        raise KeyboardInterrupt
+
+    run = measure(Answers(canaries=interrupted()), "a", processes=3)
+
+    assert [len(m.processes) for m in run.measured] == [1]
+    assert run.validity.status is Status.INVALID
+    assert [c.position for c in run.canaries] == ["before"]
+
+
+def signal_to_self():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_listener_hears_every_step_in_its_order(measure):
+    notes = Notes()
+
+    measure(Answers(failing=["b"]), "a", "b", listener=notes)
+
+    heard = [name for name, *_ in notes.heard]
+    assert heard == [
+        "planned",
+        "canary_started",
+        "canary_finished",
+        *["started", "finished", "started", "failed", "round_finished"],
+        "canary_started",
+        "canary_finished",
+        *["started", "finished", "round_finished"],
+        "canary_started",
+        "canary_finished",
+    ]
+    assert notes.heard[0] == ("planned", {"a": 2, "b": 2}, 3)
+    assert [said for name, *said in notes.heard if name == "round_finished"] == [[1, 2], [2, 2]]
+    assert [left for name, *left in notes.heard if name == "canary_finished"] == [[2], [1], [0]]
+
+
+def test_a_round_that_nobody_survives_is_the_last_one(measure):
+    notes = Notes()
+
+    measure(Answers(failing=["a"]), "a", processes=5, listener=notes)
+
+    assert ("round_finished", 1, 1) in notes.heard
+    assert notes.heard[-1] == ("canary_finished", 0)
+
+
+def a_reason(code, status, detail, workload=""):
+    return Reason(code=code, status=status, detail=detail, workload=workload)
+
+
+def test_of_one_finding_in_many_processes_the_worst_is_kept():
+    mild = a_reason("throttled", Status.DEGRADED, "2 %", "a")
+    worse = a_reason("throttled", Status.INVALID, "40 %", "a")
+    other = a_reason("throttled", Status.DEGRADED, "2 %", "b")
+
+    assert session._merged([mild, other, mild, worse, worse]) == (worse, other)
