@@ -3,21 +3,23 @@
 import msgspec
 
 from ci_perf.judge import compare as judge
+from ci_perf.judge import summarise
 from ci_perf.model import comparison as c
 from ci_perf.model import metrics
 from ci_perf.model.run import Source, Tool
 from tests.runs import BASE_COMMIT, GPU, HEAD_COMMIT, VALID
 
-EXACT = {metrics.Unit.BYTE, metrics.Unit.COUNT}
+RANGES = {metrics.Kind.COUNT, metrics.Kind.DEVICE_MEMORY, metrics.Kind.SHARE}
 
 
 def a_change(
     workload="mlp", verdict=c.Verdict.UNCHANGED, *, base=41.2e-3, ratio=1.01, metric=None, **more
 ):
-    """One compared metric; its interval is 1 % wide on both sides unless the metric is exact."""
+    """One compared metric; its interval is 1 % wide on both sides unless ranges decide."""
     metric = metric or metrics.STEP_TIME
     head = more.pop("head", base * ratio)
-    ratio = head / base if base else None
+    if metric.better is metrics.Better.LOWER:
+        ratio = head / base if base else None
     return c.Change(
         workload=workload,
         metric=metric.name,
@@ -39,7 +41,7 @@ def a_change(
 
 
 def _interval(ratio, metric):
-    if ratio is None or metric.unit in EXACT:
+    if ratio is None or metric.kind in RANGES:
         return None
     return c.Interval(low=ratio - 0.01, high=ratio + 0.01, smallest_detectable=0.02)
 
@@ -58,6 +60,24 @@ def an_uncompared(workload="mlp", verdict=c.Verdict.FAILED, note="", *, metric="
         parameters=more.pop("parameters", {}),
         gate=more.pop("gate", True),
         **more,
+    )
+
+
+def a_numerics(
+    workload="mlp", verdict=c.Verdict.NUMERICS_CHANGED, *, base=(2.302585, 2.295412), **more
+):
+    """What a workload computes; other losses on the head, from the second on, unless told."""
+    head = more.pop("head", (*base[:1], *(1.01 * value for value in base[1:])))
+    return c.Numerics(
+        workload=workload,
+        base=base,
+        head=head,
+        difference=more.pop("difference", 0.0099),
+        tolerance=0.001,
+        gate=more.pop("gate", False),
+        verdict=verdict,
+        code=more.pop("code", verdict.value),
+        note=more.pop("note", ""),
     )
 
 
@@ -88,8 +108,12 @@ def a_head(**more):
 
 
 def a_comparison(*rows, verdict=None, **more):
-    """Rows in a comparison whose verdict is that of the worst row, as the judge would say."""
-    worst = min((row.verdict for row in rows), key=c.WORST_FIRST.index, default=c.Verdict.MISSING)
+    """Rows in a comparison whose verdict is that of the worst row, as the judge would say.
+
+    Numerics without a gate count for nothing, as there.
+    """
+    counted = [r.verdict for r in rows if r.gate or not isinstance(r, c.Numerics)]
+    worst = min(counted, key=c.WORST_FIRST.index, default=c.Verdict.MISSING)
     verdict = verdict or worst
     comparison = c.Comparison(
         tool=Tool(version="0.1.0"),
@@ -104,3 +128,19 @@ def a_comparison(*rows, verdict=None, **more):
         rows=rows,
     )
     return msgspec.structs.replace(comparison, **more)
+
+
+def judged(base, head, **options):
+    """Two runs, judged."""
+    return judge.compare(
+        summarise.run(base, label="base"), summarise.run(head, label="head"), **options
+    )
+
+
+def verdicts_of(comparison, workload):
+    """What is said of the metrics of a workload, by name; of the whole of it, by no name."""
+    return {
+        row.metric: row.verdict
+        for row in comparison.rows
+        if row.workload == workload and not isinstance(row, c.Numerics)
+    }

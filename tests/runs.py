@@ -2,8 +2,11 @@
 
 import msgspec
 
+from ci_perf.model import process as processes
 from ci_perf.model import run as runs
+from ci_perf.model import validity as validities
 from ci_perf.model.environment import CpuMachine, Environment, GpuMachine, Noted, Software
+from ci_perf.model.evidence import Evidence, GpuEvidence, HostEvidence, Span
 from ci_perf.model.suite import Protocol
 
 MIB = 2**20
@@ -22,7 +25,7 @@ SOFT = Software(
     kernel="6.1.0",
 )
 NOTED = Noted(host_hash="0" * 12, memory_total_bytes=24 * 2**30, load_average=0.1, allocator="")
-VALID = runs.Validity(status=runs.Status.VALID)
+VALID = validities.Validity(status=validities.Status.VALID)
 # Step times of three quiet processes, and of the same code at half its speed.
 STEADY = (1e-3, 1.001e-3, 0.999e-3)
 SLOW = tuple(2 * s for s in STEADY)
@@ -43,41 +46,125 @@ def a_process(
     graphs=0,
     breaks=0,
     statistic="median",
+    cache="empty",
+    flops=None,
+    losses=(),
+    checksums=(),
+    varies="",
+    **more,
 ):
     """One launch whose blocks all took `step_s` per step; a list gives the blocks themselves."""
     blocks = tuple(step_s) if isinstance(step_s, list | tuple) else (step_s,) * 5
-    return runs.Process(
+    return processes.Process(
         index=index,
-        phases=runs.PhaseTimes(
+        phases=processes.PhaseTimes(
             import_s=2.0,
             build_s=0.1,
             first_step_s=first_step_s,
+            fingerprint_s=0.1,
             warmup_s=0.3,
             timed_s=1.0,
             memory_s=0.1,
+            counters_s=0.1,
         ),
-        warmup=runs.Warmup(steps=10, stopped="stable"),
-        timed=runs.Timed(steps_per_block=50, stopped="quiet", statistic=statistic, block_s=blocks),
-        memory=runs.Memory(host_rss_peak_bytes=rss, device=device),
-        compiles=runs.CompileCounts(graphs=graphs, graph_breaks=breaks, recompiles=0),
-        losses=(),
+        warmup=processes.Warmup(steps=10, stopped="stable"),
+        timed=a_timed(*blocks, statistic=statistic, **more.pop("timed", {})),
+        memory=processes.Memory(host_rss_peak_bytes=rss, device=device),
+        compiles=processes.CompileCounts(
+            graphs=graphs, graph_breaks=breaks, recompiles=0, cache=cache
+        ),
+        work=processes.Work(operators=None, flops=flops, parameters=None, absent="not counted"),
+        fingerprint=processes.Fingerprint(
+            losses=tuple(losses), checksums=tuple(checksums), varies=varies
+        ),
+        **more,
     )
 
 
-def a_measured(workload, *step_s, parameters=None, **process):
+def a_timed(*block_s, statistic="median", device_s=None, issue_s=None, steps_per_block=50):
+    """A timed region, by the step times of its blocks."""
+    return processes.Timed(
+        steps_per_block=steps_per_block,
+        stopped="quiet",
+        statistic=statistic,
+        block_s=block_s,
+        device_s=device_s,
+        issue_s=issue_s,
+        steps=processes.Quantiles(
+            p05=min(block_s), p50=sorted(block_s)[len(block_s) // 2], p95=max(block_s)
+        ),
+    )
+
+
+def a_device_memory(**more):
+    """What torch's CUDA allocator counted."""
+    plain = processes.DeviceMemory(
+        peak_allocated_bytes=MIB,
+        peak_reserved_bytes=2 * MIB,
+        peak_active_bytes=MIB,
+        alloc_retries=0,
+        out_of_memory=0,
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def a_gpu_evidence(**more):
+    """What the monitor saw of a healthy GPU that was busy for a second."""
+    plain = GpuEvidence(
+        uuid="GPU-0",
+        readings=5,
+        utilization=Span(low=0.9, mean=0.95, high=1.0),
+        sm_clock_mhz=Span(low=1980.0, mean=1980.0, high=1980.0),
+        memory_clock_mhz=None,
+        temperature_c=None,
+        power_w=Span(low=480.0, mean=500.0, high=520.0),
+        power_limit_w=700.0,
+        energy_j=500.0,
+        violations_s={},
+        event_reasons=(),
+        processes=1,
+        used_before_bytes=0,
+        used_peak_bytes=None,
+        ecc_errors=0,
+        pcie=None,
+        absent={},
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def an_evidence(*gpus, trouble=""):
+    """What the monitor saw of a quiet host and of these GPUs."""
+    host = HostEvidence(
+        wall_s=1.0,
+        cpu_s=1.0,
+        cpu_pressure=0.0,
+        memory_pressure=0.0,
+        involuntary_switches=0,
+        throttled_s=0.0,
+    )
+    return Evidence(
+        host=host, gpus=gpus, host_rss_peak_bytes=None, overhead_cpu_s=0.01, trouble=trouble
+    )
+
+
+def a_measured(
+    workload, *step_s, parameters=None, precision="", items_per_step=8.0, knobs=None, **process
+):
     """A workload with one process per step time."""
     return runs.Measured(
         workload=workload,
         description=f"About {workload}.",
         parameters=parameters or {},
         protocol=Protocol(processes=len(step_s)),
-        items_per_step=8.0,
+        items_per_step=items_per_step,
         item_unit="image",
+        precision=precision,
+        knobs=knobs or {},
         processes=tuple(a_process(i, step_s=s, **process) for i, s in enumerate(step_s)),
     )
 
 
-def a_failed(workload, reason="RuntimeError: boom", *, phase=runs.Phase.TIMED, output=""):
+def a_failed(workload, reason="RuntimeError: boom", *, phase=processes.Phase.TIMED, output=""):
     return runs.Failed(
         workload=workload,
         description="",
@@ -85,6 +172,20 @@ def a_failed(workload, reason="RuntimeError: boom", *, phase=runs.Phase.TIMED, o
         phase=phase,
         reason=reason,
         output=output,
+    )
+
+
+def a_reason(code="clocks_held_down", workload="", status=validities.Status.INVALID):
+    """Why a run, or one workload of it, is not to be trusted."""
+    return validities.Reason(code=code, status=status, detail="nothing left", workload=workload)
+
+
+def some_canaries(*, before=1e-3, after=None, name="matmul"):
+    """A canary before and after the workloads; it stayed as it was unless told."""
+    after = before if after is None else after
+    return (
+        validities.Canary(name=name, position="before", median_s=before),
+        validities.Canary(name=name, position="after", median_s=after),
     )
 
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge import numbers
+from ci_perf.judge import canaries, numbers, numerics
 from ci_perf.model import codec
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
-from ci_perf.model.comparison import Change, Comparison, Row, Verdict
-from ci_perf.model.run import Measured, Run, Status
+from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Verdict
+from ci_perf.model.process import Fingerprint
+from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Numbers
+from ci_perf.model.validity import Status
 
 # A sentence or two for the reviewer of the diff; more belongs into the commit message.
 MAX_REASON_CHARS = 500
@@ -140,10 +142,14 @@ def _refuse_without_reason(
 def _needs_reason(row: Row) -> bool:
     if isinstance(row, Change):
         return row.gate and row.verdict is Verdict.REGRESSED
-    return row.verdict in {Verdict.INCOMPARABLE, Verdict.MISSING}
+    if isinstance(row, Numerics):
+        return _has_moved(row)
+    return row.gate and row.verdict in {Verdict.INCOMPARABLE, Verdict.MISSING}
 
 
 def _spell(row: Row) -> str:
+    if isinstance(row, Numerics):
+        return f"{row.workload} ({row.code.replace('_', ' ')})"
     if not isinstance(row, Change):
         return f"{row.workload} ({row.code.replace('_', ' ')}: {row.note or row.metric})"
     if row.ratio is None:
@@ -191,7 +197,10 @@ def _has_moved(row: Row) -> bool:
     """Whether the baseline no longer says what this run says, by what a gate can see."""
     if isinstance(row, Change):
         return row.gate and row.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
-    return True
+    if isinstance(row, Numerics):
+        # What varies from process to process would do so against any baseline.
+        return row.gate and row.code == numerics.CHANGED
+    return row.gate or row.verdict is not Verdict.MISSING
 
 
 def _session(run: Run, workload: Measured, reason: str) -> RecordedSession:
@@ -202,8 +211,16 @@ def _session(run: Run, workload: Measured, reason: str) -> RecordedSession:
         reason=reason.strip(),
         tool_version=run.tool.version,
         soft=run.environment.soft,
-        processes=tuple(layout.rounded(numbers.of_process(p)) for p in workload.processes),
+        canaries=layout.rounded(canaries.medians(run.canaries)),
+        fingerprint=_fingerprint(workload),
+        processes=tuple(layout.rounded(one) for one in numbers.of_workload(workload, run)),
     )
+
+
+def _fingerprint(workload: Measured) -> Fingerprint | None:
+    """Return that of the first process; `None` where the workload gives no number."""
+    first = workload.processes[0].fingerprint
+    return layout.rounded_fingerprint(first) if numerics.values(first) else None
 
 
 def _baseline(run: Run, workload: Measured, sessions: tuple[RecordedSession, ...]) -> Baseline:

@@ -14,12 +14,18 @@ from ci_perf.judge import evidence
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.environment import Machine
-from ci_perf.model.metrics import Kind
+from ci_perf.model.metrics import Unit
+from ci_perf.model.process import Fingerprint
 from ci_perf.model.summary import Numbers
 
 # Enough to recompute every verdict, little enough to read; noise lives in the third digit.
 PROCESS_DIGITS = 6
 HEADLINE_DIGITS = 4
+# A number in fp32 has nine at most: what is computed must be seen to the last of them.
+FINGERPRINT_DIGITS = 9
+# Units that are counted one by one.
+_WHOLE = frozenset({Unit.BYTE, Unit.COUNT, Unit.FLOP})
+_RECORDED = frozenset(metric.name for metric in metrics.RECORDED)
 # No step is shorter than a picosecond, no memory larger than an exabyte.
 SMALLEST, LARGEST = 1e-12, 1e18
 
@@ -50,6 +56,8 @@ def read(file: Path) -> Baseline:
     for i, session in enumerate(found.sessions):
         for j, numbers in enumerate(session.processes):
             _check(numbers, f"{file}: $.sessions[{i}].processes[{j}]")
+        for name, seconds in session.canaries.items():
+            _check_range(seconds, f"{file}: $.sessions[{i}].canaries.{name}", zero=False)
     if found.headline != headline(found):
         raise InvalidFileError(
             f"{file}: $.headline: expected {headline(found)}, which follows from the sessions, "
@@ -81,9 +89,10 @@ def write(root: Path, baseline: Baseline) -> Path:
 
 
 def headline(baseline: Baseline) -> Numbers:
-    """Return the centre of each metric over all sessions: what a reviewer of the diff reads."""
-    names = sorted({name for s in baseline.sessions for p in s.processes for name in p})
-    return {name: _round(_centre(baseline, name), HEADLINE_DIGITS) for name in names}
+    """Return the centre of each judged metric over all sessions, for the reviewer of a diff."""
+    judged = {metric.name for metric in metrics.JUDGED}
+    names = sorted({n for s in baseline.sessions for p in s.processes for n in p if n in judged})
+    return {name: _rounded(name, _centre(baseline, name), HEADLINE_DIGITS) for name in names}
 
 
 def with_headline(baseline: Baseline) -> Baseline:
@@ -92,8 +101,18 @@ def with_headline(baseline: Baseline) -> Baseline:
 
 
 def rounded(numbers: Numbers) -> Numbers:
-    """Round to the digits that a baseline keeps."""
-    return {name: _round(value, PROCESS_DIGITS) for name, value in sorted(numbers.items())}
+    """Round to the digits that a baseline keeps; what is judged comes first."""
+    ordered = sorted(numbers.items(), key=lambda item: (item[0] in _RECORDED, item[0]))
+    return {name: _rounded(name, value, PROCESS_DIGITS) for name, value in ordered}
+
+
+def rounded_fingerprint(found: Fingerprint) -> Fingerprint:
+    """Round to the digits that a number in fp32 has."""
+    return msgspec.structs.replace(
+        found,
+        losses=tuple(float(f"{loss:.{FINGERPRINT_DIGITS}g}") for loss in found.losses),
+        checksums=tuple(float(f"{value:.{FINGERPRINT_DIGITS}g}") for value in found.checksums),
+    )
 
 
 def render(baseline: Baseline) -> str:
@@ -106,7 +125,7 @@ def render(baseline: Baseline) -> str:
 
 
 def _render(value: object, indent: str) -> str:
-    """Render a list with an item a line, and an object of plain values on one line."""
+    """Render a list of structures with an item a line, and plain values on one line."""
     deeper = indent + "  "
     if isinstance(value, Mapping):
         parts = {key: _render(item, deeper) for key, item in value.items()}
@@ -114,8 +133,10 @@ def _render(value: object, indent: str) -> str:
             return _object(parts, indent)
         return "{" + ", ".join(f"{json.dumps(k)}: {v}" for k, v in parts.items()) + "}"
     if isinstance(value, list | tuple):
+        if not any(isinstance(item, Mapping | list | tuple) for item in value):
+            return "[" + ", ".join(_render(item, deeper) for item in value) + "]"
         body = ",\n".join(deeper + _render(item, deeper) for item in value)
-        return f"[\n{body}\n{indent}]" if value else "[]"
+        return f"[\n{body}\n{indent}]"
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # bytes and counts
     return json.dumps(value, ensure_ascii=False)
@@ -142,14 +163,20 @@ def _check(numbers: Numbers, where: str) -> None:
         if name not in metrics.BY_NAME:
             hint = codec.did_you_mean(name, list(metrics.BY_NAME))
             raise InvalidFileError(f"{where}: unknown metric {name!r}; {hint}")
-        exact = metrics.BY_NAME[name].kind in {Kind.COUNT, Kind.DEVICE_MEMORY}
-        if not (value == 0 and exact) and not SMALLEST <= value <= LARGEST:
-            expected = f"a number > 0{' or 0' if exact else ''}, up to {LARGEST:g}"
-            raise InvalidFileError(f"{where}.{name}: expected {expected}, found {value}")
+        # Of what has an interval the logarithm is taken.
+        zero = metrics.BY_NAME[name].kind not in evidence.SESSION_SPREAD
+        _check_range(value, f"{where}.{name}", zero=zero)
 
 
-def _round(value: float, digits: int) -> float:
-    """Round to significant digits; whole numbers stay readable as such."""
-    if value == 0 or value >= 10**digits:
+def _check_range(value: float, where: str, *, zero: bool) -> None:
+    if not (zero and value == 0) and not SMALLEST <= value <= LARGEST:
+        expected = f"a number > 0{' or 0' if zero else ''}, up to {LARGEST:g}"
+        raise InvalidFileError(f"{where}: expected {expected}, found {value}")
+
+
+def _rounded(name: str, value: float, digits: int) -> float:
+    """Round to significant digits; what is counted keeps them all where it is larger."""
+    known = metrics.BY_NAME.get(name)
+    if value == 0 or (known and known.unit in _WHOLE and value >= 10**digits):
         return float(round(value))
     return float(f"{value:.{digits}g}")

@@ -5,8 +5,9 @@ from pathlib import Path
 from ci_perf.baselines import layout
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.environment import Machine
-from ci_perf.model.run import Source, Status, Validity
+from ci_perf.model.run import Source
 from ci_perf.model.summary import Sitting, Subject, Summary
+from ci_perf.model.validity import Status, Validity
 
 
 def baselines(root: Path, machine: Machine, suite: str) -> Summary:
@@ -45,6 +46,8 @@ def _subject(baseline: Baseline) -> Subject:
                 recorded_at=session.recorded_at,
                 soft=session.soft,
                 processes=session.processes,
+                fingerprints=(session.fingerprint,) if session.fingerprint else (),
+                canaries=session.canaries,
             )
             for session in baseline.sessions
         ),

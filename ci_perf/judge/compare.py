@@ -2,24 +2,31 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ci_perf.errors import ExitCode
-from ci_perf.judge import comparability, subjects, uncompared, verdicts
+from ci_perf.judge import canaries, comparability, numerics, subjects, uncompared, verdicts
 from ci_perf.judge.limits import DEFAULT
 from ci_perf.model import metrics
+from ci_perf.model import validity as validities
 from ci_perf.model.comparison import (
     WORST_FIRST,
     Change,
     Comparison,
+    Numerics,
     Row,
     Side,
     Verdict,
 )
 from ci_perf.model.metrics import Kind, Metric
-from ci_perf.model.run import Reason, Status, Tool, Validity
+from ci_perf.model.run import Tool
 from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
 from ci_perf.model.summary import Subject, Summary
+from ci_perf.model.validity import Validity
 from ci_perf.version import __version__
 
+# Verdicts that say: it is the change that was judged.
+_BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
 # Verdicts that say: there is no answer for something that was asked about.
 _NO_ANSWER = {Verdict.FAILED, Verdict.MISSING, Verdict.INVALID, Verdict.INCOMPARABLE}
 
@@ -33,7 +40,9 @@ def compare(
 ) -> Comparison:
     """Judge every workload that either side knows of; rows worst first."""
     limits, tiers = limits or Limits(default=DEFAULT), tiers or Tiers()
-    validity = _less_valid(base.validity, head.validity)
+    pairs = list(_pairs(base, head, tiers))
+    moved = canaries.judge(pairs, limits)
+    validity = validities.of((*base.validity.reasons, *head.validity.reasons, *moved))
     rows = sorted(_rows(base, head, validity, limits, tiers), key=_severity)
     verdict = _overall(rows, validity)
     return Comparison(
@@ -45,7 +54,7 @@ def compare(
         base=_side(base),
         head=_side(head),
         validity=validity,
-        differences=comparability.soft_differences(_pairs(base, head)),
+        differences=comparability.soft_differences(_shared(base, head)),
         rows=tuple(rows),
     )
 
@@ -55,19 +64,18 @@ def exit_code(verdict: Verdict, rows: list[Row]) -> int:
 
     Nothing compared at all is 3, not green.
     """
-    if verdict is Verdict.INVALID:
-        return ExitCode.NO_ANSWER
-    if any(row.verdict is Verdict.REGRESSED and row.gate for row in rows):
+    if any(row.verdict in _BLAMES and row.gate for row in rows):
         return ExitCode.REGRESSED
     compared = any(isinstance(row, Change) for row in rows)
-    if not compared or any(row.verdict in _NO_ANSWER and row.gate for row in rows):
+    unanswered = any(row.verdict in _NO_ANSWER and row.gate for row in rows)
+    if verdict is Verdict.INVALID or unanswered or not compared:
         return ExitCode.NO_ANSWER
     return ExitCode.OK
 
 
 def _overall(rows: list[Row], validity: Validity) -> Verdict:
     """Return the worst verdict of the rows that count."""
-    if validity.status is Status.INVALID:
+    if validity.against("") is not None:
         return Verdict.INVALID
     counted = [row.verdict for row in rows if row.gate]
     return min(counted, key=WORST_FIRST.index, default=Verdict.MISSING)
@@ -76,20 +84,23 @@ def _overall(rows: list[Row], validity: Validity) -> Verdict:
 def _severity(row: Row) -> tuple[int, bool, float, str, str]:
     """Worst verdict first, gates before the rest, large changes before small ones."""
     size = -abs(row.ratio - 1) if isinstance(row, Change) and row.ratio else 0.0
-    return WORST_FIRST.index(row.verdict), not row.gate, size, row.workload, row.metric
+    metric = "" if isinstance(row, Numerics) else row.metric
+    return WORST_FIRST.index(row.verdict), not row.gate, size, row.workload, metric
 
 
-def _pairs(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
+def _shared(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
+    """Pair what both sides have measured."""
     before = {subject.workload: subject for subject in base.subjects}
     for subject in head.subjects:
         if subject.workload in before:
             yield before[subject.workload], subject
 
 
-def _less_valid(base: Validity, head: Validity) -> Validity:
-    """Join what speaks against either side; the worse status counts."""
-    status = max(base.status, head.status, key=list(Status).index)
-    return Validity(status=status, reasons=(*base.reasons, *head.reasons))
+def _pairs(base: Summary, head: Summary, tiers: Tiers) -> Iterator[tuple[Subject, Subject]]:
+    """Pair what can be compared: canaries of another machine say nothing about this one."""
+    for before, after in _shared(base, head):
+        if comparability.obstacles(before, after, tiers) is None:
+            yield before, after
 
 
 def _rows(
@@ -109,37 +120,53 @@ def _rows(
         yield uncompared.missing_and_failed_before(failed_before[name])
     for name in sorted(after.keys() - before.keys()):
         yield uncompared.new(after[name], failed_before=name in failed_before)
+        yield from _numerics(None, after[name], limits.of(name), validity)
     for name in sorted(before.keys() & after.keys()):
-        yield from _compared(before[name], after[name], limits.of(name), tiers, validity)
+        if found := comparability.obstacles(before[name], after[name], tiers):
+            yield uncompared.incomparable(before[name], after[name], *found)
+            continue
+        yield from _numerics(before[name], after[name], limits.of(name), validity)
+        yield from _metrics(before[name], after[name], limits.of(name), validity, head)
 
 
 def _asked_for(names: set[str], head: Summary) -> list[str]:
     return sorted(name for name in names if is_selected(name, head.selection))
 
 
-def _compared(
-    base: Subject, head: Subject, limits: dict[str, Limit], tiers: Tiers, validity: Validity
-) -> Iterator[Row]:
-    """Yield a row per metric, or one row that says why there is none."""
-    if found := comparability.obstacles(base, head, tiers):
-        yield uncompared.incomparable(base, head, *found)
+def _numerics(
+    base: Subject | None, head: Subject, limits: dict[str, Limit], validity: Validity
+) -> Iterator[Numerics]:
+    limit = limits.get(metrics.FINGERPRINT)
+    row = numerics.judge(base, head, limit) if limit is not None else None
+    if row is None:
         return
-    for metric in metrics.ALL:
-        limit = limits.get(metric.name)
-        if limit is not None:
-            yield from _metric(base, head, metric, limit, validity)
+    if reason := validity.against(head.workload):
+        row = msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
+    yield row
 
 
-def _metric(
-    base: Subject, head: Subject, metric: Metric, limit: Limit, validity: Validity
+def _metrics(
+    base: Subject, head: Subject, limits: dict[str, Limit], validity: Validity, side: Summary
 ) -> Iterator[Row]:
-    before, after = subjects.values(base, metric), subjects.values(head, metric)
-    if before and not after:
-        yield uncompared.metric_missing(base, metric, gate=limit.gate)
-    elif after and not before:
-        yield uncompared.metric_new(head, metric, gate=limit.gate)
-    elif before and after and not _says_nothing(metric, before, after):
-        yield _change(base, head, metric, limit, validity)
+    """Yield a row per metric that both sides have, or one side only."""
+    for metric in metrics.JUDGED:
+        limit = limits.get(metric.name)
+        if limit is None:
+            continue
+        before, after = subjects.values(base, metric), subjects.values(head, metric)
+        if before and not after:
+            if not _needs_another_workload(metric, side):
+                yield uncompared.metric_missing(base, metric, gate=limit.gate)
+        elif after and not before:
+            yield uncompared.metric_new(head, metric, gate=limit.gate)
+        elif before and after and not _says_nothing(metric, before, after):
+            row = _change(base, head, metric, limit)
+            yield _as_the_machine_allows(row, metric.kind, validity, limits.get(metrics.CANARY))
+
+
+def _needs_another_workload(metric: Metric, side: Summary) -> bool:
+    """Whether a metric may be gone because only a part of the suite was asked for."""
+    return metric is metrics.SCALING_EFFICIENCY and bool(side.selection)
 
 
 def _says_nothing(metric: Metric, before: list[list[float]], after: list[list[float]]) -> bool:
@@ -147,15 +174,10 @@ def _says_nothing(metric: Metric, before: list[list[float]], after: list[list[fl
     return metric.kind is Kind.COUNT and not any(v for s in (*before, *after) for v in s)
 
 
-def _change(
-    base: Subject, head: Subject, metric: Metric, limit: Limit, validity: Validity
-) -> Change:
+def _change(base: Subject, head: Subject, metric: Metric, limit: Limit) -> Change:
     before = subjects.values(base, metric)
     after = [v for session in subjects.values(head, metric) for v in session]
     ruling = verdicts.rule(metric, limit, before, after)
-    verdict, code = ruling.verdict, ruling.code
-    if validity.status is Status.INVALID:
-        verdict, code = Verdict.INVALID, _worst(validity.reasons).code
     return Change(
         workload=head.workload,
         metric=metric.name,
@@ -170,13 +192,23 @@ def _change(
         interval=ruling.interval,
         limit=ruling.limit,
         gate=limit.gate,
-        verdict=verdict,
-        code=code,
+        verdict=ruling.verdict,
+        code=ruling.code,
     )
 
 
-def _worst(reasons: tuple[Reason, ...]) -> Reason:
-    return next(reason for reason in reasons if reason.status is Status.INVALID)
+def _as_the_machine_allows(
+    row: Change, kind: Kind, validity: Validity, canary: Limit | None
+) -> Change:
+    """Take the verdict back where the machine could have brought it about."""
+    if reason := validity.against(row.workload):
+        return msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
+    if canaries.silences(validity.reasons, row.workload, kind, canary):
+        # A suspect that nobody can clear is no answer, and must not stay green.
+        suspect = row.verdict is Verdict.REGRESSED and row.gate
+        verdict = Verdict.INVALID if suspect else Verdict.INCONCLUSIVE
+        return msgspec.structs.replace(row, verdict=verdict, code=canaries.CODE)
+    return row
 
 
 def _side(summary: Summary) -> Side:

@@ -19,8 +19,15 @@ Sessions = Sequence[Sequence[float]]
 
 # How much the same code differs between two sessions of one machine (standard deviation of the
 # log). Assumed, not measured here: docs/judging.md says why. Counted as 4 degrees of freedom.
-SESSION_SPREAD = {Kind.TIME: 0.01, Kind.ONE_OFF: 0.02, Kind.HOST_MEMORY: 0.002}
+SESSION_SPREAD = {
+    Kind.TIME: 0.01,
+    Kind.ONE_OFF: 0.02,
+    Kind.ENERGY: 0.02,
+    Kind.HOST_MEMORY: 0.002,
+}
 SESSION_DF = 4.0
+# Counted, not timed: the same code gives the same number.
+EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
 
 CONFIDENCE_TAIL = 0.025  # two-sided 95 %
 _LARGEST = 700.0  # exp(709) is the largest float
@@ -50,11 +57,13 @@ def centre(kind: Kind, sessions: Sessions) -> float:
     """Return the one value that stands for a side.
 
     Noisy kinds: the geometric mean of the sessions' geometric means, so that the ratio of two
-    centres is the ratio that is judged. Exact kinds: the largest value that was seen.
+    centres is the ratio that is judged. Exact kinds: the largest value that was seen. All others:
+    the median of all values.
     """
-    if kind not in SESSION_SPREAD:
-        return max(value for session in sessions for value in session)
-    return math.exp(_mean_log(sessions))
+    if kind in SESSION_SPREAD:
+        return math.exp(_mean_log(sessions))
+    values = [value for session in sessions for value in session]
+    return max(values) if kind in EXACT else statistics.median(values)
 
 
 def estimate(kind: Kind, base: Sessions, head: Sequence[float]) -> Estimate | None:

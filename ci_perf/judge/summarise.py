@@ -1,6 +1,7 @@
 """A run as the judge sees it."""
 
-from ci_perf.judge import numbers
+from ci_perf.judge import canaries, numbers
+from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.summary import Sitting, Subject, Summary
 
@@ -32,7 +33,14 @@ def _subject(measured: Run, workload: Measured) -> Subject:
                 commit=measured.source.commit,
                 recorded_at=measured.started_at,
                 soft=measured.environment.soft,
-                processes=tuple(numbers.of_process(process) for process in workload.processes),
+                processes=numbers.of_workload(workload, measured),
+                fingerprints=_each_once(workload),
+                canaries=canaries.readings(measured.canaries),
             ),
         ),
     )
+
+
+def _each_once(workload: Measured) -> tuple[Fingerprint, ...]:
+    """Return the different fingerprints, in launch order."""
+    return tuple(dict.fromkeys(process.fingerprint for process in workload.processes))

@@ -18,6 +18,7 @@ def failed(failure: Failed) -> Uncompared:
         head={},
         note=failure.reason,
         output=failure.output,
+        exhausted=failure.exhausted,
         parameters=failure.parameters,
         gate=True,
     )

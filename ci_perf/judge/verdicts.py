@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ci_perf.judge import evidence
 from ci_perf.judge.evidence import Sessions
 from ci_perf.model.comparison import Interval, Verdict
-from ci_perf.model.metrics import Metric
+from ci_perf.model.metrics import Better, Metric
 from ci_perf.model.suite import Limit
 
 
@@ -25,28 +25,35 @@ class Ruling:
 
 
 def rule(metric: Metric, limit: Limit, base: Sessions, head: Sequence[float]) -> Ruling:
-    """Judge one metric; every side has at least one value, and times are > 0."""
+    """Judge one metric; every side has at least one value, and what has an interval is > 0."""
     if metric.kind in evidence.SESSION_SPREAD:
         return _rule_noisy(metric, limit, base, head)
-    return _rule_exact(metric, limit, [v for session in base for v in session], head)
+    return _rule_ranges(metric, limit, [v for session in base for v in session], head)
 
 
 def _rule_noisy(metric: Metric, limit: Limit, base: Sessions, head: Sequence[float]) -> Ruling:
     """Let the whole interval decide: beyond the limit, inside it, or neither."""
     low, high = evidence.centre(metric.kind, base), evidence.centre(metric.kind, [head])
     size = _relative(limit, low)
-    found = evidence.estimate(metric.kind, base, head)
+    found = evidence.estimate(
+        metric.kind, [_costs(metric, session) for session in base], _costs(metric, head)
+    )
     interval = found.interval(size) if found else None
     verdict, code = _three_way(interval, size)
     return Ruling(
         base=low,
         head=high,
-        ratio=high / low,
+        ratio=low / high if metric.better is Better.HIGHER else high / low,
         interval=interval,
         limit=size,
         verdict=verdict,
         code=code,
     )
+
+
+def _costs(metric: Metric, values: Sequence[float]) -> list[float]:
+    """Turn values into a quantity of which less is better, so that a ratio above 1 is worse."""
+    return [1 / v for v in values] if metric.better is Better.HIGHER else list(values)
 
 
 def _three_way(interval: Interval | None, limit: float) -> tuple[Verdict, str]:
@@ -62,10 +69,13 @@ def _three_way(interval: Interval | None, limit: float) -> tuple[Verdict, str]:
     return Verdict.INCONCLUSIVE, "not_worse" if interval.high < worse else "spread"
 
 
-def _rule_exact(
+def _rule_ranges(
     metric: Metric, limit: Limit, base: Sequence[float], head: Sequence[float]
 ) -> Ruling:
-    """Compare ranges with a tolerance: a metric that cannot be noisy needs no statistics."""
+    """Compare ranges with a tolerance, for what needs no statistics or allows none.
+
+    Lower is better for every such metric.
+    """
     tolerance = max(limit.relative * max(base), limit.absolute)
     verdict, code = _ranges(base, head, tolerance)
     low, high = evidence.centre(metric.kind, [base]), evidence.centre(metric.kind, [head])

@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Callable, Iterable
 
-from ci_perf.model.comparison import Change, Comparison, Row
-from ci_perf.model.run import Status
+from ci_perf.judge import canaries, numerics
+from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared
 from ci_perf.report import rows as tables
 from ci_perf.report import standings, units, words
 from ci_perf.report.escape import Command, Words, clean
@@ -17,6 +17,14 @@ _USUAL_BASELINES = "baselines"
 _MAX_NAME_CHARS = 200
 # Inconclusive between unchanged and improved: nobody has to measure that again.
 _ASKS_NOTHING = "not_worse"
+_OUT_OF_MEMORY = {
+    "device": "The GPU ran out of memory: use a smaller batch, or, where much is reserved and "
+    "little allocated, another `allocator` in suite.toml; run.json has its summary.",
+    "host": "The host ran out of memory: use a smaller batch or fewer loader workers, or give the "
+    "runner more memory.",
+    "limit": "The process reached `memory_limit_bytes` of suite.toml, which counts address space "
+    "and not use: raise it, or use a smaller batch.",
+}
 
 
 def next_steps(comparison: Comparison) -> list[Phrase]:
@@ -24,7 +32,7 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
     if not comparison.rows:
         return [_look_at_suite(comparison)]
     groups: dict[Standing, list[Row]] = {}
-    if comparison.validity.status is Status.INVALID:
+    if standings.is_invalid(comparison):
         groups[Standing.INVALID] = []
     for row in tables.worst_first(comparison.rows):
         if row.code != _ASKS_NOTHING:
@@ -38,7 +46,42 @@ def _look_at_suite(comparison: Comparison) -> Phrase:
 
 
 def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
-    return (Words("Failed: "), *_named(rows), Words(". Fix what the output below says."))
+    exhausted = {
+        row.exhausted.kind for row in rows if isinstance(row, Uncompared) and row.exhausted
+    }
+    return (
+        Words("Failed: "),
+        *_named(rows),
+        Words(". Fix what the output below says."),
+        *(Words(f" {_OUT_OF_MEMORY[kind]}") for kind in sorted(exhausted)),
+    )
+
+
+def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
+    found = [row for row in rows if isinstance(row, Numerics)]
+    return (
+        Words("Numerics changed: "),
+        *words.joined(_numbers(row) for row in found),
+        Words(
+            ". The losses or the output are not those of the baseline: look at this before any "
+            "time below, for a step that is faster and wrong is no gain. If it is meant, accept it "
+            "and say why: "
+        ),
+        _accept(rows, comparison, reason=True, append=not any(row.gate for row in found)),
+    )
+
+
+def _make_them_agree(rows: list[Row], _: Comparison) -> Phrase:
+    found = [row for row in rows if isinstance(row, Numerics)]
+    return (
+        Words("Numerics vary from process to process, on the same machine and seed: "),
+        *words.joined(_numbers(row) for row in found),
+        Words(
+            ". Use the seed for everything that is random, or say in the workload why they cannot "
+            "agree: "
+        ),
+        Command('Workload(..., varies="…")'),
+    )
 
 
 def _fix_or_accept(rows: list[Row], comparison: Comparison) -> Phrase:
@@ -67,16 +110,18 @@ def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
     )
 
 
-def _measure_again(_: list[Row], __: Comparison) -> Phrase:
-    return (
-        Words(
-            "Measure again, on a quiet machine and to the end, before looking for a cause in the "
-            "code."
-        ),
+def _measure_again(rows: list[Row], comparison: Comparison) -> Phrase:
+    again = Words(
+        "Measure again, on a quiet machine and to the end, before looking for a cause in the code"
     )
+    if standings.is_invalid(comparison):
+        return (again, Words("."))
+    return (again, Words(": "), *_named(rows), Words("."))
 
 
 def _measure_more(rows: list[Row], comparison: Comparison) -> Phrase:
+    if all(row.code == canaries.CODE for row in rows):
+        return _wait_for_the_machine(rows, comparison)
     counts = [row.head_processes for row in rows if isinstance(row, Change)]
     processes = 2 * max([_USUAL_PROCESSES, *counts])
     again = ["ci-perf", "check", *_few(rows), "--suite", _quoted(comparison.suite)]
@@ -85,6 +130,17 @@ def _measure_more(rows: list[Row], comparison: Comparison) -> Phrase:
         *_named(rows),
         Words(". Measure again on a quieter machine, or with more processes: "),
         Command(" ".join([*again, "--processes", str(processes), *_baselines(comparison)])),
+    )
+
+
+def _wait_for_the_machine(rows: list[Row], _: Comparison) -> Phrase:
+    return (
+        Words("Inconclusive, because the machine moved: "),
+        *_named(rows),
+        Words(
+            ". Measure again when it is as it was. If it will stay as it is now, measure what is "
+            "on the main branch here, and accept that as the new baseline."
+        ),
     )
 
 
@@ -131,6 +187,8 @@ def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
 # Worst first. Warnings and unchanged rows ask nothing of anybody.
 _STEPS: dict[Standing, Callable[[list[Row], Comparison], Phrase]] = {
     Standing.FAILED: _fix_failures,
+    Standing.NUMERICS_CHANGED: _explain_numbers,
+    Standing.NUMERICS_VARY: _make_them_agree,
     Standing.REGRESSED: _fix_or_accept,
     Standing.MISSING: _restore_or_remove,
     Standing.INVALID: _measure_again,
@@ -147,21 +205,30 @@ def _named(rows: Iterable[Row]) -> Phrase:
 
 
 def _metric(row: Row) -> Phrase:
-    return (row.workload, Words(" "), words.metric_title(row.metric))
+    return (row.workload, Words(" "), words.metric_title(words.metric(row)))
 
 
 def _size(row: Change) -> Phrase:
-    moved = units.difference(row.base, row.head, words.unit(row.metric))
-    if row.ratio is not None:
-        moved = units.percent(row.ratio - 1)
     allowed = f"limit {units.limit(row.limit)}" if row.limit else "must not grow"
-    return (*_metric(row), Words(f" {moved} ({allowed})"))
+    return (*_metric(row), Words(f" {tables.moved(row)} ({allowed})"))
 
 
-def _accept(rows: Iterable[Row], comparison: Comparison, *, reason: bool) -> Command:
+def _numbers(row: Numerics) -> Phrase:
+    """Name the first numbers that differ: a loss says more than a percentage."""
+    shown = tables.shown(row)
+    if row.difference is None:
+        return (row.workload, Words(f" ({shown.change})"))
+    limit = "" if row.code == numerics.VARY else f", limit {units.limit(row.tolerance)}"
+    return (row.workload, Words(f" ({shown.base} → {shown.head}, {shown.change}{limit})"))
+
+
+def _accept(
+    rows: Iterable[Row], comparison: Comparison, *, reason: bool, append: bool = False
+) -> Command:
     """Spell the command for the very run that was judged: another file may hold other numbers."""
     named = [part for name in _few(rows) for part in ("--workload", name)]
-    why = ["--reason", '"…"'] if reason else []
+    why = ["--append"] if append else []
+    why += ["--reason", '"…"'] if reason else []
     run = _quoted(comparison.head.label)
     return Command(" ".join(["ci-perf", "accept", run, *named, *_baselines(comparison), *why]))
 

@@ -15,8 +15,9 @@ from ci_perf.errors import CiPerfError
 from ci_perf.judge import numbers
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
-from ci_perf.model.comparison import Change, Comparison, Row
+from ci_perf.model.comparison import Change, Comparison, Numerics, Row
 from ci_perf.model.run import Failed, Measured, Run
+from ci_perf.model.summary import Numbers
 from ci_perf.report import escape, words
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ _COMPARISON_COLUMNS = (
     "low",
     "high",
     "smallest_detectable",
+    "difference",
     "limit",
     "gate",
     "verdict",
@@ -63,7 +65,17 @@ _COMPARISON_COLUMNS = (
     "head_processes",
     "base_sessions",
 )
-_NUMBERS = ("value", "base", "head", "ratio", "low", "high", "smallest_detectable", "limit")
+_NUMBERS = (
+    "value",
+    "base",
+    "head",
+    "ratio",
+    "low",
+    "high",
+    "smallest_detectable",
+    "difference",
+    "limit",
+)
 _COUNTS = ("process", "base_processes", "head_processes", "base_sessions")
 _YES_NO = ("dirty", "gate")
 
@@ -86,7 +98,11 @@ def of_run(run: Run) -> "pd.DataFrame":
         "machine": words.machine(run.environment.hard),
         "suite": run.suite,
     }
-    measured = (facts for one in run.measured for facts in _measured(one))
+    measured = (
+        facts
+        for one in run.measured
+        for facts in _measured(one, numbers.of_workload(one, run), "measured")
+    )
     failed = (facts for one in run.failed for facts in _failed(one))
     return _frame((common | facts for facts in (*measured, *failed)), _RUN_COLUMNS)
 
@@ -134,11 +150,10 @@ def _cell(text: str) -> str:
     return f"'{line}" if line.startswith(_FORMULA) else line
 
 
-def _measured(one: Measured | Failed) -> Iterable[_Facts]:
+def _measured(one: Measured | Failed, found: Iterable[Numbers], outcome: str) -> Iterable[_Facts]:
     """Spread a workload over its processes and metrics."""
-    outcome = "measured" if isinstance(one, Measured) else "failed"
-    for process in one.processes:
-        for metric, value in numbers.of_process(process).items():
+    for process, numbers_of_it in zip(one.processes, found, strict=True):
+        for metric, value in numbers_of_it.items():
             yield {
                 "workload": one.workload,
                 "parameters": _json(one.parameters),
@@ -160,19 +175,24 @@ def _failed(one: Failed) -> Iterable[_Facts]:
         "unit": "",
         "reason": f"{one.phase.value}: {one.reason}",
     }
-    yield from _measured(one)
+    yield from _measured(one, map(numbers.of_process, one.processes), "failed")
 
 
 def _row(row: Row) -> _Facts:
-    unit = words.unit(row.metric)
+    metric = str(words.metric(row))
+    unit = words.unit(metric)
     said: _Facts = {
         "workload": row.workload,
-        "metric": row.metric,
+        "metric": metric,
         "unit": unit.value if unit else "",
         "verdict": row.verdict.value,
         "code": row.code,
     }
-    return said | (_compared(row) if isinstance(row, Change) else {"note": row.note})
+    if isinstance(row, Change):
+        return said | _compared(row)
+    if isinstance(row, Numerics):
+        said |= {"difference": row.difference, "limit": row.tolerance, "gate": row.gate}
+    return said | {"note": row.note}
 
 
 def _compared(row: Change) -> _Facts:

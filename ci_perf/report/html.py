@@ -1,6 +1,7 @@
 """A run or a comparison as a small piece of HTML, for notebooks. Escaped by jinja2's autoescape."""
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jinja2
@@ -30,13 +31,15 @@ class _Table:
 
 def run(found: Run) -> str:
     """Show one line per workload, with one value per metric for all its processes."""
-    shown = [metric for metric in metrics.ALL if _is_measured(found, metric)]
+    values = {one.workload: numbers.of_workload(one, found) for one in found.measured}
+    present = {name for one in values.values() for process in one for name in process}
+    shown = [metric for metric in metrics.JUDGED if metric.name in present]
     return _template("run.html.jinja").render(
         run=found,
         machine=words.machine(found.environment.hard),
         commit=_plain(words.commit(found.source)),
         titles=[metric.title for metric in shown],
-        rows=[_measured(one, shown) for one in found.measured],
+        rows=[_measured(one, values[one.workload], shown) for one in found.measured],
         failed=[_failed(one) for one in found.failed],
     )
 
@@ -83,13 +86,9 @@ def _plain(parts: Phrase) -> Markdown:
     return Markdown("".join(p if isinstance(p, Markdown) else escape.clean(p) for p in parts))
 
 
-def _is_measured(found: Run, metric: metrics.Metric) -> bool:
-    processes = (process for one in found.measured for process in one.processes)
-    return any(metric.name in numbers.of_process(process) for process in processes)
-
-
-def _measured(one: Measured, shown: list[metrics.Metric]) -> dict[str, object]:
-    processes = [numbers.of_process(process) for process in one.processes]
+def _measured(
+    one: Measured, processes: Sequence[Numbers], shown: list[metrics.Metric]
+) -> dict[str, object]:
     return {
         "workload": one.workload,
         "parameters": _parameters(one.parameters),
@@ -98,7 +97,7 @@ def _measured(one: Measured, shown: list[metrics.Metric]) -> dict[str, object]:
     }
 
 
-def _value(processes: list[Numbers], metric: metrics.Metric) -> Words:
+def _value(processes: Sequence[Numbers], metric: metrics.Metric) -> Words:
     found = [process[metric.name] for process in processes if metric.name in process]
     if not found:
         return units.NOTHING

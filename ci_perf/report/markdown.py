@@ -20,6 +20,7 @@ COMMENT_BYTES = 60_000
 _SHOWN = (1_000, 100, 30, 10, 3)
 # Programs want rows too, but whoever needs them all reads the JSON of `ci-perf compare`.
 _SHOWN_TO_PROGRAMS = 100
+_BOLD = frozenset({Standing.REGRESSED, Standing.NUMERICS_CHANGED})
 # Lines may break before a bracket, around an arrow and before "no gate"; nowhere else.
 _UNIT_SPACE = re.compile(r"(?<!→) (?![\[(→]|no gate)")
 
@@ -120,7 +121,7 @@ def _left_out(number: int, what: str) -> Markdown:
 
 
 def _cells(row: TableRow) -> tuple[str, ...]:
-    bold = "**" if row.standing is Standing.REGRESSED else ""
+    bold = "**" if row.standing in _BOLD else ""
     return (
         row.icon,
         row.workload,
@@ -152,7 +153,16 @@ def _failure(row: Uncompared) -> _Failure:
                 row.note,
             )
         ),
-        details=phrase((Words("Reason code "), row.code, *parameters, Words(". Last output:"))),
+        details=phrase(
+            (
+                Words("Reason code "),
+                row.code,
+                *parameters,
+                Words(". "),
+                *words.exhausted(row),
+                Words(" Last output:" if row.exhausted else "Last output:"),
+            )
+        ),
         output=escape.fenced(row.output or "(it printed nothing)"),
     )
 

@@ -2,8 +2,9 @@
 
 import json
 
-from ci_perf.model.comparison import Change, Comparison, Row
+from ci_perf.model.comparison import Change, Comparison, Numerics, Row
 from ci_perf.report import rows as tables
+from ci_perf.report import words
 
 # History: 1 = first published form (0.1.0).
 SCHEMA = "ci-perf/report/1"
@@ -32,10 +33,16 @@ def _row(row: Row) -> dict[str, object]:
     """Keep what a bot needs; a whole workload has an empty metric and no numbers."""
     said: dict[str, object] = {
         "workload": row.workload,
-        "metric": row.metric,
+        "metric": str(words.metric(row)),
         "verdict": row.verdict.value,
         "code": row.code,
     }
+    if isinstance(row, Numerics):
+        said |= {
+            "gate": row.gate,
+            "difference": _rounded(row.difference),
+            "limit": _rounded(row.tolerance),
+        }
     if isinstance(row, Change):
         low, high = (row.interval.low, row.interval.high) if row.interval else (None, None)
         said |= {

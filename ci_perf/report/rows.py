@@ -8,7 +8,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ci_perf.model.comparison import Change, Interval, Row, Uncompared, Verdict
+from ci_perf.judge import numerics
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Change, Numerics, Row, Uncompared, Verdict
+from ci_perf.model.metrics import Better, Kind
 from ci_perf.model.summary import Numbers
 from ci_perf.report import standings, units, words
 from ci_perf.report.escape import Words
@@ -17,6 +20,7 @@ from ci_perf.report.words import Phrase
 
 # What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
 _SAID = {
+    "canary_moved": "the machine moved, so no time is judged",
     "failed_on_base": "failed on the base, not there at all now",
     "metric_missing": "in the baseline, not in this run",
     "metric_new": "no baseline yet",
@@ -28,7 +32,7 @@ _SAID = {
     "other_parameters": "other parameters",
     "other_software": "other software, which suite.toml makes a hard fact",
     "other_step": "a step is not the same on both sides",
-    "ranges_overlap": "an exact metric that differs between processes",
+    "ranges_overlap": "some processes are beyond the limit and some are not",
     "too_few_processes": "one process says nothing of the spread, measure at least 3",
 }
 _NO_GATE = "over its limit, which does not fail the job"
@@ -59,14 +63,12 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
 
 def changed(rows: Iterable[Row]) -> list[TableRow]:
     """Everything that somebody should look at, worst first."""
-    return [
-        _table_row(row) for row in worst_first(rows) if standings.of(row) not in standings.QUIET
-    ]
+    return [shown(row) for row in worst_first(rows) if standings.of(row) not in standings.QUIET]
 
 
 def quiet(rows: Iterable[Row]) -> list[TableRow]:
     """Everything else, closest to its limit first; what cannot fail the job comes last."""
-    return [_table_row(row) for row in _quiet(rows)]
+    return [shown(row) for row in _quiet(rows)]
 
 
 def quiet_summary(rows: Iterable[Row]) -> Phrase:
@@ -77,10 +79,10 @@ def quiet_summary(rows: Iterable[Row]) -> Phrase:
     counts, closest = words.tally(found), found[0]
     if not isinstance(closest, Change) or closest.ratio is None or not closest.gate:
         return (Words(counts),)
-    moved = f" {units.percent(closest.ratio - 1)}, limit {units.limit(closest.limit)})"
+    size = f" {moved(closest)}, limit {units.limit(closest.limit)})"
     title = words.metric_title(closest.metric)
     near = Words(f"{counts} (closest to its limit: ")
-    return (near, closest.workload, Words(" "), title, Words(moved))
+    return (near, closest.workload, Words(" "), title, Words(size))
 
 
 def failed(rows: Iterable[Row]) -> list[Uncompared]:
@@ -92,12 +94,17 @@ def closeness(row: Row) -> float:
     """How much of its limit a change uses up: 1 is at the limit. Nothing to compare is 0."""
     if isinstance(row, Uncompared):
         return 0.0
+    if isinstance(row, Numerics):
+        return math.inf if row.difference is None else _share_of(row.difference, row.tolerance)
     if row.ratio is None:
         return math.inf if row.head != row.base else 0.0
-    moved = abs(row.ratio - 1)
-    if moved == 0:
+    return _share_of(abs(row.ratio - 1), row.limit)
+
+
+def _share_of(size: float, limit: float) -> float:
+    if size == 0:
         return 0.0
-    return moved / row.limit if row.limit > 0 else math.inf
+    return size / limit if limit > 0 else math.inf
 
 
 def _quiet(rows: Iterable[Row]) -> list[Row]:
@@ -109,7 +116,10 @@ def _gates(row: Row) -> bool:
     return isinstance(row, Change) and row.gate
 
 
-def _table_row(row: Row) -> TableRow:
+def shown(row: Row) -> TableRow:
+    """Compute every cell of one row."""
+    if isinstance(row, Numerics):
+        return _of_numerics(row)
     return _of_change(row) if isinstance(row, Change) else _of_uncompared(row)
 
 
@@ -123,7 +133,7 @@ def _of_change(row: Change) -> TableRow:
         base=units.value(row.base, unit),
         head=units.value(row.head, unit),
         rate=_rate(row),
-        change=_change(row),
+        change=change(row),
         limit=_limit(row),
         processes=Words(f"{row.base_processes} v {row.head_processes}"),
         remark=_remark(row),
@@ -149,6 +159,49 @@ def _of_uncompared(row: Uncompared) -> TableRow:
     )
 
 
+def _of_numerics(row: Numerics) -> TableRow:
+    """Show the first number that differs by too much, or at all, with its place."""
+    found, place = standings.of(row), first_different(row)
+    base, head = units.NOTHING, units.NOTHING
+    if place < min(len(row.base), len(row.head)):
+        base = units.plain(row.base[place], row.head[place])
+        head = units.plain(row.head[place], row.base[place])
+    return TableRow(
+        standing=found,
+        icon=standings.ICON[found],
+        workload=row.workload,
+        metric=words.NUMERICS,
+        base=base,
+        head=head,
+        rate=Words(""),
+        change=apart(row),
+        limit=_with_gate(units.limit(row.tolerance), gate=row.gate),
+        processes=units.NOTHING,
+        remark=_remark(row),
+        note=row.note,
+    )
+
+
+def first_different(row: Numerics) -> int:
+    """Return the place of the first number beyond the tolerance, or else of the first other one.
+
+    The first of all where none is another.
+    """
+    pairs = list(zip(row.base, row.head, strict=False))
+    beyond = (i for i, (a, b) in enumerate(pairs) if numerics.relative(a, b) > row.tolerance)
+    other = (i for i, (a, b) in enumerate(pairs) if a != b)
+    return next(beyond, next(other, 0))
+
+
+def apart(row: Numerics) -> Words:
+    """Say how far the two sides are apart: by the largest difference, or by how many they are."""
+    if row.difference is None:
+        return Words(f"{len(row.base)} numbers → {len(row.head)}")
+    if row.difference == 0:
+        return Words("the same")
+    return Words(f"up to {100 * row.difference:.3g} % apart")
+
+
 def _alone(numbers: Numbers, metric: str) -> Words:
     """Show the number of a side without a partner; the step time stands for a whole workload."""
     name = metric or words.STEP_TIME
@@ -164,26 +217,46 @@ def _rate(row: Change) -> Words:
     return Words(f"{base.split(' ')[0]} → {head}") if base and head else Words("")
 
 
-def _change(row: Change) -> Words:
+def change(row: Change) -> Words:
+    """Show how far a metric has moved, with its interval, or with the difference it means."""
+    known = metrics.BY_NAME.get(row.metric)
+    if row.interval is None:
+        text = moved(row)
+        is_share = known is not None and known.kind is Kind.SHARE
+        if row.head == row.base or row.ratio is None or is_share:
+            return text
+        return Words(f"{text} ({units.difference(row.base, row.head, words.unit(row.metric))})")
+    assert row.ratio is not None
+    if known and known.better is Better.HIGHER:
+        return units.change(1 / row.ratio, 1 / row.interval.high, 1 / row.interval.low)
+    return units.change(row.ratio, row.interval.low, row.interval.high)
+
+
+def moved(row: Change) -> Words:
+    """Show how far a metric itself has moved, up or down, whichever of them is worse."""
+    known = metrics.BY_NAME.get(row.metric)
+    if known and known.kind is Kind.SHARE:
+        return units.points(row.head - row.base)
     if row.ratio is None:
         return units.difference(row.base, row.head, words.unit(row.metric))
-    low, high = _bounds(row.interval)
-    text = units.change(row.ratio, low, high)
-    if row.interval is None and row.head != row.base:
-        more = units.difference(row.base, row.head, words.unit(row.metric))
-        return Words(f"{text} ({more})")
-    return text
-
-
-def _bounds(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (interval.low, interval.high) if interval else (None, None)
+    if known and known.better is Better.HIGHER:
+        return units.percent(1 / row.ratio - 1)
+    return units.percent(row.ratio - 1)
 
 
 def _limit(row: Change) -> Words:
     """Show a limit as a share; one that is larger than the baseline itself as a quantity."""
-    unit = words.unit(row.metric)
-    size = units.limit(row.limit) if row.limit <= 1 else units.value(row.limit * row.base, unit)
-    return Words(size + ("" if row.gate else ", no gate"))
+    known = metrics.BY_NAME.get(row.metric)
+    size: str = units.limit(row.limit)
+    if known and known.kind is Kind.SHARE:
+        size = units.points(row.limit * row.base).lstrip("+") if row.base else units.NOTHING
+    elif row.limit > 1:
+        size = units.value(row.limit * row.base, words.unit(row.metric))
+    return _with_gate(size, gate=row.gate)
+
+
+def _with_gate(size: str, *, gate: bool) -> Words:
+    return Words(size + ("" if gate else ", no gate"))
 
 
 def _remark(row: Row) -> Words:
@@ -191,6 +264,8 @@ def _remark(row: Row) -> Words:
     found = standings.of(row)
     if found is Standing.UNCHANGED:
         return Words("")
+    if found in standings.NUMERICS:
+        return Words("" if row.gate else "does not fail the job")
     if found is Standing.WARNING:
         return Words(_NO_GATE)
     said = _SAID.get(row.code)

@@ -18,6 +18,8 @@ from ci_perf.report.words import Phrase
 
 _STYLE = {
     Standing.FAILED: "bold red",
+    Standing.NUMERICS_CHANGED: "bold red",
+    Standing.NUMERICS_VARY: "bold yellow",
     Standing.REGRESSED: "bold red",
     Standing.MISSING: "red",
     Standing.INVALID: "red",
@@ -119,5 +121,7 @@ def _cells(row: TableRow) -> list[Phrase]:
 
 
 def _failure(row: Uncompared) -> Group:
-    title = _text((row.workload, Words(" failed: "), row.note), style="bold red")
+    peaks = words.exhausted(row)
+    said = (row.workload, Words(" failed: "), row.note, *((Words(". "), *peaks) if peaks else ()))
+    title = _text(said, style="bold red")
     return Group(title, Padding(Text(escape.tail(row.output)), (0, 0, 0, 2)))

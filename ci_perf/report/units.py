@@ -11,7 +11,8 @@ MINUS = "\N{MINUS SIGN}"
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-_RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_JOULES = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"))
+_RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 # A unit is the author's word; a longer or stranger one is shown as "items".
 _MAX_UNIT_CHARS = 20
 
@@ -23,6 +24,16 @@ def value(number: float, unit: Unit | None) -> Words:
             return seconds(number)
         case Unit.BYTE:
             return size(number)
+        case Unit.SHARE:
+            return share(number)
+        case Unit.JOULE:
+            return Words(_scaled(number, _JOULES))
+        case Unit.WATT | Unit.MEGAHERTZ:
+            return Words(f"{_three_digits(number)} {unit.value}")
+        case Unit.CYCLE:
+            return Words(f"{_scaled(number, _RATES).rstrip()} cycles")
+        case Unit.FLOP | Unit.FLOP_PER_SECOND:
+            return Words(f"{_scaled(number, _RATES)}{unit.value}")
         case Unit.COUNT | None:
             return count(number)
 
@@ -37,6 +48,24 @@ def size(number: float) -> Words:
     if abs(number) < 1024:
         return Words(f"{_minus(round(number))} B")
     return Words(_scaled(number, _BYTES))
+
+
+def share(number: float) -> Words:
+    """94.2 % of the whole."""
+    return Words(f"{_three_digits(100 * number)} %")
+
+
+def points(number: float) -> Words:
+    """+5.0 points: how far two shares lie apart, in per cent of the whole."""
+    text = f"{abs(100 * number):.1f} points"
+    return Words(text if not text.strip("0. points") else ("+" if number > 0 else MINUS) + text)
+
+
+def plain(number: float, other: float) -> Words:
+    """Show a computed number with as many digits as it takes to tell it from `other`."""
+    wanted = (d for d in (6, 9, 12) if f"{number:.{d}g}" != f"{other:.{d}g}")
+    digits = 6 if number == other else next(wanted, 17)
+    return Words(f"{number:.{digits}g}".replace("-", MINUS))
 
 
 def count(number: float) -> Words:

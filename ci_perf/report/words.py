@@ -7,11 +7,23 @@ other string is foreign and left to the renderer to escape.
 from collections import Counter
 from collections.abc import Iterable
 
+from ci_perf.errors import ExitCode
+from ci_perf.judge import canaries
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Comparison, Difference, Row, Side
+from ci_perf.model.comparison import (
+    Change,
+    Comparison,
+    Difference,
+    Numerics,
+    Row,
+    Side,
+    Uncompared,
+    Verdict,
+)
 from ci_perf.model.environment import GpuMachine, Machine
-from ci_perf.model.run import Source, Status
-from ci_perf.report import standings
+from ci_perf.model.run import Source
+from ci_perf.model.validity import Reason, Status
+from ci_perf.report import standings, units
 from ci_perf.report.escape import Command, Words, clean
 from ci_perf.report.standings import Standing
 
@@ -23,15 +35,30 @@ STEP_TIME = metrics.STEP_TIME.name
 SHORT_SHA = 7
 ALL_ROWS = Command("ci-perf compare --format csv")
 _DATE = len("2026-11-21")
-_TRUST = {
-    Status.DEGRADED: Words("⚠️ The machine was not at its best; small changes may be its doing:"),
-    Status.INVALID: Words("🛑 This run cannot be trusted; no number here blames anybody:"),
-}
+NUMERICS = Words("numerics")
+_INVALID = Words("🛑 This run cannot be trusted; no number here blames anybody:")
+_PARTLY_INVALID = Words(
+    "🛑 The machine was in no state to be trusted while some workloads ran; their numbers blame "
+    "nobody:"
+)
+_MOVED = Words(
+    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
+    "Times that this may explain are not judged; memory and counts are:"
+)
+_DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
 
 
 # Singular and plural of a counted metric; of a whole workload.
 _METRICS = {
     Standing.FAILED: ("metric failed", "metrics failed"),
+    Standing.NUMERICS_CHANGED: (
+        "workload with changed numerics",
+        "workloads with changed numerics",
+    ),
+    Standing.NUMERICS_VARY: (
+        "workload whose numerics vary",
+        "workloads whose numerics vary",
+    ),
     Standing.REGRESSED: ("regression", "regressions"),
     Standing.MISSING: ("metric missing", "metrics missing"),
     Standing.INVALID: ("invalid", "invalid"),
@@ -58,7 +85,7 @@ def headline(comparison: Comparison) -> Phrase:
     """Verdict, counts and what they are counted out of: enough when read alone."""
     return (
         Words(f"{standings.ICON[standings.overall(comparison)]} ci_perf: "),
-        Words(f"{_opening(comparison)}{tally(comparison.rows)} ("),
+        Words(f"{_counts(comparison)} ("),
         *_denominators(comparison),
         Words(")"),
     )
@@ -68,6 +95,11 @@ def metric_title(name: str) -> str:
     """Our title of a metric; the foreign name of one that this version does not know."""
     known = metrics.BY_NAME.get(name)
     return Words(known.title) if known else name
+
+
+def metric(row: Row) -> str:
+    """Name what a row is about, as a program would: the metric, or "numerics"."""
+    return NUMERICS if isinstance(row, Numerics) else row.metric
 
 
 def unit(name: str) -> metrics.Unit | None:
@@ -156,12 +188,52 @@ def differences(comparison: Comparison) -> Phrase:
 
 
 def validity(comparison: Comparison) -> list[Phrase]:
-    """Say why the machine is not simply trusted; empty when it is."""
-    status = comparison.validity.status
-    if status is Status.VALID:
+    """Say why the machine is not simply trusted, worst reasons first; empty when it is."""
+    if comparison.validity.status is Status.VALID:
         return []
-    reasons = comparison.validity.reasons[:MAX_NAMED]
-    return [(_TRUST[status],), *((one.code, Words(": "), one.detail) for one in reasons)]
+    order = list(Status)
+    groups: dict[tuple[Status, str], list[Reason]] = {}
+    for one in sorted(comparison.validity.reasons, key=lambda one: -order.index(one.status)):
+        groups.setdefault((one.status, one.code), []).append(one)
+    found = [_reason(group) for group in groups.values()]
+    shown = found[:MAX_NAMED]
+    if more := len(found[MAX_NAMED:]):
+        shown.append((Words(f"… and {more:,} more"),))
+    return [(_trust(comparison),), *shown]
+
+
+def _trust(comparison: Comparison) -> Words:
+    if standings.is_invalid(comparison):
+        return _INVALID
+    if comparison.validity.status is Status.INVALID:
+        return _PARTLY_INVALID
+    silenced = any(row.code == canaries.CODE for row in comparison.rows)
+    return _MOVED if silenced else _DEGRADED
+
+
+def exhausted(row: Uncompared) -> Phrase:
+    """Say how much memory was in use when it ran out; empty when it did not."""
+    found = row.exhausted
+    if found is None:
+        return ()
+    parts: list[Phrase] = []
+    if found.host_rss_peak_bytes is not None:
+        parts.append((units.size(found.host_rss_peak_bytes), Words(" of host memory")))
+    if found.device is not None:
+        parts += [
+            (units.size(found.device.peak_allocated_bytes), Words(" allocated on the device")),
+            (units.size(found.device.peak_reserved_bytes), Words(" reserved there")),
+        ]
+    return (Words("At the peak until then: "), *joined(parts), Words(".")) if parts else ()
+
+
+def _reason(group: list[Reason]) -> Phrase:
+    """Show the first of a kind whole, and of the others only whose they are."""
+    first = group[0]
+    whose: Phrase = (Words(" ("), first.workload, Words(")")) if first.workload else ()
+    others = joined((one.workload,) for one in group[1:])
+    more: Phrase = (Words("; also "), *others) if others else ()
+    return (first.code, *whose, Words(": "), first.detail, *more)
 
 
 def names(rows: Iterable[Row]) -> list[str]:
@@ -179,12 +251,24 @@ def joined(phrases: Iterable[Phrase]) -> Phrase:
     return (*parts, Words(f" and {more:,} more")) if more > 0 else tuple(parts)
 
 
+def _counts(comparison: Comparison) -> str:
+    """Count the rows; no regression is good news only after what computes other numbers."""
+    opening = _opening(comparison)
+    rows = comparison.rows
+    other = tally(row for row in rows if standings.of(row) in standings.NUMERICS)
+    if not opening or not other:
+        return opening + tally(rows)
+    rest = tally(row for row in rows if standings.of(row) not in standings.NUMERICS)
+    return " · ".join(filter(None, (other, opening + rest)))
+
+
 def _opening(comparison: Comparison) -> str:
-    if comparison.validity.status is Status.INVALID:
+    if standings.is_invalid(comparison):
         return "this run cannot be trusted · "
     if not any(isinstance(row, Change) for row in comparison.rows):
         return "nothing to compare: " if comparison.rows else "nothing to compare"
-    return "no regression · " if standings.overall(comparison) is Standing.UNCHANGED else ""
+    is_quiet = comparison.verdict is Verdict.UNCHANGED
+    return "no regression · " if is_quiet and comparison.exit_code == ExitCode.OK else ""
 
 
 def _denominators(comparison: Comparison) -> Phrase:

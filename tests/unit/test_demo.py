@@ -17,6 +17,7 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.model import comparison as comparisons
 from ci_perf.model import run as runs
 from ci_perf.model.comparison import Verdict
+from tests.comparisons import a_numerics
 from tests.runs import CPU, VALID
 
 EXAMPLE = suite.shipped("examples") / "tiny_vision"
@@ -135,6 +136,14 @@ def repository(tmp_path):
 
 def test_an_outcome_as_planted_holds_no_surprise():
     assert outcome.surprises(a_comparison(*AS_PLANTED), 1) == ()
+
+
+def test_other_numerics_are_a_surprise_and_the_same_are_none():
+    (surprise,) = outcome.surprises(
+        a_comparison(*AS_PLANTED, a_numerics("embed_images"), a_numerics("b", Verdict.UNCHANGED)), 1
+    )
+
+    assert surprise == "embed_images: expected the same numbers, found others (numerics_changed)"
 
 
 @pytest.mark.parametrize("missed", [0, 1])

@@ -9,9 +9,26 @@ from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.judge import compare
 from ci_perf.judge import summarise as judged
-from ci_perf.model.comparison import Verdict
-from ci_perf.model.run import Reason, Status, Validity
-from tests.runs import CPU, GPU, SLOW, STEADY, a_failed, a_measured, a_run, an_environment
+from ci_perf.judge.limits import DEFAULT
+from ci_perf.model import validity as validities
+from ci_perf.model.comparison import Numerics, Verdict
+from ci_perf.model.suite import Limit, Limits
+from ci_perf.model.validity import Reason, Status, Validity
+from tests.runs import (
+    CPU,
+    GPU,
+    SLOW,
+    STEADY,
+    a_failed,
+    a_gpu_evidence,
+    a_measured,
+    a_process,
+    a_reason,
+    a_run,
+    an_environment,
+    an_evidence,
+    some_canaries,
+)
 
 FAST = tuple(s / 2 for s in STEADY)
 
@@ -21,14 +38,14 @@ def root(tmp_path):
     return tmp_path / "baselines"
 
 
-def against(root, run):
+def against(root, run, limits=None):
     base = summarise.baselines(root, run.environment.hard, run.suite)
-    return compare.compare(base, judged.run(run, label="run.json"))
+    return compare.compare(base, judged.run(run, label="run.json"), limits=limits)
 
 
-def accepted(root, run, **options):
+def accepted(root, run, *, limits=None, **options):
     """Accept for real; return the action per workload."""
-    found = accept.prepare(root, run, against(root, run), **options)
+    found = accept.prepare(root, run, against(root, run, limits), **options)
     accept.write(root, found)
     return {a.workload: a.action for a in found}
 
@@ -193,6 +210,104 @@ def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root, tmp_
     assert changed[:2] == ['-    "step_time_s": 0.001', '+    "step_time_s": 0.002']
     assert '+      "reason": "exact attention",' in changed
     assert len(changed) < 16
+
+
+GATED = Limits(default={**DEFAULT, "fingerprint": Limit(relative=1e-3)})
+LOSSES = (2.302585092994046, 2.295412345678901)
+OTHER = (2.302585092994046, 2.31)
+
+
+def session(*step_s, losses=LOSSES, **more):
+    return a_run(a_measured("a", *step_s, losses=losses), canaries=some_canaries(), **more)
+
+
+def test_a_baseline_keeps_what_the_first_process_computed_and_the_canaries(root):
+    accepted(root, session(*STEADY))
+
+    (kept,) = layout.read(layout.path(root, CPU, "smoke", "a")).sessions
+    assert kept.fingerprint is not None
+    assert kept.fingerprint.losses == (2.30258509, 2.29541235)
+    assert kept.canaries == {"matmul": 1e-3}
+
+
+def test_numerics_are_the_same_against_their_own_rounded_baseline(root):
+    accepted(root, session(*STEADY))
+    comparison = against(root, session(*STEADY))
+
+    (row,) = (row for row in comparison.rows if isinstance(row, Numerics))
+    assert (row.verdict, row.code) == (Verdict.UNCHANGED, "same_numerics")
+    assert row.difference == pytest.approx(0, abs=1e-8)
+    assert comparison.exit_code == 0
+
+
+def test_a_workload_without_losses_has_no_fingerprint_to_keep(root):
+    accepted(root, session(*STEADY, losses=()))
+
+    (kept,) = layout.read(layout.path(root, CPU, "smoke", "a")).sessions
+    assert kept.fingerprint is None
+
+
+def test_gated_numerics_that_changed_need_a_reason_and_replace_the_baseline(root):
+    accepted(root, session(*STEADY, id="1"))
+    other = session(*STEADY, losses=OTHER, id="2")
+
+    with pytest.raises(RefusedError, match=r"a \(numerics changed\).*--reason"):
+        accepted(root, other, limits=GATED)
+    assert accepted(root, other, limits=GATED, reason="another schedule") == {"a": Action.REPLACED}
+    assert against(root, other, GATED).exit_code == 0
+
+
+def test_numerics_without_a_gate_are_accepted_by_appending_and_the_speed_keeps_its_history(root):
+    accepted(root, session(*STEADY, id="1"))
+    other = session(*STEADY, losses=OTHER, id="2")
+
+    assert accepted(root, other) == {"a": Action.KEPT}
+    assert accepted(root, other, mode=Mode.APPEND) == {"a": Action.APPENDED}
+    assert against(root, other).verdict is Verdict.UNCHANGED
+    assert not [r for r in against(root, other).rows if r.verdict is Verdict.NUMERICS_CHANGED]
+
+
+def test_numerics_that_vary_would_do_so_against_any_baseline_and_replace_none(root):
+    accepted(root, session(*STEADY, id="1"))
+    varying = msgspec.structs.replace(
+        a_measured("a", *STEADY),
+        processes=tuple(a_process(i, losses=(*LOSSES[:1], 2.2954 + i * 1e-9)) for i in range(3)),
+    )
+
+    assert accepted(root, a_run(varying, id="2"), limits=GATED) == {"a": Action.KEPT}
+
+
+def test_a_figure_of_the_monitor_that_is_gone_costs_no_history_and_needs_no_reason(root):
+    watched = an_evidence(a_gpu_evidence())
+    accepted(root, a_run(a_measured("a", *STEADY, evidence=watched), id="1"))
+
+    assert accepted(root, a_run(a_measured("a", *STEADY), id="2")) == {"a": Action.KEPT}
+
+
+def test_a_run_of_which_one_workload_is_invalid_is_refused_whole(root):
+    validity = validities.of((a_reason(workload="b"),))
+
+    with pytest.raises(RefusedError, match="clocks_held_down"):
+        accepted(root, session(*STEADY, validity=validity))
+
+
+def test_the_session_of_a_baseline_reads_line_by_line(root):
+    accepted(root, session(*STEADY))
+
+    lines = layout.path(root, CPU, "smoke", "a").read_text().splitlines()
+    assert '      "canaries": {"matmul": 0.001},' in lines
+    assert '        "losses": [2.30258509, 2.29541235],' in lines
+    assert sum(line.lstrip().startswith('{"first_step_s"') for line in lines) == len(STEADY)
+    assert '    "step_p05_s"' not in "\n".join(lines)
+
+
+def test_a_canary_that_took_no_time_is_refused(root):
+    accepted(root, session(*STEADY))
+    path = layout.path(root, CPU, "smoke", "a")
+    path.write_text(path.read_text().replace('{"matmul": 0.001}', '{"matmul": 0}'))
+
+    with pytest.raises(InvalidFileError, match=r"canaries\.matmul: expected a number > 0"):
+        layout.read(path)
 
 
 def edited(root, edit):

@@ -2,12 +2,25 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge import compare, summarise
 from ci_perf.judge.limits import DEFAULT
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Verdict
-from ci_perf.model.run import DeviceMemory, Reason, Status, Validity
 from ci_perf.model.suite import Limit, Limits, Protocol, Tiers
-from tests.runs import GPU, MIB, SLOW, STEADY, a_failed, a_measured, a_run, an_environment
+from ci_perf.model.validity import Reason, Status, Validity
+from tests.comparisons import judged, verdicts_of
+from tests.runs import (
+    GPU,
+    MIB,
+    SLOW,
+    STEADY,
+    a_device_memory,
+    a_failed,
+    a_gpu_evidence,
+    a_measured,
+    a_run,
+    an_environment,
+    an_evidence,
+)
 
 INVALID = Validity(
     status=Status.INVALID,
@@ -15,18 +28,8 @@ INVALID = Validity(
 )
 
 
-def judge(base, head, **options):
-    return compare.compare(
-        summarise.run(base, label="base"), summarise.run(head, label="head"), **options
-    )
-
-
-def verdicts(comparison, workload):
-    return {row.metric: row.verdict for row in comparison.rows if row.workload == workload}
-
-
 def test_twice_the_time_is_a_regression_and_the_only_red_row():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("slow", *STEADY), a_measured("same", *STEADY)),
         a_run(a_measured("slow", *SLOW), a_measured("same", *STEADY)),
     )
@@ -41,83 +44,83 @@ def test_twice_the_time_is_a_regression_and_the_only_red_row():
 def test_the_same_again_is_green():
     run = a_run(a_measured("same", *STEADY))
 
-    comparison = judge(run, run)
+    comparison = judged(run, run)
 
     assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCHANGED, ExitCode.OK)
 
 
 def test_an_improvement_does_not_fail():
-    comparison = judge(a_run(a_measured("w", *SLOW)), a_run(a_measured("w", *STEADY)))
+    comparison = judged(a_run(a_measured("w", *SLOW)), a_run(a_measured("w", *STEADY)))
 
     assert (comparison.verdict, comparison.exit_code) == (Verdict.IMPROVED, ExitCode.OK)
 
 
 def test_a_workload_that_is_gone_is_missing_and_not_green():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)), a_run(a_measured("a", *STEADY))
     )
 
-    assert verdicts(comparison, "b") == {"": Verdict.MISSING}
+    assert verdicts_of(comparison, "b") == {"": Verdict.MISSING}
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
 def test_a_workload_that_was_not_asked_for_is_not_missing():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a.n=1", *STEADY), a_measured("b", *STEADY)),
         a_run(a_measured("a.n=1", *STEADY), selection=("a",)),
     )
 
-    assert verdicts(comparison, "b") == {}
+    assert verdicts_of(comparison, "b") == {}
     assert comparison.exit_code == ExitCode.OK
 
 
 def test_a_new_workload_that_crashes_does_not_vanish():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY), a_failed("new"))
     )
 
     assert comparison.verdict is Verdict.FAILED
     assert comparison.exit_code == ExitCode.NO_ANSWER
-    assert verdicts(comparison, "new") == {"": Verdict.FAILED}
+    assert verdicts_of(comparison, "new") == {"": Verdict.FAILED}
 
 
 def test_a_crash_does_not_hide_a_regression():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),
         a_run(a_measured("a", *SLOW), a_failed("b")),
     )
 
     assert comparison.exit_code == ExitCode.REGRESSED
-    assert verdicts(comparison, "b") == {"": Verdict.FAILED}
+    assert verdicts_of(comparison, "b") == {"": Verdict.FAILED}
 
 
 def test_a_workload_that_failed_on_the_base_and_is_gone_does_not_vanish():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY), a_failed("b")), a_run(a_measured("a", *STEADY))
     )
 
-    assert verdicts(comparison, "b") == {"": Verdict.MISSING}
+    assert verdicts_of(comparison, "b") == {"": Verdict.MISSING}
 
 
 def test_a_new_workload_is_shown_and_does_not_fail():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY)),
         a_run(a_measured("a", *STEADY), a_measured("new", *STEADY)),
     )
 
-    assert verdicts(comparison, "new") == {"": Verdict.NEW}
+    assert verdicts_of(comparison, "new") == {"": Verdict.NEW}
     assert comparison.exit_code == ExitCode.OK
 
 
 def test_nothing_to_compare_is_not_green():
-    comparison = judge(a_run(), a_run(a_measured("a", *STEADY)))
+    comparison = judged(a_run(), a_run(a_measured("a", *STEADY)))
 
     assert (comparison.verdict, comparison.exit_code) == (Verdict.NEW, ExitCode.NO_ANSWER)
-    assert judge(a_run(), a_run()).exit_code == ExitCode.NO_ANSWER
+    assert judged(a_run(), a_run()).exit_code == ExitCode.NO_ANSWER
 
 
 def test_another_machine_is_incomparable_and_says_which_fields():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY)),
         a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU)),
     )
@@ -129,7 +132,7 @@ def test_another_machine_is_incomparable_and_says_which_fields():
 
 
 def test_other_parameters_are_incomparable():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY, parameters={"batch": 64})),
         a_run(a_measured("a", *STEADY, parameters={"batch": 128})),
     )
@@ -142,7 +145,7 @@ def test_another_statistic_is_incomparable():
     quick = Protocol(processes=3, statistic="min")
     measured = a_measured("a", *STEADY)
 
-    comparison = judge(a_run(measured), a_run(msgspec.structs.replace(measured, protocol=quick)))
+    comparison = judged(a_run(measured), a_run(msgspec.structs.replace(measured, protocol=quick)))
 
     assert comparison.rows[0].code == "other_step"
     assert comparison.rows[0].note == "statistic: median → min"
@@ -153,14 +156,14 @@ def test_half_the_work_in_less_time_is_no_improvement():
     measured = a_measured("a", *STEADY)
     halved = msgspec.structs.replace(a_measured("a", *(0.75 * s for s in STEADY)), items_per_step=4)
 
-    comparison = judge(a_run(measured), a_run(halved))
+    comparison = judged(a_run(measured), a_run(halved))
 
     assert comparison.rows[0].code == "other_step"
     assert "items_per_step: 8.0 → 4" in comparison.rows[0].note
 
 
 def test_a_missing_metric_that_does_not_gate_fails_no_job():
-    device = DeviceMemory(peak_allocated_bytes=MIB, peak_reserved_bytes=2 * MIB, alloc_retries=0)
+    device = a_device_memory()
     limits = Limits(
         default={
             "step_time_s": Limit(relative=0.05),
@@ -168,24 +171,24 @@ def test_a_missing_metric_that_does_not_gate_fails_no_job():
         }
     )
 
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY, device=device)),
         a_run(a_measured("a", *STEADY)),
         limits=limits,
     )
 
-    assert verdicts(comparison, "a")["peak_reserved_bytes"] is Verdict.MISSING
+    assert verdicts_of(comparison, "a")["peak_reserved_bytes"] is Verdict.MISSING
     assert comparison.exit_code == ExitCode.OK
 
 
 def test_absurd_times_are_judged_and_not_a_crash():
-    comparison = judge(a_run(a_measured("a", 1e-12, 1e9)), a_run(a_measured("a", 1e9, 1e-12, 1e9)))
+    comparison = judged(a_run(a_measured("a", 1e-12, 1e9)), a_run(a_measured("a", 1e9, 1e-12, 1e9)))
 
-    assert verdicts(comparison, "a")["step_time_s"] is Verdict.INCONCLUSIVE
+    assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.INCONCLUSIVE
 
 
 def test_other_software_is_compared_and_named():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY), environment=an_environment(torch="2.12.0")),
         a_run(a_measured("a", *STEADY)),
     )
@@ -197,7 +200,7 @@ def test_other_software_is_compared_and_named():
 
 
 def test_a_team_may_make_software_a_hard_fact():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY), environment=an_environment(torch="2.12.0")),
         a_run(a_measured("a", *STEADY)),
         tiers=Tiers(hard=("torch",)),
@@ -207,7 +210,7 @@ def test_a_team_may_make_software_a_hard_fact():
 
 
 def test_an_invalid_run_blames_nobody():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW), validity=INVALID)
     )
 
@@ -217,7 +220,7 @@ def test_an_invalid_run_blames_nobody():
 
 
 def test_an_invalid_base_is_as_bad():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY), validity=INVALID), a_run(a_measured("a", *SLOW))
     )
 
@@ -225,19 +228,19 @@ def test_an_invalid_base_is_as_bad():
 
 
 def test_more_graph_breaks_are_a_regression():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY, graphs=1)),
         a_run(a_measured("a", *STEADY, graphs=3, breaks=2)),
     )
 
-    assert verdicts(comparison, "a")["graph_breaks"] is Verdict.REGRESSED
+    assert verdicts_of(comparison, "a")["graph_breaks"] is Verdict.REGRESSED
     assert comparison.exit_code == ExitCode.REGRESSED
 
 
 def test_a_metric_that_does_not_gate_is_shown_and_does_not_fail():
     limits = Limits(default={"step_time_s": Limit(relative=0.05, gate=False)})
 
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW)), limits=limits
     )
 
@@ -246,46 +249,46 @@ def test_a_metric_that_does_not_gate_is_shown_and_does_not_fail():
 
 
 def test_a_metric_that_disappears_does_not_vanish():
-    device = DeviceMemory(peak_allocated_bytes=MIB, peak_reserved_bytes=2 * MIB, alloc_retries=0)
+    device = a_device_memory()
 
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY, device=device)), a_run(a_measured("a", *STEADY))
     )
 
-    assert verdicts(comparison, "a")["peak_allocated_bytes"] is Verdict.MISSING
+    assert verdicts_of(comparison, "a")["peak_allocated_bytes"] is Verdict.MISSING
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
 def test_a_workload_has_its_own_limit():
     limits = Limits(default=DEFAULT, workloads={"a": {"step_time_s": Limit(relative=2.0)}})
 
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),
         a_run(a_measured("a", *SLOW), a_measured("b", *SLOW)),
         limits=limits,
     )
 
-    assert verdicts(comparison, "a")["step_time_s"] is Verdict.UNCHANGED
-    assert verdicts(comparison, "b")["step_time_s"] is Verdict.REGRESSED
+    assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.UNCHANGED
+    assert verdicts_of(comparison, "b")["step_time_s"] is Verdict.REGRESSED
 
 
 def test_nothing_compiled_needs_no_row():
-    comparison = judge(a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)))
+    comparison = judged(a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)))
 
-    assert "graph_breaks" not in verdicts(comparison, "a")
+    assert "graph_breaks" not in verdicts_of(comparison, "a")
 
 
 def test_more_blocks_in_a_process_create_no_significance():
     """G3: only launches are evidence."""
-    few = judge(a_run(a_measured("a", [1e-3] * 5)), a_run(a_measured("a", [1.2e-3] * 5)))
-    many = judge(a_run(a_measured("a", [1e-3] * 500)), a_run(a_measured("a", [1.2e-3] * 500)))
+    few = judged(a_run(a_measured("a", [1e-3] * 5)), a_run(a_measured("a", [1.2e-3] * 5)))
+    many = judged(a_run(a_measured("a", [1e-3] * 500)), a_run(a_measured("a", [1.2e-3] * 500)))
 
     assert [r.verdict for r in few.rows] == [r.verdict for r in many.rows]
     assert few.rows[0].verdict is Verdict.INCONCLUSIVE
 
 
 def test_rows_are_sorted_worst_first():
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("gone", *STEADY), a_measured("slow", *STEADY), a_measured("a", *STEADY)),
         a_run(a_measured("slow", *SLOW), a_measured("a", *STEADY), a_failed("bad")),
     )
@@ -298,10 +301,75 @@ def test_rows_are_sorted_worst_first():
 def test_the_limit_of_a_row_is_the_one_that_applied():
     limits = Limits(default={"host_rss_peak_bytes": Limit(relative=0.01, absolute=30 * MIB)})
 
-    comparison = judge(
+    comparison = judged(
         a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)), limits=limits
     )
 
     assert isinstance(comparison.rows[0], Change)
     assert comparison.rows[0].limit == pytest.approx(0.1)
     assert msgspec.structs.asdict(comparison.rows[0])["gate"] is True
+
+
+def at_world_sizes(one, two, **more):
+    """A workload on one rank and on two; 16 items a step on two."""
+    return a_run(
+        a_measured("ddp.world_size=1", *one, parameters={"world_size": 1}),
+        a_measured("ddp.world_size=2", *two, parameters={"world_size": 2}, items_per_step=16.0),
+        **more,
+    )
+
+
+def test_worse_scaling_is_a_regression_though_its_number_is_smaller():
+    """0.5 where it was 1: the ratio says how much worse, and both sides keep their own unit."""
+    comparison = judged(at_world_sizes(STEADY, STEADY), at_world_sizes(STEADY, SLOW))
+    (row,) = (row for row in comparison.rows if row.metric == "scaling_efficiency")
+
+    assert row.verdict is Verdict.REGRESSED
+    assert (row.base, row.head) == (pytest.approx(1.0), pytest.approx(0.5))
+    assert row.ratio == pytest.approx(2.0)
+    assert row.interval.low < 2.0 < row.interval.high
+
+
+def test_better_scaling_is_an_improvement():
+    comparison = judged(at_world_sizes(STEADY, SLOW), at_world_sizes(STEADY, STEADY))
+
+    found = verdicts_of(comparison, "ddp.world_size=2")
+    assert found["scaling_efficiency"] is Verdict.IMPROVED
+
+
+def test_scaling_is_not_missing_where_the_single_process_was_not_asked_for():
+    whole = at_world_sizes(STEADY, STEADY)
+    part = msgspec.structs.replace(
+        whole, measured=whole.measured[1:], selection=("ddp.world_size=2",)
+    )
+    gone = msgspec.structs.replace(whole, measured=whole.measured[1:])
+
+    assert "scaling_efficiency" not in verdicts_of(judged(whole, part), "ddp.world_size=2")
+    assert verdicts_of(judged(whole, gone), "ddp.world_size=2")["scaling_efficiency"] is (
+        Verdict.MISSING
+    )
+
+
+def test_what_is_only_recorded_has_no_row():
+    evidence = an_evidence(a_gpu_evidence())
+    run = a_run(a_measured("a", *STEADY, evidence=evidence))
+
+    recorded = {metric.name for metric in metrics.RECORDED}
+    limits = Limits(default=DEFAULT | {name: Limit() for name in recorded})
+    assert not recorded & verdicts_of(judged(run, run, limits=limits), "a").keys()
+    assert "energy_j" in verdicts_of(judged(run, run), "a")
+
+
+@pytest.mark.parametrize(
+    ("head_s", "verdict"),
+    [(11.0, Verdict.UNCHANGED), (13.0, Verdict.REGRESSED), (7.0, Verdict.IMPROVED)],
+)
+def test_one_cold_compilation_per_session_is_judged_by_its_tolerance(head_s, verdict):
+    """A quarter of 10 s, and not an interval, for which there are too few values."""
+
+    def compiled(seconds):
+        return a_run(a_measured("a", 1e-3, graphs=1, first_step_s=seconds + 1e-3))
+
+    comparison = judged(compiled(10.0), compiled(head_s))
+    assert verdicts_of(comparison, "a")["compile_cold_s"] is verdict
+    assert comparison.exit_code == ExitCode.OK

@@ -188,3 +188,30 @@ def test_a_real_change_is_found():
     found = [time_verdict(session(1.0), session(1.15)).verdict for _ in range(500)]
 
     assert found.count(Verdict.REGRESSED) >= 450
+
+
+@given(base=times, head=times)
+def test_where_higher_is_better_the_verdict_is_that_of_the_inverse(base, head):
+    efficiency = verdicts.rule(
+        metrics.SCALING_EFFICIENCY, FIVE_PERCENT, [[1 / v for v in base]], [1 / v for v in head]
+    )
+    cost = time_verdict(base, head)
+
+    assert efficiency.verdict is cost.verdict
+    assert efficiency.ratio == pytest.approx(cost.ratio, rel=1e-6)
+    assert efficiency.interval is not None
+    assert cost.interval is not None
+    assert efficiency.interval.high == pytest.approx(cost.interval.high, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        ([0.0, 0.01], [0.02, 0.04], Verdict.UNCHANGED),
+        ([0.0, 0.01], [0.07, 0.20], Verdict.REGRESSED),
+        ([0.0, 0.01], [0.02, 0.20], Verdict.INCONCLUSIVE),
+        ([0.30, 0.35], [0.10, 0.20], Verdict.IMPROVED),
+    ],
+)
+def test_a_share_may_be_zero_and_has_a_limit_in_points(base, head, verdict):
+    assert verdicts.rule(metrics.DATA_WAIT, Limit(absolute=0.05), [base], head).verdict is verdict

@@ -2,8 +2,17 @@
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Difference, Interval, Verdict
-from ci_perf.model.run import Reason, Source, Status, Validity
-from tests.comparisons import a_change, a_comparison, a_head, a_side, an_uncompared
+from ci_perf.model.process import DeviceMemory, Exhausted
+from ci_perf.model.run import Source
+from ci_perf.model.validity import Reason, Status, Validity
+from tests.comparisons import (
+    a_change,
+    a_comparison,
+    a_head,
+    a_numerics,
+    a_side,
+    an_uncompared,
+)
 from tests.runs import CPU, GPU, HEAD_COMMIT, MIB
 
 GIB = 1024 * MIB
@@ -38,6 +47,30 @@ INVALID = Validity(
     ),
 )
 HOSTILE = "`x` | @octocat #1 <img src=x> https://evil.example \u202e\u200b[a](b)"
+
+
+def out_of_memory():
+    return a_comparison(
+        an_uncompared(
+            "gpt",
+            Verdict.FAILED,
+            "OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.",
+            code="failed_in_first_step",
+            exhausted=Exhausted(
+                kind="device",
+                host_rss_peak_bytes=3 * GIB,
+                device=DeviceMemory(
+                    peak_allocated_bytes=138 * GIB,
+                    peak_reserved_bytes=139 * GIB,
+                    peak_active_bytes=138 * GIB,
+                    alloc_retries=1,
+                    out_of_memory=1,
+                ),
+                allocator="| Allocated memory |",
+            ),
+        ),
+        *UNCHANGED,
+    )
 
 
 def regressed():
@@ -177,6 +210,7 @@ def hostile():
         ),
         a_change(HOSTILE, Verdict.REGRESSED, ratio=1.061, item_unit=HOSTILE),
         a_change("mlp", ratio=1.01),
+        a_numerics(HOSTILE, note=HOSTILE),
         suite=HOSTILE,
         differences=(Difference(field=HOSTILE, base=HOSTILE, head=HOSTILE),),
         validity=Validity(
@@ -189,6 +223,100 @@ def hostile():
             source=Source(commit=HOSTILE, branch=HOSTILE, dirty=False),
             machine=type(CPU)(cpu_model=HOSTILE, logical_cores=2),
         ),
+    )
+
+
+SAME = tuple(
+    a_numerics(f"mlp_{width}", Verdict.UNCHANGED, head=(2.302585, 2.295412), difference=0.0)
+    for width in (256, 512)
+)
+
+
+def numerics_changed():
+    """Three times as fast, and wrong: the first word is on the wrong part."""
+    return a_comparison(
+        a_numerics("attention"),
+        a_change("attention", Verdict.IMPROVED, ratio=0.34, item_unit="token"),
+        *UNCHANGED,
+        *SAME,
+    )
+
+
+def numerics_gated():
+    return a_comparison(
+        a_numerics("attention", gate=True),
+        a_numerics("bert", gate=True, head=(), difference=None),
+        a_change("attention", Verdict.REGRESSED, ratio=1.34, item_unit="token"),
+        *UNCHANGED,
+    )
+
+
+def numerics_vary():
+    vary = a_numerics("dropout", code="numerics_vary", difference=0.004)
+    return a_comparison(vary, *UNCHANGED, *SAME)
+
+
+def canary_moved():
+    detail = "copy 4.1 % slower, matmul 8.4 % slower than in the session of 2026-11-20"
+    return a_comparison(
+        *(
+            a_change(name, Verdict.INCONCLUSIVE, ratio=1.08, code="canary_moved")
+            for name in ("bert", "resnet18")
+        ),
+        a_change("resnet18", metric=metrics.PEAK_ALLOCATED, base=3.1 * GIB, ratio=1.0, limit=0.01),
+        validity=Validity(
+            status=Status.DEGRADED,
+            reasons=(Reason(code="canary_moved", status=Status.DEGRADED, detail=detail),),
+        ),
+    )
+
+
+def partly_invalid():
+    reason = Reason(
+        code="clocks_held_down",
+        status=Status.INVALID,
+        detail="for 3.1 of 5.0 s by heat",
+        workload="bert",
+    )
+    return a_comparison(
+        a_change("resnet18", Verdict.REGRESSED, ratio=1.12, code="beyond_limit"),
+        a_change("bert", Verdict.INVALID, ratio=1.061, code="clocks_held_down"),
+        *UNCHANGED,
+        validity=Validity(status=Status.INVALID, reasons=(reason,)),
+    )
+
+
+def scaling():
+    """Where higher is better, and where the limit is points of a share."""
+    return a_comparison(
+        a_change(
+            "finetune.world_size=2",
+            Verdict.REGRESSED,
+            metric=metrics.SCALING_EFFICIENCY,
+            base=0.95,
+            head=0.85,
+            ratio=0.95 / 0.85,
+            interval=Interval(low=1.09, high=1.15, smallest_detectable=0.08),
+        ),
+        a_change(
+            "loader",
+            Verdict.REGRESSED,
+            metric=metrics.DATA_WAIT,
+            base=0.02,
+            head=0.31,
+            limit=2.5,
+            gate=False,
+        ),
+        a_change(
+            "loader",
+            Verdict.UNCHANGED,
+            metric=metrics.ENERGY,
+            base=0.25,
+            ratio=1.02,
+            limit=0.1,
+            gate=False,
+        ),
+        *UNCHANGED,
     )
 
 
@@ -205,4 +333,11 @@ ALL = (
     invalid,
     degraded,
     hostile,
+    numerics_changed,
+    numerics_gated,
+    numerics_vary,
+    canary_moved,
+    out_of_memory,
+    partly_invalid,
+    scaling,
 )

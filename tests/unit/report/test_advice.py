@@ -1,6 +1,7 @@
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import advice
-from tests.comparisons import a_change, a_comparison, a_head, a_side
+from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side
 
 
 def steps(*rows):
@@ -45,3 +46,67 @@ def test_a_regression_can_be_fixed_or_accepted_with_a_reason():
     (step,) = steps(a_change("bert.dtype=bf16", Verdict.REGRESSED, ratio=1.2))
 
     assert "ci-perf accept run.json --workload bert.dtype=bf16 --reason" in step
+
+
+def test_changed_numerics_come_before_every_speed_with_the_first_loss_that_differs():
+    first, second = steps(
+        a_change("bert", Verdict.REGRESSED, ratio=1.2), a_numerics("bert", gate=True)
+    )
+
+    assert first.startswith(
+        "Numerics changed: bert (2.29541 → 2.31837, up to 0.99 % apart, limit 0.1 %)."
+    )
+    assert first.endswith('ci-perf accept run.json --workload bert --reason "…"')
+    assert second.startswith("Regressed: bert")
+
+
+def test_numerics_without_a_gate_join_the_history_of_a_speed_that_has_not_changed():
+    (step,) = steps(a_numerics("bert"), a_change("bert"))
+
+    assert step.endswith('ci-perf accept run.json --workload bert --append --reason "…"')
+
+
+def test_a_workload_that_no_longer_says_what_it_computes_is_named_as_such():
+    (step,) = steps(a_numerics("bert", head=(), difference=None))
+
+    assert step.startswith("Numerics changed: bert (2 numbers → 0).")
+
+
+def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
+    (step,) = steps(a_numerics("bert", base=(2.0,), head=(2.00000001,), code="numerics_vary"))
+
+    assert "bert (2 → 2.00000001, " in step
+
+
+def test_numerics_that_vary_ask_the_author_for_the_reason():
+    (step,) = steps(a_numerics("bert", code="numerics_vary"))
+
+    assert step.startswith("Numerics vary from process to process")
+    assert 'varies="…"' in step
+    assert "accept" not in step
+
+
+def test_when_the_machine_moved_more_processes_are_no_cure():
+    (step,) = steps(a_change("loader", Verdict.INCONCLUSIVE, code="canary_moved"))
+
+    assert "the machine moved: loader" in step
+    assert "--processes" not in step
+
+
+def test_what_is_invalid_alone_is_named():
+    (step,) = steps(a_change("bert", Verdict.INVALID), a_change("mlp"))
+
+    assert step.endswith("in the code: bert.")
+
+
+def test_less_scaling_is_told_as_less():
+    row = a_change(
+        "ddp",
+        Verdict.REGRESSED,
+        metric=metrics.SCALING_EFFICIENCY,
+        base=0.9,
+        head=0.72,
+        ratio=1.25,
+    )
+
+    assert "ddp scaling efficiency \N{MINUS SIGN}20.0 % (limit 5 %)" in steps(row)[0]

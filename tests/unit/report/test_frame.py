@@ -10,7 +10,16 @@ import pytest
 from ci_perf.judge import numbers
 from ci_perf.report import frame
 from tests.comparisons import a_comparison
-from tests.runs import a_failed, a_measured, a_process, a_run
+from tests.runs import (
+    GPU,
+    a_failed,
+    a_gpu_evidence,
+    a_measured,
+    a_process,
+    a_run,
+    an_environment,
+    an_evidence,
+)
 from tests.unit.report import shapes
 
 RUN = a_run(a_measured("mlp", 1e-3, 2e-3, parameters={"width": 8}), a_failed("conv"))
@@ -33,6 +42,26 @@ def test_every_row_says_where_it_comes_from():
     assert first["run"] == RUN.id
     assert first["commit"] == RUN.source.commit
     assert first["machine"] == "AMD EPYC, 2 cores"
+
+
+def test_a_table_holds_also_what_is_recorded_and_never_judged():
+    evidence = an_evidence(a_gpu_evidence())
+    run = a_run(
+        a_measured("a", 1e-3, evidence=evidence, flops=10**9, precision="bf16"),
+        environment=an_environment(hard=GPU),
+    )
+    found = frame.of_run(run).set_index("metric")
+
+    assert found.loc["mfu", "value"] == pytest.approx(1e12 / 989.4e12)
+    assert list(found.loc[["mfu", "power_w", "energy_j"], "unit"]) == ["share", "W", "J"]
+
+
+def test_numerics_have_a_row_with_their_difference():
+    found = frame.of_comparison(shapes.numerics_changed()).query("metric == 'numerics'")
+
+    assert list(found["difference"]) == [0.0099, 0.0, 0.0]
+    assert set(found["limit"]) == {0.001}
+    assert not found["gate"].any()
 
 
 def test_a_failed_workload_has_a_row_with_its_reason():

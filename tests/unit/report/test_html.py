@@ -29,6 +29,14 @@ def test_a_run_shows_each_workload_with_human_numbers():
     assert "300 MiB" in text
 
 
+def test_a_run_shows_what_is_judged_and_leaves_the_rest_to_its_table():
+    text = html.run(a_run(a_measured("mlp", 1e-3, graphs=2, flops=17_200_000_000)))
+
+    assert "<th>cold compile</th>" in text
+    assert "<td>17.2 GFLOP</td>" in text
+    assert "5 % are slower" not in text
+
+
 def test_a_failed_workload_is_in_the_table():
     text = html.run(a_run(a_failed("conv", "CUDA error")))
 

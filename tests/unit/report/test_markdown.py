@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_perf.model import metrics
+from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import markdown
-from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
+from tests.runs import a_reason
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page, as_html
 
@@ -188,3 +190,81 @@ def test_a_larger_budget_shows_more():
     rows = [a_change(f"w{i}") for i in range(500)]
 
     assert "w499" in markdown.render(a_comparison(*rows), max_bytes=2**20)
+
+
+def test_the_headline_names_changed_numerics_before_an_improvement():
+    assert headline(shapes.numerics_changed()).startswith(
+        "### 🔢 ci_perf: 1 workload with changed numerics · 1 improvement"
+    )
+
+
+def test_numerics_without_a_gate_do_not_hide_that_the_job_failed():
+    comparison = a_comparison(a_numerics(), a_change(verdict=Verdict.REGRESSED, ratio=1.1))
+
+    assert headline(comparison).startswith(
+        "### ❌ ci_perf: 1 workload with changed numerics · 1 regression"
+    )
+
+
+def test_the_row_of_numerics_stands_first_and_shows_the_first_loss_that_differs():
+    report = markdown.render(shapes.numerics_gated())
+    rows = re.findall(r"^\| ([^\w ]+) \| `(\w+)`", report, re.MULTILINE)
+
+    assert rows[:3] == [("🔢", "bert"), ("🔢", "attention"), ("❌", "attention")]
+    assert "| numerics | 2.29541 | 2.31837 | **up" in report
+
+
+def test_one_invalid_workload_is_named_and_the_run_is_not_condemned():
+    report = markdown.render(shapes.partly_invalid())
+
+    assert report.startswith("### ❌ ci_perf: 1 regression · 1 invalid")
+    assert "- `clocks_held_down` (`bert`): `for 3.1 of 5.0 s by heat`" in report
+    assert "This run cannot be trusted" not in report
+
+
+def test_a_machine_that_moved_is_said_before_the_table():
+    before = markdown.render(shapes.canary_moved()).split("| | Workload")[0]
+
+    assert "The machine moved" in before
+    assert "matmul 8.4 % slower" in before
+
+
+def test_more_reasons_than_can_be_read_are_counted():
+    reasons = tuple(a_reason(f"code_{i}") for i in range(7))
+    report = markdown.render(a_comparison(validity=validities.of(reasons)))
+
+    assert report.count("- `code_") == 5
+    assert "… and 2 more" in report
+
+
+def test_a_reason_that_many_workloads_met_is_one_line_that_names_them():
+    reasons = tuple(a_reason(workload=f"w{i}") for i in range(8))
+    report = markdown.render(a_comparison(validity=validities.of(reasons)))
+
+    line = (
+        "- `clocks_held_down` (`w0`): `nothing left`; also `w1`, `w2`, `w3`, `w4`, `w5` and 2 more"
+    )
+    assert line in report
+
+
+def test_a_workload_that_ran_out_of_memory_says_how_much_there_was_and_what_to_do():
+    report = markdown.render(shapes.out_of_memory())
+
+    assert "use a smaller batch" in report.split("<details>")[0]
+    assert "At the peak until then: 3.00 GiB of host memory, 138 GiB allocated" in report
+
+
+def test_programs_find_how_far_the_numerics_are_apart():
+    report = markdown.render(a_comparison(a_numerics()))
+
+    assert '"metric": "numerics", "verdict": "numerics_changed"' in report
+    assert '"difference": 0.0099, "limit": 0.001' in report
+
+
+def test_a_share_that_was_zero_has_a_difference_in_points_and_no_percentage():
+    row = a_change(
+        verdict=Verdict.REGRESSED, metric=metrics.DATA_WAIT, base=0.0, head=0.3, limit=0.0
+    )
+
+    report = markdown.render(a_comparison(row)).replace("\N{NO-BREAK SPACE}", " ")
+    assert "| 0 % | 30.0 % | **+30.0 points** | \N{EN DASH} |" in report

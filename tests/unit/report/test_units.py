@@ -114,3 +114,42 @@ def test_an_absolute_difference_has_a_sign(base, head, unit, shown):
 )
 def test_a_limit_is_a_plain_percentage(share, shown):
     assert units.limit(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [
+        (0.942, Unit.SHARE, "94.2 %"),
+        (0.0, Unit.SHARE, "0 %"),
+        (1.0, Unit.SHARE, "100 %"),
+        (0.25, Unit.JOULE, "250 mJ"),
+        (512.5, Unit.WATT, "512 W"),
+        (1980.0, Unit.MEGAHERTZ, "1980 MHz"),
+        (1.98e6, Unit.CYCLE, "1.98 M cycles"),
+        (17, Unit.CYCLE, "17.0 cycles"),
+        (123_456_789_012, Unit.FLOP, "123 GFLOP"),
+        (9.894e14, Unit.FLOP_PER_SECOND, "989 TFLOP/s"),
+    ],
+)
+def test_every_unit_has_its_scale(number, unit, text):
+    assert units.value(number, unit) == text
+
+
+@pytest.mark.parametrize("unit", Unit)
+def test_a_value_of_any_unit_can_be_shown(unit):
+    assert units.value(1.5, unit)
+    assert units.value(0.0, unit)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.05, "+5.0 points"), (-0.004, "\N{MINUS SIGN}0.4 points"), (0, "0.0 points")],
+)
+def test_a_difference_of_shares_is_in_points(share, text):
+    assert units.points(share) == text
+
+
+def test_a_computed_number_is_shown_until_it_differs_from_the_other():
+    assert units.plain(2.3025851, 2.31) == "2.30259"
+    assert units.plain(2.3025851, 2.3025852) == "2.3025851"
+    assert units.plain(-1.5, -1.5) == "\N{MINUS SIGN}1.5"

@@ -1,0 +1,107 @@
+"""Whether a workload still computes the same numbers, which comes before how fast it does."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from ci_perf.model.comparison import Numerics, Verdict
+from ci_perf.model.process import Fingerprint
+from ci_perf.model.suite import Limit
+from ci_perf.model.summary import Subject
+
+# A smaller number counts as one of this size. Computed in fp32 from numbers around one it carries
+# a rounding error of about 1e-7 to 1e-6, which may be a large share of it and says nothing: at the
+# default tolerance, differences below 1e-6 never count.
+FLOOR = 1e-3
+
+CHANGED, VARY, SAME = "numerics_changed", "numerics_vary", "same_numerics"
+
+
+def judge(base: Subject | None, head: Subject, limit: Limit) -> Numerics | None:
+    """Compare the head with the latest session of the base, then its processes with each other.
+
+    `None` when there is nothing to say: no fingerprint to compare with, and processes that agree
+    or have a reason not to.
+    """
+    before = _noted(base)[:1] if base else []
+    after = _noted(head)
+    same = None
+    if before:
+        old, new = _furthest(itertools.product(before, after or [Fingerprint()]))
+        moved = difference(old, new)
+        if moved is None or moved > limit.relative:
+            return _row(head, limit, old, new, Verdict.NUMERICS_CHANGED, CHANGED)
+        same = _row(head, limit, old, new, Verdict.UNCHANGED, SAME)
+    if len(after) > 1 and not _excuse(after):
+        one, other = _furthest(itertools.combinations(after, 2))
+        return _row(head, limit, one, other, Verdict.NUMERICS_CHANGED, VARY)
+    return same
+
+
+def difference(base: Fingerprint, head: Fingerprint) -> float | None:
+    """Return the largest relative difference of two numbers in the same place.
+
+    `None` when there are not as many of them. Checksums come in pairs, a size and a weighted mean
+    of the same tensor: a mean may cancel to almost nothing, so it is seen against the size.
+    """
+    losses = (base.losses, head.losses)
+    sums = (base.checksums, head.checksums)
+    if any(len(one) != len(other) for one, other in (losses, sums)):
+        return None
+    found = [relative(a, b) for a, b in zip(*losses, strict=True)]
+    for place, (a, b) in enumerate(zip(*sums, strict=True)):
+        size = place - place % 2
+        scale = max(abs(base.checksums[size]), abs(head.checksums[size]))
+        found.append(relative(a, b, scale=scale))
+    return max(found, default=0.0)
+
+
+def relative(a: float, b: float, *, scale: float = 0.0) -> float:
+    """Return how far two numbers are apart, as a share of the larger one, `scale` or the floor."""
+    return abs(a / 2 - b / 2) / max(abs(a), abs(b), scale, FLOOR) * 2
+
+
+def values(fingerprint: Fingerprint) -> tuple[float, ...]:
+    """Return the losses, then the checksums."""
+    return (*fingerprint.losses, *fingerprint.checksums)
+
+
+def _noted(subject: Subject) -> list[Fingerprint]:
+    """Return the fingerprints of the latest session that hold any number."""
+    return [one for one in subject.sessions[-1].fingerprints if values(one)]
+
+
+def _furthest(pairs: Iterator[tuple[Fingerprint, Fingerprint]]) -> tuple[Fingerprint, Fingerprint]:
+    """Return the pair that differs most; one with another number of values is further than any."""
+    return max(pairs, key=_distance)
+
+
+def _distance(pair: tuple[Fingerprint, Fingerprint]) -> float:
+    found = difference(*pair)
+    return math.inf if found is None else found
+
+
+def _excuse(fingerprints: Sequence[Fingerprint]) -> str:
+    """Return the author's reason why the numbers vary; empty when there is none."""
+    return next((one.varies for one in fingerprints if one.varies), "")
+
+
+def _row(
+    head: Subject,
+    limit: Limit,
+    base: Fingerprint,
+    found: Fingerprint,
+    verdict: Verdict,
+    code: str,
+) -> Numerics:
+    return Numerics(
+        workload=head.workload,
+        base=values(base),
+        head=values(found),
+        difference=difference(base, found),
+        tolerance=limit.relative,
+        gate=limit.gate,
+        verdict=verdict,
+        code=code,
+        note=found.varies,
+    )
