@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ci_perf import files
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.judge import limits
+from ci_perf.judge import limits, numbers
 from ci_perf.model import codec, metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.environment import Software
@@ -30,6 +30,7 @@ from ci_perf.model.suite import (
 BUILTIN = "builtin:"
 # More workloads than this from one entry is a slip: at some seconds each they take hours.
 MAX_POINTS = 1000
+_LIMITED = list(metrics.LIMITED)
 _PROTOCOL_KEYS = list(Protocol.__struct_fields__)
 _SOFT_FACTS = list(Software.__struct_fields__)
 # A line of `ci-perf list`; more than this is no longer a description.
@@ -103,6 +104,8 @@ def plan(
         selection=selection,
         tiers=found.environment,
         limits=_limits(found, spec, planned),
+        device=spec.device,
+        canaries=spec.canaries,
         workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
     )
     # What could not be written must be refused now, not when everything has been measured.
@@ -127,7 +130,7 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
     """Check what the types cannot: names of metrics, protocol settings and workload files."""
     available = [file.stem for file in folder.glob("*.py") if not file.name.startswith("_")]
     for where, table in _limit_tables(found):
-        _check_keys(table, list(metrics.BY_NAME), f"{path}: {where}.limits", "metric")
+        _check_keys(table, _LIMITED, f"{path}: {where}.limits", "metric")
     for where, settings in _protocol_tables(found):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
     _check_keys(found.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
@@ -143,14 +146,34 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
                 f"{path}: {where}.workload: expected a file {folder / entry.workload}.py, "
                 f"found none; {hint}"
             )
-        points = math.prod(len(values) for values in entry.matrix.values())
-        if points > MAX_POINTS:
+        _check_matrix(entry, f"{path}: {where}.matrix")
+        _check_world_sizes(entry, f"{path}: {where}")
+
+
+def _check_matrix(entry: Entry, where: str) -> None:
+    points = math.prod(len(values) for values in entry.matrix.values())
+    if points > MAX_POINTS:
+        raise InvalidFileError(
+            f"{where}: expected at most {MAX_POINTS} combinations, found {points}; leave some "
+            "out, or make several entries"
+        )
+    for key, values in entry.matrix.items():
+        _check_different(values, f"{where}.{key}")
+
+
+def _check_world_sizes(entry: Entry, where: str) -> None:
+    """Refuse a reserved parameter that is no number of ranks, before anything is launched."""
+    given = {
+        f"{where}.parameters.{numbers.WORLD_SIZE}": entry.parameters.get(numbers.WORLD_SIZE, 1)
+    }
+    for index, value in enumerate(entry.matrix.get(numbers.WORLD_SIZE, ())):
+        given[f"{where}.matrix.{numbers.WORLD_SIZE}[{index}]"] = value
+    for place, value in given.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise InvalidFileError(
-                f"{path}: {where}.matrix: expected at most {MAX_POINTS} combinations, found "
-                f"{points}; leave some out, or make several entries"
+                f"{place}: expected an integer >= 1, found {value!r}; this parameter is reserved "
+                "for the number of ranks or devices"
             )
-        for key, values in entry.matrix.items():
-            _check_different(values, f"{path}: {where}.matrix.{key}")
 
 
 def _entries(found: SuiteFile) -> Iterator[tuple[str, Entry]]:
@@ -223,13 +246,16 @@ def _expand(
                     f"{len(identity)} in '{identity[:40]}…'; shorten `name` or a value of `matrix`"
                 )
             seen.add(identity)
+            parameters = {**entry.parameters, **point}
             yield (
                 PlannedWorkload(
                     id=identity,
                     file=_resolved(file),
                     description=describe(file),
-                    parameters={**entry.parameters, **point},
+                    parameters=parameters,
                     protocol=protocol,
+                    launch=entry.launch,
+                    world_size=numbers.world_size(parameters),
                 ),
                 entry,
             )

@@ -35,21 +35,29 @@ def build(context: Context) -> Workload:
     optimizer = OPTIMIZERS[parameters.optimizer](model.parameters())
     batches = itertools.cycle(_batches(parameters.batch, context.device))
     latest = torch.zeros(())
+    result = torch.zeros(())
 
     def step() -> None:
-        nonlocal latest
+        nonlocal latest, result
         images, labels = next(batches)
-        loss = nn.functional.cross_entropy(model(images), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        latest = loss.detach()
+        with context.phase("forward"):
+            logits = model(images)
+            loss = nn.functional.cross_entropy(logits, labels)
+        with context.phase("backward"):
+            loss.backward()
+        with context.phase("optimizer"):
+            optimizer.step()
+            optimizer.zero_grad()
+        latest, result = loss.detach(), logits.detach()
 
     return Workload(
         step=step,
         items_per_step=parameters.batch,
         item_unit="image",
         loss=lambda: float(latest),
+        output=lambda: result,
+        precision="fp32",
+        parameter_count=sum(weights.numel() for weights in model.parameters()),
     )
 
 

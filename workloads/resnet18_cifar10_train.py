@@ -19,6 +19,8 @@ SHAPES = {
     "resnet18": ([64, 128, 256, 512], [2, 2, 2, 2]),
 }
 BATCHES = 4
+# torch documents it for convolutions under CUDA (torch.use_deterministic_algorithms).
+VARIES = "cuDNN may add up the gradients of a convolution in another order each time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,26 +54,38 @@ def build(context: Context) -> Workload:
     ]
     upcoming = itertools.cycle(batches)
     latest = torch.zeros(())
+    result = torch.zeros(())
 
+    # The phases stay outside of what is compiled: a clock in there would break the graph.
     def step() -> None:
-        nonlocal latest
+        nonlocal latest, result
         images, labels = next(upcoming)
-        with torch.autocast(device.type, torch.bfloat16, enabled=parameters.amp == "bf16"):
-            loss = nn.functional.cross_entropy(forward(images).logits, labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        latest = loss.detach()
+        with (
+            context.phase("forward"),
+            torch.autocast(device.type, torch.bfloat16, enabled=parameters.amp == "bf16"),
+        ):
+            logits = forward(images).logits
+            loss = nn.functional.cross_entropy(logits, labels)
+        with context.phase("backward"):
+            loss.backward()
+        with context.phase("optimizer"):
+            optimizer.step()
+            optimizer.zero_grad()
+        latest, result = loss.detach(), logits.detach()
 
     return Workload(
         step=step,
         items_per_step=parameters.batch,
         item_unit="image",
         loss=lambda: float(latest),
+        output=lambda: result,
+        varies=VARIES if device.type == "cuda" else "",
+        precision="bf16" if parameters.amp == "bf16" else "fp32",
+        parameter_count=model.num_parameters(),
     )
 
 
-def _model(parameters: Parameters) -> nn.Module:
+def _model(parameters: Parameters) -> ResNetForImageClassification:
     widths, depths = SHAPES[parameters.model]
     config = ResNetConfig(
         embedding_size=widths[0],

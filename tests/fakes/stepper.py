@@ -4,6 +4,7 @@ Reads a JSON list of [id, file, parameters, seed] on stdin; DATA_DIR is the only
 one JSON object per line to stdout.
 """
 
+import contextlib
 import importlib
 import json
 import multiprocessing
@@ -37,16 +38,32 @@ def step(identity, file, parameters, seed, *, data_dir):
     torch._dynamo.reset()
     counters.clear()
     torch.manual_seed(seed)
-    context = Context(device="cpu", parameters=parameters, seed=seed, data_dir=data_dir)
+    entered = []
+
+    def noting(name):
+        entered.append(name)
+        return contextlib.nullcontext()
+
+    context = Context(
+        device="cpu",
+        parameters=parameters,
+        seed=seed,
+        data_dir=data_dir,
+        phase=noting,
+    )
     workload = load(file).build(context)
-    losses = [loss_after_step(workload) for _ in range(STEPS)]
+    numbers = [numbers_after_step(workload) for _ in range(STEPS)]
     children = len(multiprocessing.active_children())
     if workload.teardown is not None:
         workload.teardown()
     return {
         "id": identity,
         "seed": seed,
-        "losses": losses,
+        "numbers": numbers,
+        "phases": entered,
+        "precision": workload.precision,
+        "parameters": workload.parameter_count,
+        "varies": workload.varies,
         "items": workload.items_per_step,
         "unit": workload.item_unit,
         "graphs": counters["stats"]["unique_graphs"],
@@ -56,9 +73,13 @@ def step(identity, file, parameters, seed, *, data_dir):
     }
 
 
-def loss_after_step(workload):
+def numbers_after_step(workload):
+    """The loss, where there is one, and the size of each tensor of the result."""
     workload.step()
-    return workload.loss()
+    losses = [] if workload.loss is None else [workload.loss()]
+    result = [] if workload.output is None else workload.output()
+    tensors = result if isinstance(result, list) else [result]
+    return [*losses, *(float(tensor.detach().double().abs().mean()) for tensor in tensors)]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Every example of docs/workloads.md runs as it is printed there."""
 
+import contextlib
+import dataclasses
 import importlib
 import re
 import sys
@@ -9,7 +11,7 @@ import pytest
 
 from ci_perf import suite
 from ci_perf.errors import InvalidFileError
-from ci_perf.workload import Context
+from ci_perf.workload import Context, Workload, unwatched
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/workloads.md").read_text()
@@ -20,6 +22,7 @@ SUITES = [text for language, text in BLOCKS if language == "toml"]
 PARAMETERS: dict[str, dict[str, str | int]] = {
     "attention": {"tokens": 64},
     "line": {},
+    "parts": {},
     "sort": {"rows": 10, "order": "down"},
 }
 FIRST = WORKLOADS[0]
@@ -36,9 +39,9 @@ def folder(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def build(name, **parameters):
+def build(name, *, phase=unwatched, **parameters):
     given = {**PARAMETERS[name], **parameters}
-    context = Context(device="cpu", parameters=given, seed=0, data_dir="data")
+    context = Context(device="cpu", parameters=given, seed=0, data_dir="data", phase=phase)
     return importlib.import_module(name).build(context)
 
 
@@ -79,6 +82,22 @@ def test_the_training_example_learns_and_reports_its_latest_loss():
 
 
 @pytest.mark.usefixtures("folder")
+def test_the_example_with_phases_names_each_part_of_every_step():
+    entered: list[str] = []
+
+    def noting(name):
+        entered.append(name)
+        return contextlib.nullcontext()
+
+    workload = build("parts", phase=noting)
+    for _ in range(6):  # more than an epoch of four batches
+        workload.step()
+
+    assert entered == 6 * ["data", "h2d", "forward", "backward", "optimizer"]
+    assert set(entered) <= set(re.findall(r"`(\w+)`", GUIDE))
+
+
+@pytest.mark.usefixtures("folder")
 def test_the_example_with_parameters_fails_in_the_words_of_the_guide():
     with pytest.raises(ValueError) as caught:
         build("sort", order="sideways")
@@ -102,6 +121,15 @@ def test_each_piece_of_suite_toml_is_valid(folder, text):
     planned = suite.plan(folder, "smoke", root=folder).workloads
 
     assert {Path(workload.file).stem for workload in planned} == {"attention"}
+
+
+@pytest.mark.parametrize("given", [Context, Workload])
+def test_the_guide_explains_every_field_in_a_table(given):
+    explained = set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", GUIDE, re.MULTILINE)))
+    )
+
+    assert {field.name for field in dataclasses.fields(given)} <= explained
 
 
 def test_the_first_suite_has_the_ids_that_the_guide_names(folder):

@@ -183,6 +183,90 @@ def test_what_could_not_be_written_is_refused_before_anything_is_measured(folder
     assert str(caught.value).startswith(str(folder / "suite.toml"))
 
 
+RANKS = """
+    [[suites.smoke.workloads]]
+    workload = "bert"
+    launch = "torchrun"
+    matrix = {world_size = [1, 2]}
+    [[suites.smoke.workloads]]
+    workload = "matmul"
+    """
+
+
+def test_the_reserved_parameter_says_how_many_ranks_are_launched(folder):
+    found = plan(folder, RANKS).workloads
+
+    assert [(w.id, w.launch, w.world_size) for w in found] == [
+        ("bert.world_size=1", "torchrun", 1),
+        ("bert.world_size=2", "torchrun", 2),
+        ("matmul", "process", 1),
+    ]
+
+
+def test_a_workload_is_told_how_many_devices_it_was_promised(folder):
+    text = """
+        [[suites.smoke.workloads]]
+        workload = "bert"
+        parameters = {world_size = 4}
+        """
+    (found,) = plan(folder, text).workloads
+
+    assert (found.launch, found.world_size) == ("process", 4)
+    assert found.parameters == {"world_size": 4}
+
+
+@pytest.mark.parametrize(("value", "shown"), [("0", "0"), ("true", "True"), ("'2'", "'2'")])
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("parameters = {{world_size = {}}}", r"parameters\.world_size"),
+        ("matrix = {{world_size = [1, {}]}}", r"matrix\.world_size\[1\]"),
+    ],
+)
+def test_a_number_of_ranks_that_is_none_is_refused_in_any_suite(folder, value, shown, line, place):
+    other = f"[[suites.other.workloads]]\nworkload = 'bert'\n{line.format(value)}"
+    message = rf"other\.workloads\[0\]\.{place}: expected an integer >= 1, found {shown};"
+
+    with pytest.raises(InvalidFileError, match=message) as caught:
+        plan(folder, f"{textwrap.dedent(BOTH)}\n{other}")
+    assert str(caught.value).startswith(str(folder / "suite.toml"))
+
+
+def test_another_way_of_launching_is_refused_with_the_two_that_there_are(folder):
+    text = "[[suites.smoke.workloads]]\nworkload = 'bert'\nlaunch = 'mpirun'"
+
+    with pytest.raises(InvalidFileError, match=r"workloads\[0\]\.launch.*'mpirun'"):
+        plan(folder, text)
+
+
+@pytest.mark.parametrize(("line", "canaries"), [("", True), ("canaries = false", False)])
+def test_a_suite_has_canaries_unless_it_says_otherwise(folder, line, canaries):
+    text = f"[suites.smoke]\n{line}\n[[suites.smoke.workloads]]\nworkload = 'bert'"
+
+    assert plan(folder, text).canaries is canaries
+
+
+def test_a_limit_may_be_for_the_numerics_and_for_the_canaries(folder):
+    found = plan(
+        folder,
+        """
+        limits = {fingerprint = {relative = 0.01, gate = true}}
+        [suites.smoke.limits]
+        canary = {relative = 0.25}
+        [[suites.smoke.workloads]]
+        workload = "bert"
+        """,
+    )
+
+    assert found.limits.of("bert")["fingerprint"] == Limit(relative=0.01)
+    assert found.limits.of("bert")["canary"] == Limit(relative=0.25)
+
+
+def test_a_limit_for_what_is_only_recorded_is_refused(folder):
+    with pytest.raises(InvalidFileError, match="unknown metric 'power_w'"):
+        plan(folder, f"[limits]\npower_w = {{}}\n{textwrap.dedent(BOTH)}")
+
+
 @pytest.mark.parametrize("key", ["batch", "batch-size", "d_model", "2d"])
 def test_the_name_of_a_parameter_may_be_any_word(folder, key):
     found = plan(folder, f"[[suites.smoke.workloads]]\nworkload = 'bert'\nmatrix = {{{key} = [1]}}")

@@ -1,0 +1,84 @@
+"""Train a ResNet-50 on synthetic images of ImageNet's shape: convolutions that fill a GPU."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import msgspec
+import torch
+from torch import nn
+from transformers import ResNetConfig, ResNetForImageClassification
+
+import _parameters
+from ci_perf.workload import Context, Workload
+
+CLASSES = 1000
+BATCHES = 4
+# torch documents it for convolutions under CUDA (torch.use_deterministic_algorithms).
+VARIES = "cuDNN may add up the gradients of a convolution in another order each time"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """What suite.toml may set. `side` is that of the square images; the stem is ImageNet's."""
+
+    batch: _parameters.AtLeastOne = 64
+    side: Annotated[int, msgspec.Meta(ge=32)] = 224  # the stem and the stages shrink it 32 times
+    amp: Literal["none", "bf16"] = "none"
+    channels_last: bool = False
+
+
+def build(context: Context) -> Workload:
+    parameters = _parameters.read(context.parameters, Parameters)
+    device = torch.device(context.device)
+    layout = torch.channels_last if parameters.channels_last else torch.contiguous_format
+    # The defaults are ResNet-50: bottleneck layers, 3 + 4 + 6 + 3 of them.
+    model = ResNetForImageClassification(ResNetConfig(num_labels=CLASSES)).train()
+    model.to(device, memory_format=layout)
+    # 0.1 for a batch of 256, and in proportion (https://arxiv.org/abs/1706.02677).
+    rate = 0.1 * parameters.batch / 256
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)
+    upcoming = itertools.cycle(_batches(parameters, device, layout))
+    latest = torch.zeros(())
+    result = torch.zeros(())
+
+    def step() -> None:
+        nonlocal latest, result
+        images, labels = next(upcoming)
+        with (
+            context.phase("forward"),
+            torch.autocast(device.type, torch.bfloat16, enabled=parameters.amp == "bf16"),
+        ):
+            logits = model(images).logits
+            loss = nn.functional.cross_entropy(logits, labels)
+        with context.phase("backward"):
+            loss.backward()
+        with context.phase("optimizer"):
+            optimizer.step()
+            optimizer.zero_grad()
+        latest, result = loss.detach(), logits.detach()
+
+    return Workload(
+        step=step,
+        items_per_step=parameters.batch,
+        item_unit="image",
+        loss=lambda: float(latest),
+        output=lambda: result,
+        varies=VARIES if device.type == "cuda" else "",
+        precision="bf16" if parameters.amp == "bf16" else "fp32",
+        parameter_count=model.num_parameters(),
+    )
+
+
+def _batches(
+    parameters: Parameters, device: torch.device, layout: torch.memory_format
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Noise with labels drawn at random, on the device: no decoding, no copying in the step."""
+    shape = (parameters.batch, 3, parameters.side, parameters.side)
+    return [
+        (
+            torch.randn(shape, device=device).to(memory_format=layout),
+            torch.randint(0, CLASSES, (parameters.batch,), device=device),
+        )
+        for _ in range(BATCHES)
+    ]
