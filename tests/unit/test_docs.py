@@ -14,12 +14,13 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judge import evidence, limits
-from ci_perf.launch import local
+from ci_perf.judge import canaries, evidence, limits
+from ci_perf.launch import environment
+from ci_perf.measure.validity import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.metrics import Kind
-from ci_perf.model.run import Phase
+from ci_perf.model.process import Phase
 from ci_perf.model.suite import Protocol
 
 ROOT = Path(__file__).parents[2]
@@ -267,7 +268,12 @@ def test_the_table_of_metrics_is_current():
 
 
 def test_the_session_spreads_are_current():
-    titles = {Kind.TIME: "step time", Kind.ONE_OFF: "first step", Kind.HOST_MEMORY: "host memory"}
+    titles = {
+        Kind.TIME: "step time, scaling efficiency",
+        Kind.ONE_OFF: "first step",
+        Kind.ENERGY: "energy",
+        Kind.HOST_MEMORY: "host memory",
+    }
     rows = dict(table("docs/judging.md", "metrics", "session spread *s*"))
 
     assert rows == {
@@ -301,8 +307,9 @@ def test_the_verdicts_are_all_there_worst_first():
 
 
 def codes():
-    """Every reason code that the judge can give: in these two modules a plain word is a code."""
-    for module in ("verdicts", "uncompared"):
+    """Every reason code that the judge can give: in these modules a plain word is a code."""
+    yield canaries.CODE
+    for module in ("verdicts", "uncompared", "numerics"):
         for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
             if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):
                 yield node.value
@@ -318,20 +325,26 @@ def test_every_reason_code_is_explained():
 
 
 def test_every_reason_to_distrust_a_machine_is_explained():
-    source = text("ci_perf/measure/preflight.py")
     rows = {row[0]: row[1] for row in table("docs/measuring.md", "code")}
 
-    given = re.findall(r'code="(\w+)",\s+status=Status\.(\w+)', source)
-    assert rows == {code: status.lower() for code, status in given}
+    assert rows == {code: status.value for code, status in distrust.STATUS.items()}
+
+
+def test_every_reason_to_distrust_a_machine_can_be_given():
+    sources = [*(ROOT / "ci_perf/measure").rglob("*.py"), ROOT / "ci_perf/session.py"]
+    table_itself = ROOT / "ci_perf/measure/validity/distrust.py"
+    code = "".join(p.read_text(encoding="utf-8") for p in sources if p != table_itself)
+
+    assert [name for name in distrust.STATUS if f'"{name}"' not in code] == []
 
 
 def test_every_withheld_variable_is_named():
-    for name in local._WITHHELD:
+    for name in environment.WITHHELD:
         assert f"`{name}`" in text("docs/measuring.md")
 
 
 def test_every_knob_of_a_process_is_named():
-    knobs = local.LocalLauncher(ROOT, {})._knobs(threads=1)
+    knobs = environment.of_task({}, Protocol(), Path("cache"))
 
     for name in knobs:
         assert f"`{name}`" in text("docs/measuring.md")
