@@ -294,10 +294,11 @@ def _cache() -> Path:
 
 
 def _describe(plan: Plan, launcher: Launcher, device: str, ending: Interrupts) -> Surroundings:
-    devices = max((workload.world_size for workload in plan.workloads), default=1)
-    found = launcher.describe(device, _threads(plan), devices, ending.have_come)
+    widest = max(plan.workloads, key=lambda workload: workload.world_size)
+    found = launcher.describe(device, _threads(plan), widest.world_size, ending.have_come)
     if isinstance(found, Trouble):
-        raise CiPerfError(found.reason, output=found.output)
+        whose = f" ({widest.id} needs {widest.world_size})" if widest.world_size > 1 else ""
+        raise CiPerfError(found.reason + whose, output=found.output)
     return found
 
 

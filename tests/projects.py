@@ -49,9 +49,9 @@ class Project:
         path.write_text(textwrap.dedent(body) + build)
         return self
 
-    def suite(self, *names, settings=QUICK, extra="", canaries=False):
+    def suite(self, *names, settings=QUICK, extra="", canaries=False, device="auto"):
         """Write workloads/suite.toml with these workloads, in this order."""
-        head = f"[suites.smoke]\ncanaries = {str(canaries).lower()}\n"
+        head = f'[suites.smoke]\ncanaries = {str(canaries).lower()}\ndevice = "{device}"\n'
         entries = [f'[[suites.smoke.workloads]]\nworkload = "{name}"\n' for name in names]
         suites = [head, *entries] if entries else ["[suites]"]
         text = "\n".join([extra, settings, *suites])

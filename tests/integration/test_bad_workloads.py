@@ -136,7 +136,7 @@ def test_a_good_workload_has_a_result(launch):
         ),
         (
             HEAD + "n = 0\ndef step():\n    global n\n    n += 1\n    assert n < 15, n\n" + BUILD,
-            Phase.FINGERPRINT,
+            Phase.WARMUP,
             "AssertionError: 15",
         ),
         (

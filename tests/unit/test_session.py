@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ci_perf import session
+from ci_perf.errors import CiPerfError
 from ci_perf.measure.task import Surroundings, Trouble
 from ci_perf.measure.validity import preflight
 from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
@@ -223,6 +224,14 @@ def test_a_process_gets_as_many_gpus_as_its_ranks_need(measure):
 
     assert launcher.asked[0] == "describe 2"
     assert [task.gpus for task in launcher.tasks] == [GPUS, GPUS[:1]]
+
+
+def test_too_few_gpus_are_told_with_the_workload_that_needs_them(measure):
+    launcher = Answers()
+    launcher.describe = lambda *_: Trouble(phase=Phase.LAUNCH, reason="expected 2 GPUs, found 1")
+
+    with pytest.raises(CiPerfError, match=r"expected 2 GPUs, found 1 \(ddp needs 2\)"):
+        measure(launcher, "ddp", world_size=2, launch="torchrun")
 
 
 def test_the_gpus_are_looked_at_before_anything_of_ours_is_on_them(measure):

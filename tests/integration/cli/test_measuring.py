@@ -206,3 +206,13 @@ def test_check_keeps_run_and_report_apart(project):
 
     assert done.code == ExitCode.USAGE
     assert not (project.root / "run.json").exists()
+
+
+def test_a_suite_says_where_it_belongs_and_an_option_says_otherwise(project):
+    project.workload("a").suite("a", device="cuda")
+    there = project.run("run", CUDA_VISIBLE_DEVICES="")
+    here = project.run("run", "--device", "cpu")
+
+    assert there.code == ExitCode.NO_ANSWER
+    assert "--device cuda: expected" in there.err
+    assert here.code == ExitCode.OK
