@@ -227,11 +227,12 @@ def test_a_process_gets_as_many_gpus_as_its_ranks_need(measure):
 
 
 def test_too_few_gpus_are_told_with_the_workload_that_needs_them(measure):
-    launcher = Answers()
-    launcher.describe = lambda *_: Trouble(phase=Phase.LAUNCH, reason="expected 2 GPUs, found 1")
+    class OneGpu(Answers):
+        def describe(self, *_):
+            return Trouble(phase=Phase.LAUNCH, reason="expected 2 GPUs, found 1")
 
     with pytest.raises(CiPerfError, match=r"expected 2 GPUs, found 1 \(ddp needs 2\)"):
-        measure(launcher, "ddp", world_size=2, launch="torchrun")
+        measure(OneGpu(), "ddp", world_size=2, launch="torchrun")
 
 
 def test_the_gpus_are_looked_at_before_anything_of_ours_is_on_them(measure):
