@@ -9,6 +9,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from ci_perf import files
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judge import limits, numbers
@@ -18,6 +20,7 @@ from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
     Entry,
     Limit,
+    LimitChange,
     Limits,
     Plan,
     PlannedWorkload,
@@ -31,6 +34,8 @@ BUILTIN = "builtin:"
 # More workloads than this from one entry is a slip: at some seconds each they take hours.
 MAX_POINTS = 1000
 _LIMITED = list(metrics.LIMITED)
+# Ranks run on one host, which has a few GPUs.
+MAX_WORLD_SIZE = 64
 _PROTOCOL_KEYS = list(Protocol.__struct_fields__)
 _SOFT_FACTS = list(Software.__struct_fields__)
 # A line of `ci-perf list`; more than this is no longer a description.
@@ -131,6 +136,12 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
     available = [file.stem for file in folder.glob("*.py") if not file.name.startswith("_")]
     for where, table in _limit_tables(found):
         _check_keys(table, _LIMITED, f"{path}: {where}.limits", "metric")
+        for name in metrics.SPECIAL_LIMITS & table.keys():
+            if table[name].absolute is not msgspec.UNSET:
+                raise InvalidFileError(
+                    f"{path}: {where}.limits.{name}.absolute: expected only `relative` and `gate`, "
+                    f"found {table[name].absolute!r}; {name} has no unit"
+                )
     for where, settings in _protocol_tables(found):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
     _check_keys(found.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
@@ -169,10 +180,11 @@ def _check_world_sizes(entry: Entry, where: str) -> None:
     for index, value in enumerate(entry.matrix.get(numbers.WORLD_SIZE, ())):
         given[f"{where}.matrix.{numbers.WORLD_SIZE}[{index}]"] = value
     for place, value in given.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        number = value if isinstance(value, int) and not isinstance(value, bool) else 0
+        if not 1 <= number <= MAX_WORLD_SIZE:
             raise InvalidFileError(
-                f"{place}: expected an integer >= 1, found {value!r}; this parameter is reserved "
-                "for the number of ranks or devices"
+                f"{place}: expected an integer from 1 to {MAX_WORLD_SIZE}, found {value!r}; this "
+                "parameter is reserved for the number of ranks or devices"
             )
 
 
@@ -182,7 +194,7 @@ def _entries(found: SuiteFile) -> Iterator[tuple[str, Entry]]:
             yield f"$.suites.{name}.workloads[{index}]", entry
 
 
-def _limit_tables(found: SuiteFile) -> Iterator[tuple[str, dict[str, Limit]]]:
+def _limit_tables(found: SuiteFile) -> Iterator[tuple[str, dict[str, LimitChange]]]:
     yield "$", found.limits
     yield from ((f"$.suites.{name}", spec.limits) for name, spec in found.suites.items())
     yield from ((where, entry.limits) for where, entry in _entries(found))
@@ -291,11 +303,17 @@ def _resolved(path: Path) -> str:
 def _limits(
     found: SuiteFile, spec: SuiteSpec, planned: tuple[tuple[PlannedWorkload, Entry], ...]
 ) -> Limits:
-    default = {**limits.DEFAULT, **found.limits, **spec.limits}
+    default = _changed(_changed(limits.DEFAULT, found.limits), spec.limits)
     return Limits(
         default=default,
-        workloads={workload.id: {**default, **entry.limits} for workload, entry in planned},
+        workloads={workload.id: _changed(default, entry.limits) for workload, entry in planned},
     )
+
+
+def _changed(before: Mapping[str, Limit], changes: Mapping[str, LimitChange]) -> dict[str, Limit]:
+    """Apply a table of limits; of each, what it does not name stays."""
+    after = {name: change.of(before.get(name, Limit())) for name, change in changes.items()}
+    return {**before, **after}
 
 
 def _check_selection(selection: tuple[str, ...], known: list[str], suite: str) -> None:

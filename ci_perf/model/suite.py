@@ -12,6 +12,7 @@ from ci_perf.model.base import (
     Key,
     Name,
     NameOrEmpty,
+    PositiveSeconds,
     Scalar,
     Seconds,
     Statistic,
@@ -25,7 +26,11 @@ Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
 Launch = Literal["process", "torchrun"]
 # Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
 SuiteDevice = Literal["auto", "cpu", "cuda"]
-CpuList = Annotated[str, msgspec.Meta(max_length=200, pattern=r"^([0-9]+([-,][0-9]+)*)?(?!\n)$")]
+CpuList = Annotated[
+    str, msgspec.Meta(max_length=200, pattern=r"^([0-9]{1,5}([-,][0-9]{1,5})*)?(?!\n)$")
+]
+# One that looks less often sees nothing of most processes.
+SLOWEST_MONITOR_HZ = 0.1
 
 
 class Limit(Struct, frozen=True, kw_only=True):
@@ -40,6 +45,23 @@ class Limit(Struct, frozen=True, kw_only=True):
     gate: bool = True
 
 
+class LimitChange(Struct, frozen=True, kw_only=True):
+    """What a table of suite.toml says of a limit: what is left out stays as it was."""
+
+    relative: Relative | msgspec.UnsetType = msgspec.UNSET
+    absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] | msgspec.UnsetType = msgspec.UNSET
+    gate: bool | msgspec.UnsetType = msgspec.UNSET
+
+    def of(self, limit: Limit) -> Limit:
+        """Return `limit` with what is said here."""
+        said = {
+            name: value
+            for name, value in msgspec.structs.asdict(self).items()
+            if value is not msgspec.UNSET
+        }
+        return msgspec.structs.replace(limit, **said)
+
+
 class Protocol(Struct, frozen=True, kw_only=True):
     """How a workload is measured. The defaults are meant for one GPU; smoke suites scale down.
 
@@ -48,7 +70,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """
 
     processes: AtLeastOne = 5
-    timeout_s: Seconds = 600.0
+    timeout_s: PositiveSeconds = 600.0
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
     seed: Count = 0
     warmup_min_steps: AtLeastOne = 10
@@ -77,9 +99,14 @@ class Protocol(Struct, frozen=True, kw_only=True):
     # Address space of a process (RLIMIT_AS); 0 for no limit of ours.
     memory_limit_bytes: Bytes = 0
     # CPUs that the process may use, "0-3,8" as taskset spells it; empty leaves them all.
-    cpus: Annotated[
-        str, msgspec.Meta(max_length=200, pattern=r"^([0-9]+([-,][0-9]+)*)?(?!\n)$")
-    ] = ""
+    cpus: CpuList = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a monitor that would hardly ever look."""
+        if 0 < self.monitor_hz < SLOWEST_MONITOR_HZ:
+            raise ValueError(
+                f"expected monitor_hz 0 or at least {SLOWEST_MONITOR_HZ}, found {self.monitor_hz!r}"
+            )
 
 
 class Tiers(Struct, frozen=True, kw_only=True):
@@ -101,7 +128,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     # An empty list would make no workload at all, and nobody would see it go.
     matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
     launch: Launch = "process"
-    limits: dict[str, Limit] = {}
+    limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
 
 
@@ -115,7 +142,7 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     description: Text = ""
     device: SuiteDevice = "auto"
     canaries: bool = True
-    limits: dict[str, Limit] = {}
+    limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
     workloads: tuple[Entry, ...]
 
@@ -124,7 +151,7 @@ class SuiteFile(Struct, frozen=True, kw_only=True):
     """The whole of suite.toml. Inner tables override outer ones, key by key."""
 
     schema_version: int = SCHEMA_VERSION
-    limits: dict[str, Limit] = {}
+    limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
     environment: Tiers = Tiers()
     suites: dict[Name, SuiteSpec]

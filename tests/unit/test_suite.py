@@ -225,7 +225,7 @@ def test_a_workload_is_told_how_many_devices_it_was_promised(folder):
 )
 def test_a_number_of_ranks_that_is_none_is_refused_in_any_suite(folder, value, shown, line, place):
     other = f"[[suites.other.workloads]]\nworkload = 'bert'\n{line.format(value)}"
-    message = rf"other\.workloads\[0\]\.{place}: expected an integer >= 1, found {shown};"
+    message = rf"other\.workloads\[0\]\.{place}: expected an integer from 1 to 64, found {shown};"
 
     with pytest.raises(InvalidFileError, match=message) as caught:
         plan(folder, f"{textwrap.dedent(BOTH)}\n{other}")
@@ -260,6 +260,32 @@ def test_a_limit_may_be_for_the_numerics_and_for_the_canaries(folder):
 
     assert found.limits.of("bert")["fingerprint"] == Limit(relative=0.01)
     assert found.limits.of("bert")["canary"] == Limit(relative=0.25)
+
+
+def test_a_limit_keeps_what_a_table_does_not_name(folder):
+    table = "[limits]\nfirst_step_s = { relative = 0.5 }\nfingerprint = { relative = 0.01 }\n"
+    found = plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'").limits.default
+
+    assert found["first_step_s"] == Limit(relative=0.5, absolute=2.0, gate=False)
+    assert found["fingerprint"] == Limit(relative=0.01, gate=False)
+
+
+@pytest.mark.parametrize("name", ["fingerprint", "canary"])
+def test_what_has_no_unit_has_no_absolute_limit(folder, name):
+    table = f"[limits]\n{name} = {{ absolute = 1.0 }}\n"
+
+    with pytest.raises(InvalidFileError, match=rf"limits\.{name}\.absolute: expected only"):
+        plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+
+
+@pytest.mark.parametrize(
+    "setting", ["monitor_hz = 1e-300", "timeout_s = 0", "cpus = '0-999999999'"]
+)
+def test_a_setting_that_makes_no_sense_is_refused(folder, setting):
+    table = f"[protocol]\n{setting}\n"
+
+    with pytest.raises(InvalidFileError, match=r"expected"):
+        plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
 
 def test_a_limit_for_what_is_only_recorded_is_refused(folder):
