@@ -110,7 +110,8 @@ class _Joined:
         )
 
     def leave(self) -> None:
-        self._distributed.destroy_process_group()
+        if self._distributed.is_initialized():  # the workload may have tidied up itself
+            self._distributed.destroy_process_group()
 
 
 def join(device: str, *, timeout_s: float = _TIMEOUT_S) -> Group:

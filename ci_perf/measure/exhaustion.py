@@ -21,6 +21,10 @@ _DEVICE_WORDS = (
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
 )
+# What says nothing of memory when there is none left to map a library, or to make an error in.
+_MISLED = (ImportError, OSError, SystemError)
+# So close to its limit a process cannot load the next library.
+_NEARLY = 0.8
 # The same for memory of the host: torch's allocator, and C++ itself.
 _HOST_WORDS = ("DefaultCPUAllocator: can't allocate memory", "std::bad_alloc")
 
@@ -58,6 +62,8 @@ def _kind(error: BaseException) -> Literal["device", "host", "limit"] | None:
     text = str(error) if isinstance(error, RuntimeError) else ""
     if _is_of_torch(error) or any(words in text for words in _DEVICE_WORDS):
         return "device"
+    if isinstance(error, _MISLED) and _is_at_its_limit():
+        return "limit"
     if (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
@@ -71,6 +77,14 @@ def _is_of_torch(error: BaseException) -> bool:
     torch = sys.modules.get("torch")
     kind = getattr(torch, "OutOfMemoryError", None)
     return isinstance(kind, type) and isinstance(error, kind)
+
+
+def _is_at_its_limit() -> bool:
+    """Whether the largest address space so far comes near the limit of this process."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return False
+    return (host.address_space_peak_bytes() or 0) >= _NEARLY * limit
 
 
 def _is_limited() -> bool:

@@ -49,6 +49,11 @@ def checksums(output: object) -> tuple[float, ...]:
             )
         name = f"checksum of tensor {position} of output"
         found += [user_code.finite(value, name) for value in _of_tensor(leaf)]
+    if not found:
+        raise WorkloadError(
+            "output: expected at least one tensor or number, found none; leave `output` away where "
+            "a step has no result"
+        )
     return tuple(found)
 
 

@@ -27,6 +27,15 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+def address_space_peak_bytes(proc: Path = PROC) -> int | None:
+    """Return the largest address space of this process so far; `None` where nobody says."""
+    try:
+        found = re.search(r"^VmPeak:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) * 1024 if found else None
+
+
 def cpu_pressure(proc: Path = PROC) -> float | None:
     """Return the share of the last 10 s in which some task waited for a CPU; `None` if unknown."""
     return _pressure(proc, "cpu")

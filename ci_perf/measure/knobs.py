@@ -95,7 +95,13 @@ def _cpus(text: str) -> set[int]:
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
+        among = range(int(first), int(last or first) + 1)
+        if not among:
+            raise ValueError(
+                f"cpus = {text!r}: expected ranges that go up, found {part!r}; change `cpus` in "
+                "suite.toml"
+            )
+        found |= set(among)
     return found
 
 

@@ -245,8 +245,7 @@ def _ending(code: int) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    hint = "; the kernel's out-of-memory killer does this" if name == "SIGKILL" else ""
-    return f"the process was ended by {name}{hint}"
+    return f"the process was ended by {name}"
 
 
 def _read(folder: Path, rank: int) -> Trouble | None:
@@ -268,6 +267,10 @@ def _phase(folder: Path, rank: int) -> Phase:
 def _wrong(folder: Path, count: int) -> str:
     """Say why what the ranks left is no result of `count` ranks; empty when it is one."""
     path = folder / task.RESULT
+    undone = [r for r in range(count) if not (folder / task.of_rank(task.DONE, r)).exists()]
+    if undone and len(undone) < count:
+        phase = _phase(folder, undone[0]).value
+        return f"rank {undone[0]} of {count}: the process ended with exit code 0 in phase {phase}"
     if files.is_missing(path):
         return f"{count} ranks ended well, and none of them left a result"
     try:

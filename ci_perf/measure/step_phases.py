@@ -20,9 +20,14 @@ class Watcher:
     def __init__(self) -> None:
         self._device: Device | None = None
         self._spans: list[tuple[str, Stamp, Stamp]] = []
+        self._entered: set[str] = set()
+        self._known: set[str] = set()
 
     def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Enter the part of a step called `name`. Raises WorkloadError for what is no name."""
+        if name not in self._known:
+            _check(name, len(self._known))
+            self._known.add(name)
         if self._device is None:
             return unwatched(name)
         return self._span(self._device, name)
@@ -35,6 +40,9 @@ class Watcher:
         """
         self._device = device
         try:
+            # Compiled code that meets a phase is compiled anew now that somebody watches.
+            step()
+            self._spans.clear()
             device.synchronize()
             start = device.stamp()
             for _ in range(steps):
@@ -51,9 +59,16 @@ class Watcher:
 
     @contextlib.contextmanager
     def _span(self, device: Device, name: str) -> Iterator[None]:
+        if name in self._entered:  # its outer one counts the whole
+            yield
+            return
+        self._entered.add(name)
         start = device.stamp()
-        yield
-        self._spans.append((name, start, device.stamp()))
+        try:
+            yield
+        finally:
+            self._spans.append((name, start, device.stamp()))
+            self._entered.discard(name)
 
     def _sums(self, device: Device, steps: int) -> dict[str, StepPhase]:
         sums: dict[str, tuple[float, float | None]] = {}
@@ -63,8 +78,6 @@ class Watcher:
                 host_so_far, device_so_far = sums[name]
                 host_s += host_so_far
                 device_s = None if device_s is None else device_s + (device_so_far or 0.0)
-            else:
-                _check(name, len(sums))
             sums[name] = host_s, device_s
         return {
             name: StepPhase(

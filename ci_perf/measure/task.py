@@ -12,6 +12,8 @@ TASK = "task.json"
 RESULT = "result.json"
 TROUBLE = "trouble.json"
 PHASE = "phase"
+# The last act of a process that ended as it should.
+DONE = "done"
 
 
 def of_rank(name: str, rank: int) -> str:

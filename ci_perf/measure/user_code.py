@@ -10,8 +10,8 @@ import msgspec
 from ci_perf.model.base import Count, Finite, Items, Name, Text
 from ci_perf.workload import Context, Workload
 
-# What hardware has a peak for; "" claims none.
-PRECISIONS = ("", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+# What judge/peaks.py has peaks for; "" claims none.
+PRECISIONS = ("", "fp32", "tf32", "fp16", "bf16")
 
 
 class WorkloadError(Exception):

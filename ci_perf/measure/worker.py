@@ -31,6 +31,7 @@ def main(folder: Path) -> int:
         result = go_through(files.read(folder / task.TASK, task.Task), stopwatch, marks)
         if result is not None:
             files.write(folder / task.RESULT, result)
+        (folder / task.mine(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
         trouble = task.Trouble(
             phase=stopwatch.current,

@@ -76,6 +76,8 @@ def encode(document: msgspec.Struct) -> str:
 def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
     """Name the nearest known word, or all of them when none is near."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if near == [word]:
+        return "it belongs into another table"
     if near:
         return f"did you mean {near[0]!r}?"
     return "known: " + ", ".join(sorted(set(known))) if known else "none is known"

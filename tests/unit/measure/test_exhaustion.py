@@ -135,3 +135,20 @@ def test_errors_that_name_each_other_end():
     first.__cause__, second.__cause__ = second, first
 
     assert exhaustion.of(first, None) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        SystemError("error return without exception set"),
+    ],
+)
+@pytest.mark.parametrize(("used", "kind"), [(0.9, "limit"), (0.5, None)])
+def test_an_error_near_the_limit_is_one_of_memory(monkeypatch, error, used, kind):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, resource.RLIM_INFINITY))
+    monkeypatch.setattr("ci_perf.measure.host.address_space_peak_bytes", lambda: 1000 * used)
+
+    found = exhaustion.of(error, None)
+
+    assert (found.kind if found else None) == kind

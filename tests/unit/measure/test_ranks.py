@@ -156,6 +156,15 @@ def test_a_result_of_other_ranks_than_planned_is_refused(tmp_path, found, words)
     assert re.search(words, ranks._wrong(tmp_path, 2))
 
 
+def test_a_rank_that_left_before_it_was_done_is_named(tmp_path):
+    left(tmp_path, a_group())
+    (tmp_path / task.of_rank(task.DONE, 0)).touch()
+    (tmp_path / task.of_rank(task.PHASE, 1)).write_text("teardown")
+
+    words = "rank 1 of 2: the process ended with exit code 0 in phase teardown"
+    assert ranks._wrong(tmp_path, 2) == words
+
+
 def test_ranks_that_leave_no_result_are_told(tmp_path):
     assert "none of them left a result" in ranks._wrong(tmp_path, 2)
 

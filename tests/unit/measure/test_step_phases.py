@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 
 from ci_perf.measure.device import CpuDevice
@@ -64,10 +66,51 @@ def test_a_step_without_named_parts_has_none(clock):
 def test_a_part_is_nothing_while_nobody_watches(clock):
     watcher = Watcher()
 
-    with watcher.phase("not even a name"):
+    with watcher.phase("data"):
         clock.advance(1.0)
 
     assert watch(clock, watcher, lambda: None) is None
+
+
+def test_a_name_is_looked_at_before_anything_is_timed():
+    with pytest.raises(WorkloadError, match=r"context\.phase: expected one word"):
+        Watcher().phase("not a name")
+
+
+def test_what_the_watching_itself_brings_about_is_not_counted(clock):
+    """Compiled code is compiled anew in the first step that is watched."""
+    watcher, steps = Watcher(), []
+
+    def step():
+        steps.append(None)
+        with watcher.phase("forward"):
+            clock.advance(100.0 if len(steps) == 1 else 1.0)
+
+    found = watch(clock, watcher, step, steps=4)
+
+    assert len(steps) == 5
+    assert (found.step_s, found.phases["forward"].host_s) == pytest.approx((1.0, 1.0))
+
+
+def test_a_part_that_ends_in_an_exception_counts(clock):
+    watcher = Watcher()
+
+    def step():
+        with contextlib.suppress(StopIteration), watcher.phase("data"):
+            clock.advance(2.0)
+            raise StopIteration
+
+    assert watch(clock, watcher, step).phases["data"].host_s == pytest.approx(2.0)
+
+
+def test_a_part_within_itself_counts_once(clock):
+    watcher = Watcher()
+
+    def step():
+        with watcher.phase("data"), watcher.phase("data"):
+            clock.advance(2.0)
+
+    assert watch(clock, watcher, step).phases["data"].host_s == pytest.approx(2.0)
 
 
 def test_a_part_whose_step_fails_is_watched_no_longer(clock):
