@@ -72,6 +72,8 @@ def a_numerics(
         workload=workload,
         base=base,
         head=head,
+        losses=more.pop("losses", len(base)),
+        place=more.pop("place", min(1, len(base) - 1)),
         difference=more.pop("difference", 0.0099),
         tolerance=0.001,
         gate=more.pop("gate", False),

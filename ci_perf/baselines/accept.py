@@ -47,6 +47,7 @@ class Acceptance:
     action: Action
     before: Numbers
     after: Numbers
+    changed_numerics: bool
     baseline: Baseline
 
 
@@ -178,6 +179,7 @@ def _accept_one(
         action=action,
         before=before.headline if before else {},
         after=after.headline,
+        changed_numerics=any(row.verdict is Verdict.NUMERICS_CHANGED for row in rows),
         baseline=after,
     )
 

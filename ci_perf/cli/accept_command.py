@@ -52,6 +52,12 @@ def command(
     )
     if run.source.dirty:
         output.say("note: the run was measured with uncommitted changes, and the baseline says so")
+    if run.validity.reasons:
+        codes = ", ".join(sorted({reason.code for reason in run.validity.reasons}))
+        output.say(
+            f"note: the machine was not at its best ({codes}); every later check will be compared "
+            "with these numbers"
+        )
     accept.write(baselines, accepted)
     output.emit(_summary(accepted), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):
@@ -61,4 +67,6 @@ def command(
 def _summary(accepted: tuple[Acceptance, ...]) -> str:
     from ci_perf.report import acceptance
 
-    return acceptance.render([(a.action.value, str(a.path), a.before, a.after) for a in accepted])
+    return acceptance.render(
+        [(a.action.value, str(a.path), a.before, a.after, a.changed_numerics) for a in accepted]
+    )

@@ -79,13 +79,21 @@ def _is_within(target: Path, path: Path) -> bool:
 
 
 def emit(comparison: Comparison, form: str, target: Path | None) -> None:
-    """Write the report in the form that was asked for."""
+    """Write the report in the form that was asked for; into a file, and its first line to a log."""
+    if target is not None:
+        output.say(_told(comparison, target))
     if form == "parquet" and target is not None:
         from ci_perf.report import frame
 
         files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))
     else:
         output.emit(_text(comparison, form), output=target)
+
+
+def _told(comparison: Comparison, target: Path) -> str:
+    from ci_perf.report import terminal
+
+    return f"{terminal.headline(comparison)}\nreport: {target}\nexit code: {comparison.exit_code}"
 
 
 def _text(comparison: Comparison, form: str) -> str:

@@ -62,7 +62,7 @@ def _told(run: Run, run_file: Path) -> str:
     lines = [f"{done} of {total} workloads measured in {run.duration_s:.0f} s"]
     lines += _against(run.validity.reasons)
     if run.failed and not is_interrupted(run):
-        lines.append("next: see the reasons above; `ci-perf doctor` says what this machine lacks")
+        lines.append("next: see the reasons above; `ci-perf doctor` says what a machine lacks")
     lines.append(f"run: {run_file}")
     return "\n".join(lines)
 

@@ -48,17 +48,29 @@ def difference(base: Fingerprint, head: Fingerprint) -> float | None:
     sums = (base.checksums, head.checksums)
     if any(len(one) != len(other) for one, other in (losses, sums)):
         return None
-    found = [relative(a, b) for a, b in zip(*losses, strict=True)]
-    for place, (a, b) in enumerate(zip(*sums, strict=True)):
-        size = place - place % 2
-        scale = max(abs(base.checksums[size]), abs(head.checksums[size]))
-        found.append(relative(a, b, scale=scale))
-    return max(found, default=0.0)
+    return max(_differences(base, head), default=0.0)
 
 
 def relative(a: float, b: float, *, scale: float = 0.0) -> float:
     """Return how far two numbers are apart, as a share of the larger one, `scale` or the floor."""
     return abs(a / 2 - b / 2) / max(abs(a), abs(b), scale, FLOOR) * 2
+
+
+def _differences(base: Fingerprint, head: Fingerprint) -> list[float]:
+    """Return the relative difference at each place that both have."""
+    found = [relative(a, b) for a, b in zip(base.losses, head.losses, strict=False)]
+    for place, (a, b) in enumerate(zip(base.checksums, head.checksums, strict=False)):
+        size = place - place % 2
+        scale = max(abs(base.checksums[size]), abs(head.checksums[size]))
+        found.append(relative(a, b, scale=scale))
+    return found
+
+
+def _place(differences: list[float], tolerance: float) -> int:
+    """Return the place of the first difference beyond the tolerance, else of the largest."""
+    beyond = (place for place, found in enumerate(differences) if found > tolerance)
+    largest = max(range(len(differences)), key=differences.__getitem__, default=0)
+    return next(beyond, largest)
 
 
 def values(fingerprint: Fingerprint) -> tuple[float, ...]:
@@ -98,6 +110,8 @@ def _row(
         workload=head.workload,
         base=values(base),
         head=values(found),
+        losses=len(base.losses),
+        place=_place(_differences(base, found), limit.relative),
         difference=difference(base, found),
         tolerance=limit.relative,
         gate=limit.gate,

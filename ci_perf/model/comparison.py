@@ -104,6 +104,8 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
 class Numerics(Struct, tag_field="row", tag="numerics", frozen=True, kw_only=True):
     """What a workload computes, on both sides: losses, then checksums of its output.
 
+    The first ``losses`` numbers are losses; ``place`` is that of the first number that differs by
+    more than ``tolerance``, else of the one that differs most.
     ``difference`` is the largest relative difference of two numbers in the same place, ``None``
     where the two sides have not as many of them. ``note`` is the author's reason why they vary.
     With code "numerics_vary" the two sides are two processes of the head.
@@ -112,6 +114,8 @@ class Numerics(Struct, tag_field="row", tag="numerics", frozen=True, kw_only=Tru
     workload: Name
     base: tuple[Finite, ...]
     head: tuple[Finite, ...]
+    losses: Count
+    place: Count
     difference: Amount | None
     tolerance: float
     gate: bool

@@ -71,6 +71,7 @@ class HostEvidence(Struct, frozen=True, kw_only=True):
 class Evidence(Struct, frozen=True, kw_only=True):
     """Everything the monitor has to say of one process.
 
+    ``host_rss_peak_bytes`` is the sum over all ranks, read at every poll.
     ``overhead_cpu_s`` is the processor time that the monitor itself took meanwhile. ``trouble``
     says why there are no borders, when there are none (the process died before, say); the
     differences are then taken over the whole life of the monitor.

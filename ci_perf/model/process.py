@@ -98,7 +98,10 @@ class DeviceMemory(Struct, frozen=True, kw_only=True):
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """Peaks. ``device`` is ``None`` on a CPU: absent is not zero."""
+    """Peaks; of several ranks, those of the rank that has the highest.
+
+    ``device`` is ``None`` on a CPU: absent is not zero.
+    """
 
     host_rss_peak_bytes: AtLeastOne
     device: DeviceMemory | None

@@ -6,6 +6,7 @@ import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
+    AtLeastOne,
     Items,
     Key,
     Name,
@@ -17,7 +18,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.environment import Environment
 from ci_perf.model.process import Exhausted, Phase, Process
-from ci_perf.model.suite import Protocol
+from ci_perf.model.suite import Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
 
 
@@ -42,6 +43,8 @@ class Measured(Struct, frozen=True, kw_only=True):
     workload: Name
     description: Text
     parameters: dict[str, Scalar]
+    launch: Launch
+    world_size: AtLeastOne
     protocol: Protocol
     items_per_step: Items
     item_unit: Name
@@ -59,6 +62,9 @@ class Failed(Struct, frozen=True, kw_only=True):
     workload: Name
     description: Text
     parameters: dict[str, Scalar]
+    launch: Launch
+    world_size: AtLeastOne
+    protocol: Protocol
     phase: Phase
     reason: Text
     output: Text

@@ -7,12 +7,17 @@ from ci_perf.model.summary import Numbers
 from ci_perf.report import units
 
 
-def render(files: Iterable[tuple[str, str, Numbers, Numbers]]) -> str:
-    """Render (action, path, headline before, headline after); before is empty for a new file."""
+def render(files: Iterable[tuple[str, str, Numbers, Numbers, bool]]) -> str:
+    """Render (action, path, headline before, headline after, whether the numerics changed).
+
+    The headline before is empty for a new file.
+    """
     lines: list[str] = []
-    for action, path, before, after in files:
+    for action, path, before, after, changed_numerics in files:
         lines.append(f"{action:<9} {path}")
         if action != "kept":
+            if changed_numerics:
+                lines.append("          numerics: other losses, or another output")
             lines += [f"          {line}" for line in _moves(before, after)]
     return "\n".join(lines) if lines else "nothing to accept"
 

@@ -18,11 +18,11 @@ _MAX_NAME_CHARS = 200
 # Inconclusive between unchanged and improved: nobody has to measure that again.
 _ASKS_NOTHING = "not_worse"
 _OUT_OF_MEMORY = {
-    "device": "The GPU ran out of memory: use a smaller batch, or, where much is reserved and "
+    "device": "the GPU ran out of memory: use a smaller batch, or, where much is reserved and "
     "little allocated, another `allocator` in suite.toml; run.json has its summary.",
-    "host": "The host ran out of memory: use a smaller batch or fewer loader workers, or give the "
+    "host": "the host ran out of memory: use a smaller batch or fewer loader workers, or give the "
     "runner more memory.",
-    "limit": "The process reached `memory_limit_bytes` of suite.toml, which counts address space "
+    "limit": "a process reached `memory_limit_bytes` of suite.toml, which counts address space "
     "and not use: raise it, or use a smaller batch.",
 }
 
@@ -46,15 +46,14 @@ def _look_at_suite(comparison: Comparison) -> Phrase:
 
 
 def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
-    exhausted = {
-        row.exhausted.kind for row in rows if isinstance(row, Uncompared) and row.exhausted
-    }
-    return (
-        Words("Failed: "),
-        *_named(rows),
-        Words(". Fix what the output below says."),
-        *(Words(f" {_OUT_OF_MEMORY[kind]}") for kind in sorted(exhausted)),
-    )
+    exhausted: dict[str, list[Row]] = {}
+    for row in rows:
+        if isinstance(row, Uncompared) and row.exhausted:
+            exhausted.setdefault(row.exhausted.kind, []).append(row)
+    said: list[str] = [Words("Failed: "), *_named(rows), Words(". Fix what the output below says.")]
+    for kind, found in sorted(exhausted.items()):
+        said += [Words(" "), *_named(found), Words(f": {_OUT_OF_MEMORY[kind]}")]
+    return tuple(said)
 
 
 def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
@@ -120,8 +119,11 @@ def _measure_again(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _measure_more(rows: list[Row], comparison: Comparison) -> Phrase:
-    if all(row.code == canaries.CODE for row in rows):
-        return _wait_for_the_machine(rows, comparison)
+    moved = [row for row in rows if row.code == canaries.CODE]
+    waiting = _wait_for_the_machine(moved, comparison) if moved else ()
+    rows = [row for row in rows if row.code != canaries.CODE]
+    if not rows:
+        return waiting
     counts = [row.head_processes for row in rows if isinstance(row, Change)]
     processes = 2 * max([_USUAL_PROCESSES, *counts])
     again = ["ci-perf", "check", *_few(rows), "--suite", _quoted(comparison.suite)]
@@ -130,6 +132,7 @@ def _measure_more(rows: list[Row], comparison: Comparison) -> Phrase:
         *_named(rows),
         Words(". Measure again on a quieter machine, or with more processes: "),
         Command(" ".join([*again, "--processes", str(processes), *_baselines(comparison)])),
+        *((Words(". "), *waiting) if waiting else ()),
     )
 
 
@@ -219,7 +222,8 @@ def _numbers(row: Numerics) -> Phrase:
     if row.difference is None:
         return (row.workload, Words(f" ({shown.change})"))
     limit = "" if row.code == numerics.VARY else f", limit {units.limit(row.tolerance)}"
-    return (row.workload, Words(f" ({shown.base} → {shown.head}, {shown.change}{limit})"))
+    pair = f"{tables.which(row)}: {shown.base} → {shown.head}"
+    return (row.workload, Words(f" ({pair}, {shown.change}{limit})"))
 
 
 def _accept(

@@ -10,7 +10,7 @@ import re
 # Enough for every honest name; longer ones push the numbers out of sight.
 MAX_CHARS = 80
 # A note is a sentence; longer ones are cut, and stand whole in run.json.
-MAX_SENTENCE_CHARS = 240
+MAX_SENTENCE_CHARS = 300
 MAX_FENCED_LINES = 30
 MAX_FENCED_BYTES = 3_000
 
@@ -27,6 +27,12 @@ class Markdown(str):
 
 class Words(Markdown):
     """Our own words: they read the same as Markdown and as plain text."""
+
+    __slots__ = ()
+
+
+class Sentence(str):
+    """A foreign sentence: shown as a name is, with more room."""
 
     __slots__ = ()
 

@@ -13,7 +13,7 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.model.summary import Numbers
 from ci_perf.report import advice, escape, rows, units, words
-from ci_perf.report.escape import Markdown, Words
+from ci_perf.report.escape import Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.words import Phrase
 
@@ -83,7 +83,13 @@ def _finalize(value: object) -> object:
 
 def _plain(parts: Phrase) -> Markdown:
     """Join a phrase as plain text, its foreign parts cleaned."""
-    return Markdown("".join(p if isinstance(p, Markdown) else escape.clean(p) for p in parts))
+    return Markdown("".join(map(_part, parts)))
+
+
+def _part(part: str) -> str:
+    if isinstance(part, Sentence):
+        return escape.clean(part, limit=escape.MAX_SENTENCE_CHARS)
+    return part if isinstance(part, Markdown) else escape.clean(part)
 
 
 def _measured(

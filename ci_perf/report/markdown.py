@@ -8,7 +8,7 @@ import jinja2
 
 from ci_perf.model.comparison import Comparison, Side, Uncompared
 from ci_perf.report import advice, escape, programs, rows, standings, words
-from ci_perf.report.escape import Command, Markdown, Words
+from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
@@ -100,6 +100,8 @@ def _finalize(value: object) -> Markdown:
         return value
     if isinstance(value, Command):
         return escape.command(value)
+    if isinstance(value, Sentence):
+        return escape.sentence(value)
     return escape.code(str(value))
 
 

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ci_perf.judge import numerics
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Numerics, Row, Uncompared, Verdict
 from ci_perf.model.metrics import Better, Kind
@@ -32,9 +31,14 @@ _SAID = {
     "other_parameters": "other parameters",
     "other_software": "other software, which suite.toml makes a hard fact",
     "other_step": "a step is not the same on both sides",
+    "predicted": "by its history alone, without launches of the base beside it",
     "ranges_overlap": "some processes are beyond the limit and some are not",
+    "too_few_pairs": "no pairs of launches that would show a spread",
     "too_few_processes": "one process says nothing of the spread, measure at least 3",
+    "too_few_sessions": "differs from its history, which has fewer than 3 sessions",
 }
+# A baseline keeps nine digits.
+_ROUNDING = 1e-8
 _NO_GATE = "over its limit, which does not fail the job"
 
 
@@ -160,10 +164,10 @@ def _of_uncompared(row: Uncompared) -> TableRow:
 
 
 def _of_numerics(row: Numerics) -> TableRow:
-    """Show the first number that differs by too much, or at all, with its place."""
-    found, place = standings.of(row), first_different(row)
+    """Show the number by which the two sides are judged, with its place."""
+    found, place = standings.of(row), row.place
     base, head = units.NOTHING, units.NOTHING
-    if place < min(len(row.base), len(row.head)):
+    if row.difference is not None and place < len(row.base):
         base = units.plain(row.base[place], row.head[place])
         head = units.plain(row.head[place], row.base[place])
     return TableRow(
@@ -173,7 +177,7 @@ def _of_numerics(row: Numerics) -> TableRow:
         metric=words.NUMERICS,
         base=base,
         head=head,
-        rate=Words(""),
+        rate=which(row) if row.difference is not None else Words(""),
         change=apart(row),
         limit=_with_gate(units.limit(row.tolerance), gate=row.gate),
         processes=units.NOTHING,
@@ -182,22 +186,18 @@ def _of_numerics(row: Numerics) -> TableRow:
     )
 
 
-def first_different(row: Numerics) -> int:
-    """Return the place of the first number beyond the tolerance, or else of the first other one.
-
-    The first of all where none is another.
-    """
-    pairs = list(zip(row.base, row.head, strict=False))
-    beyond = (i for i, (a, b) in enumerate(pairs) if numerics.relative(a, b) > row.tolerance)
-    other = (i for i, (a, b) in enumerate(pairs) if a != b)
-    return next(beyond, next(other, 0))
+def which(row: Numerics) -> Words:
+    """Name the number that is shown: the loss of a step, or a checksum of an output tensor."""
+    if row.place < row.losses:
+        return Words(f"loss of step {row.place + 1}")
+    return Words(f"output, tensor {(row.place - row.losses) // 2 + 1}")
 
 
 def apart(row: Numerics) -> Words:
     """Say how far the two sides are apart: by the largest difference, or by how many they are."""
     if row.difference is None:
         return Words(f"{len(row.base)} numbers → {len(row.head)}")
-    if row.difference == 0:
+    if row.difference < _ROUNDING:
         return Words("the same")
     return Words(f"up to {100 * row.difference:.3g} % apart")
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ci_perf.model.comparison import Comparison, Uncompared
 from ci_perf.report import advice, escape, rows, words
-from ci_perf.report.escape import Command, Markdown, Words
+from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
@@ -58,6 +58,11 @@ def render(comparison: Comparison, *, width: int, color: bool) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def headline(comparison: Comparison) -> str:
+    """Say the verdict in one plain line, for a log beside which the report lies in a file."""
+    return _text(words.headline(comparison)).plain
+
+
 def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
     yield _text(words.headline(comparison), style="bold")
     for warning in (words.differences(comparison), *words.validity(comparison)):
@@ -85,6 +90,8 @@ def _text(parts: Phrase, style: str = "") -> Text:
 def _part(part: str) -> str | tuple[str, str]:
     if isinstance(part, Command):
         return (part, "bold cyan")
+    if isinstance(part, Sentence):
+        return escape.clean(part, limit=escape.MAX_SENTENCE_CHARS)
     return part if isinstance(part, Markdown) else escape.clean(part)
 
 

@@ -24,7 +24,7 @@ from ci_perf.model.environment import GpuMachine, Machine
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import standings, units
-from ci_perf.report.escape import Command, Words, clean
+from ci_perf.report.escape import Command, Sentence, Words, clean
 from ci_perf.report.standings import Standing
 
 Phrase = tuple[str, ...]
@@ -44,6 +44,10 @@ _PARTLY_INVALID = Words(
 _MOVED = Words(
     "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
     "Times that this may explain are not judged; memory and counts are:"
+)
+_MOVED_AND_JUDGED = Words(
+    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
+    "As suite.toml has it, times are judged all the same:"
 )
 _DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
 
@@ -207,8 +211,10 @@ def _trust(comparison: Comparison) -> Words:
         return _INVALID
     if comparison.validity.status is Status.INVALID:
         return _PARTLY_INVALID
-    silenced = any(row.code == canaries.CODE for row in comparison.rows)
-    return _MOVED if silenced else _DEGRADED
+    if any(row.code == canaries.CODE for row in comparison.rows):
+        return _MOVED
+    moved = any(one.code == canaries.CODE for one in comparison.validity.reasons)
+    return _MOVED_AND_JUDGED if moved else _DEGRADED
 
 
 def exhausted(row: Uncompared) -> Phrase:
@@ -233,7 +239,7 @@ def _reason(group: list[Reason]) -> Phrase:
     whose: Phrase = (Words(" ("), first.workload, Words(")")) if first.workload else ()
     others = joined((one.workload,) for one in group[1:])
     more: Phrase = (Words("; also "), *others) if others else ()
-    return (first.code, *whose, Words(": "), first.detail, *more)
+    return (first.code, *whose, Words(": "), Sentence(first.detail), *more)
 
 
 def names(rows: Iterable[Row]) -> list[str]:

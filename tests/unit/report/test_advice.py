@@ -53,9 +53,8 @@ def test_changed_numerics_come_before_every_speed_with_the_first_loss_that_diffe
         a_change("bert", Verdict.REGRESSED, ratio=1.2), a_numerics("bert", gate=True)
     )
 
-    assert first.startswith(
-        "Numerics changed: bert (2.29541 → 2.31837, up to 0.99 % apart, limit 0.1 %)."
-    )
+    pair = "loss of step 2: 2.29541 → 2.31837, up to 0.99 % apart, limit 0.1 %"
+    assert first.startswith(f"Numerics changed: bert ({pair}).")
     assert first.endswith('ci-perf accept run.json --workload bert --reason "…"')
     assert second.startswith("Regressed: bert")
 
@@ -75,7 +74,7 @@ def test_a_workload_that_no_longer_says_what_it_computes_is_named_as_such():
 def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
     (step,) = steps(a_numerics("bert", base=(2.0,), head=(2.00000001,), code="numerics_vary"))
 
-    assert "bert (2 → 2.00000001, " in step
+    assert "bert (loss of step 1: 2 → 2.00000001, " in step
 
 
 def test_numerics_that_vary_ask_the_author_for_the_reason():

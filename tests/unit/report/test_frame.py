@@ -4,6 +4,7 @@ import subprocess
 import sys
 from io import BytesIO, StringIO
 
+import msgspec
 import pandas as pd
 import pytest
 
@@ -73,14 +74,8 @@ def test_a_failed_workload_has_a_row_with_its_reason():
 
 
 def test_the_processes_that_finished_before_a_failure_are_kept():
-    lost = type(a_failed("x"))(
-        workload="conv",
-        description="",
-        parameters={},
-        phase=a_failed("x").phase,
-        reason="the third process crashed",
-        output="",
-        processes=(a_process(0), a_process(1)),
+    lost = msgspec.structs.replace(
+        a_failed("conv", "the third process crashed"), processes=(a_process(0), a_process(1))
     )
     found = frame.of_run(a_run(lost))
 
