@@ -7,6 +7,7 @@ import msgspec
 
 from ci_perf import suite as suites
 from ci_perf.cli import options, output
+from ci_perf.model.base import Scalar
 from ci_perf.model.suite import Plan
 
 
@@ -24,11 +25,16 @@ def _json(plan: Plan) -> str:
     return msgspec.json.format(msgspec.json.encode(plan), indent=1).decode()
 
 
+def _spelled(value: Scalar) -> str:
+    """As suite.toml spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _table(plan: Plan) -> str:
     """One line per workload: id, parameters, description."""
     lines = []
     for workload in plan.workloads:
-        parameters = ", ".join(f"{k}={v}" for k, v in workload.parameters.items())
+        parameters = ", ".join(f"{k}={_spelled(v)}" for k, v in workload.parameters.items())
         lines.append((workload.id, parameters, workload.description))
     widths = [max((len(line[i]) for line in lines), default=0) for i in (0, 1)]
     return "\n".join(

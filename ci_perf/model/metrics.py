@@ -68,7 +68,7 @@ COMPILE_WARM = Metric(
 )
 ENERGY = Metric(name="energy_j", title="energy per item", unit=Unit.JOULE, kind=Kind.ENERGY)
 DATA_WAIT = Metric(name="data_wait", title="waiting for data", unit=Unit.SHARE, kind=Kind.SHARE)
-H2D = Metric(name="h2d", title="copying to the GPU", unit=Unit.SHARE, kind=Kind.SHARE)
+H2D = Metric(name="h2d", title="copying to the device", unit=Unit.SHARE, kind=Kind.SHARE)
 HOST_RSS_PEAK = Metric(
     name="host_rss_peak_bytes", title="peak host memory", unit=Unit.BYTE, kind=Kind.HOST_MEMORY
 )
