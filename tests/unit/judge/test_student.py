@@ -12,6 +12,12 @@ def test_quantiles_agree_with_scipy(tail, df):
     )
 
 
+@pytest.mark.parametrize("df", [10 ** (exponent / 5) for exponent in range(26)])
+def test_quantiles_agree_with_scipy_far_beyond_what_is_asked_for(df):
+    for tail in [10 ** (-exponent / 2) for exponent in range(1, 25)]:
+        assert student.upper_quantile(tail, df) == pytest.approx(stats.t.isf(tail, df), rel=1e-8)
+
+
 @pytest.mark.parametrize("df", [1, 4, 25])
 @pytest.mark.parametrize("t", [0.0, 0.3, 2.0, 15.0])
 def test_tails_agree_with_scipy(t, df):

@@ -1,0 +1,390 @@
+import dataclasses
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ci_perf.judge import confirm, numbers
+from ci_perf.judge.confirm import Confirmation
+from ci_perf.judge.policy import ALPHA, BETA_CONFIRM, LOOKS, WEIGHTS, Policy, PolicyKind, policy
+from tests.runs import a_process
+
+TIME = policy(PolicyKind.TIME)
+# Without a spread: what is left is the size of the change alone.
+EXACT = {"prior_variance": 0.0, "prior_df": 0.0}
+MIRRORED = {"regressed": "improved", "improved": "regressed"}
+small = st.floats(-0.1, 0.1)
+pairs_of_launches = st.lists(small, min_size=LOOKS[-1], max_size=LOOKS[-1])
+histories = st.tuples(st.sampled_from([0.0, 1e-6, 1e-4, 1e-2]), st.sampled_from([0.0, 0.5, 8.0]))
+
+
+def a_confirmation(*, alpha=ALPHA, prior_variance=1e-5, prior_df=8.0):
+    return Confirmation(TIME, alpha, prior_variance, prior_df)
+
+
+def confirmed(differences, **history):
+    """Add pairs until there is an outcome."""
+    confirmation = a_confirmation(**history)
+    for difference in differences:
+        if outcome := confirmation.add(difference):
+            return outcome
+    return confirmation.finish()
+
+
+def of_scipy(differences, alpha, prior_variance, prior_df):
+    """The same rule by scipy: two one-sided tests for each answer, look after look."""
+    for look, weight in zip(LOOKS, WEIGHTS, strict=True):
+        seen = differences[:look]
+        df = prior_df + look - 1
+        squares = statistics.variance(seen) * (look - 1)
+        error = math.sqrt((2 * prior_df * prior_variance + squares) / df / look)
+        t = stats.t(df, loc=statistics.fmean(seen), scale=error)
+        above, below = t.cdf(TIME.floor), t.sf(-TIME.floor)
+        inside = max(t.sf(TIME.margin), t.cdf(-TIME.margin))
+        if above < alpha * weight / 2:
+            return "regressed", look
+        if below < alpha * weight / 2:
+            return "improved", look
+        if inside < BETA_CONFIRM * weight:
+            return "unchanged", look
+    return "inconclusive", LOOKS[-1]
+
+
+@pytest.mark.parametrize("spread", [0.001, 0.005, 0.02])
+@pytest.mark.parametrize("effect", [-0.03, 0.0, 0.015, 0.02, 0.04])
+@pytest.mark.parametrize("history", [(0.0, 0.0), (1e-5, 8.0), (1e-4, 3.3)])
+def test_outcomes_agree_with_two_one_sided_tests_of_scipy(effect, spread, history):
+    noise = random.Random(f"{effect} {spread} {history}")
+    for _ in range(20):
+        differences = [noise.gauss(effect, spread) for _ in range(LOOKS[-1])]
+
+        found = confirmed(differences, prior_variance=history[0], prior_df=history[1])
+
+        assert (found.call, found.pairs) == of_scipy(differences, ALPHA, *history)
+
+
+def test_a_first_look_without_history_is_the_t_test_of_scipy():
+    differences = [0.031, 0.029, 0.033, 0.03]
+
+    found = confirmed(differences, **EXACT)
+
+    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[0])
+    assert (found.call, found.pairs) == ("regressed", 4)
+    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
+
+
+def test_unchanged_comes_with_the_interval_of_the_two_one_sided_tests():
+    differences = [0.001, -0.002, 0.0015, 0.0]
+
+    found = confirmed(differences, **EXACT)
+
+    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(
+        1 - 2 * BETA_CONFIRM * WEIGHTS[0]
+    )
+    assert found.call == "unchanged"
+    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
+
+
+def test_an_outcome_comes_at_looks_only():
+    confirmation = a_confirmation()
+
+    outcomes = [confirmation.add(0.5) for _ in range(4)]
+
+    assert outcomes == [None, None, None, confirmation.finish()]
+    assert confirmation.finish().call == "regressed"
+
+
+def test_the_last_look_ends_inconclusive_with_an_interval_that_reaches_both_answers():
+    found = confirmed([-0.02, 0.05] * 9)
+
+    assert (found.call, found.pairs) == ("inconclusive", 18)
+    assert found.low < TIME.floor
+    assert found.high > TIME.margin
+
+
+@pytest.mark.parametrize("pairs", [1, 3, 5, 17])
+def test_pairs_that_run_out_between_looks_decide_nothing(pairs):
+    found = confirmed([0.002, 0.028, 0.016] * 6, prior_variance=1e-3)
+    stopped = confirmed(([0.002, 0.028, 0.016] * 6)[:pairs], prior_variance=1e-3)
+
+    assert found.call == "inconclusive"
+    assert (stopped.call, stopped.pairs) == ("inconclusive", pairs)
+    assert stopped.low < stopped.estimate < stopped.high
+
+
+def test_pairs_that_run_out_have_the_interval_of_the_look_that_was_next():
+    differences = [0.002, 0.028, 0.016, 0.03, 0.001]
+
+    found = confirmed(differences, **EXACT)
+
+    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[1])
+    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
+
+
+def test_a_budget_that_ends_before_the_first_look_proves_nothing():
+    assert confirmed([0.5, 0.5, 0.5], **EXACT).call == "inconclusive"
+
+
+def test_no_pair_leaves_everything_possible():
+    found = a_confirmation().finish()
+
+    assert (found.call, found.pairs) == ("inconclusive", 0)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+
+
+def test_one_pair_without_history_leaves_everything_possible():
+    found = confirmed([0.02], **EXACT)
+
+    assert (found.estimate, found.low, found.high) == (0.02, -math.inf, math.inf)
+
+
+def test_finishing_twice_gives_the_same_outcome():
+    confirmation = a_confirmation()
+    confirmation.add(0.01)
+
+    assert confirmation.finish() is confirmation.finish()
+
+
+def test_a_settled_suspect_takes_no_more_pairs():
+    confirmation = a_confirmation()
+    for _ in range(4):
+        confirmation.add(0.5)
+
+    with pytest.raises(ValueError, match="no pair after the outcome 'regressed' of 4 pairs"):
+        confirmation.add(0.5)
+
+
+@pytest.mark.parametrize(
+    ("difference", "call"),
+    [
+        (0.0101, "regressed"),
+        (0.01, "unchanged"),  # as large as the floor: never to be alarmed about
+        (0.0, "unchanged"),
+        (-0.0099, "unchanged"),
+        (-0.0101, "improved"),
+    ],
+)
+def test_pairs_that_agree_to_the_digit_are_judged_by_their_size_alone(difference, call):
+    found = confirmed([difference] * 4, **EXACT)
+
+    assert found.call == call
+    assert found.low == pytest.approx(difference)
+    assert found.high == pytest.approx(difference)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(pairs_of_launches, histories)
+def test_swapping_base_and_head_mirrors_the_outcome(differences, history):
+    prior_variance, prior_df = history
+    there = confirmed(differences, prior_variance=prior_variance, prior_df=prior_df)
+    back = confirmed([-d for d in differences], prior_variance=prior_variance, prior_df=prior_df)
+
+    assert back == dataclasses.replace(
+        there,
+        call=MIRRORED.get(there.call, there.call),
+        estimate=-there.estimate,
+        low=-there.high,
+        high=-there.low,
+    )
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(st.lists(small, min_size=4, max_size=4), st.floats(0, 0.1), histories)
+def test_a_larger_effect_is_never_called_smaller_at_the_same_look(differences, more, history):
+    order = ("improved", "other", "regressed")
+
+    def rank(values):
+        outcome = confirmed(values, prior_variance=history[0], prior_df=history[1])
+        return order.index(outcome.call if outcome.call in order else "other")
+
+    assert rank([d + more for d in differences]) >= rank(differences)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(
+    st.lists(st.floats(0.02, 0.1), min_size=18, max_size=18),
+    st.floats(0, 0.1),
+    histories,
+)
+def test_a_regression_that_grows_stays_one(differences, more, history):
+    prior_variance, prior_df = history
+    found = confirmed(differences, prior_variance=prior_variance, prior_df=prior_df)
+    grown = confirmed(
+        [d + more for d in differences], prior_variance=prior_variance, prior_df=prior_df
+    )
+
+    assert found.call in {"regressed", "inconclusive"}
+    if found.call == "regressed":
+        assert grown.call == "regressed"
+        assert grown.pairs <= found.pairs
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(pairs_of_launches, st.randoms(use_true_random=False))
+def test_the_order_of_pairs_within_a_look_says_nothing(differences, order):
+    first = differences[:4]
+    order.shuffle(first)
+
+    assert confirmed(first + differences[4:]) == confirmed(differences)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(
+    st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=18, max_size=18),
+    st.floats(1e-3, 1e3),
+)
+def test_the_unit_does_not_matter(launches, factor):
+    one = confirmed([math.log(head) - math.log(base) for base, head in launches])
+    other = confirmed(
+        [math.log(head * factor) - math.log(base * factor) for base, head in launches]
+    )
+
+    assert other.estimate == pytest.approx(one.estimate, abs=1e-9)
+    assert other.call == one.call
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(
+    st.lists(
+        st.tuples(*[st.lists(st.floats(0.9, 1.2), min_size=3, max_size=5)] * 2),
+        min_size=18,
+        max_size=18,
+    ),
+    st.sampled_from([3, 21, 101]),
+)
+def test_more_steps_create_no_significance(launches, times):
+    """A launch is one number: the same steps, measured many times over, are the same evidence."""
+
+    def step_s(blocks):
+        return numbers.of_process(a_process(step_s=blocks))["step_time_s"]
+
+    def outcome(repeated):
+        return confirmed(
+            math.log(step_s(head * repeated)) - math.log(step_s(base * repeated))
+            for base, head in launches
+        )
+
+    assert outcome(times) == outcome(1)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(
+    st.lists(st.floats(-1400, 1400), max_size=18),
+    st.sampled_from([0.0, 1e-30, 1.0, 1e6]),
+    st.sampled_from([0.0, 0.5, 8.0]),
+)
+def test_whatever_was_measured_no_figure_is_nan(differences, prior_variance, prior_df):
+    confirmation = a_confirmation(prior_variance=prior_variance, prior_df=prior_df)
+    for difference in differences:
+        if confirmation.add(difference):
+            break
+    found = confirmation.finish()
+
+    assert math.isfinite(found.estimate)
+    assert found.low <= found.estimate <= found.high
+    assert confirmation.smallest_detectable() >= TIME.margin
+
+
+def share_of_calls(call, effect, *, alpha=ALPHA, times=1500, **history):
+    noise = random.Random(1)
+    return (
+        sum(
+            confirmed(
+                (noise.gauss(effect, 0.01) for _ in range(LOOKS[-1])), alpha=alpha, **history
+            ).call
+            == call
+            for _ in range(times)
+        )
+        / times
+    )
+
+
+@pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
+def test_a_change_as_large_as_the_floor_is_seldom_called_a_regression(history):
+    assert share_of_calls("regressed", TIME.floor, **history) <= ALPHA
+
+
+@pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
+def test_a_change_as_large_as_the_margin_is_seldom_called_none(history):
+    assert share_of_calls("unchanged", TIME.margin, **history) <= BETA_CONFIRM
+
+
+def test_the_smallest_detectable_change_is_found_in_most_cases():
+    # A launch's variance is half of a pair's.
+    history = {"prior_variance": 0.5e-4, "prior_df": 8.0}
+
+    effect = a_confirmation(alpha=0.01, **history).smallest_detectable()
+
+    assert share_of_calls("regressed", effect, alpha=0.01, **history) >= 0.75
+
+
+def test_more_pairs_detect_smaller_changes():
+    confirmation = a_confirmation(prior_variance=1e-3)
+
+    found = [confirmation.smallest_detectable(pairs) for pairs in (4, 9, 18, 40)]
+
+    assert found == sorted(found, reverse=True)
+    assert len(set(found)) == 4
+
+
+def test_without_any_spread_known_nothing_is_detectable():
+    assert a_confirmation(**EXACT).smallest_detectable() == math.inf
+
+
+def test_alpha_is_shared_over_all_suspects():
+    assert confirm.share_alpha(1) == ALPHA
+    assert confirm.share_alpha(20) == pytest.approx(ALPHA / 20)
+
+
+def test_more_suspects_make_each_harder_to_prove():
+    differences = [0.02, 0.05, 0.03, 0.06, 0.04, 0.05] * 3
+
+    alone = confirmed(differences, alpha=confirm.share_alpha(1), prior_variance=1e-4)
+    many = confirmed(differences, alpha=confirm.share_alpha(1000), prior_variance=1e-4)
+
+    assert (alone.call, many.call) == ("regressed", "regressed")
+    assert alone.pairs < many.pairs
+
+
+def test_alpha_is_not_shared_over_nobody():
+    with pytest.raises(ValueError, match="expected at least one suspect"):
+        confirm.share_alpha(0)
+
+
+@pytest.mark.parametrize("difference", [math.nan, math.inf, 1e9])
+def test_what_cannot_be_a_difference_of_logarithms_is_refused(difference):
+    with pytest.raises(ValueError, match="the difference of a pair: expected natural logarithms"):
+        a_confirmation().add(difference)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"alpha": 0.0},
+        {"alpha": 1.0},
+        {"prior_variance": -1.0},
+        {"prior_variance": math.nan},
+        {"prior_df": math.inf},
+    ],
+)
+def test_what_no_confirmation_can_start_from_is_refused(wrong):
+    with pytest.raises(ValueError, match="expected 0 < alpha < 1 and a finite prior_variance"):
+        a_confirmation(**wrong)
+
+
+def test_no_change_is_detected_in_no_pairs():
+    with pytest.raises(ValueError, match="expected at least one pair, found 0"):
+        a_confirmation().smallest_detectable(0)
+
+
+def test_a_wider_policy_calls_more_unchanged():
+    wide = Policy(floor=0.02, margin=0.05, session_spread=0.01)
+    confirmation = Confirmation(wide, ALPHA, 1e-6, 8.0)
+    for difference in (0.019, 0.021, 0.018, 0.017):
+        confirmation.add(difference)
+
+    assert confirmation.finish().call == "unchanged"

@@ -1,0 +1,90 @@
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_perf.judge import modes
+
+FLOOR = 0.01
+values = st.lists(st.floats(-30, 30), min_size=1, max_size=20)
+
+
+def two_modes(*launches, floor=FLOOR):
+    return modes.two_modes(launches, smallest_gap=floor)
+
+
+def share_with_two_modes(launches, draw, times=400):
+    return sum(two_modes(*(draw() for _ in range(launches))) is not None for _ in range(times)) / (
+        times
+    )
+
+
+def test_launches_that_are_fast_or_slow_have_two_modes():
+    found = two_modes(0.001, 0.131, 0.0, 0.129, 0.002, 0.13)
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((0.001, 0.13))
+    assert (found.low_launches, found.high_launches) == (3, 3)
+
+
+def test_identical_launches_within_each_mode_are_two_modes():
+    assert two_modes(0.0, 0.0, 0.0, 0.05, 0.05, 0.05) is not None
+
+
+def test_identical_launches_have_one():
+    assert two_modes(*[0.3] * 10) is None
+
+
+def test_a_gap_that_nobody_would_mind_is_none():
+    assert two_modes(0.0, 0.0, 0.0, 0.005, 0.005, 0.005) is None
+
+
+def test_a_gap_that_the_spread_explains_is_none():
+    assert two_modes(0.00, 0.02, 0.04, 0.10, 0.12, 0.14) is None
+
+
+def test_one_launch_that_lies_apart_is_an_outlier():
+    assert two_modes(0.0, 0.001, 0.002, 0.001, 0.0, 0.5) is None
+
+
+def test_of_a_few_launches_nothing_is_said():
+    assert two_modes(0.0, 0.0, 0.0, 0.5, 0.5) is None
+
+
+def test_launches_spread_normally_seldom_look_like_two_modes():
+    noise = random.Random(0)
+
+    assert share_with_two_modes(6, lambda: noise.gauss(0, 0.05)) < 0.1
+    assert share_with_two_modes(10, lambda: noise.gauss(0, 0.05)) < 0.03
+
+
+def test_two_modes_far_apart_are_mostly_seen_in_ten_launches():
+    noise = random.Random(0)
+
+    assert share_with_two_modes(10, lambda: noise.gauss(0, 0.01) + noise.choice([0, 0.13])) > 0.9
+
+
+@given(values, st.randoms(use_true_random=False))
+def test_the_order_of_launches_says_nothing(launches, order):
+    shuffled = list(launches)
+    order.shuffle(shuffled)
+
+    assert two_modes(*launches) == two_modes(*shuffled)
+
+
+@given(values)
+def test_modes_are_finite_and_apart_by_more_than_what_nobody_minds(launches):
+    found = two_modes(*launches)
+
+    if found is not None:
+        assert math.isfinite(found.low)
+        assert found.high - found.low > FLOOR
+        assert found.low_launches + found.high_launches == len(launches)
+
+
+@pytest.mark.parametrize("launches", [[], [math.nan] * 6, [5e9] * 6])
+def test_what_cannot_be_a_logarithm_of_a_launch_is_refused(launches):
+    with pytest.raises(ValueError, match="the launches of a session: expected"):
+        modes.two_modes(launches, smallest_gap=FLOOR)

@@ -1,0 +1,61 @@
+import math
+
+import pytest
+
+from ci_perf.judge.policy import LOOKS, WEIGHTS, Policy, PolicyKind, policy
+
+
+@pytest.mark.parametrize(
+    ("kind", "floor", "margin", "spread"),
+    [
+        (PolicyKind.TIME, 0.01, 0.02, 0.01),
+        (PolicyKind.TAIL, 0.02, 0.06, 0.015),
+        (PolicyKind.ONE_OFF, 0.03, 0.10, 0.02),
+        (PolicyKind.HOST_MEMORY, 0.005, 0.02, 0.002),
+    ],
+)
+def test_each_kind_has_its_own_default(kind, floor, margin, spread):
+    found = policy(kind)
+
+    assert (found.floor, found.margin, found.session_spread, found.prior_df) == (
+        floor,
+        margin,
+        spread,
+        4,
+    )
+
+
+@pytest.mark.parametrize(
+    ("preset", "floor", "margin"),
+    [
+        ("strict", 0.005, 0.015),
+        ("default", 0.01, 0.02),
+        ("relaxed", 0.01, 0.03),
+        ("shared", 0.02, 0.05),
+    ],
+)
+def test_a_preset_says_how_large_a_change_of_time_matters(preset, floor, margin):
+    found = policy(PolicyKind.TIME, preset)
+
+    assert (found.floor, found.margin) == pytest.approx((floor, margin))
+
+
+@pytest.mark.parametrize("kind", PolicyKind)
+@pytest.mark.parametrize("preset", ["strict", "default", "relaxed", "shared"])
+def test_a_preset_leaves_the_assumed_spread_of_sessions_alone(kind, preset):
+    assert policy(kind, preset).session_spread == policy(kind).session_spread
+
+
+def test_the_looks_share_all_of_alpha_and_late_ones_get_more():
+    assert math.fsum(WEIGHTS) == pytest.approx(1.0)
+    assert list(WEIGHTS) == sorted(WEIGHTS)
+    assert len(WEIGHTS) == len(LOOKS)
+
+
+@pytest.mark.parametrize(
+    ("floor", "margin", "spread", "df"),
+    [(0.02, 0.02, 0.01, 4), (-0.01, 0.02, 0.01, 4), (0.01, 0.02, 0, 4), (0.01, 0.02, 0.01, 0)],
+)
+def test_a_policy_under_which_no_answer_would_be_right_is_refused(floor, margin, spread, df):
+    with pytest.raises(ValueError, match="expected 0 <= floor < margin"):
+        Policy(floor=floor, margin=margin, session_spread=spread, prior_df=df)
