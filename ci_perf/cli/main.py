@@ -20,6 +20,7 @@ COMMANDS = {
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
     "compare": "Judge one run against another, or against the committed baselines.",
+    "judge": "Judge samples that any harness has recorded.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
     "demo": "Watch a small project being judged, from baseline to red mark.",

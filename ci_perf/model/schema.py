@@ -1,4 +1,4 @@
-"""The JSON Schemas of the four documents that ci-perf reads and writes."""
+"""The JSON Schemas of the five documents that ci-perf reads and writes."""
 
 import json
 
@@ -7,12 +7,14 @@ import msgspec
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
+from ci_perf.model.samples import Samples
 from ci_perf.model.suite import SuiteFile
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "baseline": Baseline,
     "comparison": Comparison,
     "run": Run,
+    "samples": Samples,
     "suite": SuiteFile,
 }
 

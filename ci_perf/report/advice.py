@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Callable, Iterable
 
 from ci_perf.judge import canaries, numerics
+from ci_perf.model import samples
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared
 from ci_perf.report import rows as tables
 from ci_perf.report import standings, units, words
@@ -29,6 +30,10 @@ _OUT_OF_MEMORY = {
 
 def next_steps(comparison: Comparison) -> list[Phrase]:
     """Say what to do, worst first; empty when nothing is to do."""
+    is_of_samples = comparison.suite == samples.SUITE and not comparison.head.run
+    steps = _STEPS_OF_SAMPLES if is_of_samples else _STEPS
+    if not comparison.rows and is_of_samples:
+        return [(Words("There is nothing to judge: see what was left out, and why."),)]
     if not comparison.rows:
         return [_look_at_suite(comparison)]
     groups: dict[Standing, list[Row]] = {}
@@ -37,7 +42,7 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
     for row in tables.worst_first(comparison.rows):
         if row.code != _ASKS_NOTHING:
             groups.setdefault(standings.of(row), []).append(row)
-    return [step(groups[found], comparison) for found, step in _STEPS.items() if found in groups]
+    return [step(groups[found], comparison) for found, step in steps.items() if found in groups]
 
 
 def _look_at_suite(comparison: Comparison) -> Phrase:
@@ -200,6 +205,43 @@ _STEPS: dict[Standing, Callable[[list[Row], Comparison], Phrase]] = {
     Standing.NEW: _record,
     Standing.INCOMPARABLE: _record_here,
     Standing.IMPROVED: _keep_gain,
+}
+
+
+def _fix_or_record(rows: list[Row], _: Comparison) -> Phrase:
+    changes = [row for row in rows if isinstance(row, Change)]
+    ending = Words(
+        ". Fix it, or, if it is meant, let the next samples of the base be those of now."
+    )
+    return (Words("Regressed: "), *words.joined(_size(row) for row in changes), ending)
+
+
+def _sample_again(rows: list[Row], _: Comparison) -> Phrase:
+    ending = Words(". Sample what is gone, or take it out of the history.")
+    return (Words("Missing on the head: "), *words.joined(_metric(row) for row in rows), ending)
+
+
+def _sample_pairs(rows: list[Row], _: Comparison) -> Phrase:
+    ending = Words(
+        ". Launch base and head in turns in one job, and give these launches as `pairs`: 4 decide "
+        "what is clear, 18 what is close."
+    )
+    found = Words(f"{standings.of(rows[0]).value.capitalize()}: ")
+    return (found, *_named(rows), ending)
+
+
+def _sample_base(rows: list[Row], _: Comparison) -> Phrase:
+    ending = Words(". Sample the base, too.")
+    return (Words("Only on the head: "), *words.joined(_metric(row) for row in rows), ending)
+
+
+# Nothing of ours was launched, so that no command of ours would measure it again or accept it.
+_STEPS_OF_SAMPLES: dict[Standing, Callable[[list[Row], Comparison], Phrase]] = {
+    Standing.REGRESSED: _fix_or_record,
+    Standing.MISSING: _sample_again,
+    Standing.INCONCLUSIVE: _sample_pairs,
+    Standing.UNCONFIRMED: _sample_pairs,
+    Standing.NEW: _sample_base,
 }
 
 

@@ -26,6 +26,7 @@ _SAID = {
     "missing": "has a baseline, was not measured",
     "new": "no baseline yet",
     "new_since_failed": "failed on the base",
+    "not_confirmed": "the machine or the baseline moved, not this change",
     "not_worse": "surely not over its limit, perhaps better",
     "other_machine": "another machine",
     "other_parameters": "other parameters",
@@ -33,6 +34,7 @@ _SAID = {
     "other_step": "a step is not the same on both sides",
     "predicted": "by its history alone, without launches of the base beside it",
     "ranges_overlap": "some processes are beyond the limit and some are not",
+    "two_modes": "launches are now fast, now slow, and seldom between",
     "too_few_pairs": "no pairs of launches that would show a spread",
     "too_few_processes": "one process says nothing of the spread, measure at least 3",
     "too_few_sessions": "differs from its history, which has fewer than 3 sessions",
@@ -263,7 +265,7 @@ def _remark(row: Row) -> Words:
     """Say what the verdict alone does not."""
     found = standings.of(row)
     if found is Standing.UNCHANGED:
-        return Words("")
+        return Words(_SAID.get(row.code, ""))
     if found in standings.NUMERICS:
         return Words("" if row.gate else "does not fail the job")
     if found is Standing.WARNING:

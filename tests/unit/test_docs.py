@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judge import canaries, evidence, limits
+from ci_perf.judge import canaries, evidence, limits, samples
 from ci_perf.launch import environment
 from ci_perf.measure.validity import distrust
 from ci_perf.model import metrics
@@ -309,6 +309,7 @@ def test_the_verdicts_are_all_there_worst_first():
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
     yield canaries.CODE
+    yield from samples.CODES
     for module in ("verdicts", "uncompared", "numerics"):
         for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
             if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):

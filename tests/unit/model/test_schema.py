@@ -9,6 +9,7 @@ from ci_perf import suite
 from ci_perf.baselines import accept
 from ci_perf.judge import compare, summarise
 from ci_perf.model import codec, schema
+from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.runs import a_failed, a_measured, a_run
 
 PUBLISHED = Path(__file__).parents[3] / "docs/schema"
@@ -31,8 +32,14 @@ def documents(tmp_path):
         "run": run,
         "comparison": comparison,
         "baseline": accepted[0].baseline,
+        "samples": Samples(workloads=(_sampled(),)),
         "suite": suite.load(suite.shipped("workloads")),
     }
+
+
+def _sampled():
+    metric = SampledMetric(unit="s", kind="time")
+    return Sampled(workload="a", metric=metric, history=((1.0, (1.0, 2.0)),), pairs=((1.0, 1.1),))
 
 
 @pytest.mark.parametrize("kind", sorted(schema.KINDS))

@@ -1,7 +1,9 @@
+import pytest
+
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import advice
-from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side
+from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side, an_uncompared
 
 
 def steps(*rows):
@@ -109,3 +111,43 @@ def test_less_scaling_is_told_as_less():
     )
 
     assert "ddp scaling efficiency \N{MINUS SIGN}20.0 % (limit 5 %)" in steps(row)[0]
+
+
+def of_samples(*rows):
+    """Say what to do about samples: they have no run."""
+    comparison = a_comparison(*rows, suite="samples", head=a_head(run=""))
+    return ["".join(phrase) for phrase in advice.next_steps(comparison)]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED])
+def test_no_command_of_ours_measures_samples_again(verdict):
+    (step,) = of_samples(a_change("search", verdict, ratio=1.2))
+
+    assert step.startswith(f"{verdict.value.capitalize()}: search")
+    assert "ci-perf" not in step
+
+
+def test_a_metric_of_samples_without_a_partner_is_to_be_sampled():
+    gone = an_uncompared("a", Verdict.MISSING, metric="count")
+    new = an_uncompared("b", Verdict.NEW, metric="count")
+
+    assert of_samples(gone, new) == [
+        "Missing on the head: a count. Sample what is gone, or take it out of the history.",
+        "Only on the head: b count. Sample the base, too.",
+    ]
+
+
+def test_samples_that_improved_or_stayed_ask_nothing():
+    assert of_samples(a_change("a", Verdict.IMPROVED), a_change("b")) == []
+
+
+def test_a_file_without_samples_has_nothing_to_judge():
+    assert of_samples() == ["There is nothing to judge: see what was left out, and why."]
+
+
+def test_a_suite_may_be_called_samples():
+    comparison = a_comparison(a_change("a", Verdict.REGRESSED, ratio=1.2), suite="samples")
+
+    (step,) = ("".join(phrase) for phrase in advice.next_steps(comparison))
+
+    assert "ci-perf accept" in step

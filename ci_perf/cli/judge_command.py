@@ -1,0 +1,129 @@
+"""`ci-perf judge`: judge samples that any harness has recorded."""
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from ci_perf import files
+from ci_perf.cli import judging, options
+from ci_perf.cli import output as out
+from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.importers import merging
+from ci_perf.importers.reading import Document
+from ci_perf.judge import samples as judge
+from ci_perf.judge.policy import Preset
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.samples import Samples
+
+_FILE = click.Path(path_type=Path)
+_NAMED = 3
+
+
+@click.command("judge")
+@click.argument("samples", required=False, type=_FILE, metavar="[SAMPLES]")
+@click.option(
+    "--from",
+    type=click.Choice(list(merging.TOOLS)),
+    help="Judge files of this harness, given by --base and --head, instead of SAMPLES.",
+)
+@click.option(
+    "--base",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="What the harness wrote for the base: each file is one session. May be repeated.",
+)
+@click.option(
+    "--head",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="What it wrote for the head: all files together are one session. May be repeated.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(get_args(Preset)),
+    default="default",
+    show_default=True,
+    help="How small a change must be found, and how quiet the machine must be for it.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(get_args(judge.FailOn)),
+    default="regressed",
+    show_default=True,
+    help="The mildest finding that ends with exit code 1.",
+)
+@options.report_format
+@options.output
+def command(
+    samples: Path | None,
+    base: tuple[Path, ...],
+    head: tuple[Path, ...],
+    preset: Preset,
+    fail_on: judge.FailOn,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **harness: str | None,  # `from`, which Python allows as no parameter of its own
+) -> int:
+    """Judge samples that any harness has recorded.
+
+    SAMPLES is a JSON file (its schema: `ci-perf schema samples`) with sessions of the base,
+    launches of the head, and pairs of launches that took turns. Or name the files of another
+    harness: `--from pyperf --base monday.json --base tuesday.json --head new.json`.
+    """
+    tool = harness["from"]
+    inputs = [path for path in (samples, *base, *head) if path is not None]
+    judging.check_target(format, output, inputs=inputs)
+    if tool is None:
+        comparison = _of_file(_only(samples, base, head), preset, fail_on)
+    elif samples is not None or not (base and head):
+        raise UsageError(f"--from {tool}: expected --base FILE and --head FILE, and no SAMPLES")
+    else:
+        comparison = _of_harness(tool, base, head, preset, fail_on)
+    judging.emit(comparison, format, output)
+    return comparison.exit_code
+
+
+def _only(samples: Path | None, bases: tuple[Path, ...], heads: tuple[Path, ...]) -> Path:
+    if bases or heads:
+        raise UsageError("--base and --head: expected --from TOOL, which says who wrote them")
+    if samples is None:
+        raise UsageError("expected SAMPLES, or --from TOOL; see `ci-perf judge --help`")
+    return samples
+
+
+def _of_file(path: Path, preset: Preset, fail_on: judge.FailOn) -> Comparison:
+    label = str(path)
+    return judge.judge(
+        files.read(path, Samples), base=label, head=label, preset=preset, fail_on=fail_on
+    )
+
+
+def _of_harness(
+    tool: str,
+    bases: tuple[Path, ...],
+    heads: tuple[Path, ...],
+    preset: Preset,
+    fail_on: judge.FailOn,
+) -> Comparison:
+    try:
+        merged = merging.merge(tool, _documents(bases), _documents(heads))
+    except InvalidFileError as error:
+        raise InvalidFileError(f"--from {tool}: {error}") from None
+    for one in merged.left_out:
+        out.say(f"{one.document}: {one.benchmark}: left out: {one.reason}")
+    return judge.judge(
+        merged.samples, base=_label(bases), head=_label(heads), preset=preset, fail_on=fail_on
+    )
+
+
+def _documents(paths: tuple[Path, ...]) -> list[Document]:
+    return [Document(name=str(path), text=files.read_text(path)) for path in paths]
+
+
+def _label(paths: tuple[Path, ...]) -> str:
+    """Name the first few files: the others are known to whoever typed them."""
+    more = len(paths) - _NAMED
+    return ", ".join(map(str, paths[:_NAMED])) + (f" and {more} more" if more > 0 else "")

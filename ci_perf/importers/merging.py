@@ -1,0 +1,100 @@
+"""From several files of one harness to one document of samples."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.importers import (
+    asv,
+    google_benchmark,
+    pyperf,
+    pytest_benchmark,
+    torch_benchmark,
+)
+from ci_perf.importers.reading import Document, Found, LeftOut, Reading
+from ci_perf.model.samples import Launch, Sampled, Samples
+
+TOOLS: dict[str, Callable[[Document], Reading]] = {
+    "pytest-benchmark": pytest_benchmark.read,
+    "pyperf": pyperf.read,
+    "asv": asv.read,
+    "google-benchmark": google_benchmark.read,
+    "torch": torch_benchmark.read,
+}
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]+")
+_MAX_NAME_CHARS = 200
+
+_BySide = dict[str, list[Found]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """The samples, and what had no number that can be judged."""
+
+    samples: Samples
+    left_out: tuple[LeftOut, ...]
+
+
+def merge(tool: str, base: Sequence[Document], head: Sequence[Document]) -> Merged:
+    """Make samples of files: each of `base` is a session, those of `head` are one together.
+
+    Raises InvalidFileError.
+    """
+    before = [TOOLS[tool](document) for document in base]
+    after = [TOOLS[tool](document) for document in head]
+    sessions, launches = _by_benchmark(before), _by_benchmark(after)
+    benchmarks = list(dict.fromkeys([*sessions, *launches]))
+    names = _names(benchmarks)
+    return Merged(
+        samples=Samples(
+            workloads=tuple(
+                _sampled(names[one], sessions.get(one, []), launches.get(one, []))
+                for one in benchmarks
+            )
+        ),
+        left_out=tuple(one for file in (*before, *after) for one in file.left_out),
+    )
+
+
+def _by_benchmark(files: Sequence[Reading]) -> _BySide:
+    """Collect what the files of a side say of each benchmark, in the order of the files."""
+    found: _BySide = {}
+    for file in files:
+        for one in file.found:
+            found.setdefault(one.benchmark, []).append(one)
+    return found
+
+
+def _sampled(name: str, base: Sequence[Found], head: Sequence[Found]) -> Sampled:
+    metrics = {one.metric for one in (*base, *head)}
+    if len(metrics) > 1:
+        kinds = " and ".join(sorted(f"{one.kind} in {one.unit}" for one in metrics))
+        raise InvalidFileError(
+            f"{name}: expected the same metric in every file, found {kinds}; "
+            "judge them in files of their own"
+        )
+    launches: tuple[Launch, ...] = tuple(launch for one in head for launch in one.launches)
+    return Sampled(
+        workload=name,
+        metric=metrics.pop(),
+        history=tuple(one.launches for one in base),
+        head=launches,
+    )
+
+
+def _names(benchmarks: Sequence[str]) -> dict[str, str]:
+    """Turn the names of a harness into names of workloads. Raises InvalidFileError."""
+    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for benchmark in benchmarks:
+        name = _FOREIGN.sub(".", benchmark).strip(".=+-")[-_MAX_NAME_CHARS:].lstrip(".=+-")
+        if not name:
+            raise InvalidFileError(f"expected a benchmark with a name, found {benchmark!r}")
+        if name in taken:
+            raise InvalidFileError(
+                f"expected benchmarks whose names differ in letters and digits, "
+                f"found {taken[name]!r} and {benchmark!r}, both {name!r} here"
+            )
+        found[benchmark], taken[name] = name, benchmark
+    return found

@@ -1,0 +1,111 @@
+"""What every importer reads with, and what it returns."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.model.samples import SMALLEST_NOISY, Launch, SampledMetric
+
+T = TypeVar("T")
+
+# As `model.base.Amount` has it.
+_LARGEST = 1e19
+
+SECONDS = SampledMetric(unit="s", kind="time")
+HOST_BYTES = SampledMetric(unit="byte", kind="host_memory")
+EXACT_BYTES = SampledMetric(unit="byte", kind="exact")
+EXACT_COUNT = SampledMetric(unit="count", kind="exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A file that a harness wrote; its name begins every error."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The launches of one benchmark in one file; ``benchmark`` is what the harness calls it."""
+
+    benchmark: str
+    metric: SampledMetric
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A benchmark of which a file has no number that can be judged, and why."""
+
+    document: str
+    benchmark: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """All that one file says."""
+
+    found: tuple[Found, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def parse(document: Document, kind: type[T], *, tool: str) -> T:
+    """Read JSON of another tool, with keys that we do not know. Raises InvalidFileError.
+
+    NaN and infinity, which JSON lacks and some tools write, read as null.
+    """
+    expected = f"{document.name}: expected JSON that {tool} wrote"
+    try:
+        data = json.loads(document.text, parse_constant=_nothing)
+    except (ValueError, RecursionError) as error:
+        raise InvalidFileError(f"{expected}, found: {error}") from None
+    try:
+        return msgspec.convert(data, type=kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InvalidFileError(f"{expected}, found: {error}") from None
+
+
+def launch(
+    values: Iterable[float],
+    metric: SampledMetric,
+    document: Document,
+    benchmark: str,
+    *,
+    scale: float = 1.0,
+) -> tuple[float, ...]:
+    """Return the steps of a launch in the metric's unit. Raises InvalidFileError.
+
+    Every one can be judged: what is noisy has a logarithm.
+    """
+    least = 0.0 if metric.kind == "exact" else SMALLEST_NOISY
+    scaled = tuple(value * scale for value in values)
+    for value in scaled:
+        if not least <= value <= _LARGEST:  # also refuses NaN
+            raise InvalidFileError(
+                f"{document.name}: {benchmark}: expected numbers from {least:g} to {_LARGEST:g}, "
+                f"found {value}; was nothing measured?"
+            )
+    return scaled
+
+
+def once(found: Sequence[Found], document: Document) -> tuple[Found, ...]:
+    """Refuse a benchmark that a file has twice. Raises InvalidFileError."""
+    seen: set[str] = set()
+    for one in found:
+        if one.benchmark in seen:
+            raise InvalidFileError(
+                f"{document.name}: expected every benchmark once, found {one.benchmark!r} twice; "
+                "give them different names"
+            )
+        seen.add(one.benchmark)
+    return tuple(found)
+
+
+def _nothing(_constant: str) -> None:
+    return None

@@ -1,0 +1,35 @@
+"""torch.utils.benchmark, by the JSON that the two lines in docs/judging.md write.
+
+The tool itself saves Measurements with pickle, and whoever reads a pickle runs the code in it. A
+result may come from a pull request, so it is never unpickled here. One file is one launch: all
+measurements of a script were made in one process, and each number is a step.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from ci_perf.importers import reading
+from ci_perf.importers.reading import Document, Found, Reading
+
+
+class _Measurement(msgspec.Struct):
+    name: str
+    number_per_run: Annotated[int, msgspec.Meta(ge=1)]
+    raw_times: Annotated[list[float], msgspec.Meta(min_length=1)]
+
+
+def read(document: Document) -> Reading:
+    """Read one file; seconds per run of the statement. Raises InvalidFileError."""
+    measurements = reading.parse(
+        document, list[_Measurement], tool="the lines for torch.utils.benchmark in docs/judging.md"
+    )
+    found = [_found(one, document) for one in measurements]
+    return Reading(found=reading.once(found, document))
+
+
+def _found(one: _Measurement, document: Document) -> Found:
+    launch = reading.launch(
+        one.raw_times, reading.SECONDS, document, one.name, scale=1 / one.number_per_run
+    )
+    return Found(benchmark=one.name, metric=reading.SECONDS, launches=(launch,))
