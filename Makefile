@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types floors unit schema clean
+.PHONY: help setup demo test lint types floors accuracy unit schema clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml constraints.txt Makefile
 demo: $(STAMP) ## Watch a small project being judged (DEMO='--keep DIR' keeps it)
 	$(BIN)/python -m ci_perf demo $(DEMO)
 
-test: lint types floors unit ## Lint, types, import floors and all tests
+test: lint types floors accuracy unit ## Lint, types, import floors, accuracy and all tests
 
 lint: $(STAMP) ## ruff: every rule, and the format
 	$(BIN)/python -m ruff check
@@ -37,6 +37,9 @@ types: $(STAMP) ## mypy, strict
 
 floors: $(STAMP) ## import-linter: you may only look down
 	PYTHONPATH=. $(BIN)/lint-imports
+
+accuracy: $(STAMP) ## False alarms and power of the judge, simulated: seconds
+	$(BIN)/python -m benchmarks.verdicts
 
 unit: $(STAMP) ## pytest: unit, integration and end to end
 	$(BIN)/python -m pytest $(PYTEST)

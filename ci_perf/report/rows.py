@@ -170,8 +170,10 @@ def _of_numerics(row: Numerics) -> TableRow:
     found, place = standings.of(row), row.place
     base, head = units.NOTHING, units.NOTHING
     if row.difference is not None and place < len(row.base):
-        base = units.plain(row.base[place], row.head[place])
-        head = units.plain(row.head[place], row.base[place])
+        old, new = row.base[place], row.head[place]
+        if row.difference < _ROUNDING:
+            new = old  # digits that no baseline keeps are no difference
+        base, head = units.plain(old, new), units.plain(new, old)
     return TableRow(
         standing=found,
         icon=standings.ICON[found],

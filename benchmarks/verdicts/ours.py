@@ -1,0 +1,61 @@
+"""Our own rule: the screen against the baseline's sessions, then pairs for its suspects."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.verdicts.observed import (
+    FASTER,
+    INCONCLUSIVE,
+    SILENT,
+    SLOWER,
+    Array,
+    Judged,
+    Observed,
+    Rows,
+)
+from ci_perf.judge import confirm, screen
+from ci_perf.judge.policy import Policy
+
+# Launches of the head that the screen looks at.
+HEAD_LAUNCHES = 3
+CODES = {
+    "regressed": SLOWER,
+    "improved": FASTER,
+    "unchanged": SILENT,
+    "inconclusive": INCONCLUSIVE,
+}
+
+
+def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
+    """Screen each pull request as a whole; confirm those of its suspects that are asked for."""
+    sessions = np.median(observed.sessions, axis=-1).tolist()
+    head = np.median(observed.head[:, :HEAD_LAUNCHES], axis=-1).tolist()
+    differences = np.median(observed.paired_head, axis=-1) - np.median(
+        observed.paired_base, axis=-1
+    )
+    asked = np.asarray(rows)
+    calls = np.full(len(asked), SILENT, dtype=np.int8)
+    launches = np.full(len(asked), float(HEAD_LAUNCHES))
+    for first in np.unique(asked // observed.suite) * observed.suite:
+        suite = range(first, first + observed.suite)
+        screened = screen.screen([(sessions[i], head[i]) for i in suite], policy)
+        alpha = confirm.share_alpha(max(1, sum(found.is_suspect for found in screened)))
+        for place in np.flatnonzero(asked // observed.suite == first // observed.suite):
+            found = screened[asked[place] - first]
+            if found.is_suspect:
+                outcome = _confirmed(found, differences[asked[place]], policy, alpha)
+                calls[place] = CODES[outcome.call]
+                launches[place] += 2 * outcome.pairs
+    return Judged(calls, launches)
+
+
+def _confirmed(
+    found: screen.Screened, differences: Array | Sequence[float], policy: Policy, alpha: float
+) -> confirm.Outcome:
+    confirmation = confirm.Confirmation(policy, alpha, found.prior_variance, found.prior_df)
+    for difference in differences:
+        outcome = confirmation.add(float(difference))
+        if outcome is not None:
+            return outcome
+    return confirmation.finish()

@@ -1,0 +1,27 @@
+"""What our rule must keep on simulated pull requests; otherwise the command fails."""
+
+from collections.abc import Mapping
+
+from benchmarks.verdicts.scores import Score
+
+# Of the unchanged pull requests of any regime: what the judge itself guarantees.
+MOST_ALARMED = 0.05
+# Of the changes by 5 % in the regime `typical`.
+LEAST_FOUND = 0.95
+
+
+def broken(scores: Mapping[str, Score]) -> list[str]:
+    """Return, in words, what our scores of the regimes do not keep."""
+    words = [
+        f"{regime}: {score.alarmed_pull_requests.share:.1%} of the unchanged pull requests "
+        f"raise an alarm, expected at most {MOST_ALARMED:.0%}"
+        for regime, score in scores.items()
+        if score.alarmed_pull_requests.share > MOST_ALARMED
+    ]
+    found = scores["typical"].together(0.05).right.share
+    if found < LEAST_FOUND:
+        words.append(
+            f"typical: {found:.1%} of the changes by 5 % are found, "
+            f"expected at least {LEAST_FOUND:.0%}"
+        )
+    return words

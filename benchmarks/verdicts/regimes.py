@@ -1,0 +1,145 @@
+"""Six kinds of noise, as machines make it: sessions, launches in a session, steps in a launch.
+
+All deviations are of natural logs: 0.01 is one percent. What they rest on: launches of MLPerf
+Training v4.0 on H100, H200 and L40S differ by 0.13 % (0.03 to 0.66), runs of CPython's benchmark
+machines on different days by 1 to 2 %, GPU runners jump by some percent between jobs.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.verdicts.observed import Array, Observed
+
+# Of the variance between sessions, what all workloads of a machine have in common: heat, clocks.
+COMMON_SHARE = 0.5
+# A slow step is often followed by another one.
+STEP_CORRELATION = 0.3
+JUMP = 0.03
+SLOW_LAUNCH = 0.05
+
+OLDER_SESSIONS = 25
+SESSIONS = 5
+LAUNCHES = 5
+PAIRS = 18
+STEPS = 30
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A kind of machine; each workload draws its own deviations from the ranges."""
+
+    name: str
+    session: Range
+    launch: Range
+    step: Range
+    # Launches in a second, slower mode: how many, and by how much.
+    second_mode_share: Range = (0.0, 0.0)
+    second_mode_gap: Range = (0.0, 0.0)
+    # The deviation of a linear trend from the first to the last launch of a job.
+    trend: float = 0.0
+    # Sessions that lie by JUMP to one side.
+    jump_share: float = 0.0
+    slow_step_share: float = 0.01
+    slow_step: float = 0.05
+    # Launches that are slow throughout, by SLOW_LAUNCH in the mean.
+    slow_launch_share: float = 0.0
+
+
+_TYPICAL: tuple[Range, Range, Range] = ((0.003, 0.012), (0.002, 0.008), (0.005, 0.015))
+REGIMES = (
+    Regime("quiet", (0.002, 0.005), (0.001, 0.003), (0.003, 0.008)),
+    Regime("typical", *_TYPICAL),
+    Regime("noisy", (0.01, 0.03), (0.005, 0.015), (0.01, 0.03)),
+    Regime("drift", *_TYPICAL, trend=0.015, jump_share=0.1),
+    Regime("bimodal", *_TYPICAL, second_mode_share=(0.05, 0.3), second_mode_gap=(0.02, 0.04)),
+    Regime("heavy", *_TYPICAL, slow_step_share=0.05, slow_step=0.15, slow_launch_share=0.05),
+)
+
+
+@dataclass(frozen=True)
+class Workloads:
+    """What each of n workloads has drawn from a regime; every array is [n]."""
+
+    regime: Regime
+    session: Array
+    launch: Array
+    step: Array
+    second_mode_share: Array
+    second_mode_gap: Array
+
+    @classmethod
+    def draw(cls, regime: Regime, n: int, random: np.random.Generator) -> "Workloads":
+        """Deviations evenly on a log scale, the second mode evenly on its own."""
+
+        def evenly(limits: Range) -> Array:
+            low, high = (math.log(limit) for limit in limits)
+            return np.exp(random.uniform(low, high, n))
+
+        return cls(
+            regime=regime,
+            session=evenly(regime.session),
+            launch=evenly(regime.launch),
+            step=evenly(regime.step),
+            second_mode_share=random.uniform(*regime.second_mode_share, n),
+            second_mode_gap=random.uniform(*regime.second_mode_gap, n),
+        )
+
+    def session_effects(self, sessions: int, suite: int, random: np.random.Generator) -> Array:
+        """Return [n, sessions]: how far each session lies from the long mean."""
+        n = len(self.session)
+        common = np.repeat(random.standard_normal((n // suite, sessions)), suite, axis=0)
+        own = random.standard_normal((n, sessions))
+        effects: Array = np.sqrt(COMMON_SHARE) * common + np.sqrt(1 - COMMON_SHARE) * own
+        jumps = random.random((n, sessions)) < self.regime.jump_share
+        sides = random.choice([-JUMP, JUMP], (n, sessions))
+        effects *= self.session[:, None]
+        effects += jumps * sides
+        return effects
+
+    def launches(self, jobs: int, launches: int, random: np.random.Generator) -> Array:
+        """Return [n, jobs, launches, STEPS], without the effect of the session."""
+        shape = (len(self.launch), jobs, launches)
+        effects = self.launch[:, None, None] * random.standard_normal(shape)
+        is_slower_mode = random.random(shape) < self.second_mode_share[:, None, None]
+        effects += is_slower_mode * self.second_mode_gap[:, None, None]
+        is_slow = random.random(shape) < self.regime.slow_launch_share
+        effects += is_slow * random.exponential(SLOW_LAUNCH, shape)
+        when = np.linspace(-0.5, 0.5, launches) if launches > 1 else np.zeros(1)
+        effects += self.regime.trend * random.standard_normal((*shape[:2], 1)) * when
+        return effects[..., None] + self._steps(shape, random)
+
+    def _steps(self, shape: tuple[int, int, int], random: np.random.Generator) -> Array:
+        steps = random.standard_normal((*shape, STEPS))
+        fresh = np.sqrt(1 - STEP_CORRELATION**2)
+        for i in range(1, STEPS):
+            steps[..., i] = STEP_CORRELATION * steps[..., i - 1] + fresh * steps[..., i]
+        steps *= self.step[:, None, None, None]
+        is_slow = random.random(steps.shape) < self.regime.slow_step_share
+        steps[is_slow] += random.exponential(self.regime.slow_step, int(is_slow.sum()))
+        return steps
+
+
+def simulate(
+    regime: Regime, *, pull_requests: int, suite: int, changes: Array, random: np.random.Generator
+) -> Observed:
+    """Measure `pull_requests` · `suite` workloads; `changes` [workloads] is the truth, as a log."""
+    n = pull_requests * suite
+    workloads = Workloads.draw(regime, n, random)
+    effects = workloads.session_effects(OLDER_SESSIONS + SESSIONS + 1, suite, random)[..., None]
+    of_head = effects[:, -1:]
+    turns = workloads.launches(1, 2 * PAIRS, random)[:, 0].reshape(n, PAIRS, 2, STEPS)
+    base_is_second = (random.integers(0, 2, (n, 1)) + np.arange(PAIRS)) % 2
+    rows, pairs = np.arange(n)[:, None], np.arange(PAIRS)
+    return Observed(
+        older=effects[:, :OLDER_SESSIONS] + workloads.launches(OLDER_SESSIONS, 1, random)[:, :, 0],
+        sessions=effects[:, OLDER_SESSIONS:-1, None]
+        + workloads.launches(SESSIONS, LAUNCHES, random),
+        head=of_head + workloads.launches(1, LAUNCHES, random)[:, 0] + changes[:, None, None],
+        paired_base=of_head + turns[rows, pairs, base_is_second],
+        paired_head=of_head + turns[rows, pairs, 1 - base_is_second] + changes[:, None, None],
+        suite=suite,
+    )

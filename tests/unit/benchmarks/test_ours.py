@@ -1,0 +1,52 @@
+"""The benchmark asks our judge as a pull request would."""
+
+import numpy as np
+
+from benchmarks.verdicts import ours, regimes
+from benchmarks.verdicts.observed import INCONCLUSIVE, SILENT, SLOWER
+from ci_perf.judge.policy import LOOKS, PolicyKind, policy
+
+TIME = policy(PolicyKind.TIME)
+QUIET = regimes.REGIMES[0]
+SUITE = 20
+
+
+def observed(changes, regime=QUIET):
+    return regimes.simulate(
+        regime,
+        pull_requests=len(changes) // SUITE,
+        suite=SUITE,
+        changes=np.asarray(changes),
+        random=np.random.default_rng(11),
+    )
+
+
+def test_workloads_that_pass_the_screen_cost_three_launches():
+    judged = ours.judge(observed([0.0] * SUITE), range(SUITE), TIME)
+
+    assert set(judged.calls) == {SILENT}
+    assert np.median(judged.launches) == ours.HEAD_LAUNCHES
+
+
+def test_a_change_is_confirmed_by_pairs():
+    judged = ours.judge(observed([0.0] * 7 + [0.1] + [0.0] * 12), [7], TIME)
+
+    assert list(judged.calls) == [SLOWER]
+    assert list(judged.launches) == [ours.HEAD_LAUNCHES + 2 * LOOKS[0]]
+
+
+def test_the_answer_for_a_row_does_not_depend_on_which_rows_are_asked_for():
+    seen = observed([0.0] * 25 + [0.05] * 15, regimes.REGIMES[2])
+    everything = ours.judge(seen, range(40), TIME)
+    some = ours.judge(seen, [3, 26, 39], TIME)
+
+    assert list(some.calls) == [everything.calls[row] for row in (3, 26, 39)]
+    assert list(some.launches) == [everything.launches[row] for row in (3, 26, 39)]
+
+
+def test_a_workload_that_no_number_of_pairs_settles_is_inconclusive():
+    wild = regimes.Regime("wild", (0.01, 0.01), (0.5, 0.5), (0.01, 0.01))
+    judged = ours.judge(observed([0.0] * SUITE, wild), range(SUITE), TIME)
+
+    assert set(judged.calls) == {INCONCLUSIVE}
+    assert set(judged.launches) == {ours.HEAD_LAUNCHES + 2.0 * LOOKS[-1]}
