@@ -1,6 +1,5 @@
 """Train a 784-128-10 perceptron on images of MNIST's shape: small kernels, launch overhead."""
 
-import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -8,6 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+import _classifier
 import _parameters
 from ci_perf.workload import Context, Workload
 
@@ -33,32 +33,8 @@ def build(context: Context) -> Workload:
     model = nn.Sequential(nn.Linear(PIXELS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
     model.to(context.device)
     optimizer = OPTIMIZERS[parameters.optimizer](model.parameters())
-    batches = itertools.cycle(_batches(parameters.batch, context.device))
-    latest = torch.zeros(())
-    result = torch.zeros(())
-
-    def step() -> None:
-        nonlocal latest, result
-        images, labels = next(batches)
-        with context.phase("forward"):
-            logits = model(images)
-            loss = nn.functional.cross_entropy(logits, labels)
-        with context.phase("backward"):
-            loss.backward()
-        with context.phase("optimizer"):
-            optimizer.step()
-            optimizer.zero_grad()
-        latest, result = loss.detach(), logits.detach()
-
-    return Workload(
-        step=step,
-        items_per_step=parameters.batch,
-        item_unit="image",
-        loss=lambda: float(latest),
-        output=lambda: result,
-        precision="fp32",
-        parameter_count=sum(weights.numel() for weights in model.parameters()),
-    )
+    batches = _batches(parameters.batch, context.device)
+    return _classifier.training(context, model, optimizer, batches, logits_of=model)
 
 
 def _batches(size: int, device: str) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -1,6 +1,5 @@
 """Train a ResNet on CIFAR-10 images: eager or compiled, fp32 or mixed precision."""
 
-import itertools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +9,7 @@ from torch.utils.data import DataLoader, Subset
 from transformers import ResNetConfig, ResNetForImageClassification
 
 import _cifar10
+import _classifier
 import _parameters
 from ci_perf.workload import Context, Workload
 
@@ -19,8 +19,6 @@ SHAPES = {
     "resnet18": ([64, 128, 256, 512], [2, 2, 2, 2]),
 }
 BATCHES = 4
-# torch documents it for convolutions under CUDA (torch.use_deterministic_algorithms).
-VARIES = "cuDNN may add up the gradients of a convolution in another order each time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +33,7 @@ class Parameters:
     stem: Literal["cifar", "imagenet"] = "cifar"
     batch: _parameters.AtLeastOne = 128
     compile: Literal["eager", "aot_eager", "inductor"] = "eager"
-    amp: Literal["none", "bf16"] = "none"
+    amp: _classifier.Amp = "none"
     channels_last: bool = False
 
 
@@ -52,36 +50,14 @@ def build(context: Context) -> Workload:
         (images.to(device, memory_format=layout), labels.to(device))
         for images, labels in _loader(context.data_dir, parameters.batch)
     ]
-    upcoming = itertools.cycle(batches)
-    latest = torch.zeros(())
-    result = torch.zeros(())
-
-    # The phases stay outside of what is compiled: a clock in there would break the graph.
-    def step() -> None:
-        nonlocal latest, result
-        images, labels = next(upcoming)
-        with (
-            context.phase("forward"),
-            torch.autocast(device.type, torch.bfloat16, enabled=parameters.amp == "bf16"),
-        ):
-            logits = forward(images).logits
-            loss = nn.functional.cross_entropy(logits, labels)
-        with context.phase("backward"):
-            loss.backward()
-        with context.phase("optimizer"):
-            optimizer.step()
-            optimizer.zero_grad()
-        latest, result = loss.detach(), logits.detach()
-
-    return Workload(
-        step=step,
-        items_per_step=parameters.batch,
-        item_unit="image",
-        loss=lambda: float(latest),
-        output=lambda: result,
-        varies=VARIES if device.type == "cuda" else "",
-        precision="bf16" if parameters.amp == "bf16" else "fp32",
-        parameter_count=model.num_parameters(),
+    return _classifier.training(
+        context,
+        model,
+        optimizer,
+        batches,
+        logits_of=lambda images: forward(images).logits,
+        amp=parameters.amp,
+        varies=_classifier.CONVOLUTIONS_VARY if device.type == "cuda" else "",
     )
 
 

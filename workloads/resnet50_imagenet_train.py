@@ -1,21 +1,18 @@
 """Train a ResNet-50 on synthetic images of ImageNet's shape: convolutions that fill a GPU."""
 
-import itertools
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import torch
-from torch import nn
 from transformers import ResNetConfig, ResNetForImageClassification
 
+import _classifier
 import _parameters
 from ci_perf.workload import Context, Workload
 
 CLASSES = 1000
 BATCHES = 4
-# torch documents it for convolutions under CUDA (torch.use_deterministic_algorithms).
-VARIES = "cuDNN may add up the gradients of a convolution in another order each time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +21,7 @@ class Parameters:
 
     batch: _parameters.AtLeastOne = 64
     side: Annotated[int, msgspec.Meta(ge=32)] = 224  # the stem and the stages shrink it 32 times
-    amp: Literal["none", "bf16"] = "none"
+    amp: _classifier.Amp = "none"
     channels_last: bool = False
 
 
@@ -38,35 +35,14 @@ def build(context: Context) -> Workload:
     # 0.1 for a batch of 256, and in proportion (https://arxiv.org/abs/1706.02677).
     rate = 0.1 * parameters.batch / 256
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)
-    upcoming = itertools.cycle(_batches(parameters, device, layout))
-    latest = torch.zeros(())
-    result = torch.zeros(())
-
-    def step() -> None:
-        nonlocal latest, result
-        images, labels = next(upcoming)
-        with (
-            context.phase("forward"),
-            torch.autocast(device.type, torch.bfloat16, enabled=parameters.amp == "bf16"),
-        ):
-            logits = model(images).logits
-            loss = nn.functional.cross_entropy(logits, labels)
-        with context.phase("backward"):
-            loss.backward()
-        with context.phase("optimizer"):
-            optimizer.step()
-            optimizer.zero_grad()
-        latest, result = loss.detach(), logits.detach()
-
-    return Workload(
-        step=step,
-        items_per_step=parameters.batch,
-        item_unit="image",
-        loss=lambda: float(latest),
-        output=lambda: result,
-        varies=VARIES if device.type == "cuda" else "",
-        precision="bf16" if parameters.amp == "bf16" else "fp32",
-        parameter_count=model.num_parameters(),
+    return _classifier.training(
+        context,
+        model,
+        optimizer,
+        _batches(parameters, device, layout),
+        logits_of=lambda images: model(images).logits,
+        amp=parameters.amp,
+        varies=_classifier.CONVOLUTIONS_VARY if device.type == "cuda" else "",
     )
 
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ci_perf.launch import child
@@ -43,7 +44,7 @@ def launch(tmp_path):
             file=str(file),
             description="",
             parameters={"n": 1},
-            protocol=Protocol(**{**_fields(QUICK), "timeout_s": timeout_s}),
+            protocol=msgspec.structs.replace(QUICK, timeout_s=timeout_s),
         )
         task = Task(
             workload=planned, index=0, device="cpu", root=str(tmp_path), data_dir=str(tmp_path)
@@ -51,10 +52,6 @@ def launch(tmp_path):
         return LocalLauncher(tmp_path, environment).launch(task)
 
     return launch_source
-
-
-def _fields(struct):
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}
 
 
 def test_a_good_workload_has_a_result(launch):

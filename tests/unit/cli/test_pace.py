@@ -2,16 +2,7 @@ import pytest
 
 from ci_perf.cli import pace
 from ci_perf.cli.pace import CANARIES, Pace
-
-
-class Clock:
-    """Time that passes only when told."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
+from tests.clocks import Clock
 
 
 @pytest.fixture

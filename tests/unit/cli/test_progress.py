@@ -7,17 +7,8 @@ from rich.progress import Progress
 from ci_perf.cli import progress
 from ci_perf.cli.pace import Pace
 from ci_perf.cli.progress import GroupedListener, PlainListener, TerminalListener
+from tests.clocks import Clock
 from tests.runs import a_failed
-
-
-class Clock:
-    """Time that passes only when told."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

@@ -5,23 +5,14 @@ import pytest
 from ci_perf.measure.monitor import marks
 from ci_perf.measure.monitor.process import Mark, Monitor
 from ci_perf.measure.validity import during
+from tests.clocks import Clock
 
 US = os.getpid()
 
 
-class Clock:
-    """A clock that the test advances."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.fixture

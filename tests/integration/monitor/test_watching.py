@@ -1,57 +1,13 @@
 """The real monitor beside a small real worker, with a library that has NVML's own C interface."""
 
-import os
 import time
 
 import pytest
 
-from ci_perf.launch import monitoring
 from ci_perf.measure.validity import during
 from ci_perf.model.evidence import Evidence
 from tests import drivers
-from tests.watched import PYTHON, Sitting
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return drivers.build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def driver(library, tmp_path):
-    return drivers.Driver(library, tmp_path / "state")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    # Longer than the address of a socket may be.
-    path = tmp_path / ("x" * 120)
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def watch(folder):
-    """Start a monitor; `gpus` are UUIDs."""
-
-    def start(*gpus, hz=50.0, environment=(), python=PYTHON):
-        return monitoring.beside(folder, gpus, hz, python, {**os.environ, **dict(environment)})
-
-    return start
-
-
-@pytest.fixture
-def sitting(folder):
-    started = []
-
-    def start(**environment):
-        started.append(Sitting(folder, environment))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.child.kill()
-        one.child.wait()
+from tests.watched import Sitting
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from ci_perf.launch import child, monitoring, scratch
 from ci_perf.measure.monitor import marks
 from tests.processes import is_alive, wait_for_children, wait_until
-from tests.watched import PYTHON, Sitting
+from tests.watched import PYTHON
 
 QUICK_WORKER = """
 import sys
@@ -22,38 +22,6 @@ marks.hello()
 marks.begin()
 marks.end()
 """
-
-
-@pytest.fixture
-def folder(tmp_path):
-    # Longer than the address of a socket may be.
-    path = tmp_path / ("x" * 120)
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def watch(folder):
-    """Start a monitor; `gpus` are UUIDs."""
-
-    def start(*gpus, hz=50.0, environment=(), python=PYTHON):
-        return monitoring.beside(folder, gpus, hz, python, {**os.environ, **dict(environment)})
-
-    return start
-
-
-@pytest.fixture
-def sitting(folder):
-    started = []
-
-    def start(**environment):
-        started.append(Sitting(folder, environment))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.child.kill()
-        one.child.wait()
 
 
 def test_no_monitor_is_started_for_no_readings(watch, sitting, folder):

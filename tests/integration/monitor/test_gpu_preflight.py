@@ -25,16 +25,6 @@ files.write(Path(sys.argv[1]) / task.RESULT, states)
 """
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return drivers.build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def driver(library, tmp_path):
-    return drivers.Driver(library, tmp_path / "state")
-
-
 @pytest.fixture
 def look(tmp_path):
     """Look at GPUs as a child process does; returns what the child left."""
