@@ -4,7 +4,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -176,7 +176,6 @@ def test_pairs_that_agree_to_the_digit_are_judged_by_their_size_alone(difference
     assert found.high == pytest.approx(difference)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(pairs_of_launches, histories)
 def test_swapping_base_and_head_mirrors_the_outcome(differences, history):
     prior_variance, prior_df = history
@@ -192,7 +191,6 @@ def test_swapping_base_and_head_mirrors_the_outcome(differences, history):
     )
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.lists(small, min_size=4, max_size=4), st.floats(0, 0.1), histories)
 def test_a_larger_effect_is_never_called_smaller_at_the_same_look(differences, more, history):
     order = ("improved", "other", "regressed")
@@ -204,7 +202,6 @@ def test_a_larger_effect_is_never_called_smaller_at_the_same_look(differences, m
     assert rank([d + more for d in differences]) >= rank(differences)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.lists(st.floats(0.02, 0.1), min_size=18, max_size=18),
     st.floats(0, 0.1),
@@ -223,7 +220,6 @@ def test_a_regression_that_grows_stays_one(differences, more, history):
         assert grown.pairs <= found.pairs
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(pairs_of_launches, st.randoms(use_true_random=False))
 def test_the_order_of_pairs_within_a_look_says_nothing(differences, order):
     first = differences[:4]
@@ -232,7 +228,6 @@ def test_the_order_of_pairs_within_a_look_says_nothing(differences, order):
     assert confirmed(first + differences[4:]) == confirmed(differences)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=18, max_size=18),
     st.floats(1e-3, 1e3),
@@ -247,7 +242,6 @@ def test_the_unit_does_not_matter(launches, factor):
     assert other.call == one.call
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.lists(
         st.tuples(*[st.lists(st.floats(0.9, 1.2), min_size=3, max_size=5)] * 2),
@@ -271,7 +265,6 @@ def test_more_steps_create_no_significance(launches, times):
     assert outcome(times) == outcome(1)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.lists(st.floats(-1400, 1400), max_size=18),
     st.sampled_from([0.0, 1e-30, 1.0, 1e6]),

@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -230,7 +230,6 @@ def test_it_seldom_passes_with_fewer_launches_of_the_head_than_of_a_session():
     assert passed <= 0.055
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(suites)
 def test_every_figure_is_finite_and_in_order(suite):
     for one in screen(suite, TIME):
@@ -242,7 +241,6 @@ def test_every_figure_is_finite_and_in_order(suite):
         assert one.df >= 1
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.lists(
         st.tuples(
@@ -260,7 +258,6 @@ def test_values_as_large_as_floats_can_be_have_finite_figures(suite):
         assert math.isfinite(one.high)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(suites, st.lists(st.floats(-20, 20), min_size=5, max_size=5))
 def test_the_unit_does_not_matter(suite, units):
     """Each workload counts in its own unit: a factor is a sum of logarithms."""
@@ -276,7 +273,6 @@ def test_the_unit_does_not_matter(suite, units):
         assert other.is_suspect is one.is_suspect or reach == pytest.approx(TIME.margin)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(suites)
 def test_a_number_of_which_more_is_better_is_judged_alike(suite):
     mirrored = [([[-v for v in s] for s in sessions], [-v for v in h]) for sessions, h in suite]
@@ -286,7 +282,6 @@ def test_a_number_of_which_more_is_better_is_judged_alike(suite):
         assert other.is_suspect is one.is_suspect
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(suites, st.randoms(use_true_random=False))
 def test_the_order_of_sessions_and_launches_says_nothing(suite, order):
     def shuffled(values):
@@ -300,7 +295,6 @@ def test_the_order_of_sessions_and_launches_says_nothing(suite, order):
     assert screen(mixed, TIME) == screen(suite, TIME)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(suites, st.randoms(use_true_random=False))
 def test_the_order_of_workloads_says_nothing(suite, order):
     places = order.sample(range(len(suite)), len(suite))
@@ -310,7 +304,6 @@ def test_the_order_of_workloads_says_nothing(suite, order):
     assert found == [screen(suite, TIME)[place] for place in places]
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(suites, st.floats(0, 1))
 def test_a_suspect_that_moves_further_away_stays_one(suite, further):
     before = screened(*suite[0], among=suite[1:])
