@@ -42,6 +42,14 @@ _NAMED = 3
     help="What it wrote for the head: all files together are one session. May be repeated.",
 )
 @click.option(
+    "--pair",
+    type=_FILE,
+    nargs=2,
+    multiple=True,
+    metavar="BASE HEAD",
+    help="What it wrote for base and head launched in turns: only this confirms. May be repeated.",
+)
+@click.option(
     "--preset",
     type=click.Choice(get_args(Preset)),
     default="default",
@@ -61,6 +69,7 @@ def command(
     samples: Path | None,
     base: tuple[Path, ...],
     head: tuple[Path, ...],
+    pair: tuple[tuple[Path, Path], ...],
     preset: Preset,
     fail_on: judge.FailOn,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
@@ -74,21 +83,25 @@ def command(
     harness: `--from pyperf --base monday.json --base tuesday.json --head new.json`.
     """
     tool = harness["from"]
-    inputs = [path for path in (samples, *base, *head) if path is not None]
+    paired = [path for both in pair for path in both]
+    inputs = [path for path in (samples, *base, *head, *paired) if path is not None]
     judging.check_target(format, output, inputs=inputs)
     if tool is None:
-        comparison = _of_file(_only(samples, base, head), preset, fail_on)
-    elif samples is not None or not (base and head):
-        raise UsageError(f"--from {tool}: expected --base FILE and --head FILE, and no SAMPLES")
+        comparison = _of_file(_only(samples, inputs), preset, fail_on)
+    elif samples is not None or bool(base) != bool(head) or not (head or pair):
+        raise UsageError(
+            f"--from {tool}: expected --base FILE and --head FILE, or --pair BASE HEAD, or all "
+            "three, and no SAMPLES"
+        )
     else:
-        comparison = _of_harness(tool, base, head, preset, fail_on)
+        comparison = _of_harness(tool, base, head, pair, preset, fail_on)
     judging.emit(comparison, format, output)
     return comparison.exit_code
 
 
-def _only(samples: Path | None, bases: tuple[Path, ...], heads: tuple[Path, ...]) -> Path:
-    if bases or heads:
-        raise UsageError("--base and --head: expected --from TOOL, which says who wrote them")
+def _only(samples: Path | None, inputs: list[Path]) -> Path:
+    if inputs not in ([], [samples]):
+        raise UsageError("--base, --head, --pair: expected --from TOOL, which says who wrote them")
     if samples is None:
         raise UsageError("expected SAMPLES, or --from TOOL; see `ci-perf judge --help`")
     return samples
@@ -105,17 +118,24 @@ def _of_harness(
     tool: str,
     bases: tuple[Path, ...],
     heads: tuple[Path, ...],
+    pairs: tuple[tuple[Path, Path], ...],
     preset: Preset,
     fail_on: judge.FailOn,
 ) -> Comparison:
+    old, new = (tuple(both[side] for both in pairs) for side in (0, 1))
+    paired = list(zip(_documents(old), _documents(new), strict=True))
     try:
-        merged = merging.merge(tool, _documents(bases), _documents(heads))
+        merged = merging.merge(tool, _documents(bases), _documents(heads), paired)
     except InvalidFileError as error:
         raise InvalidFileError(f"--from {tool}: {error}") from None
     for one in merged.left_out:
         out.say(f"{one.document}: {one.benchmark}: left out: {one.reason}")
     return judge.judge(
-        merged.samples, base=_label(bases), head=_label(heads), preset=preset, fail_on=fail_on
+        merged.samples,
+        base=_label((*bases, *old)),
+        head=_label((*heads, *new)),
+        preset=preset,
+        fail_on=fail_on,
     )
 
 

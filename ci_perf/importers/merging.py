@@ -36,24 +36,33 @@ class Merged:
     left_out: tuple[LeftOut, ...]
 
 
-def merge(tool: str, base: Sequence[Document], head: Sequence[Document]) -> Merged:
+def merge(
+    tool: str,
+    base: Sequence[Document],
+    head: Sequence[Document],
+    pairs: Sequence[tuple[Document, Document]] = (),
+) -> Merged:
     """Make samples of files: each of `base` is a session, those of `head` are one together.
 
-    Raises InvalidFileError.
+    The two files of each pair, base and head, were launched in turns: their launches are paired in
+    order. Raises InvalidFileError.
     """
-    before = [TOOLS[tool](document) for document in base]
-    after = [TOOLS[tool](document) for document in head]
-    sessions, launches = _by_benchmark(before), _by_benchmark(after)
-    benchmarks = list(dict.fromkeys([*sessions, *launches]))
+    read = TOOLS[tool]
+    sides = [
+        [read(document) for document in documents]
+        for documents in (base, head, [old for old, _ in pairs], [new for _, new in pairs])
+    ]
+    before, after, old, new = (_by_benchmark(side) for side in sides)
+    benchmarks = list(dict.fromkeys([*before, *after, *old, *new]))
     names = _names(benchmarks)
     return Merged(
         samples=Samples(
             workloads=tuple(
-                _sampled(names[one], sessions.get(one, []), launches.get(one, []))
+                _sampled(names[one], *(side.get(one, []) for side in (before, after, old, new)))
                 for one in benchmarks
             )
         ),
-        left_out=tuple(one for file in (*before, *after) for one in file.left_out),
+        left_out=tuple(one for side in sides for file in side for one in file.left_out),
     )
 
 
@@ -66,21 +75,42 @@ def _by_benchmark(files: Sequence[Reading]) -> _BySide:
     return found
 
 
-def _sampled(name: str, base: Sequence[Found], head: Sequence[Found]) -> Sampled:
-    metrics = {one.metric for one in (*base, *head)}
+def _sampled(
+    name: str,
+    base: Sequence[Found],
+    head: Sequence[Found],
+    old: Sequence[Found],
+    new: Sequence[Found],
+) -> Sampled:
+    metrics = {one.metric for one in (*base, *head, *old, *new)}
     if len(metrics) > 1:
         kinds = " and ".join(sorted(f"{one.kind} in {one.unit}" for one in metrics))
         raise InvalidFileError(
             f"{name}: expected the same metric in every file, found {kinds}; "
             "judge them in files of their own"
         )
-    launches: tuple[Launch, ...] = tuple(launch for one in head for launch in one.launches)
     return Sampled(
         workload=name,
         metric=metrics.pop(),
         history=tuple(one.launches for one in base),
-        head=launches,
+        head=_launches(head),
+        pairs=_paired(name, _launches(old), _launches(new)),
     )
+
+
+def _launches(found: Sequence[Found]) -> tuple[Launch, ...]:
+    return tuple(launch for one in found for launch in one.launches)
+
+
+def _paired(
+    name: str, old: tuple[Launch, ...], new: tuple[Launch, ...]
+) -> tuple[tuple[Launch, Launch], ...]:
+    if len(old) != len(new):
+        raise InvalidFileError(
+            f"{name}: expected as many launches of the base as of the head in the files of the "
+            f"pairs, found {len(old)} and {len(new)}"
+        )
+    return tuple(zip(old, new, strict=True))
 
 
 def _names(benchmarks: Sequence[str]) -> dict[str, str]:

@@ -299,6 +299,25 @@ def test_several_files_of_the_head_are_launches_of_one_session():
     assert [len(one.head) for one in found.workloads] == [2, 2]
 
 
+def test_launches_of_files_in_turns_are_paired_in_order():
+    def measured(*seconds):
+        rows = [
+            {"name": f"f{i}", "number_per_run": 1, "raw_times": [s]} for i, s in enumerate(seconds)
+        ]
+        return Document(name="x.json", text=json.dumps(rows))
+
+    pairs = [(measured(1.0), measured(2.0)), (measured(3.0), measured(4.0))]
+    (found,) = merging.merge("torch", [], [], pairs).samples.workloads
+
+    assert found.pairs == (((1.0,), (2.0,)), ((3.0,), (4.0,)))
+    assert (found.history, found.head) == ((), ())
+
+
+def test_a_pair_that_lacks_a_launch_is_refused():
+    with pytest.raises(InvalidFileError, match="f: expected as many launches .*, found 1 and 0"):
+        merging.merge("torch", [], [], [(named("f"), named("g"))])
+
+
 def test_a_benchmark_that_the_head_lacks_stays_a_workload():
     head = a_document("torch", "head", lambda data: data[:1])
     found = merging.merge("torch", [a_document("torch", "day1")], [head]).samples

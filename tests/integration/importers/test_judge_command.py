@@ -70,11 +70,29 @@ def test_judge_reads_the_files_of_a_harness(project):
     assert "asv_head.json: speed.track_length: left out: " in done.err
 
 
+def test_files_that_a_harness_wrote_in_turns_confirm(project):
+    def written(name, seconds):
+        rows = [{"name": "f", "number_per_run": 1, "raw_times": [seconds]}]
+        (project.root / name).write_text(json.dumps(rows))
+        return name
+
+    pairs = [
+        arg
+        for i in range(4)
+        for arg in ("--pair", written(f"b{i}.json", 1.0), written(f"h{i}.json", 1.1 + i * 1e-4))
+    ]
+    done = project.run("judge", "--from", "torch", *pairs)
+
+    assert done.code == ExitCode.REGRESSED
+    assert "+10.0 %" in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ([], "expected SAMPLES, or --from TOOL"),
-        (["--base", "samples.json"], "--base and --head: expected --from TOOL"),
+        (["--base", "samples.json"], "--base, --head, --pair: expected --from TOOL"),
+        (["--pair", "samples.json", "x.json"], "--base, --head, --pair: expected --from TOOL"),
         (["--from", "asv", "--head", "samples.json"], "--from asv: expected --base FILE and"),
         (["--from", "asv", "samples.json"], "and no SAMPLES"),
         (["gone.json"], "gone.json: expected a file, found nothing"),
