@@ -223,8 +223,8 @@ def _sample_again(rows: list[Row], _: Comparison) -> Phrase:
 
 def _sample_pairs(rows: list[Row], _: Comparison) -> Phrase:
     ending = Words(
-        ". Launch base and head in turns in one job, and give them as `pairs` (or --pair): 4 decide "
-        "what is clear, 18 what is close."
+        ". Launch base and head in turns in one job, and give them as `pairs` (or --pair): 4 "
+        "decide what is clear, 18 what is close."
     )
     found = Words(f"{standings.of(rows[0]).value.capitalize()}: ")
     return (found, *_named(rows), ending)
