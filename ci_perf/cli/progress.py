@@ -176,7 +176,8 @@ class TerminalListener:
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener."""
         self._pace.begin(workload)
-        self._progress.update(self._task, description=f"{workload} {process}/{of}")
+        # At once: a short process would be gone before the next redrawing.
+        self._progress.update(self._task, description=f"{workload} {process}/{of}", refresh=True)
 
     def finished(self, workload: str, seconds: float) -> None:
         """See Listener."""
