@@ -24,12 +24,15 @@ class Watcher:
         self._known: set[str] = set()
 
     def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Enter the part of a step called `name`. Raises WorkloadError for what is no name."""
+        """Enter the part of a step called `name`; while watched, WorkloadError for what is no name.
+
+        Nothing is looked at before: torch.compile traces this, and a check would break its graph.
+        """
+        if self._device is None:
+            return unwatched(name)
         if name not in self._known:
             _check(name, len(self._known))
             self._known.add(name)
-        if self._device is None:
-            return unwatched(name)
         return self._span(self._device, name)
 
     def watch(self, device: Device, step: Callable[[], object], steps: int) -> StepPhases | None:

@@ -3,6 +3,8 @@
 import math
 import subprocess
 import sys
+import time
+import warnings
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ci_perf.measure import compiles, counters, fingerprint
 from ci_perf.measure.device import CpuDevice
+from ci_perf.measure.step_phases import Watcher
 from ci_perf.measure.user_code import WorkloadError
 from ci_perf.workload import Workload
 
@@ -84,6 +87,31 @@ def test_graph_breaks_come_with_their_reasons():
     assert (found.graphs, found.graph_breaks) == (2, 1)
     assert len(found.break_reasons) == 1
     assert "graph_break" in found.break_reasons[0]
+
+
+def test_a_named_part_breaks_no_graph_and_the_watching_does_not_time_a_compilation():
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    watcher = Watcher()
+
+    @torch.compile(backend="eager")
+    def compiled(tensor):
+        with watcher.phase("forward"):
+            return tensor * 2
+
+    numbers = torch.ones(3)
+    for _ in range(3):
+        compiled(numbers)
+    found = compiles.counts("empty")
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # dynamo says that it cannot trace a clock
+        parts = watcher.watch(CPU, lambda: compiled(numbers), 4)
+
+    assert (found.graphs, found.graph_breaks, found.recompiles) == (1, 0, 0)
+    assert parts is not None
+    # Nearly all of the pass is the compilation, which is none of the four steps.
+    assert 4 * parts.step_s < 0.5 * (time.perf_counter() - start)
 
 
 @pytest.mark.parametrize("content", [None, "a kernel"])

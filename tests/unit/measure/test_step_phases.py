@@ -72,11 +72,6 @@ def test_a_part_is_nothing_while_nobody_watches(clock):
     assert watch(clock, watcher, lambda: None) is None
 
 
-def test_a_name_is_looked_at_before_anything_is_timed():
-    with pytest.raises(WorkloadError, match=r"context\.phase: expected one word"):
-        Watcher().phase("not a name")
-
-
 def test_what_the_watching_itself_brings_about_is_not_counted(clock):
     """Compiled code is compiled anew in the first step that is watched."""
     watcher, steps = Watcher(), []
