@@ -10,19 +10,10 @@ import torch
 from torch import distributed, nn
 from transformers import BertConfig, BertForSequenceClassification
 
+import _bert
 import _parameters
 from ci_perf.workload import Context, Workload
 
-CONFIGS = {
-    "tiny": BertConfig(
-        vocab_size=1000,
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=512,
-    ),
-    "base": BertConfig(),
-}
 LABELS = 2
 BATCHES = 4
 
@@ -36,7 +27,7 @@ class Parameters:
     compared with, and to show what a bad choice looks like.
     """
 
-    model: Literal["tiny", "base"] = "base"
+    model: _bert.Size = "base"
     strategy: Literal["single", "ddp", "data_parallel"] = "single"
     batch: _parameters.AtLeastOne = 32
     seq: Annotated[int, msgspec.Meta(ge=2, le=512)] = 128  # 512: BERT's position embeddings
@@ -48,7 +39,7 @@ def build(context: Context) -> Workload:
     parameters = _parameters.read(context.parameters, Parameters)
     _check(parameters, context)
     device = torch.device(context.device)
-    config = CONFIGS[parameters.model]
+    config = _bert.CONFIGS[parameters.model]
     module = BertForSequenceClassification(config).train().to(device)
     model = _spread(module, parameters.strategy, device, parameters.world_size)
     optimizer = torch.optim.AdamW(module.parameters(), lr=2e-5)

@@ -5,21 +5,12 @@ from typing import Annotated, Literal
 
 import msgspec
 import torch
-from transformers import BertConfig, BertModel
+from transformers import BertModel
 
+import _bert
 import _parameters
 from ci_perf.workload import Context, Workload
 
-CONFIGS = {
-    "tiny": BertConfig(
-        vocab_size=1000,
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=512,
-    ),
-    "base": BertConfig(),
-}
 Batch = tuple[torch.Tensor, torch.Tensor | None]  # tokens, and a mask where rows are padded
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -35,7 +26,7 @@ class Parameters:
     the padding costs.
     """
 
-    model: Literal["tiny", "base"] = "base"
+    model: _bert.Size = "base"
     dtype: Literal["fp32", "fp16", "bf16"] = "fp32"
     batch: _parameters.AtLeastOne = 8
     seq: Annotated[int, msgspec.Meta(ge=2, le=512)] = 128  # 512: BERT's position embeddings
@@ -44,7 +35,7 @@ class Parameters:
 
 def build(context: Context) -> Workload:
     parameters = _parameters.read(context.parameters, Parameters)
-    config = CONFIGS[parameters.model]
+    config = _bert.CONFIGS[parameters.model]
     model = BertModel(config).eval().to(context.device, DTYPES[parameters.dtype])
     tokens = torch.randint(
         0, config.vocab_size, (parameters.batch, parameters.seq), device=context.device

@@ -39,8 +39,9 @@ def command(
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
 
-    Exit codes: 0 no regression, 1 regression, 3 no answer: a workload failed, is missing or
-    cannot be compared, or there is no baseline at all.
+    Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
+    answer: a workload failed, is missing or cannot be compared, the machine cannot be trusted, or
+    there is no baseline at all.
     """
     judging.check_target(format, output, inputs=[run_output, baselines])
     plan = measuring.plan(workloads, suite, names, device=device, processes=processes)

@@ -80,7 +80,8 @@ def command(
 
     SAMPLES is a JSON file (its schema: `ci-perf schema samples`) with sessions of the base,
     launches of the head, and pairs of launches that took turns. Or name the files of another
-    harness: `--from pyperf --base monday.json --base tuesday.json --head new.json`.
+    harness: `--from pyperf --base monday.json --base tuesday.json --head new.json`. Without pairs
+    nothing is confirmed, and nothing ends with exit code 1 unless --fail-on says so.
     """
     tool = harness["from"]
     paired = [path for both in pair for path in both]

@@ -30,6 +30,15 @@ def _absent(reason: str, parameters: int | None) -> Work:
 
 
 def _watched(step: Callable[[], object], device: Device) -> tuple[int, int]:
+    watch = _dispatch_mode()
+    with watch:
+        step()
+    device.synchronize()
+    return watch.operators, int(watch.flops)
+
+
+def _dispatch_mode() -> Any:  # noqa: ANN401  torch is untyped, and imported late
+    """Make what torch's dispatcher tells of every call; `operators` and `flops` count them."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
@@ -77,8 +86,4 @@ def _watched(step: Callable[[], object], device: Device) -> tuple[int, int]:
                 self.flops += formula(*args, **kwargs, out_val=result)
             return result
 
-    watch = Watch()
-    with watch:
-        step()
-    device.synchronize()
-    return watch.operators, int(watch.flops)
+    return Watch()

@@ -3,7 +3,7 @@
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ from ci_perf.measure import (
 from ci_perf.measure.device import Device
 from ci_perf.measure.distributed import Group
 from ci_perf.measure.monitor.marks import Marks
+from ci_perf.model.base import Scalar
 from ci_perf.model.process import (
     DeviceMemory,
     Memory,
@@ -81,8 +82,7 @@ def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerRes
             here, workload.step, protocol, step_s=step_s, slowest=group.maximum
         )
         marks.end()
-    held = knobs.held()
-    compiled = compiles.counts(cache)
+    held, compiled = knobs.held(), compiles.counts(cache)
     with stopwatch.phase(Phase.MEMORY):
         memory = _memory(here, workload, protocol.memory_steps, group)
     with stopwatch.phase(Phase.COUNTERS):
@@ -93,35 +93,41 @@ def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerRes
         _call(workload.teardown)
         ranks = group.describe(skew_s)
         group.leave()
-    if group.rank:
-        return None
-    seconds = stopwatch.seconds
+    process = Process(
+        index=todo.index,
+        phases=_times(stopwatch.seconds, first_step_s),
+        warmup=warmup,
+        timed=timed,
+        memory=memory,
+        compiles=compiled,
+        work=work,
+        fingerprint=numbers,
+        step_phases=parts,
+        ranks=ranks,
+    )
+    return None if group.rank else _result(workload, held, process)
+
+
+def _times(seconds: Mapping[Phase, float], first_step_s: float) -> PhaseTimes:
+    return PhaseTimes(
+        import_s=seconds[Phase.IMPORT],
+        build_s=seconds[Phase.BUILD],
+        first_step_s=first_step_s,
+        fingerprint_s=seconds[Phase.FINGERPRINT],
+        warmup_s=seconds[Phase.WARMUP],
+        timed_s=seconds[Phase.TIMED],
+        memory_s=seconds[Phase.MEMORY],
+        counters_s=seconds[Phase.COUNTERS],
+    )
+
+
+def _result(workload: Workload, held: dict[str, Scalar], process: Process) -> WorkerResult:
     return WorkerResult(
         items_per_step=float(workload.items_per_step),
         item_unit=workload.item_unit,
         precision=workload.precision,
         knobs=held,
-        process=Process(
-            index=todo.index,
-            phases=PhaseTimes(
-                import_s=seconds[Phase.IMPORT],
-                build_s=seconds[Phase.BUILD],
-                first_step_s=first_step_s,
-                fingerprint_s=seconds[Phase.FINGERPRINT],
-                warmup_s=seconds[Phase.WARMUP],
-                timed_s=seconds[Phase.TIMED],
-                memory_s=seconds[Phase.MEMORY],
-                counters_s=seconds[Phase.COUNTERS],
-            ),
-            warmup=warmup,
-            timed=timed,
-            memory=memory,
-            compiles=compiled,
-            work=work,
-            fingerprint=numbers,
-            step_phases=parts,
-            ranks=ranks,
-        ),
+        process=process,
     )
 
 

@@ -99,7 +99,13 @@ class Gpu:
     ``lost`` says what the driver answered when the GPU went away; from then on nothing is asked.
     """
 
-    def __init__(self, uuid: str, library: Any, handle: Any, silent: str = "") -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        uuid: str,
+        library: Any,  # noqa: ANN401  pynvml is untyped
+        handle: Any,  # noqa: ANN401  and so is what it gives
+        silent: str = "",
+    ) -> None:
         """Ask `handle` through pynvml, unless `silent` says why that is of no use."""
         self.uuid = uuid
         self.absent: dict[str, str] = {}

@@ -159,8 +159,6 @@ def test_rustc_perf_compares_with_how_much_commits_usually_differ():
 
 
 def test_pyperf_itself_finds_a_large_change_and_not_a_tiny_one():
-    pytest.importorskip("pyperf")
-
     assert call(peers.pyperf, 1.05) == 1
     assert call(peers.pyperf, 0.95) == -1
     assert call(peers.pyperf, 1.0001) == 0
