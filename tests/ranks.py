@@ -5,26 +5,21 @@ import sys
 import textwrap
 from pathlib import Path
 
+import msgspec
+
 from ci_perf import files
 from ci_perf.launch import child, never
 from ci_perf.measure import task
 from ci_perf.measure.task import Task, Trouble
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.suite import PlannedWorkload, Protocol
+from ci_perf.model.suite import PlannedWorkload
+from tests.launches import QUICK
 
 ROOT = Path(__file__).parents[1]
 WORKLOADS = ROOT / "workloads"
-QUICK = Protocol(
-    warmup_min_steps=3,
-    warmup_min_s=0.01,
-    warmup_max_s=0.05,
-    warmup_window=2,
-    timed_min_blocks=3,
-    timed_min_s=0.02,
-    timed_max_s=0.1,
-    block_min_s=0.002,
-    memory_steps=1,
-    phase_steps=2,
+# Of a model: few steps, for each takes its time.
+FEW_STEPS = msgspec.structs.replace(
+    QUICK, timeout_s=600, warmup_min_steps=3, warmup_window=2, memory_steps=1, phase_steps=2
 )
 
 # What stands in for a worker where it is torchrun that is on trial: it needs no torch.
@@ -64,7 +59,7 @@ class Launch:
             file=str(file),
             description="",
             parameters=parameters or {},
-            protocol=QUICK,
+            protocol=FEW_STEPS,
             launch=start,
             world_size=world_size,
         )

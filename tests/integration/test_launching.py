@@ -12,21 +12,13 @@ from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity import preflight
 from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
-from ci_perf.model.suite import PlannedWorkload, Protocol
+from ci_perf.model.suite import PlannedWorkload
 from tests import drivers
+from tests.launches import QUICK
 
 BUILD = "from ci_perf.workload import Workload\ndef build(c):\n    return Workload(step=step)\n"
 # Room for a Python without torch, and for one with it.
 GIB = 2**30
-QUICK = {
-    "timeout_s": 60,
-    "warmup_min_s": 0.01,
-    "warmup_max_s": 0.05,
-    "timed_min_blocks": 3,
-    "timed_min_s": 0.02,
-    "timed_max_s": 0.1,
-    "block_min_s": 0.002,
-}
 # Says whether its folder of compiled code was there before, and leaves something in it.
 CACHED = """
 import os, pathlib
@@ -59,7 +51,10 @@ def task(tmp_path):
             file=str(file),
             description="",
             parameters={},
-            protocol=Protocol(**{**QUICK, "monitor_hz": monitor_hz, **protocol}),
+            # Some import torch, beside others that do.
+            protocol=msgspec.structs.replace(
+                QUICK, **{"timeout_s": 60, "monitor_hz": monitor_hz, **protocol}
+            ),
         )
         root = str(tmp_path)
         return Task(workload=planned, index=0, device="cpu", root=root, data_dir=root)

@@ -1,0 +1,31 @@
+"""One launch of one workload, for real."""
+
+import msgspec
+import pytest
+
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.measure.task import Task
+from ci_perf.model.suite import PlannedWorkload
+from tests.launches import QUICK
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Launch a workload that consists of this source; return its result or trouble."""
+
+    def launch_source(source, *, timeout_s=20.0, environment=None):
+        file = tmp_path / "it.py"
+        file.write_text(source)
+        planned = PlannedWorkload(
+            id="it",
+            file=str(file),
+            description="",
+            parameters={"n": 1},
+            protocol=msgspec.structs.replace(QUICK, timeout_s=timeout_s),
+        )
+        task = Task(
+            workload=planned, index=0, device="cpu", root=str(tmp_path), data_dir=str(tmp_path)
+        )
+        return LocalLauncher(tmp_path, environment).launch(task)
+
+    return launch_source

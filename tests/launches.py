@@ -1,0 +1,16 @@
+"""Sources of workloads that need no torch, and a protocol by which they take no time."""
+
+from ci_perf.model.suite import Protocol
+
+HEAD = "from ci_perf.workload import Workload\n"
+BUILD = "def build(context):\n    return Workload(step=step)\n"
+PASS = "def step():\n    pass\n"
+QUICK = Protocol(
+    timeout_s=20,
+    warmup_min_s=0.01,
+    warmup_max_s=0.05,
+    timed_min_blocks=3,
+    timed_min_s=0.02,
+    timed_max_s=0.1,
+    block_min_s=0.002,
+)
