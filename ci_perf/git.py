@@ -2,13 +2,52 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.errors import CiPerfError
 from ci_perf.model.run import Source
 
 UNKNOWN = "unknown"
 # Longer than any name that a person gives a branch; the environment of a CI may hold more.
 _MAX_CHARS = 200
+
+_ANSWER_S = 30.0
+
+# Set inside a hook of the user: they would lead away from the folder that we name.
+_ELSEWHERE = (
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_WORK_TREE",
+)
+# Nothing is asked of a person or of the network, and what git says is English.
+_QUIET = {
+    "GIT_ALLOW_PROTOCOL": "file",
+    "GIT_LFS_SKIP_SMUDGE": "1",  # files of Git LFS that are here are used, none is downloaded
+    "GIT_OPTIONAL_LOCKS": "0",  # to look writes nothing
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+# No hook or helper of the user runs because of us, and none stays behind.
+_ALONE = (
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "gc.auto=0"),
+    *("-c", "submodule.recurse=false"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How one git command ended."""
+
+    code: int
+    out: str
+    err: str
 
 
 def source(root: Path) -> Source:
@@ -28,6 +67,47 @@ def source(root: Path) -> Source:
     )
 
 
+def source_of_base(commit: str, ref: str) -> Source:
+    """Describe a commit that was checked out by itself; `ref` is how a person calls the base."""
+    return Source(commit=_short(commit), branch=_short(ref), dirty=False)
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    """Spell a git command that works in `folder` and starts no program of the user's."""
+    return ["git", "-C", str(folder), *_ALONE, *arguments]
+
+
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a git command that works in the folder it is given, and alone."""
+    return {name: value for name, value in ours.items() if name not in _ELSEWHERE} | _QUIET
+
+
+def run(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> Answer:
+    """Run one git command in `folder`. Raises CiPerfError: no git here, or no end in time."""
+    try:
+        done = subprocess.run(
+            command(folder, *arguments),
+            capture_output=True,
+            check=False,
+            env=environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            encoding="utf-8",
+            errors="replace",  # a branch may be called in any encoding
+            start_new_session=True,  # Ctrl-C reaches us, and we decide when to end
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired:
+        raise CiPerfError(
+            f"`git {arguments[0]}` in {folder}: expected an answer within {timeout_s:g} s, found "
+            "none; see whether its disk is busy or gone"
+        ) from None
+    except OSError as error:
+        raise CiPerfError(
+            f"git: expected a program that can be started, found {error.strerror}; install git"
+        ) from None
+    return Answer(code=done.returncode, out=done.stdout.strip(), err=done.stderr.strip())
+
+
 def _short(name: str | None) -> str:
     """Fit a name into a document: some 200 characters of Unicode."""
     whole = (name or "").encode(errors="replace").decode()
@@ -37,15 +117,7 @@ def _short(name: str | None) -> str:
 def _ask(root: Path, *arguments: str) -> str:
     """Return what git answers, or nothing when it cannot."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            capture_output=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            encoding="utf-8",
-            errors="replace",  # a branch may be called in any encoding
-            timeout=30,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        answer = run(root, *arguments)
+    except CiPerfError:
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return answer.out if answer.code == 0 else ""

@@ -39,3 +39,13 @@ class Launcher(Protocol):
 
     def launch(self, task: Task, interrupted: Callable[[], bool] = never) -> WorkerResult | Trouble:
         """Run one task to its end or its time limit."""
+
+    def launch_pair(
+        self, first: Task, second: Task, interrupted: Callable[[], bool] = never
+    ) -> tuple[WorkerResult | Trouble, WorkerResult | Trouble]:
+        """Run two tasks as a resident pair: both processes are there, one at a time runs.
+
+        They take turns phase by phase, `first` first, and block by block in an order that is drawn
+        each time; both time equally many blocks. When one fails, the other's result stands.
+        `room.reason_against` says whether a pair may be resident.
+        """

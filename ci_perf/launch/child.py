@@ -3,16 +3,18 @@
 import collections
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Self
 
 from ci_perf.launch import processes
 from ci_perf.launch.processes import Process
+from ci_perf.launch.turns import Seat
 from ci_perf.measure import linux
 
 # What is kept of a child's output: enough for a traceback, harmless when it prints gigabytes.
@@ -53,15 +55,19 @@ def run(
     cookie: Cookie,
     timeout_s: float,
     interrupted: Callable[[], bool],
+    seat: Seat | None = None,
 ) -> Ended:
     """Run `command` to its end or its time limit.
 
     Output of both streams is drained, and its last part kept. Whatever the child started is
     killed with it. Raises OSError when it cannot be started, and KeyboardInterrupt once
     `interrupted` and after the child has been killed.
+
+    A child that takes turns has a `seat`, and its time limit counts its own turns only. It is run
+    within `ending_orphans`: which of two at once has left an orphan, only its cookie can tell.
     """
-    bystanders = processes.below(os.getpid())
-    with linux.adopting_orphans():
+    company = ending_orphans() if seat is None else contextlib.nullcontext(_none)
+    with company as orphans, _Tail() as tail:
         child = subprocess.Popen(
             command,
             cwd=cwd,
@@ -72,50 +78,97 @@ def run(
             start_new_session=True,  # Ctrl-C reaches us, and we end the child in our own way
         )
         try:
-            tail = _Tail(child.stdout)
-            in_time = _wait(child, timeout_s, interrupted)
+            if seat is not None:
+                seat.started(child)
+            tail.drain(child.stdout)
+            clock = time.monotonic if seat is None else seat.clock
+            in_time = _wait(child, timeout_s, interrupted, clock)
             if not in_time:
                 _dump_stacks(child)
         finally:
-            _end(child, cookie, bystanders)
+            _end(child, lambda: {*_carrying(cookie), *orphans()})
     return Ended(code=child.returncode, timed_out=not in_time, tail=tail.text())
 
 
-class _Tail:
-    """Drains a pipe in a thread and remembers its end."""
+@contextlib.contextmanager
+def ending_orphans() -> Iterator[Callable[[], set[int]]]:
+    """Within, orphans come to us. Yields what finds those of our children; ends them at the end."""
+    bystanders = processes.below(os.getpid())
+    with linux.adopting_orphans():
+        try:
+            yield lambda: _orphans(bystanders)
+        finally:
+            _kill(lambda: _orphans(bystanders))
 
-    def __init__(self, pipe: IO[bytes] | None) -> None:
-        assert pipe is not None
-        self._pipe = pipe
+
+class _Tail:
+    """Drains a pipe in a thread, within its block, and remembers the last that came out."""
+
+    def __init__(self) -> None:
         self._chunks: collections.deque[bytes] = collections.deque()
         self._size = 0
-        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._pipe: IO[bytes] | None = None
+        self._thread: threading.Thread | None = None
+        # At its other end, an end of file says that no more will come that matters.
+        self._over, self._say_over = os.pipe()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take what is still in the pipe. What keeps it open, or full, is not waited for."""
+        os.close(self._say_over)
+        if self._thread is not None and self._pipe is not None:
+            self._thread.join(timeout=5)
+            if self._thread.is_alive():
+                return
+            self._pipe.close()
+        os.close(self._over)
+
+    def drain(self, pipe: IO[bytes] | None) -> None:
+        """Begin to drain `pipe`."""
+        assert pipe is not None
+        os.set_blocking(pipe.fileno(), False)
+        self._pipe = pipe
+        self._thread = threading.Thread(target=self._drain, args=(pipe.fileno(),), daemon=True)
         self._thread.start()
 
-    def _drain(self) -> None:
-        while chunk := os.read(self._pipe.fileno(), 65536):
-            self._chunks.append(chunk[-TAIL_BYTES:])
-            self._size += len(self._chunks[-1])
-            while self._size - len(self._chunks[0]) >= TAIL_BYTES:
-                self._size -= len(self._chunks.popleft())
-
     def text(self) -> str:
-        """Return the last output. Every writer is dead by now, so the pipe has an end."""
-        self._thread.join(timeout=5)
-        if not self._thread.is_alive():
-            self._pipe.close()
-        return b"".join(self._chunks)[-TAIL_BYTES:].decode(errors="replace")
+        """Return the last output."""
+        return b"".join(self._chunks.copy())[-TAIL_BYTES:].decode(errors="replace")
+
+    def _drain(self, pipe: int) -> None:
+        while True:
+            ready, _, _ = select.select([pipe, self._over], [], [])
+            try:
+                chunk = os.read(pipe, 65536)
+            except BlockingIOError:
+                chunk = b""
+                if self._over not in ready:
+                    continue
+            if not chunk:
+                return
+            self._keep(chunk[-TAIL_BYTES:])
+
+    def _keep(self, chunk: bytes) -> None:
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        while self._size - len(self._chunks[0]) >= TAIL_BYTES:
+            self._size -= len(self._chunks.popleft())
 
 
 def _wait(
-    child: "subprocess.Popen[bytes]", timeout_s: float, interrupted: Callable[[], bool]
+    child: "subprocess.Popen[bytes]",
+    timeout_s: float,
+    interrupted: Callable[[], bool],
+    clock: Callable[[], float],
 ) -> bool:
     """Return whether the child ended in time. Raises KeyboardInterrupt."""
-    deadline = time.monotonic() + timeout_s
+    deadline = clock() + timeout_s
     while child.poll() is None:
         if interrupted():
             raise KeyboardInterrupt
-        if time.monotonic() >= deadline:
+        if clock() >= deadline:
             return False
         time.sleep(_POLL_S)
     return True
@@ -128,20 +181,29 @@ def _dump_stacks(child: "subprocess.Popen[bytes]") -> None:
         child.wait(timeout=_STACK_DUMP_S)
 
 
-def _end(child: "subprocess.Popen[bytes]", cookie: Cookie, bystanders: Sequence[Process]) -> None:
-    """Kill the child, its group, and whatever else it has started."""
+def _end(child: "subprocess.Popen[bytes]", left: Callable[[], set[int]]) -> None:
+    """Kill the child, its group, and whatever else it has left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+    _kill(left)
+
+
+def _kill(left: Callable[[], set[int]]) -> None:
+    """Kill what is left, until nothing is."""
     deadline = time.monotonic() + _LAST_GASP_S
-    while (found := _left(cookie, bystanders)) and time.monotonic() < deadline:
+    while (found := left()) and time.monotonic() < deadline:
         for pid in found:
             processes.kill(pid)
         time.sleep(0.01)
 
 
-def _left(cookie: Cookie, bystanders: Sequence[Process]) -> set[int]:
-    """Return what is left of a launch: what bears its cookie, and what we have adopted.
+def _carrying(cookie: Cookie) -> set[int]:
+    return set(processes.carrying(cookie.variable, cookie.value))
+
+
+def _orphans(bystanders: Sequence[Process]) -> set[int]:
+    """Return what we have adopted, and what is below it.
 
     Bystanders are our descendants from before the launch. What these start meanwhile is not ours
     to end: it is below them, or orphaned in one of their sessions, which nobody else can join.
@@ -149,7 +211,8 @@ def _left(cookie: Cookie, bystanders: Sequence[Process]) -> set[int]:
     pids = {p.pid for p in bystanders}
     sessions = {os.getsid(0), *(p.session for p in bystanders)}
     adopted = processes.below(os.getpid(), but=pids)
-    return {
-        *processes.carrying(cookie.variable, cookie.value),
-        *(p.pid for p in adopted if p.session not in sessions),
-    }
+    return {p.pid for p in adopted if p.session not in sessions}
+
+
+def _none() -> set[int]:
+    return set()

@@ -32,6 +32,11 @@ class Interrupts:
         self.check()
 
 
+def heard() -> list[signal.Signals]:
+    """Return the signals that ask us to end, less those that are ignored (nohup)."""
+    return [one for one in _ENDING if signal.getsignal(one) not in (signal.SIG_IGN, None)]
+
+
 @contextlib.contextmanager
 def noted() -> Iterator[Interrupts]:
     """Within, such a signal raises nothing, however many come; the code asks when it suits.
@@ -47,8 +52,7 @@ def noted() -> Iterator[Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    heard = [one for one in _ENDING if signal.getsignal(one) not in (signal.SIG_IGN, None)]
-    before = {one: signal.signal(one, note) for one in heard}
+    before = {one: signal.signal(one, note) for one in heard()}
     try:
         yield interrupts
     finally:

@@ -12,10 +12,11 @@ import msgspec
 
 from ci_perf import files
 from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
-from ci_perf.launch import child, endings, monitoring, never, scratch
+from ci_perf.launch import child, endings, monitoring, never, scratch, turns
 from ci_perf.launch import environment as environments
 from ci_perf.launch.endings import KillCount
 from ci_perf.launch.scratch import Scratch
+from ci_perf.launch.turns import Seat
 from ci_perf.measure import canaries
 from ci_perf.measure import task as tasks
 from ci_perf.measure.task import Surroundings, Task, Trouble
@@ -45,7 +46,7 @@ class LocalLauncher:
         caches: Path | None = None,
         kill_count: Callable[[], KillCount | None] = endings.kill_count,
     ) -> None:
-        """Launch in `root`, the repository under measure.
+        """Launch tasks in the root that each of them names; `root` is the repository under measure.
 
         Below `caches`, a workload finds the code that its earlier processes have compiled; without
         it every process has to compile all of it. `kill_count` says whom the kernel has killed.
@@ -107,23 +108,56 @@ class LocalLauncher:
 
     def launch(self, task: Task, interrupted: Callable[[], bool] = never) -> WorkerResult | Trouble:
         """See Launcher."""
+        return self._launch(task, interrupted)
+
+    def launch_pair(
+        self, first: Task, second: Task, interrupted: Callable[[], bool] = never
+    ) -> tuple[WorkerResult | Trouble, WorkerResult | Trouble]:
+        """See Launcher."""
+        if "torchrun" in {first.workload.launch, second.workload.launch}:
+            trouble = _not_started(ValueError("ranks cannot take turns with those of another task"))
+            return trouble, trouble
+        launches = [self._launch_of_pair(task) for task in (first, second)]
+        try:
+            with child.ending_orphans():
+                of_first, of_second = turns.conduct(launches, interrupted)
+        except OSError as error:
+            trouble = _not_started(error)
+            return trouble, trouble
+        return of_first, of_second
+
+    def _launch_of_pair(
+        self, task: Task
+    ) -> Callable[[Seat, Callable[[], bool]], WorkerResult | Trouble]:
+        def launch(seat: Seat, interrupted: Callable[[], bool]) -> WorkerResult | Trouble:
+            return self._launch(
+                msgspec.structs.replace(task, turns=str(seat.folder)), interrupted, seat
+            )
+
+        return launch
+
+    def _launch(
+        self, task: Task, interrupted: Callable[[], bool], seat: Seat | None = None
+    ) -> WorkerResult | Trouble:
         protocol = task.workload.protocol
         kills = self._kill_count()
         try:
             with scratch.folder() as folder:
                 files.write(folder.path / tasks.TASK, task)
-                ended, evidence = self._run(task, folder, interrupted)
+                ended, evidence = self._run(task, folder, interrupted, seat)
                 limit = f"{protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
                 result = _collect(folder, ended, WorkerResult, limit, kills)
         except (OSError, CiPerfError) as error:
             return _not_started(error)
         if isinstance(result, Trouble):
             return endings.explained(result, ended, kills, evidence)
+        if evidence is not None and seat is not None:
+            evidence = monitoring.without_partner(evidence)
         process = msgspec.structs.replace(result.process, evidence=evidence)
         return msgspec.structs.replace(result, process=process)
 
     def _run(
-        self, task: Task, folder: Scratch, interrupted: Callable[[], bool]
+        self, task: Task, folder: Scratch, interrupted: Callable[[], bool], seat: Seat | None
     ) -> tuple[child.Ended, Evidence | None]:
         """Run the child of one task, with the monitor beside it."""
         protocol = task.workload.protocol
@@ -139,19 +173,24 @@ class LocalLauncher:
         ) as watch:
             ended = child.run(
                 _python(module, folder),
-                cwd=str(self._root),
+                cwd=task.root,
                 environment=environment,
                 cookie=_cookie(folder),
                 timeout_s=protocol.timeout_s,
                 interrupted=interrupted,
+                seat=seat,
             )
         return ended, _evidence(watch) if protocol.monitor_hz else None
 
     def _cache(self, task: Task, folder: Scratch) -> Path:
-        """Return the folder of compiled code; a short name, as compilers get it in commands."""
+        """Return the folder of compiled code; a short name, as compilers get it in commands.
+
+        Each root has its own: what base has compiled must not be there for head.
+        """
         if self._caches is None:
             return folder.path / "cache"
-        return self._caches / hashlib.sha256(task.workload.id.encode()).hexdigest()[:12]
+        whose = f"{task.workload.id}\n{task.root}"
+        return self._caches / hashlib.sha256(whose.encode()).hexdigest()[:12]
 
 
 @contextlib.contextmanager

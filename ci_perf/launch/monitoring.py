@@ -13,10 +13,12 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ci_perf.errors import InvalidFileError
 from ci_perf.launch.scratch import Scratch
 from ci_perf.measure.monitor import marks
-from ci_perf.model.evidence import Evidence
+from ci_perf.model.evidence import Evidence, GpuEvidence
 
 # To write a few figures; a driver that hangs may take for ever.
 _END_S = 5.0
@@ -84,6 +86,24 @@ def beside(
             _finish(monitor, Scratch(folder, handle), watch)
     finally:
         os.close(handle)
+
+
+def without_partner(evidence: Evidence) -> Evidence:
+    """Return what was seen beside one process of a resident pair, less its partner.
+
+    The monitor counts the partner among the processes on a GPU, and cannot tell whose energy it
+    was. What speaks of the host holds: of both processes only one runs at any time.
+    """
+    return msgspec.structs.replace(evidence, gpus=tuple(map(_without_partner, evidence.gpus)))
+
+
+def _without_partner(gpu: GpuEvidence) -> GpuEvidence:
+    return msgspec.structs.replace(
+        gpu,
+        processes=None if gpu.processes is None else max(0, gpu.processes - 1),
+        energy_j=None,
+        absent={**gpu.absent, "energy_j": "a resident pair shares the GPU"},
+    )
 
 
 def _start(

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,16 +13,20 @@ from ci_perf.measure import (
     device,
     distributed,
     fingerprint,
+    foreign_code,
     host,
     knobs,
+    slowdown,
     step_phases,
     task,
     timing,
+    turns,
     user_code,
 )
 from ci_perf.measure.device import Device
 from ci_perf.measure.distributed import Group
 from ci_perf.measure.monitor.marks import Marks
+from ci_perf.measure.turns import Turns
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import (
     DeviceMemory,
@@ -45,25 +48,28 @@ class Stopwatch:
         self.seconds: dict[Phase, float] = {}
         # What had been opened when things went wrong.
         self.device: Device | None = None
+        self.turns: Turns = turns.Alone()
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
-        """Enter a phase; a crash that kills the process leaves its name behind."""
+        """Enter a phase, in its turn; a crash that kills the process leaves its name behind."""
+        self.turns.take()
         self.current = phase
         self._note.write_text(phase.value)
-        start = time.perf_counter()
+        start = self.turns.clock()
         yield
-        self.seconds[phase] = time.perf_counter() - start
+        self.seconds[phase] = self.turns.clock() - start
 
 
 def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerResult | None:
     """Measure; `None` for a rank that leaves the telling to rank 0."""
     protocol = todo.workload.protocol
+    stopwatch.turns = turns.of(todo.turns)
     cache = compiles.cache()
     knobs.fix_process(protocol)
     watcher = step_phases.Watcher()
     with stopwatch.phase(Phase.IMPORT):
-        loaded = user_code.load(Path(todo.workload.file), Path(todo.root))
+        loaded = user_code.load(Path(todo.workload.file), Path(todo.root), todo.python_path)
         knobs.fix_libraries(protocol)
         group, name = _join(todo)
         here = stopwatch.device = device.open_device(name)
@@ -76,10 +82,11 @@ def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerRes
         numbers = fingerprint.take(workload, here, protocol.fingerprint_steps)
     with stopwatch.phase(Phase.WARMUP):
         warmup, step_s = timing.warm_up(here, workload.step, protocol, slowest=group.maximum)
+        step = slowdown.of(workload.step, todo.workload.slowdown, here, step_s=step_s)
     with stopwatch.phase(Phase.TIMED), _no_collector():
         marks.begin()
         timed = timing.time_blocks(
-            here, workload.step, protocol, step_s=step_s, slowest=group.maximum
+            here, step, protocol, step_s=step_s, slowest=group.maximum, turns=stopwatch.turns
         )
         marks.end()
     held, compiled = knobs.held(), compiles.counts(cache)
@@ -93,6 +100,7 @@ def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerRes
         _call(workload.teardown)
         ranks = group.describe(skew_s)
         group.leave()
+        foreign_code.check(todo.foreign_root, root=todo.root, file=todo.workload.file)
     process = Process(
         index=todo.index,
         phases=_times(stopwatch.seconds, first_step_s),

@@ -32,7 +32,10 @@ def mine(name: str) -> str:
 class Task(Struct, frozen=True, kw_only=True):
     """One launch of one workload. ``root`` is the repository, where imports are resolved.
 
-    ``gpus`` are the UUIDs of the devices that it may use, none on a CPU.
+    ``gpus`` are the UUIDs of the devices that it may use, none on a CPU. ``turns`` is the folder
+    by which a resident process takes turns with its partner; empty for one without a partner.
+    ``python_path`` are folders below the root that are searched right after it; nothing may be
+    imported from ``foreign_root``, the other side of a comparison.
     """
 
     workload: PlannedWorkload
@@ -41,6 +44,9 @@ class Task(Struct, frozen=True, kw_only=True):
     root: Text
     data_dir: Text
     gpus: tuple[Name, ...] = ()
+    turns: Text = ""
+    python_path: tuple[Text, ...] = ()
+    foreign_root: Text = ""
 
 
 class Trouble(Struct, frozen=True, kw_only=True):

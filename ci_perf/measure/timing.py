@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from ci_perf.measure.device import Device, Step
+from ci_perf.measure.turns import Alone, Turns
 from ci_perf.model.process import Quantiles, Timed, Warmup
 from ci_perf.model.suite import Protocol
 
 Clock = Callable[[], float]
 Slowest = Callable[[float], float]
+_Stop = Literal["quiet", "settled", "cap"]
 
 # What a team may want to set is in Protocol. These four only bound what the defaults can do.
 # The spread has settled when the last blocks changed it by less than this share: nvbench asks for
@@ -29,6 +31,8 @@ _SETTLED_CHANGE = 0.05
 _MOST_STEPS = 10_000
 # Of one process. Blocks are this many only where `block_min_s` is next to nothing.
 _MOST_BLOCKS = 10_000
+
+_ALONE = Alone()
 
 
 def alone(value: float) -> float:
@@ -77,18 +81,24 @@ def time_blocks(
     *,
     step_s: float,
     slowest: Slowest = alone,
-    clock: Clock = time.monotonic,
+    turns: Turns = _ALONE,
 ) -> Timed:
-    """Time blocks of at least `block_min_s`; `step_s` is the step time that warm-up saw."""
+    """Time blocks of at least `block_min_s`; `step_s` is the step time that warm-up saw.
+
+    Each block takes a turn. Where these are shared, the step before it is not timed: it fills the
+    caches that the other process has emptied.
+    """
     steps_per_block = _steps_per_block(protocol, slowest(step_s))
-    start = clock()
+    start = turns.clock()
     progress = _Progress(protocol)
     block_s: list[float] = []
     device_s: list[float] = []
     issue_s: list[float] = []
     steps = _Steps()
-    stopped = None
-    while stopped is None:
+    stopped: _Stop | None = None
+    while turns.take_for_block(enough=stopped is not None):
+        if turns.is_shared:
+            device.time_block(step, 1)
         block = device.time_block(step, steps_per_block)
         block_s.append(slowest(block.step_s))
         if block.device_s is not None:
@@ -96,7 +106,8 @@ def time_blocks(
         if block.issue_s is not None:
             issue_s.append(slowest(block.issue_s))
         steps.add(block.steps_s)
-        stopped = progress.after(block_s[-1], slowest(clock() - start))
+        stopped = stopped or progress.after(block_s[-1], slowest(turns.clock() - start))
+    assert stopped is not None
     return Timed(
         steps_per_block=steps_per_block,
         stopped=stopped,
@@ -131,7 +142,7 @@ class _Progress:
         self._ordered: list[float] = []
         self._spreads: list[float] = []
 
-    def after(self, block_s: float, spent_s: float) -> Literal["quiet", "settled", "cap"] | None:
+    def after(self, block_s: float, spent_s: float) -> _Stop | None:
         """Say why to stop now, or `None` to go on."""
         bisect.insort(self._ordered, block_s)
         self._spreads.append(_spread(self._ordered))

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,17 @@ class WorkloadError(Exception):
     """The workload file breaks its contract; the message says how."""
 
 
-def load(file: Path, root: Path) -> "Builder":
+def load(file: Path, root: Path, python_path: Sequence[str] = ()) -> "Builder":
     """Import FILE with the repository and the file's own folder on the path.
 
-    The repository comes first: its package is under measure, not an installed copy. The folder
-    comes last: workloads/transformers.py must not stand in for the library of that name.
+    The repository comes first: its package is under measure, not an installed copy; then the
+    folders of it in `python_path`, such as `src`. The file's folder comes last:
+    workloads/transformers.py must not stand in for the library of that name.
 
     Raises WorkloadError where there is no `build`, and whatever the file raises.
     """
-    sys.path = [str(root), *sys.path, str(file.parent)]
+    sources = [str(root), *(str(root / folder) for folder in python_path)]
+    sys.path = [*sources, *sys.path, str(file.parent)]
     spec = importlib.util.spec_from_file_location(f"ci_perf_workload_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None

@@ -33,15 +33,24 @@ CpuList = Annotated[
 SLOWEST_MONITOR_HZ = 0.1
 
 
+# How small a change must be found, and how quiet the machine must be for it (judge/policy.py).
+Preset = Literal["strict", "default", "relaxed", "shared"]
+# The mildest finding that ends with exit code 1. A gain that is only predicted never does.
+FailOn = Literal["regressed", "unconfirmed", "inconclusive", "never"]
+_NOT_WIDER = "expected a margin larger than the limit `relative`, found {margin!r} and {relative!r}"
+
+
 class Limit(Struct, frozen=True, kw_only=True):
     """The size of change that must be proven exceeded before a metric counts as regressed.
 
     The larger of ``relative`` (a share of the baseline) and ``absolute`` (in the metric's unit)
-    applies. ``gate = false`` shows the metric and never fails the job.
+    applies. "Unchanged" promises less than ``margin`` (a share, too), where a metric is noisy; 0
+    for what is compared exactly. ``gate = false`` shows the metric and never fails the job.
     """
 
     relative: Relative = 0.0
     absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] = 0.0
+    margin: Relative = 0.0
     gate: bool = True
 
 
@@ -50,16 +59,36 @@ class LimitChange(Struct, frozen=True, kw_only=True):
 
     relative: Relative | msgspec.UnsetType = msgspec.UNSET
     absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] | msgspec.UnsetType = msgspec.UNSET
+    margin: Relative | msgspec.UnsetType = msgspec.UNSET
     gate: bool | msgspec.UnsetType = msgspec.UNSET
 
+    def __post_init__(self) -> None:
+        """Refuse a margin within the limit: between the two lies what needs no answer."""
+        if isinstance(self.margin, float) and isinstance(self.relative, float):
+            _check_margin(self.relative, self.margin)
+
     def of(self, limit: Limit) -> Limit:
-        """Return `limit` with what is said here."""
+        """Return `limit` with what is said here.
+
+        A limit that is raised to the margin or above takes the margin along, to twice its size.
+        """
         said = {
             name: value
             for name, value in msgspec.structs.asdict(self).items()
             if value is not msgspec.UNSET
         }
-        return msgspec.structs.replace(limit, **said)
+        found = msgspec.structs.replace(limit, **said)
+        if not limit.margin:
+            return found
+        if "margin" in said:
+            _check_margin(found.relative, found.margin)
+            return found
+        return msgspec.structs.replace(found, margin=max(limit.margin, 2 * found.relative))
+
+
+def _check_margin(relative: float, margin: float) -> None:
+    if margin <= relative:
+        raise ValueError(_NOT_WIDER.format(margin=margin, relative=relative))
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
@@ -109,6 +138,16 @@ class Protocol(Struct, frozen=True, kw_only=True):
             )
 
 
+class Setup(Struct, frozen=True, kw_only=True):
+    """What makes a checkout ready to be launched: run once per side when base and head take turns.
+
+    ``command`` goes to a shell in the root of the checkout, and may take ``timeout_s``.
+    """
+
+    command: Text = ""
+    timeout_s: PositiveSeconds = 1800.0
+
+
 class Tiers(Struct, frozen=True, kw_only=True):
     """Soft environment facts that this team treats as hard: `hard = ["torch", "driver"]`."""
 
@@ -136,12 +175,15 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     """A named suite.
 
     ``device`` is where it belongs. ``canaries`` says whether fixed programs watch the machine
-    meanwhile.
+    meanwhile. ``preset`` sets the limits of noisy metrics that no table names; left out, it is what
+    `ci-perf calibrate` found for the machine. ``fail_on`` is the mildest finding that fails a job.
     """
 
     description: Text = ""
     device: SuiteDevice = "auto"
     canaries: bool = True
+    preset: Preset | None = None
+    fail_on: FailOn = "regressed"
     limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
     workloads: tuple[Entry, ...]
@@ -154,6 +196,9 @@ class SuiteFile(Struct, frozen=True, kw_only=True):
     limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
     environment: Tiers = Tiers()
+    setup: Setup = Setup()
+    # Folders of the checkout that go on sys.path before what is installed: `src`, say.
+    python_path: tuple[Text, ...] = ()
     suites: dict[Name, SuiteSpec]
 
 
@@ -169,7 +214,12 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class PlannedWorkload(Struct, frozen=True, kw_only=True):
-    """One workload, ready to be launched: everything resolved, nothing imported."""
+    """One workload, ready to be launched: everything resolved, nothing imported.
+
+    ``own_statistic`` says that suite.toml sets the statistic of the protocol: the calibration of
+    the machine then leaves it alone. ``slowdown`` is the share by which `ci-perf qualify` makes its
+    timed steps longer.
+    """
 
     id: Name
     file: Text
@@ -178,6 +228,8 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     protocol: Protocol
     launch: Launch = "process"
     world_size: AtLeastOne = 1
+    own_statistic: bool = False
+    slowdown: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -190,6 +242,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     limits: Limits
     device: SuiteDevice
     canaries: bool
+    fail_on: FailOn = "regressed"
+    setup: Setup = Setup()
+    python_path: tuple[Text, ...] = ()
     workloads: tuple[PlannedWorkload, ...]
 
 

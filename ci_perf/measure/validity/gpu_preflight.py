@@ -44,6 +44,7 @@ class GpuState(Struct, frozen=True, kw_only=True):
     pcie_max_width: Count | None
     absent: dict[Key, Text]
     lost: Text = ""
+    total_bytes: Bytes | None = None
 
 
 class GpuStates(Struct, frozen=True, kw_only=True):
@@ -88,6 +89,7 @@ def _state(gpu: Gpu, utilization: float | None) -> GpuState:
         pcie_max_width=facts.pcie_max_width,
         absent=dict(gpu.absent),
         lost=gpu.lost,
+        total_bytes=facts.total_bytes,
     )
 
 

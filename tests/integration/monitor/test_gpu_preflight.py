@@ -46,6 +46,7 @@ def test_a_gpu_at_rest_is_trusted(driver, look):
     states = look(driver, program=("-m", "ci_perf.measure.validity.gpu_preflight"))
 
     assert [state.uuid for state in states.gpus] == [drivers.UUID]
+    assert [state.total_bytes for state in states.gpus] == [141 * 2**30]
     assert preflight.gpus(states) == ()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from ci_perf.measure import timing
 from ci_perf.measure.device import CpuDevice, CudaDevice
+from ci_perf.measure.turns import Alone
 from ci_perf.model.suite import Protocol
 from tests.fakes.stream import Stream
 
@@ -55,15 +56,40 @@ def warm_up(bench, *, slowest=timing.alone, **settings):
     )
 
 
-def time_blocks(bench, *, step_s, slowest=timing.alone, **settings):
+def time_blocks(bench, *, step_s, slowest=timing.alone, turns=None, **settings):
     return timing.time_blocks(
         bench.device,
         bench.step,
         Protocol(**settings),
         step_s=step_s,
         slowest=slowest,
-        clock=bench.clock,
+        turns=turns or Alone(bench.clock),
     )
+
+
+class Granted:
+    """Turns of a process whose partner has its own between any two, and enough after `blocks`."""
+
+    is_shared = True
+
+    def __init__(self, bench, *, blocks, partner_s=0.0):
+        self.said = []
+        self._bench = bench
+        self._blocks = blocks
+        self._partner_s = partner_s
+        self._waited_s = 0.0
+
+    def clock(self):
+        return self._bench.clock() - self._waited_s
+
+    def take(self):
+        raise AssertionError("the timed region takes turns for blocks only")
+
+    def take_for_block(self, *, enough):
+        self._bench.now_ns += round(self._partner_s * 1e9)
+        self._waited_s += self._partner_s
+        self.said.append(enough)
+        return len(self.said) <= self._blocks or not enough
 
 
 def together(function, *benches):
@@ -218,7 +244,7 @@ def test_a_gpu_has_them_for_every_block():
         lambda: stream.kernel(1_000_000),
         Protocol(timed_min_blocks=7, timed_min_s=0.0),
         step_s=0.001,
-        clock=lambda: stream.now / 1e9,
+        turns=Alone(lambda: stream.now / 1e9),
     )
 
     assert len(timed.block_s) == 7
@@ -296,3 +322,58 @@ def test_ranks_that_expected_different_steps_make_blocks_of_the_same_length():
     )
 
     assert [rank.steps_per_block for rank in ranks] == [10, 10]
+
+
+def test_the_first_step_of_each_shared_turn_is_not_timed():
+    bench = Bench(*(9.0 if n % 5 == 0 else 1.0 for n in range(20)))
+
+    timed = time_blocks(
+        bench,
+        step_s=1.0,
+        block_min_s=4.0,
+        timed_min_blocks=3,
+        timed_min_s=0.0,
+        turns=Granted(bench, blocks=3),
+    )
+
+    assert bench.steps == 15
+    assert timed.block_s == (1.0,) * 3
+    assert timed.steps.p95 == 1.0
+
+
+def test_a_process_that_has_enough_goes_on_until_its_partner_has_enough_and_keeps_its_reason():
+    bench = Bench(1.0)
+    turns = Granted(bench, blocks=12)
+
+    timed = time_blocks(bench, step_s=1.0, timed_min_blocks=3, timed_min_s=0.0, turns=turns)
+
+    assert (timed.stopped, len(timed.block_s)) == ("quiet", 12)
+    assert turns.said == [False] * 3 + [True] * 10
+
+
+def test_a_process_whose_partner_has_enough_goes_on_until_it_has_enough_itself():
+    bench = Bench(1.0)
+
+    timed = time_blocks(
+        bench,
+        step_s=1.0,
+        timed_min_blocks=5,
+        timed_min_s=0.0,
+        turns=Granted(bench, blocks=0),
+    )
+
+    assert len(timed.block_s) == 5
+
+
+def test_what_the_partner_takes_is_not_spent():
+    bench = Bench(1.0)
+
+    timed = time_blocks(
+        bench,
+        step_s=1.0,
+        timed_min_blocks=2,
+        timed_min_s=10.0,
+        turns=Granted(bench, blocks=0, partner_s=1000.0),
+    )
+
+    assert (timed.stopped, len(timed.block_s)) == ("quiet", 5)

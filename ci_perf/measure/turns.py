@@ -1,0 +1,100 @@
+"""Turns of two resident processes, of which only one runs at any time: the side of the process.
+
+A process is started in its first turn. It asks for the next one before each phase and before each
+block, which gives back the one it has: between two questions it has the machine for itself. The
+other side is launch/turns.py. A process without a partner has the machine always.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+Clock = Callable[[], float]
+
+# The pipes between the two sides, in the folder that `Task.turns` names, and the words on them.
+ASKED, GRANTED = "asked", "granted"
+# Asked: a turn for a phase; one for a block; one for a block, though it has enough of them.
+PHASE, BLOCK, ENOUGH = b"p", b"b", b"e"
+# Granted: take it; take it without a block: both have enough.
+TAKE, END = b"t", b"x"
+
+
+class Turns(Protocol):
+    """When a process may run, and for how long it has."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether somebody else has been at the machine, and its caches, between two turns."""
+
+    def clock(self) -> float:
+        """Return seconds; they do not pass while the process waits for its turn."""
+
+    def take(self) -> None:
+        """Wait for the next turn."""
+
+    def take_for_block(self, *, enough: bool) -> bool:
+        """Wait for the next turn; return whether to time a block in it.
+
+        `enough` says that there is nothing more to learn here. Partners go on until both have
+        enough, so that every block of one has a block of the other beside it.
+        """
+
+
+class Alone:
+    """A process without a partner: it need not wait, and stops when it has enough."""
+
+    is_shared = False
+
+    def __init__(self, clock: Clock = time.perf_counter) -> None:
+        self.clock = clock
+
+    def take(self) -> None:
+        """See Turns."""
+
+    def take_for_block(self, *, enough: bool) -> bool:
+        """See Turns."""
+        return not enough
+
+
+class Shared:
+    """A process with a partner. When nobody grants turns any more, it goes on alone."""
+
+    is_shared = True
+
+    def __init__(self, folder: Path, clock: Clock = time.perf_counter) -> None:
+        """Open the pipes in `folder`. Raises OSError when they are not there."""
+        self._clock = clock
+        self._waited_s = 0.0
+        self._asked = os.open(folder / ASKED, os.O_WRONLY)
+        self._granted = os.open(folder / GRANTED, os.O_RDONLY)
+
+    def clock(self) -> float:
+        """See Turns."""
+        return self._clock() - self._waited_s
+
+    def take(self) -> None:
+        """See Turns."""
+        self._ask(PHASE)
+
+    def take_for_block(self, *, enough: bool) -> bool:
+        """See Turns."""
+        answer = self._ask(ENOUGH if enough else BLOCK)
+        return answer == TAKE if answer else not enough
+
+    def _ask(self, word: bytes) -> bytes:
+        """Ask, and wait for the answer; it is empty when there is nobody to give one."""
+        start = self._clock()
+        try:
+            os.write(self._asked, word)
+            return os.read(self._granted, 1)
+        except BrokenPipeError:
+            return b""
+        finally:
+            self._waited_s += self._clock() - start
+
+
+def of(folder: str) -> Turns:
+    """Return the turns that a task grants: `folder` is its `turns`. Raises OSError."""
+    return Shared(Path(folder)) if folder else Alone()

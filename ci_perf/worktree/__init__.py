@@ -1,0 +1,163 @@
+"""The code of the base, checked out beside the head's for as long as it is measured."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf import git
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.launch import child, shield
+from ci_perf.launch.child import Ended
+from ci_perf.model.run import Source
+from ci_perf.worktree import large_files, merge_base, places, submodules
+from ci_perf.worktree.merge_base import Start
+from ci_perf.worktree.submodules import Empty
+
+# A large tree on a slow disk; a filter of the user that hangs must not hang us.
+_CHECKOUT_S = 1800.0
+
+_PARTIAL = (
+    "a partial clone lacks files of the base, and ci-perf fetches none; clone without `--filter` "
+    "(`filter:` of actions/checkout), or `git fetch --refetch --no-filter`"
+)
+_NOT_WRITABLE = "git must be able to write into the repository's .git folder"
+
+# What git says when it cannot check out, and what that means.
+_MEANINGS = (
+    ("No space left", "the disk is full; free some of it, or have TMPDIR name another place"),
+    ("promisor", _PARTIAL),
+    ("Read-only file system", _NOT_WRITABLE),
+    ("Permission denied", _NOT_WRITABLE),
+    ("unknown option `reason'", "git is older than 2.33, which is needed"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """The base's code in `root`. ``notes`` are what a reader of the comparison has to know.
+
+    ``top`` is the top of its worktree, ``head_top`` that of the head's: what one side must not
+    import from the other.
+    """
+
+    root: Path
+    top: Path
+    head_top: Path
+    source: Source
+    ref: str
+    notes: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checkout]:
+    """Provide the commit where HEAD and `ref` parted, in a worktree that is removed afterwards.
+
+    `root` may be a folder inside the repository: the checkout's root is then the same folder of
+    the base. Its path is as long as that of `root`, where there can be such a path. With
+    `has_setup`, a submodule that cannot be provided is noted, not raised: a command of the user
+    may do it.
+
+    A signal that asks us to end waits while files are made or removed; within, it is heard as
+    before. What a killed process left is removed first. Raises UsageError for a wrong `ref` or
+    `root`, CiPerfError for what is missing here, KeyboardInterrupt.
+    """
+    start = merge_base.find(root, ref)
+    with shield.raised() as signals:
+        places.sweep(start.top)
+        with places.claimed(start.top) as folder:
+            run = _runner(folder, signals.have_come)
+            _add(start, folder, run)
+            missing = _fill(start, folder, run, has_setup=has_setup)
+            checkout = _described(root, ref, start, folder, missing)
+            with signals.lowered():
+                yield checkout
+
+
+def _runner(folder: Path, interrupted: Callable[[], bool]) -> submodules.Run:
+    """Return what runs git, and ends it with all that it has started when we are interrupted."""
+
+    def run(where: Path, arguments: Sequence[str]) -> Ended:
+        try:
+            return child.run(
+                git.command(where, *arguments),
+                cwd=str(where),
+                environment=git.environment(os.environ),
+                cookie=places.cookie(folder),
+                timeout_s=_CHECKOUT_S,
+                interrupted=interrupted,
+            )
+        except OSError as error:
+            raise CiPerfError(f"git in {where}: cannot be started: {error.strerror}") from None
+
+    return run
+
+
+def _add(start: Start, folder: Path, run: submodules.Run) -> None:
+    """Check out the base in `folder`."""
+    how = ("--detach", "--lock", "--reason", places.REASON)
+    ended = run(start.top, ["worktree", "add", *how, str(folder), start.commit])
+    if ended.code == 0 and not ended.timed_out:
+        return
+    name = f"the base {merge_base.shown(start.commit)}"
+    if ended.timed_out:
+        raise CiPerfError(
+            f"{name}: expected to be checked out in {folder} within {_CHECKOUT_S:g} s, found git "
+            "still at work; see what its filters do",
+            output=ended.tail,
+        )
+    meaning = next(
+        (meaning for said, meaning in _MEANINGS if said in ended.tail), "what git says may help"
+    )
+    raise CiPerfError(
+        f"{name}: expected to be checked out in {folder}, found that git cannot: {meaning}",
+        output=ended.tail,
+    )
+
+
+def _fill(start: Start, folder: Path, run: submodules.Run, *, has_setup: bool) -> list[str]:
+    """Provide what a worktree comes without; return what is still missing, in words."""
+    empty = submodules.provide(folder, start.top, run)
+    lost = [one for one in empty if one.is_loss]
+    if lost and not has_setup:
+        raise _missing(lost[0], start)
+    notes = [f"the base's submodule {one.path} is empty: {one.reason}" for one in empty]
+    return notes + large_files.missing(folder)
+
+
+def _missing(lost: Empty, start: Start) -> CiPerfError:
+    return CiPerfError(
+        f"{lost.path}: expected this submodule as the base {merge_base.shown(start.commit)} has "
+        f"it, found that {lost.reason}; fetch its history (`git submodule update --init`, then "
+        f"`git -C {lost.path} fetch --unshallow`), or have `setup` in suite.toml provide it",
+        output=lost.output,
+    )
+
+
+def _described(
+    root: Path, ref: str, start: Start, folder: Path, missing: Sequence[str]
+) -> Checkout:
+    there = folder / start.inside
+    if not there.is_dir():
+        raise UsageError(
+            f"{start.inside}: expected this folder in the base {merge_base.shown(start.commit)}, "
+            "found none; a project that the change adds has nothing to be compared with"
+        )
+    return Checkout(
+        root=there,
+        top=folder,
+        head_top=start.top,
+        source=git.source_of_base(start.commit, ref),
+        ref=ref,
+        notes=(*start.notes, *_lengths(root.absolute(), there), *missing),
+    )
+
+
+def _lengths(head: Path, base: Path) -> list[str]:
+    here, there = (len(os.fsencode(path)) for path in (head, base))
+    told = (
+        f"path lengths differ: the head's {head} has {here} bytes, the base's {base} has {there}; "
+        "memory may be laid out differently"
+    )
+    return [] if here == there else [told]

@@ -1,0 +1,149 @@
+"""The commit where a change began, or why it cannot be told. Reads; never writes, never fetches."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from ci_perf import git
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.git import Answer
+
+# A long history without a commit graph, a large tree on a slow disk.
+_ANSWER_S = 300.0
+
+_HASH = re.compile(r"[0-9a-f]{7,64}")
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where a change began: commit `commit` of the repository that is checked out at `top`.
+
+    ``inside`` leads from there to the folder that was asked for.
+    """
+
+    top: Path
+    inside: PurePath
+    commit: str
+    notes: tuple[str, ...]
+
+
+def find(root: Path, ref: str) -> Start:
+    """Find the commit that HEAD and `ref` have both grown from.
+
+    Raises UsageError for what was asked wrongly, CiPerfError for what is missing here.
+    """
+    top = _top(root)
+    head = _commit(root, "HEAD")
+    if head is None:
+        raise UsageError(
+            f"{root}: expected a commit to compare, found a repository without any; commit first"
+        )
+    commit = _shared(root, ref, _named(root, ref))
+    return Start(
+        top=top,
+        inside=Path(os.path.realpath(root)).relative_to(os.path.realpath(top)),
+        commit=commit,
+        notes=_notes(commit, is_head=head == commit, is_dirty=git.source(root).dirty),
+    )
+
+
+def shown(commit: str) -> str:
+    """Shorten a commit for people."""
+    return commit[:_SHOWN]
+
+
+def _ask(root: Path, *arguments: str) -> Answer:
+    return git.run(root, *arguments, timeout_s=_ANSWER_S)
+
+
+def _top(root: Path) -> Path:
+    """Return the top of the working tree that `root` lies in."""
+    answer = _ask(root, "rev-parse", "--is-bare-repository", "--show-toplevel")
+    bare, _, top = answer.out.partition("\n")
+    if answer.code == 0:
+        return Path(top)
+    if "dubious ownership" in answer.err:
+        raise CiPerfError(
+            f"{root}: expected a repository of the user that runs ci-perf, found one of another, "
+            "which git refuses; `git config --global --add safe.directory` with its path allows it",
+            output=answer.err,
+        )
+    if "not a git repository" in answer.err:
+        raise UsageError(
+            f"{root}: expected a git repository that holds the base, found none; check it out "
+            "with its history, or compare with the committed baselines alone"
+        )
+    if bare == "true":
+        raise UsageError(
+            f"{root}: expected a working tree that is the head, found a bare repository; run "
+            "ci-perf in a clone of it"
+        )
+    raise CiPerfError(
+        f"{root}: expected the working tree of a git repository, found that git refuses to name "
+        "it; what it says may help",
+        output=answer.err,
+    )
+
+
+def _commit(root: Path, ref: str) -> str | None:
+    answer = _ask(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    return answer.out if answer.code == 0 else None
+
+
+def _named(root: Path, ref: str) -> str:
+    """Return the commit that `ref` names. Raises UsageError."""
+    found = None if ref.startswith("-") or not ref else _commit(root, ref)
+    if found is None:
+        raise UsageError(
+            f"{ref or 'the empty name'}: expected a branch, tag or commit of this repository, "
+            f"found none; {_where_it_is(root, ref)}"
+        )
+    return found
+
+
+def _where_it_is(root: Path, ref: str) -> str:
+    if not ref or ref.startswith("-"):
+        return "name a branch, such as `main`"
+    if _commit(root, f"origin/{ref}") is not None:
+        return f"`origin/{ref}` is one: name that"
+    if _HASH.fullmatch(ref):
+        return f"`git fetch origin {ref}` brings it"
+    branch = ref.removeprefix("origin/")
+    # The part after the colon is needed in a clone of a single branch.
+    fetch = f"git fetch origin {branch}:refs/remotes/origin/{branch}"
+    return f"`{fetch}` brings it; then name `origin/{branch}`"
+
+
+def _shared(root: Path, ref: str, tip: str) -> str:
+    """Return the best common ancestor of HEAD and `tip`."""
+    answer = _ask(root, "merge-base", "HEAD", tip)
+    if answer.code == 0:
+        return answer.out
+    if answer.code != 1:
+        raise CiPerfError(
+            f"{ref}: expected a commit that it shares with HEAD, found that git cannot search for "
+            "it; what it says may help",
+            output=answer.err,
+        )
+    if _ask(root, "rev-parse", "--is-shallow-repository").out == "true":
+        raise CiPerfError(
+            f"{ref}: expected a commit that it shares with HEAD, found none in a shallow clone; "
+            "fetch the history: `fetch-depth: 0` for actions/checkout, or `git fetch --unshallow`"
+        )
+    raise UsageError(
+        f"{ref}: expected a commit that it shares with HEAD, found two unrelated histories; name "
+        "the branch that this change started from"
+    )
+
+
+def _notes(commit: str, *, is_head: bool, is_dirty: bool) -> tuple[str, ...]:
+    name = shown(commit)
+    if is_head and is_dirty:
+        return (f"head and base are the same commit, {name}; uncommitted changes are the head's",)
+    if is_head:
+        return (f"head and base are the same commit, {name}: what differs is chance",)
+    if is_dirty:
+        return ("uncommitted changes are measured as part of the head",)
+    return ()

@@ -1,0 +1,184 @@
+"""Where a base lies: a folder whose path is as long as the head's, locked, removed, swept.
+
+Frames and arguments hold paths, so that a longer one moves what is in memory. The lock ends with
+its owner, however that dies: a folder whose lock is free was left by a process that was killed.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import string
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ci_perf import git
+from ci_perf.errors import CannotWriteError, CiPerfError
+from ci_perf.launch import child, processes, scratch
+
+# git keeps it beside the worktree, so that ours are known by more than a name.
+REASON = "ci-perf: the base of a comparison, removed at its end"
+
+_PREFIX = "ci-perf-base-"
+_RANDOM = 8
+_LETTERS = string.ascii_lowercase + string.digits
+_OURS = re.compile(f"{_PREFIX}[{_LETTERS}]{{{_RANDOM}}}_*")
+_LONGEST_NAME = 255
+# Of 36 letters: also one that stands alone finds a free name.
+_TRIES = 100
+
+# A folder that is gone cannot say who holds it: its owner may run on another host.
+_FORGOTTEN_S = 24 * 3600.0
+
+
+@contextlib.contextmanager
+def claimed(top: Path) -> Iterator[Path]:
+    """Provide an empty folder beside the repository at `top`, with a path of the same length.
+
+    Where there can be none, the path has another length. The folder is removed afterwards,
+    with what git knows of a worktree in it. Raises CannotWriteError.
+    """
+    path, handle = _made(top)
+    try:
+        yield path
+    finally:
+        _remove(top, path)
+        os.close(handle)
+
+
+def cookie(path: Path) -> child.Cookie:
+    """Mark the processes that work on a folder, so that sweeping finds them."""
+    return child.Cookie(variable=scratch.COOKIE, value=str(path))
+
+
+def sweep(top: Path) -> None:
+    """Remove what was left by owners that were killed; whatever cannot be, stays."""
+    for path in {*_left_in_temporary(), *_known_to_git(top)}:
+        with contextlib.suppress(OSError, CiPerfError):
+            _sweep(top, path)
+
+
+def _sweep(top: Path, path: Path) -> None:
+    try:
+        handle = _open(path)
+    except FileNotFoundError:
+        if _is_forgotten(top, path):
+            _forget(top, path)
+        return
+    try:
+        if os.fstat(handle).st_uid == os.geteuid():
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for pid in processes.carrying(scratch.COOKIE, str(path)):
+                processes.kill(pid)
+            _remove(top, path)
+    finally:
+        os.close(handle)
+
+
+def _left_in_temporary() -> Iterator[Path]:
+    """Yield folders whose name is ours. Their repository may be gone, as on a cleaned runner."""
+    for path in _temporary().glob(f"{_PREFIX}*"):
+        if _OURS.fullmatch(path.name):
+            yield path
+
+
+def _known_to_git(top: Path) -> Iterator[Path]:
+    """Yield the worktrees of this repository that are locked for our reason."""
+    with contextlib.suppress(CiPerfError):
+        listed = git.run(top, "worktree", "list", "--porcelain").out
+        for entry in listed.split("\n\n"):
+            lines = entry.splitlines()
+            if f"locked {REASON}" in lines:
+                yield Path(lines[0].removeprefix("worktree "))
+
+
+def _is_forgotten(top: Path, path: Path) -> bool:
+    """Whether git has known the worktree of this missing folder for long."""
+    common = git.run(top, "rev-parse", "--git-common-dir").out
+    for note in (top / common).glob("worktrees/*/gitdir"):
+        if note.read_text(errors="replace").strip() == str(path / ".git"):
+            return time.time() - note.stat().st_mtime > _FORGOTTEN_S
+    return False
+
+
+def _made(top: Path) -> tuple[Path, int]:
+    """Make a folder and lock it: the first that can be made."""
+    trouble = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for path in _candidates(top):
+        try:
+            path.mkdir(mode=0o700)
+            handle = _open(path)
+        except OSError as error:
+            trouble = error
+            continue
+        with contextlib.suppress(OSError):  # a file system without locks is never swept either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if path.exists():
+            return path, handle
+        os.close(handle)  # a sweep came in between
+    raise CannotWriteError(
+        f"{trouble.filename}: cannot be made: {trouble.strerror}; TMPDIR names another place for "
+        "the base's files"
+    )
+
+
+def _candidates(top: Path) -> Iterator[Path]:
+    """Yield paths, best first: of the right length with a name of ours, a sibling, any."""
+    length, temporary = len(os.fsencode(top)), _temporary()
+    least = len(_PREFIX) + _RANDOM
+    for parent, shortest in ((temporary, least), (top.parent, 1), (temporary, 1)):
+        room = length - len(os.fsencode(parent / "-")) + 1
+        if shortest <= room <= _LONGEST_NAME and parent != top:
+            yield from (parent / _name(room) for _ in range(_TRIES))
+    yield from (temporary / _name(least) for _ in range(_TRIES))
+
+
+def _name(length: int) -> str:
+    """Make up a name: ours where it fits, letters where it does not."""
+    letters = [secrets.choice(_LETTERS) for _ in range(length)]
+    if length < len(_PREFIX) + _RANDOM:
+        return "".join(letters)
+    return f"{_PREFIX}{''.join(letters[:_RANDOM])}".ljust(length, "_")
+
+
+def _temporary() -> Path:
+    """Return the place for temporary files, under the name by which git will know it."""
+    return Path(os.path.realpath(tempfile.gettempdir()))
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _remove(top: Path, path: Path) -> None:
+    """Remove a folder as far as possible, whatever its code has made of it, and forget it."""
+    with contextlib.suppress(OSError):
+        _make_removable(path)
+    if path.is_symlink() or path.is_file():
+        with contextlib.suppress(OSError):
+            path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+    _forget(top, path)
+
+
+def _make_removable(path: Path) -> None:
+    """Give ourselves every right in the folders below `path`; a build may have taken them away."""
+    if path.is_symlink():
+        return
+    path.chmod(0o700)
+    for folder, inner, _ in os.walk(path):
+        for one in (Path(folder, name) for name in inner):
+            if not one.is_symlink():
+                one.chmod(0o700)
+
+
+def _forget(top: Path, path: Path) -> None:
+    """Have git forget this worktree. Only this one: `prune` would forget others' as well."""
+    # Twice: also one that is locked.
+    with contextlib.suppress(CiPerfError):
+        git.run(top, "worktree", "remove", "--force", "--force", str(path))

@@ -1,0 +1,426 @@
+"""Two processes that are there at once, and of which one runs at any time: for real."""
+
+import itertools
+import json
+import os
+import signal
+import tempfile
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ci_perf.launch import local
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.measure.task import Surroundings, Task, Trouble
+from ci_perf.measure.validity import during
+from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.suite import PlannedWorkload
+from tests.launches import BUILD, HEAD, PASS, QUICK
+from tests.processes import is_alive, wait_until
+
+# Notes when each step began and ended, by the clock that all processes share.
+NOTING = """
+import json, time
+steps = []
+def step():
+    begin = time.monotonic_ns()
+    time.sleep(0.002)
+    steps.append((begin, time.monotonic_ns()))
+def teardown():
+    with open("steps.json", "w") as file:
+        json.dump(steps, file)
+def build(context):
+    return Workload(step=step, teardown=teardown)
+"""
+GOOD = HEAD + PASS + BUILD
+
+
+@pytest.fixture
+def task(tmp_path):
+    """Make a task of a workload that consists of this source, in a root of its own."""
+
+    def make(name, source, **protocol):
+        root = tmp_path / name
+        root.mkdir(exist_ok=True)
+        (root / "it.py").write_text(source)
+        planned = PlannedWorkload(
+            id="it",
+            file=str(root / "it.py"),
+            description="",
+            parameters={},
+            protocol=msgspec.structs.replace(QUICK, monitor_hz=0, **protocol),
+        )
+        return Task(workload=planned, index=0, device="cpu", root=str(root), data_dir=str(tmp_path))
+
+    return make
+
+
+@pytest.fixture
+def pair(task, tmp_path):
+    """Launch two sources as a resident pair; return both outcomes."""
+
+    def launch(first, second, **protocol):
+        return LocalLauncher(tmp_path).launch_pair(
+            task("first", first, **protocol), task("second", second, **protocol)
+        )
+
+    return launch
+
+
+def result_of(outcome):
+    """Return the result; trouble would be a surprise."""
+    assert isinstance(outcome, WorkerResult), f"{outcome.reason}: {outcome.output}"
+    return outcome
+
+
+def trouble_of(outcome):
+    """Return the trouble; a result would be a surprise."""
+    assert isinstance(outcome, Trouble)
+    return outcome
+
+
+def watched(task):
+    """Return the task with a monitor beside it."""
+    protocol = msgspec.structs.replace(task.workload.protocol, monitor_hz=20)
+    workload = msgspec.structs.replace(task.workload, protocol=protocol)
+    return msgspec.structs.replace(task, workload=workload)
+
+
+def steps_of(tmp_path, name):
+    return [(*step, name) for step in json.loads((tmp_path / name / "steps.json").read_text())]
+
+
+def test_of_a_resident_pair_one_process_runs_at_any_time(pair, tmp_path):
+    for outcome in pair(HEAD + NOTING, HEAD + NOTING):
+        result_of(outcome)
+
+    steps = sorted(steps_of(tmp_path, "first") + steps_of(tmp_path, "second"))
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(steps))
+
+
+def test_the_turns_of_a_resident_pair_alternate_and_are_equally_many(pair, tmp_path):
+    outcomes = pair(HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20)
+
+    blocks = [len(result_of(outcome).process.timed.block_s) for outcome in outcomes]
+    steps = sorted(steps_of(tmp_path, "first") + steps_of(tmp_path, "second"))
+    turns = [name for name, _ in itertools.groupby(name for *_, name in steps)]
+    assert blocks[0] == blocks[1] >= 20
+    assert len(turns) > 20
+
+
+def test_the_first_process_of_a_resident_pair_is_the_first_in_each_phase(pair, tmp_path):
+    note = f"open({str(tmp_path / 'order')!r}, 'a').write"
+    source = (
+        f"from pathlib import Path\n{note}(Path.cwd().name + ' imports\\n')\n"
+        f"def step():\n    pass\n"
+        f"def build(context):\n    {note}(Path.cwd().name + ' builds\\n')\n"
+        "    return Workload(step=step)\n"
+    )
+
+    for outcome in pair(HEAD + source, HEAD + source):
+        result_of(outcome)
+
+    order = (tmp_path / "order").read_text().splitlines()
+    assert order == ["first imports", "second imports", "first builds", "second builds"]
+
+
+def test_what_a_process_has_started_stands_still_while_its_partner_runs(pair, tmp_path):
+    """As the workers of a data loader do, which would fetch ahead otherwise."""
+    counter = tmp_path / "counter"
+    counter.write_bytes(bytes(8))
+    busy = f"""
+import mmap, os
+handle = os.open({str(counter)!r}, os.O_RDWR)
+shared = mmap.mmap(handle, 8)
+def count():
+    return int.from_bytes(shared[:], "little")
+"""
+    fetching = f"""
+{busy}
+if os.fork() == 0:
+    while True:
+        shared[:] = (count() + 1).to_bytes(8, "little")
+def step():
+    seen = count()
+    while count() == seen:
+        pass
+"""
+    watching = f"""
+import time
+{busy}
+moved = []
+def step():
+    before = count()
+    time.sleep(0.002)
+    moved.append(count() - before)
+def teardown():
+    assert moved and not any(moved), moved
+def build(context):
+    return Workload(step=step, teardown=teardown)
+"""
+
+    for outcome in pair(HEAD + fetching + BUILD, HEAD + watching):
+        result_of(outcome)
+
+
+@pytest.mark.parametrize(
+    ("bad", "phase"),
+    [
+        ("1 / 0\n", Phase.IMPORT),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", Phase.IMPORT),
+        ("import os\nos._exit(0)\n", Phase.IMPORT),
+        (HEAD + "def step():\n    raise ValueError('no')\n" + BUILD, Phase.FIRST_STEP),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_process_whose_partner_fails_goes_on(pair, bad, phase, is_first):
+    outcomes = pair(bad, GOOD) if is_first else pair(GOOD, bad)
+
+    failed, other = outcomes if is_first else outcomes[::-1]
+    assert trouble_of(failed).phase is phase
+    assert len(result_of(other).process.timed.block_s) >= QUICK.timed_min_blocks
+
+
+def test_a_process_whose_partner_dies_between_two_blocks_goes_on(pair):
+    dying = """
+import os, signal, sys, time
+from pathlib import Path
+phase = Path(sys.argv[1], "phase")
+timed = 0
+def step():
+    global timed
+    time.sleep(0.002)
+    timed += phase.read_text() == "timed"
+    if timed == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+    failed, other = pair(HEAD + dying + BUILD, HEAD + NOTING, timed_min_blocks=20)
+
+    assert trouble_of(failed).phase is Phase.TIMED
+    assert len(result_of(other).process.timed.block_s) >= 20
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_waiting_for_a_partner_that_hangs_costs_nobody_his_time(pair, is_first):
+    hanging = "import time\ndef step():\n    time.sleep(600)\n"
+    sources = (HEAD + hanging + BUILD, GOOD)
+
+    outcomes = pair(*(sources if is_first else sources[::-1]), timeout_s=10)
+
+    failed, other = outcomes if is_first else outcomes[::-1]
+    assert "time limit of 10 s" in trouble_of(failed).reason
+    assert "in step" in trouble_of(failed).output
+    assert result_of(other)
+
+
+def test_who_stops_and_asks_for_junk_harms_only_himself(pair):
+    junk = """
+import json, os, sys
+from pathlib import Path
+folder = Path(json.loads(Path(sys.argv[1], "task.json").read_text())["turns"])
+asked = os.open(folder / "asked", os.O_WRONLY | os.O_NONBLOCK)
+try:
+    while True:
+        os.write(asked, b"e?" * 500)
+except BlockingIOError:
+    os._exit(0)
+"""
+
+    failed, other = pair(junk, GOOD)
+
+    assert "without a result" in trouble_of(failed).reason
+    assert result_of(other)
+
+
+def test_the_end_of_one_process_ends_nothing_of_its_partner(pair, tmp_path):
+    """Also not what can be told from orphans of the first by nothing: no cookie, own session."""
+    note = tmp_path / "daemon"
+    daemon = f"""
+import os, subprocess
+if os.fork() == 0:
+    child = subprocess.Popen(["sleep", "611"], env={{}}, start_new_session=True)
+    open({str(note)!r}, "w").write(str(child.pid))
+    os._exit(0)
+os.wait()
+pid = int(open({str(note)!r}).read())
+def step():
+    os.kill(pid, 0)
+"""
+    first = HEAD + "import os\ndef step():\n    os._exit(3)\n" + BUILD
+
+    failed, other = pair(first, HEAD + daemon + BUILD)
+
+    assert "exit code 3" in trouble_of(failed).reason
+    assert result_of(other)
+    assert not is_alive(int(note.read_text()))
+
+
+def test_a_resident_pair_leaves_no_folder_and_no_process(pair, tmp_path, monkeypatch):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    note = tmp_path / "pids"
+    daemon = f"""
+import subprocess
+for environment in (None, {{}}):
+    child = subprocess.Popen(["sleep", "611"], env=environment, start_new_session=True)
+    open({str(note)!r}, "a").write(f"{{child.pid}}\\n")
+"""
+
+    pair(daemon + GOOD, daemon + GOOD)
+
+    pids = [int(pid) for pid in note.read_text().split()]
+    assert len(pids) == 4
+    assert not any(is_alive(pid) for pid in pids)
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_interrupt_ends_both_processes(task, tmp_path, is_first):
+    note = tmp_path / "pid"
+    hanging = (
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    one, other = task("one", hanging), task("other", GOOD)
+
+    def interrupted():
+        return note.exists() and bool(note.read_text())
+
+    with pytest.raises(KeyboardInterrupt):
+        LocalLauncher(tmp_path).launch_pair(
+            *((one, other) if is_first else (other, one)), interrupted
+        )
+
+    assert not is_alive(int(note.read_text()))
+
+
+def test_a_signal_that_python_raises_ends_both_processes(task, tmp_path):
+    """Where nobody notes signals, Ctrl-C is an exception in the midst of conducting."""
+    note = tmp_path / "pid"
+    hanging = (
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+
+    def press():
+        wait_until(lambda: note.exists() and note.read_text())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        LocalLauncher(tmp_path).launch_pair(task("one", hanging), task("other", GOOD))
+    presser.join()
+
+    assert not is_alive(int(note.read_text()))
+
+
+def test_processes_that_wait_for_their_turn_end_with_their_parent(task, tmp_path, monkeypatch):
+    """However the parent dies: here by SIGKILL, which no handler sees."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nobody is left to clean up
+    notes = [tmp_path / "one.pid", tmp_path / "other.pid"]
+    sources = [
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\n" for note in notes
+    ]
+    hang = "def step():\n    time.sleep(600)\n"
+    tasks = [
+        task("one", HEAD + sources[0] + hang + BUILD),
+        task("other", HEAD + sources[1] + PASS + BUILD),
+    ]
+    parent = os.fork()
+    if parent == 0:
+        try:
+            LocalLauncher(tmp_path).launch_pair(*tasks)
+        finally:
+            os._exit(0)
+    wait_until(lambda: all(note.exists() and note.read_text() for note in notes))
+
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+
+    for note in notes:
+        wait_until(lambda note=note: not is_alive(int(note.read_text())))
+
+
+def test_each_side_has_its_own_root_and_its_own_compiled_code(task, tmp_path):
+    leaving = """
+import os, pathlib
+print(os.getcwd())
+place = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+def step():
+    place.mkdir(parents=True, exist_ok=True)
+    (place / pathlib.Path.cwd().name).touch()
+    assert len(list(place.iterdir())) == 1
+"""
+    tasks = [task(name, HEAD + leaving + BUILD) for name in ("base", "head")]
+
+    with local.launcher(tmp_path) as launcher:
+        first, again = (
+            [result_of(outcome).process.compiles.cache for outcome in launcher.launch_pair(*tasks)]
+            for _ in range(2)
+        )
+
+    assert (first, again) == (["empty"] * 2, ["filled"] * 2)
+
+
+def test_each_process_of_a_resident_pair_is_watched_by_a_monitor_of_its_own(task, tmp_path):
+    step = "def step():\n    sum(range(1000))\n"
+    tasks = [watched(task(name, HEAD + step + BUILD)) for name in ("base", "head")]
+
+    outcomes = LocalLauncher(tmp_path).launch_pair(*tasks)
+
+    for outcome in outcomes:
+        evidence = result_of(outcome).process.evidence
+        assert evidence is not None
+        assert evidence.trouble == ""
+        assert evidence.host.wall_s > 0
+
+
+def test_ranks_cannot_be_a_resident_pair(task, tmp_path):
+    one = task("one", GOOD)
+    ranks = msgspec.structs.replace(
+        one, workload=msgspec.structs.replace(one.workload, launch="torchrun")
+    )
+
+    outcomes = LocalLauncher(tmp_path).launch_pair(one, ranks)
+
+    assert [trouble_of(outcome).phase for outcome in outcomes] == [Phase.LAUNCH] * 2
+
+
+def test_a_resident_pair_without_a_place_for_its_folder_is_two_troubles(
+    task, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(Path(tmp_path, "nowhere")))
+
+    outcomes = LocalLauncher(tmp_path).launch_pair(task("one", GOOD), task("other", GOOD))
+
+    assert ["cannot start a process" in trouble_of(one).reason for one in outcomes] == [True] * 2
+
+
+@pytest.mark.gpu
+def test_two_contexts_share_a_gpu_and_are_no_strangers_to_each_other(task, tmp_path):
+    source = """
+import torch
+from ci_perf.workload import Workload
+def build(context):
+    matrix = torch.randn(1024, 1024, device=context.device)
+    return Workload(step=lambda: matrix @ matrix)
+"""
+    launcher = LocalLauncher(tmp_path)
+    surroundings = launcher.describe("cuda:0", 1, 1)
+    assert isinstance(surroundings, Surroundings), surroundings.reason
+    tasks = [
+        msgspec.structs.replace(
+            watched(task(name, source, timeout_s=120)), device="cuda:0", gpus=surroundings.gpus
+        )
+        for name in ("base", "head")
+    ]
+
+    processes = [result_of(outcome).process for outcome in launcher.launch_pair(*tasks)]
+
+    assert len({len(process.timed.block_s) for process in processes}) == 1
+    for process in processes:
+        assert process.evidence is not None
+        codes = {reason.code for reason in during.reasons("it", process.evidence, 1)}
+        assert not codes & {"second_process", "foreign_memory"}

@@ -1,0 +1,87 @@
+"""The command of a suite that makes a side ready: real shells, real ends."""
+
+import signal
+
+import pytest
+
+from ci_perf.errors import CiPerfError, ExitCode
+from ci_perf.worktree import setup
+from tests.processes import is_alive, wait_until
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a line of shell in a folder of its own."""
+
+    def run_line(line, *, side="base", timeout_s=60.0, interrupted=lambda: False):
+        setup.run(line, root=tmp_path, side=side, timeout_s=timeout_s, interrupted=interrupted)
+
+    return run_line
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_the_command_runs_in_its_side_and_knows_it(run, tmp_path, side):
+    run('echo "$CI_PERF_SIDE" > side && pwd >> side', side=side)
+
+    assert (tmp_path / "side").read_text().split() == [side, str(tmp_path)]
+
+
+def test_it_gets_no_token_and_what_a_measured_process_gets(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    run("env > environment")
+
+    said = (tmp_path / "environment").read_text()
+
+    assert "secret" not in said
+    assert "PYTHONHASHSEED=0" in said
+
+
+def test_a_failure_names_the_side_and_the_code_and_shows_the_last_output(run):
+    with pytest.raises(CiPerfError, match=r"setup of the head .* found code 7") as raised:
+        run("echo no compiler >&2; exit 7", side="head")
+
+    assert raised.value.exit_code == ExitCode.NO_ANSWER
+    assert raised.value.output == "no compiler\n"
+
+
+def test_a_command_that_is_killed_is_a_failure(run):
+    with pytest.raises(CiPerfError, match="killed by signal 9"):
+        run("kill -9 $$")
+
+
+def test_the_time_limit_ends_it_with_everything_that_it_has_started(run, tmp_path):
+    with pytest.raises(CiPerfError, match="within 1 s, found it still at work") as raised:
+        run("echo begun; sleep 611 & echo $! > pid; wait", timeout_s=1)
+    pid = int((tmp_path / "pid").read_text())
+
+    wait_until(lambda: not is_alive(pid))
+    assert raised.value.output == "begun\n"
+
+
+def test_what_it_leaves_running_ends_with_it(run, tmp_path):
+    run("setsid sleep 611 & echo $! > pid")
+
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_an_interrupt_ends_it(run, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run("echo $$ > pid; exec sleep 611", interrupted=(tmp_path / "pid").exists)
+
+
+def test_a_side_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(CiPerfError, match=r"setup of the base in .*nowhere: cannot be started"):
+        setup.run(
+            "true",
+            root=tmp_path / "nowhere",
+            side="base",
+            timeout_s=60,
+            interrupted=lambda: False,
+        )
+
+
+def test_no_signal_of_ours_is_lost_on_it(run):
+    """It listens to none: what ends a hanging worker politely must end it as well."""
+    with pytest.raises(CiPerfError, match="still at work"):
+        run(f"trap '' {signal.SIGUSR1.value}; sleep 611", timeout_s=1)

@@ -1,0 +1,147 @@
+"""Who has his turn when. Here a process is a thread, which asks through the real pipes."""
+
+import os
+
+import pytest
+
+from ci_perf.launch import turns
+from ci_perf.measure.turns import Alone, Shared
+from tests.clocks import Clock
+
+
+def never():
+    return False
+
+
+def player(name, log, *, enough_after=0, blocks_at_most=1000):
+    """Go through a phase, through blocks, and through one more phase."""
+
+    def play(seat, _must_stop):
+        mine = Shared(seat.folder)
+        mine.take()
+        log.append(f"{name} phase")
+        blocks = 0
+        while mine.take_for_block(enough=blocks >= enough_after):
+            log.append(f"{name} block")
+            blocks += 1
+            if blocks == blocks_at_most:
+                raise ValueError(name)
+        mine.take()
+        log.append(f"{name} phase")
+        return blocks
+
+    return play
+
+
+def conduct(*launches, shuffle=list.reverse):
+    return turns.conduct(launches, never, shuffle=shuffle)
+
+
+def test_phases_come_in_order_and_blocks_as_they_are_shuffled():
+    log = []
+
+    conduct(player("a", log, enough_after=2), player("b", log, enough_after=2))
+
+    assert log == [
+        *("a phase", "b phase"),
+        *("b block", "a block") * 2,
+        *("a phase", "b phase"),
+    ]
+
+
+def test_the_order_within_a_pair_of_blocks_is_drawn_each_time():
+    log = []
+
+    turns.conduct([player("a", log, enough_after=100), player("b", log, enough_after=100)], never)
+
+    blocks = [entry for entry in log if entry.endswith("block")]
+    assert len(blocks) == 200
+    assert {one for one, other in zip(blocks[::2], blocks[1::2], strict=True)} == {
+        "a block",
+        "b block",
+    }
+    assert all(one != other for one, other in zip(blocks[::2], blocks[1::2], strict=True))
+
+
+@pytest.mark.parametrize("more", [(3, 8), (8, 3)])
+def test_both_time_equally_many_blocks_until_both_have_enough(more):
+    assert conduct(*(player("x", [], enough_after=count) for count in more)) == [8, 8]
+
+
+def test_who_is_left_alone_stops_when_he_has_enough():
+    log = []
+    alone = player("b", log, enough_after=10)
+
+    with pytest.raises(ValueError, match="a"):
+        conduct(player("a", log, enough_after=10, blocks_at_most=4), alone)
+
+    assert (log.count("a block"), log.count("b block")) == (4, 10)
+    assert log[-1] == "b phase"
+
+
+def test_who_never_asks_holds_nobody_up():
+    log = []
+
+    conduct(lambda *_: 0, player("b", log, enough_after=1))
+
+    assert log == ["b phase", "b block", "b phase"]
+
+
+def test_a_seat_that_cannot_be_told_its_turn_does_not_stop_the_others(tmp_path):
+    """Its process has asked as often as the pipe can hold, and reads no answer."""
+    seat = turns.Seat(tmp_path / "seat")
+
+    for _ in range(100_000):
+        seat.grant(b"t")
+    seat.close()
+
+    assert not seat.word
+
+
+def test_the_clock_of_a_seat_stands_still_while_its_process_waits(tmp_path):
+    seat = turns.Seat(tmp_path / "seat")
+    mine = os.open(seat.folder / "asked", os.O_WRONLY)
+    os.write(mine, b"p")
+    seat.hear()
+
+    waiting = [seat.clock() for _ in range(2)]
+    seat.grant(b"t")
+    running = [seat.clock() for _ in range(2)]
+    seat.close()
+    os.close(mine)
+
+    assert waiting[0] == pytest.approx(waiting[1], abs=1e-9)
+    assert waiting[1] <= running[0] < running[1]
+
+
+def test_a_process_without_a_partner_need_not_wait_and_stops_when_it_has_enough():
+    alone = Alone(Clock(5.0))
+
+    alone.take()
+
+    assert alone.clock() == 5.0
+    assert (alone.take_for_block(enough=False), alone.take_for_block(enough=True)) == (True, False)
+
+
+def test_a_process_that_nobody_grants_turns_any_more_goes_on_alone(tmp_path):
+    seat = turns.Seat(tmp_path / "seat")
+    mine = Shared(seat.folder)
+    seat.close()
+
+    mine.take()
+
+    assert (mine.take_for_block(enough=False), mine.take_for_block(enough=True)) == (True, False)
+
+
+def test_what_a_process_waits_is_not_on_its_clock(tmp_path):
+    asked, answered = 100.0, 150.0
+    seat = turns.Seat(tmp_path / "seat")
+    mine = Shared(seat.folder, iter([10.0, asked, answered, 160.0]).__next__)
+    seat.grant(b"t")
+
+    before = mine.clock()
+    mine.take()
+    after = mine.clock()
+
+    seat.close()
+    assert (before, after) == (10.0, 110.0)

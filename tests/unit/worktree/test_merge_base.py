@@ -1,0 +1,157 @@
+import os
+
+import pytest
+
+from ci_perf.errors import CiPerfError, ExitCode, UsageError
+from ci_perf.worktree import merge_base
+from tests import repositories
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    for name, value in repositories.ALONE.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def forked(tmp_path):
+    return repositories.forked(tmp_path / "project")
+
+
+def test_the_base_is_where_the_change_began_and_not_where_main_is_now(forked):
+    found = merge_base.find(forked.root, "main")
+
+    assert found.commit == forked.ask("rev-parse", "main~1")
+    assert found.top == forked.root
+    assert found.notes == ()
+
+
+def test_a_folder_of_the_repository_is_known_by_the_way_to_it(forked):
+    inner = forked.root / "inner" / "most"
+    inner.mkdir(parents=True)
+
+    found = merge_base.find(inner, "main")
+
+    assert found.top == forked.root
+    assert found.inside.parts == ("inner", "most")
+
+
+def test_a_hook_that_leads_git_elsewhere_does_not_lead_us(forked, tmp_path, monkeypatch):
+    other = repositories.init(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.root / ".git"))
+
+    assert merge_base.find(forked.root, "main").top == forked.root
+
+
+def test_without_a_change_the_note_says_that_both_are_the_same(forked):
+    notes = merge_base.find(forked.root, "HEAD").notes
+
+    assert len(notes) == 1
+    assert notes[0].startswith("head and base are the same commit")
+
+
+def test_uncommitted_changes_are_noted_as_the_heads(forked):
+    (forked.root / "code.py").write_text("changed")
+
+    assert "part of the head" in merge_base.find(forked.root, "main").notes[0]
+    assert "uncommitted changes" in merge_base.find(forked.root, "HEAD").notes[0]
+
+
+def test_a_folder_without_a_repository_is_wrong_use(tmp_path):
+    with pytest.raises(UsageError, match=r"expected a git repository .* check it out"):
+        merge_base.find(tmp_path, "main")
+
+
+def test_a_bare_repository_has_no_head_to_measure(forked, tmp_path):
+    bare = forked.clone(tmp_path / "bare", "--bare")
+
+    with pytest.raises(UsageError, match="found a bare repository"):
+        merge_base.find(bare.root, "main")
+
+
+def test_a_repository_without_a_commit_has_nothing_to_compare(tmp_path):
+    empty = repositories.init(tmp_path / "project")
+
+    with pytest.raises(UsageError, match="commit first"):
+        merge_base.find(empty.root, "main")
+
+
+def test_a_name_that_only_the_remote_has_is_suggested(forked, tmp_path):
+    clone = forked.clone(tmp_path / "clone")
+
+    with pytest.raises(UsageError, match="`origin/main` is one"):
+        merge_base.find(clone.root, "main")
+
+
+@pytest.mark.parametrize("ref", ["main", "origin/main"])
+def test_what_is_not_here_comes_with_the_command_that_brings_it(forked, tmp_path, ref):
+    clone = forked.clone(tmp_path / "clone", "--single-branch", "--branch=change")
+
+    with pytest.raises(UsageError) as raised:
+        merge_base.find(clone.root, ref)
+    clone.ask(*fetch(str(raised.value)))
+
+    assert "`origin/main`" in str(raised.value)
+    assert merge_base.find(clone.root, "origin/main").commit
+
+
+def fetch(message):
+    """Return the arguments of the first git command in a message."""
+    return message.partition("`git ")[2].partition("`")[0].split()
+
+
+def test_a_commit_that_is_not_here_is_fetched_by_its_hash(forked):
+    with pytest.raises(UsageError, match="`git fetch origin 0123456789` brings it"):
+        merge_base.find(forked.root, "0123456789")
+
+
+@pytest.mark.parametrize("ref", ["", "--all", "-"])
+def test_a_name_that_git_would_take_for_a_switch_is_refused(forked, ref):
+    with pytest.raises(UsageError, match="name a branch"):
+        merge_base.find(forked.root, ref)
+
+
+def test_a_shallow_clone_is_told_how_to_get_its_history(forked, tmp_path):
+    clone = forked.clone(tmp_path / "clone", "--depth=1", "--no-single-branch")
+
+    with pytest.raises(CiPerfError, match="fetch-depth: 0") as raised:
+        merge_base.find(clone.root, "origin/main")
+    clone.ask("fetch", "--quiet", "--unshallow")
+
+    assert raised.value.exit_code == ExitCode.NO_ANSWER
+    assert merge_base.find(clone.root, "origin/main").commit
+
+
+def test_unrelated_histories_have_no_base(forked):
+    forked.ask("checkout", "--quiet", "--orphan", "island")
+    forked.commit(code_py="island")
+
+    with pytest.raises(UsageError, match="unrelated"):
+        merge_base.find(forked.root, "main")
+
+
+def test_a_repository_of_another_owner_is_told_how_to_be_trusted(forked, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+
+    with pytest.raises(CiPerfError, match=r"safe\.directory") as raised:
+        merge_base.find(forked.root, "main")
+
+    assert raised.value.exit_code == ExitCode.NO_ANSWER
+    assert "dubious ownership" in raised.value.output
+
+
+def test_what_git_says_is_understood_in_any_language(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANGUAGE", "de")
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+
+    with pytest.raises(UsageError, match="expected a git repository"):
+        merge_base.find(tmp_path, "main")
+
+
+def test_a_machine_without_git_is_told_to_install_it(forked, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", os.fspath(tmp_path))
+
+    with pytest.raises(CiPerfError, match="install git") as raised:
+        merge_base.find(forked.root, "main")
+
+    assert raised.value.exit_code == ExitCode.NO_ANSWER
