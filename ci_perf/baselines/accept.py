@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from ci_perf.baselines import layout
+from ci_perf.baselines import layout, sessions
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge import canaries, numbers, numerics
-from ci_perf.model import codec
-from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
-from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Verdict
+from ci_perf.judge import canaries, numbers, numerics, subjects
+from ci_perf.model import codec, metrics
+from ci_perf.model.baseline import Baseline, RecordedSession
+from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import is_selected
@@ -33,20 +33,30 @@ class Action(Enum):
     """What happens to one file."""
 
     CREATED = "created"
-    REPLACED = "replaced"
-    APPENDED = "appended"
+    REPLACED = "replaced"  # its history begins anew: the old numbers cannot be compared
+    NEW_EPOCH = "moved on"  # this session begins a new epoch of some metrics
+    APPENDED = "appended"  # this session joins every current epoch
     KEPT = "kept"
+
+
+# What a judge says of a metric whose epoch is over, if somebody accepts it.
+_PROVEN = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """One workload's part. ``before`` and ``after`` are headlines; ``before`` may be empty."""
+    """One workload's part.
+
+    ``before`` and ``after`` are headlines; ``before`` may be empty. ``began`` names the metrics of
+    which a new epoch begins.
+    """
 
     workload: str
     path: Path
     action: Action
     before: Numbers
     after: Numbers
+    began: tuple[str, ...]
     changed_numerics: bool
     baseline: Baseline
 
@@ -127,12 +137,14 @@ def _refuse_failed(run: Run, names: tuple[str, ...]) -> None:
 def _refuse_without_reason(
     accepted: Sequence[Acceptance], rows: Mapping[str, Sequence[Row]]
 ) -> None:
-    """Refuse to forget a baseline for a worse number, or for one that cannot be compared.
+    """Refuse to leave a baseline behind for a worse number, or for one that cannot be compared.
 
     A number that no longer stands for the same thing may hide any loss, so it counts as well.
     """
-    replaced = [a.workload for a in accepted if a.action is Action.REPLACED]
-    found = [_spell(row) for name in replaced for row in rows.get(name, []) if _needs_reason(row)]
+    changed = [a for a in accepted if a.action not in {Action.CREATED, Action.KEPT}]
+    found = [
+        _spell(row) for a in changed for row in rows.get(a.workload, []) if _needs_reason(row, a)
+    ]
     if found:
         raise RefusedError(
             "expected a reason for every number that gets worse or starts afresh, found none for: "
@@ -140,11 +152,13 @@ def _refuse_without_reason(
         )
 
 
-def _needs_reason(row: Row) -> bool:
+def _needs_reason(row: Row, accepted: Acceptance) -> bool:
     if isinstance(row, Change):
-        return row.gate and row.verdict is Verdict.REGRESSED
+        is_worse = row.verdict is Verdict.REGRESSED or (row.ratio is not None and row.ratio > 1)
+        return row.gate and is_worse and row.metric in accepted.began
     if isinstance(row, Numerics):
-        return _has_moved(row)
+        # Without a gate, `--append` takes other numerics in, and the speed keeps its history.
+        return row.gate and row.code == numerics.CHANGED
     return row.gate and row.verdict in {Verdict.INCOMPARABLE, Verdict.MISSING}
 
 
@@ -163,54 +177,82 @@ def _accept_one(
 ) -> Acceptance:
     path = layout.path(root, run.environment.hard, run.suite, workload.workload)
     before = layout.read(path) if path.exists() else None
-    action = _action(before, run, rows, mode)
-    session = _session(run, workload, reason)
-    history = before.sessions if before else ()
-    kept = {
-        Action.CREATED: (session,),
-        Action.REPLACED: (session,),
-        Action.APPENDED: (*history, session)[-MAX_SESSIONS:],
-        Action.KEPT: history,
-    }[action]
-    after = before if before and action is Action.KEPT else _baseline(run, workload, kept)
+    moved = [name for row in rows if (name := _moved(row, mode))]
+    action = _action(before, run, rows, moved, mode)
+    history = before.sessions if before and action in _JOINS else ()
+    began = tuple(sorted(moved)) if action in _JOINS else ()
+    session = _session(run, workload, reason, _epochs(history, began))
+    if before and action is Action.KEPT:
+        after = before
+    else:
+        after = _baseline(run, workload, sessions.newest((*history, session)))
     return Acceptance(
         workload=workload.workload,
         path=path,
         action=action,
         before=before.headline if before else {},
         after=after.headline,
+        began=began,
         changed_numerics=any(row.verdict is Verdict.NUMERICS_CHANGED for row in rows),
         baseline=after,
     )
 
 
-def _action(before: Baseline | None, run: Run, rows: list[Row], mode: Mode) -> Action:
+_JOINS = frozenset({Action.NEW_EPOCH, Action.APPENDED})
+
+
+def _action(
+    before: Baseline | None, run: Run, rows: list[Row], moved: Sequence[str], mode: Mode
+) -> Action:
     if before is None:
         return Action.CREATED
     if any(session.run == run.id for session in before.sessions):
         return Action.KEPT  # accepted already: doing it again must change nothing
-    moved = any(_has_moved(row) for row in rows)
-    if moved or mode is Mode.REPLACE:
+    if mode is Mode.REPLACE or any(row.verdict is Verdict.INCOMPARABLE for row in rows):
         return Action.REPLACED
-    return Action.APPENDED if mode is Mode.APPEND else Action.KEPT
+    if mode is Mode.APPEND or any(_asks_for_it(row) for row in rows):
+        has_begun = any(name != metrics.FINGERPRINT for name in moved)
+        return Action.NEW_EPOCH if has_begun else Action.APPENDED
+    return Action.KEPT
 
 
-def _has_moved(row: Row) -> bool:
+def _asks_for_it(row: Row) -> bool:
     """Whether the baseline no longer says what this run says, by what a gate can see."""
-    if isinstance(row, Change):
-        return row.gate and row.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+    if isinstance(row, Uncompared) and row.verdict is Verdict.NEW:
+        return True  # it gets its first number
+    return row.gate and bool(_moved(row, Mode.KEEP))
+
+
+def _moved(row: Row, mode: Mode) -> str:
+    """Return the metric whose old values describe another speed than this run's; else nothing.
+
+    What is only predicted counts where a person says "this is the new baseline". Where sessions are
+    just collected it is how sessions differ, which is what a history is to show.
+    """
     if isinstance(row, Numerics):
         # What varies from process to process would do so against any baseline.
-        return row.gate and row.code == numerics.CHANGED
-    return row.gate or row.verdict is not Verdict.MISSING
+        return metrics.FINGERPRINT if row.code == numerics.CHANGED else ""
+    if isinstance(row, Change):
+        is_predicted = row.verdict is Verdict.UNCONFIRMED and mode is Mode.KEEP
+        return row.metric if row.verdict in _PROVEN or is_predicted else ""
+    return row.metric if row.gate and row.verdict is Verdict.MISSING else ""
 
 
-def _session(run: Run, workload: Measured, reason: str) -> RecordedSession:
+def _epochs(history: Sequence[RecordedSession], began: Sequence[str]) -> dict[str, int]:
+    """Return the epoch of each metric from this session on; 0 stays unwritten."""
+    known = {name for session in history for name in session.epochs}
+    return {
+        name: subjects.epoch(history, name) + (name in began) for name in sorted({*known, *began})
+    }
+
+
+def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) -> RecordedSession:
     return RecordedSession(
         recorded_at=run.started_at,
         source=run.source,
         run=run.id,
         reason=reason.strip(),
+        epochs=epochs,
         tool_version=run.tool.version,
         soft=run.environment.soft,
         canaries=layout.rounded(canaries.medians(run.canaries)),
@@ -225,7 +267,7 @@ def _fingerprint(workload: Measured) -> Fingerprint | None:
     return layout.rounded_fingerprint(first) if numerics.values(first) else None
 
 
-def _baseline(run: Run, workload: Measured, sessions: tuple[RecordedSession, ...]) -> Baseline:
+def _baseline(run: Run, workload: Measured, history: tuple[RecordedSession, ...]) -> Baseline:
     found = Baseline(
         headline={},
         workload=workload.workload,
@@ -235,6 +277,6 @@ def _baseline(run: Run, workload: Measured, sessions: tuple[RecordedSession, ...
         item_unit=workload.item_unit,
         statistic=workload.protocol.statistic,
         machine=run.environment.hard,
-        sessions=sessions,
+        sessions=history,
     )
     return layout.with_headline(found)

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,8 @@ import msgspec
 from ci_perf import files
 from ci_perf.baselines import machine as machines
 from ci_perf.errors import InvalidFileError
-from ci_perf.judge import evidence
+from ci_perf.judge import evidence, subjects
+from ci_perf.judge.policy import KIND_OF
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.environment import Machine
@@ -26,13 +27,15 @@ FINGERPRINT_DIGITS = 9
 # Units that are counted one by one.
 _WHOLE = frozenset({Unit.BYTE, Unit.COUNT, Unit.FLOP})
 _RECORDED = frozenset(metric.name for metric in metrics.RECORDED)
+# What may have an epoch: what may have a verdict, the numerics among it.
+_JUDGED = (*(metric.name for metric in metrics.JUDGED), metrics.FINGERPRINT)
 # No step is shorter than a picosecond, no memory larger than an exabyte.
 SMALLEST, LARGEST = 1e-12, 1e18
 
 
 def folder(root: Path, machine: Machine, suite: str) -> Path:
     """Return the folder of one class of machine and one suite ("builtin-smoke")."""
-    return root / machines.key(machine) / suite.replace(":", "-")
+    return root / machines.key(machine) / _name(suite)
 
 
 def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
@@ -42,8 +45,8 @@ def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
 
 def read(file: Path) -> Baseline:
     """Read and check one baseline. Raises InvalidFileError that names file, place and value."""
-    found = files.read(file, Baseline)
-    if found.suite.replace(":", "-") != file.parent.name:
+    found = read_anywhere(file)
+    if _name(found.suite) != file.parent.name:
         raise InvalidFileError(
             f"{file}: $.suite: expected {file.parent.name!r}, as the folder is called, "
             f"found {found.suite!r}"
@@ -53,7 +56,15 @@ def read(file: Path) -> Baseline:
             f"{file}: $.workload: expected {file.stem!r}, as the file is called, "
             f"found {found.workload!r}"
         )
+    return found
+
+
+def read_anywhere(file: Path) -> Baseline:
+    """Read and check a baseline that may lie outside its folder, as git gives it to a merge."""
+    found = files.read(file, Baseline)
     for i, session in enumerate(found.sessions):
+        for name in session.epochs:
+            _check_name(name, _JUDGED, f"{file}: $.sessions[{i}].epochs")
         for j, numbers in enumerate(session.processes):
             _check(numbers, f"{file}: $.sessions[{i}].processes[{j}]")
         for name, seconds in session.canaries.items():
@@ -78,21 +89,34 @@ def read_all(root: Path, machine: Machine, suite: str) -> tuple[Baseline, ...]:
     return tuple(read(file) for file in sorted(own.glob("*.json")))
 
 
+def read_everything(root: Path, suite: str = "*") -> tuple[Baseline, ...]:
+    """Read the baselines of every class of machine, and of one suite or all, by path."""
+    return tuple(read(file) for file in sorted(root.glob(f"*/{_name(suite)}/*.json")))
+
+
 def write(root: Path, baseline: Baseline) -> Path:
     """Write one baseline whole or not at all; return its path."""
     file = path(root, baseline.machine, baseline.suite, baseline.workload)
-    text = render(baseline)
-    codec.decode(text, Baseline, name=str(file))  # never write what could not be read again
     files.make_folder(file.parent)
-    files.write_text(file, text)
+    write_anywhere(file, baseline)
     return file
 
 
+def write_anywhere(file: Path, baseline: Baseline) -> None:
+    """Write one baseline to a place that git chose."""
+    text = render(baseline)
+    codec.decode(text, Baseline, name=str(file))  # never write what could not be read again
+    files.write_text(file, text)
+
+
 def headline(baseline: Baseline) -> Numbers:
-    """Return the centre of each judged metric over all sessions, for the reviewer of a diff."""
-    judged = {metric.name for metric in metrics.JUDGED}
-    names = sorted({n for s in baseline.sessions for p in s.processes for n in p if n in judged})
-    return {name: _rounded(name, _centre(baseline, name), HEADLINE_DIGITS) for name in names}
+    """Return the centre of each judged metric in its epoch, for the reviewer of a diff."""
+    found = {metric: _current(baseline, metric.name) for metric in metrics.JUDGED}
+    return {
+        metric.name: _rounded(metric.name, evidence.centre(metric.kind, values), HEADLINE_DIGITS)
+        for metric, values in sorted(found.items(), key=lambda item: item[0].name)
+        if values
+    }
 
 
 def with_headline(baseline: Baseline) -> Baseline:
@@ -118,10 +142,18 @@ def rounded_fingerprint(found: Fingerprint) -> Fingerprint:
 def render(baseline: Baseline) -> str:
     """Write for people and git: headline first, the numbers of one process on one line."""
     document = msgspec.to_builtins(baseline)
+    for session in document["sessions"]:
+        if not session["epochs"]:
+            del session["epochs"]  # most metrics never move, and then nothing needs to be said
     parts = {key: _render(value, "  ") for key, value in document.items()}
     # One metric a line: the first lines of a diff say what moved.
     parts["headline"] = _object({k: _render(v, "") for k, v in document["headline"].items()}, "  ")
     return _object(parts, "") + "\n"
+
+
+def readable(document: msgspec.Struct) -> str:
+    """Write any other document of a machine in the same way."""
+    return _render(msgspec.to_builtins(document), "") + "\n"
 
 
 def _render(value: object, indent: str) -> str:
@@ -147,25 +179,33 @@ def _object(parts: Mapping[str, str], indent: str) -> str:
     return f"{{\n{body}\n{indent}}}"
 
 
+def _name(suite: str) -> str:
+    """Spell a suite as a folder: "builtin:smoke" as "builtin-smoke"."""
+    return suite.replace(":", "-")
+
+
 def _nearest(root: Path, own: Path) -> Path | None:
     others = {f.parent.name: f for f in root.glob(f"*/{own.name}") if any(f.glob("*.json"))}
     near = difflib.get_close_matches(own.parent.name, sorted(others), n=1, cutoff=0.0)
     return others[near[0]] if near else None
 
 
-def _centre(baseline: Baseline, name: str) -> float:
-    sessions = [[p[name] for p in s.processes if name in p] for s in baseline.sessions]
-    return evidence.centre(metrics.BY_NAME[name].kind, [values for values in sessions if values])
+def _current(baseline: Baseline, name: str) -> list[list[float]]:
+    return [subjects.launches(one, name) for one in subjects.current(baseline.sessions, name)]
 
 
 def _check(numbers: Numbers, where: str) -> None:
     for name, value in numbers.items():
-        if name not in metrics.BY_NAME:
-            hint = codec.did_you_mean(name, list(metrics.BY_NAME))
-            raise InvalidFileError(f"{where}: unknown metric {name!r}; {hint}")
+        _check_name(name, metrics.BY_NAME, where)
         # Of what has an interval the logarithm is taken.
-        zero = metrics.BY_NAME[name].kind not in evidence.SESSION_SPREAD
+        zero = metrics.BY_NAME[name].kind not in KIND_OF
         _check_range(value, f"{where}.{name}", zero=zero)
+
+
+def _check_name(name: str, known: Collection[str], where: str) -> None:
+    if name not in known:
+        hint = codec.did_you_mean(name, list(known))
+        raise InvalidFileError(f"{where}: unknown metric {name!r}; {hint}")
 
 
 def _check_range(value: float, where: str, *, zero: bool) -> None:

@@ -21,7 +21,7 @@ def baselines(root: Path, machine: Machine, suite: str) -> Summary:
         suite=suite,
         selection=(),
         validity=Validity(status=Status.VALID),  # nothing else is ever accepted
-        subjects=tuple(_subject(baseline) for baseline in found),
+        subjects=tuple(map(subject, found)),
         failed=(),
     )
 
@@ -32,7 +32,8 @@ def _latest(found: tuple[Baseline, ...]) -> RecordedSession | None:
     return max(sessions, key=lambda session: session.recorded_at, default=None)
 
 
-def _subject(baseline: Baseline) -> Subject:
+def subject(baseline: Baseline) -> Subject:
+    """Return one workload with all that its history holds."""
     return Subject(
         workload=baseline.workload,
         parameters=baseline.parameters,
@@ -48,6 +49,7 @@ def _subject(baseline: Baseline) -> Subject:
                 processes=session.processes,
                 fingerprints=(session.fingerprint,) if session.fingerprint else (),
                 canaries=session.canaries,
+                epochs=session.epochs,
             )
             for session in baseline.sessions
         ),

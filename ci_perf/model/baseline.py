@@ -6,6 +6,7 @@ import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
+    Count,
     Items,
     Name,
     Scalar,
@@ -26,13 +27,16 @@ MAX_SESSIONS = 20
 class RecordedSession(Struct, frozen=True, kw_only=True):
     """One sitting whose numbers were accepted, and why.
 
-    ``canaries`` are seconds by name; ``fingerprint`` is that of the first process.
+    ``epochs`` counts, per metric, the changes that were accepted up to this session; absent is 0.
+    Sessions of one epoch describe the same speed. The numerics have an epoch, too, under the name
+    of their limit. ``canaries`` are seconds by name; ``fingerprint`` is that of the first process.
     """
 
     recorded_at: Text
     source: Source
     run: Name
     reason: Text
+    epochs: dict[Name, Count] = {}
     tool_version: Text
     soft: Software
     canaries: Numbers = {}
@@ -43,8 +47,8 @@ class RecordedSession(Struct, frozen=True, kw_only=True):
 class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=True):
     """One file under baselines/MACHINE/SUITE/.
 
-    ``headline`` repeats the centre of each judged metric for the reviewer of a diff; it must agree
-    with the sessions, oldest first, from which it follows.
+    ``headline`` repeats the centre of each judged metric in its current epoch, for the reviewer of
+    a diff; it must agree with the sessions, oldest first, from which it follows.
     """
 
     headline: Numbers

@@ -1,10 +1,11 @@
-"""The JSON Schemas of the five documents that ci-perf reads and writes."""
+"""The JSON Schemas of the documents that ci-perf reads and writes."""
 
 import json
 
 import msgspec
 
 from ci_perf.model.baseline import Baseline
+from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
@@ -12,7 +13,9 @@ from ci_perf.model.suite import SuiteFile
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "baseline": Baseline,
+    "calibration": Calibration,
     "comparison": Comparison,
+    "qualification": Qualification,
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,

@@ -1,25 +1,46 @@
 """What accepting a run did, in one line per file and metric that moved."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ci_perf.model import metrics
 from ci_perf.model.summary import Numbers
 from ci_perf.report import units
 
+_INDENT = " " * 10
 
-def render(files: Iterable[tuple[str, str, Numbers, Numbers, bool]]) -> str:
-    """Render (action, path, headline before, headline after, whether the numerics changed).
 
-    The headline before is empty for a new file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What happened to one file; ``before`` and ``after`` are headlines.
+
+    ``before`` is empty for a new file. ``began`` names the metrics of which a new epoch begins.
     """
+
+    action: str
+    path: str
+    before: Numbers
+    after: Numbers
+    began: tuple[str, ...]
+    changed_numerics: bool
+
+
+def render(files: Iterable[Accepted]) -> str:
+    """Say what happened to each file."""
     lines: list[str] = []
-    for action, path, before, after, changed_numerics in files:
-        lines.append(f"{action:<9} {path}")
-        if action != "kept":
-            if changed_numerics:
-                lines.append("          numerics: other losses, or another output")
-            lines += [f"          {line}" for line in _moves(before, after)]
+    for one in files:
+        lines.append(f"{one.action:<9} {one.path}")
+        if one.action != "kept":
+            lines += [f"{_INDENT}{line}" for line in _news(one)]
     return "\n".join(lines) if lines else "nothing to accept"
+
+
+def _news(one: Accepted) -> Iterable[str]:
+    if one.changed_numerics:
+        yield "numerics: other losses, or another output"
+    if began := [metrics.BY_NAME[n].title for n in one.began if n in metrics.BY_NAME]:
+        yield f"a new epoch begins: {', '.join(began)}"
+    yield from _moves(one.before, one.after)
 
 
 def _moves(before: Numbers, after: Numbers) -> Iterable[str]:

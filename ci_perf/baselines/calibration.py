@@ -1,0 +1,55 @@
+"""What is known of a machine beside its baselines: baselines/MACHINE/*.json, read and written."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ci_perf import files
+from ci_perf.baselines import layout
+from ci_perf.baselines import machine as machines
+from ci_perf.judge import calibration as judge
+from ci_perf.model import codec
+from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.environment import Machine
+from ci_perf.model.suite import Plan
+
+CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
+
+Document = TypeVar("Document", Calibration, Qualification)
+
+
+def read(root: Path, machine: Machine) -> Calibration | None:
+    """Return the calibration of this machine below `root`; `None` where there is none.
+
+    A file of other hard facts is of another machine, which only has the same name. Raises
+    InvalidFileError that names file, place and value.
+    """
+    return _read(root / machines.key(machine) / CALIBRATION, Calibration, machine)
+
+
+def qualification(root: Path, machine: Machine) -> Qualification | None:
+    """Return what this machine was found to notice; see `read`."""
+    return _read(root / machines.key(machine) / QUALIFICATION, Qualification, machine)
+
+
+def write(root: Path, document: Calibration | Qualification) -> Path:
+    """Write one document whole or not at all; return its path."""
+    name = CALIBRATION if isinstance(document, Calibration) else QUALIFICATION
+    file = root / machines.key(document.machine) / name
+    text = layout.readable(document)
+    codec.decode(text, type(document), name=str(file))  # never write what could not be read again
+    files.make_folder(file.parent)
+    files.write_text(file, text)
+    return file
+
+
+def settled(root: Path) -> Callable[[Plan, Machine], Plan]:
+    """Return what completes a plan once the machine is known: by its calibration, if it has one."""
+    return lambda plan, machine: judge.applied(plan, read(root, machine))
+
+
+def _read(file: Path, kind: type[Document], machine: Machine) -> Document | None:
+    if files.is_missing(file):
+        return None
+    found = files.read(file, kind)
+    return found if found.machine == machine else None

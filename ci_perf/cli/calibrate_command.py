@@ -1,0 +1,74 @@
+"""`ci-perf calibrate`: how noisy this machine is, and what suits it."""
+
+import random
+from pathlib import Path
+
+import click
+
+from ci_perf.cli import keeping, measuring, options
+from ci_perf.errors import ExitCode
+from ci_perf.judge import calibration as judge
+
+# The same launches always give the same table.
+_SEED = 0
+
+
+def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> int:
+    """Refuse a launch without a partner."""
+    if value % 2:
+        raise click.BadParameter(f"expected an even number, for pairs of launches, found {value}")
+    return value
+
+
+@click.command("calibrate")
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
+@options.suite
+@options.workloads
+@options.baselines
+@options.device
+@click.option(
+    "--processes",
+    type=click.IntRange(judge.FEWEST_PROCESSES, 100),
+    default=judge.FEWEST_PROCESSES,
+    show_default=True,
+    callback=_even,
+    help="Fresh processes per workload: an even number.",
+)
+@options.lock_timeout
+@click.option(
+    "--run-output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="calibration-run.json",
+    show_default=True,
+    help="Where to keep the run.",
+)
+@options.table_format
+@options.output
+def command(
+    names: tuple[str, ...],
+    suite: str,
+    workloads: Path,
+    baselines: Path,
+    device: str,
+    processes: int,
+    lock_timeout: float,
+    run_output: Path,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+) -> int:
+    """Measure how noisy this machine is, and choose statistic and preset for it.
+
+    Launches every workload of a suite several times, all of the same code, and says how much they
+    differ. Writes BASELINES/MACHINE/calibration.json, which later verdicts use once it is there.
+
+    Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
+    """
+    keeping.check_targets(run_output, output)
+    plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
+    run = measuring.measure(plan, device=device, lock_timeout_s=lock_timeout, run_file=run_output)
+    if measuring.is_interrupted(run):
+        return ExitCode.INTERRUPTED
+    found = judge.calibrate(run, plan, random.Random(_SEED).random)  # noqa: S311  no secret
+    from ci_perf.report import calibration as words
+
+    return keeping.keep(found, run, baselines, words=words, form=format, target=output)

@@ -1,0 +1,70 @@
+"""The step that `calibrate` and `qualify` share: show what was found of a machine, and keep it."""
+
+from pathlib import Path
+from types import ModuleType
+
+from ci_perf import files
+from ci_perf.baselines import calibration as documents
+from ci_perf.cli import measuring, output
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.model import codec
+from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.run import Run
+from ci_perf.model.suite import Protocol
+from ci_perf.model.validity import Status
+
+
+def check_targets(run_file: Path, report: Path | None) -> None:
+    """Find out before the work that a result has nowhere to go. See `files.check_target`."""
+    if report is None:
+        return
+    files.check_target(report)
+    if report.resolve() == run_file.resolve():
+        raise UsageError(f"--output {report}: would overwrite the run; name another file")
+
+
+def keep(
+    found: Calibration | Qualification,
+    run: Run,
+    baselines: Path,
+    *,
+    words: ModuleType,
+    form: str,
+    target: Path | None,
+) -> ExitCode:
+    """Show `found` in the form that was asked for, and write it beside the machine's baselines.
+
+    `words` is the room of report/ that renders it. What an untrusted machine showed is not kept.
+    """
+    output.emit(_text(found, words, form), output=target)
+    if run.validity.status is Status.INVALID:
+        output.say("nothing is kept: the machine could not be trusted, see the reasons above")
+        return ExitCode.NO_ANSWER
+    before = documents.read(baselines, found.machine)
+    file = documents.write(baselines, found)
+    output.say("\n".join([f"written: {file}", *_outdated(before, found), _next(file)]))
+    return measuring.exit_code(run)
+
+
+def _outdated(before: Calibration | None, found: Calibration | Qualification) -> list[str]:
+    """Say what a new statistic means for numbers that were made by another one."""
+    old = before.statistic if before else Protocol().statistic
+    if isinstance(found, Qualification) or found.statistic == old:
+        return []
+    note = (
+        f"note: {old} spoke for a launch before, and {found.statistic} will from now on, except "
+        "where suite.toml says otherwise: accept baselines that were made by another one anew"
+    )
+    return [note]
+
+
+def _next(file: Path) -> str:
+    return f"next: git add {file} && git commit"
+
+
+def _text(found: Calibration | Qualification, words: ModuleType, form: str) -> str:
+    if form == "json":
+        return codec.encode(found)
+    if form == "markdown":
+        return str(words.markdown(found))
+    return str(words.terminal(found, width=output.width(), color=output.in_color()))

@@ -1,0 +1,253 @@
+"""How noisy a machine is, and what suits it: from launches of the same code, statistic and preset.
+
+No head is ever seen here, so no choice made here can favour one.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from ci_perf.errors import CiPerfError
+from ci_perf.judge import moderation, modes, numbers, policy
+from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha
+from ci_perf.judge.moderation import Variance
+from ci_perf.judge.policy import LAUNCH_PRIOR_DF, LOOKS, PRIOR_DF_CAP, SMALLEST_VARIANCE, PolicyKind
+from ci_perf.model.base import Statistic
+from ci_perf.model.calibration import CalibratedWorkload, Calibration, Provenance
+from ci_perf.model.run import Measured, Run
+from ci_perf.model.suite import Plan, Preset
+
+# Evenly from 0 to below 1, from a seed.
+Uniform = Callable[[], float]
+
+# From the statistic that sees most blocks to the one that sees a single one.
+STATISTICS: tuple[Statistic, ...] = ("median", "p25", "min")
+PRESETS: tuple[Preset, ...] = get_args(Preset)
+# How much quieter a statistic must be than one that sees more. On quiet machines all three repeat
+# equally well (public launches of GPU and JVM benchmarks: within 5 %), on a crowded one the minimum
+# was two to three times quieter.
+QUIETER = 0.75
+# A preset that leaves more workloads undecided asks too much of the machine.
+MOST_INCONCLUSIVE = 0.10
+# Of fewer launches two modes cannot be seen, and these are only three pairs.
+FEWEST_PROCESSES = 6
+# Simulated confirmations per workload: a share of 10 % is then known to 2 points.
+SIMULATED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """The launches of one workload as logarithms, and the statistic that speaks for it."""
+
+    name: str
+    by: Mapping[Statistic, Sequence[float]]
+    own: Statistic | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Projected:
+    """How simulated confirmations of an unchanged workload ended."""
+
+    inconclusive: float
+    pairs: float
+
+
+def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
+    """Choose statistic and preset by launches of the same code. Raises CiPerfError without any."""
+    check_measured(run)
+    own = {one.id: one.protocol.statistic for one in plan.workloads if one.own_statistic}
+    launches = [_launches(measured, own.get(measured.workload)) for measured in run.measured]
+    spreads = {name: _typical([one.by[name] for one in launches]) for name in STATISTICS}
+    statistic = _quietest(spreads)
+    pairs = _moderated([_of_pairs(one.by[one.own or statistic]) for one in launches])
+    projected = _project(pairs, uniform)
+    inconclusive = {
+        preset: statistics.fmean(one.inconclusive for one in found)
+        for preset, found in projected.items()
+    }
+    preset = _smallest(inconclusive)
+    return Calibration(
+        machine=run.environment.hard,
+        statistic=statistic,
+        preset=preset,
+        provenance=provenance(run, plan),
+        launches={name: short(spread) for name, spread in spreads.items()},
+        inconclusive={name: short(share) for name, share in inconclusive.items()},
+        workloads={
+            one.name: _workload(one, one.own or statistic, spread, found, preset, len(launches))
+            for one, spread, found in zip(launches, pairs, projected[preset], strict=True)
+        },
+    )
+
+
+def applied(plan: Plan, calibration: Calibration | None) -> Plan:
+    """Return the plan with the machine's statistic wherever suite.toml says nothing of its own."""
+    if calibration is None:
+        return plan
+    workloads = tuple(
+        one
+        if one.own_statistic
+        else msgspec.structs.replace(
+            one,
+            protocol=msgspec.structs.replace(one.protocol, statistic=calibration.statistic),
+        )
+        for one in plan.workloads
+    )
+    return msgspec.structs.replace(plan, workloads=workloads)
+
+
+def prior(workload: CalibratedWorkload | None) -> tuple[float, float]:
+    """Return the variance of one launch and its worth, as a confirmation wants them."""
+    if workload is None:
+        return 0.0, 0.0
+    return workload.pairs**2 / 2, min(workload.pairs_df, PRIOR_DF_CAP)
+
+
+def confirmed(confirmation: Confirmation, differences: Sequence[float]) -> Outcome:
+    """Let pairs decide, in their order; those after the decision are left alone."""
+    for difference in differences:
+        if outcome := confirmation.add(difference):
+            return outcome
+    return confirmation.finish()
+
+
+def check_measured(run: Run) -> None:
+    """Refuse a run that has nothing to learn from."""
+    if not run.measured:
+        raise CiPerfError(
+            f"suite {run.suite!r}: expected at least one workload with numbers, found none of "
+            f"{len(run.failed)}; see the reasons above"
+        )
+
+
+def provenance(run: Run, plan: Plan) -> Provenance:
+    """Say what was measured when, for whoever reads the document later."""
+    return Provenance(
+        recorded_at=run.started_at,
+        source=run.source,
+        run=run.id,
+        tool_version=run.tool.version,
+        suite=plan.suite,
+        selection=plan.selection,
+        soft=run.environment.soft,
+        distrust=tuple(sorted({reason.code for reason in run.validity.reasons})),
+    )
+
+
+def short(number: float) -> float:
+    """Keep three digits: what differs behind them is chance, and noise in a diff."""
+    return float(f"{number:.3g}")
+
+
+def _launches(measured: Measured, own: Statistic | None) -> _Launches:
+    blocks = [process.timed.block_s for process in measured.processes]
+    by = {
+        name: [math.log(numbers.of_blocks(block_s, name)) for block_s in blocks]
+        for name in STATISTICS
+    }
+    return _Launches(name=measured.workload, by=by, own=own)
+
+
+def _typical(groups: Sequence[Sequence[float]]) -> float:
+    """Return the geometric mean of the workloads' spreads: the noisiest is one among others."""
+    logs = [math.log(max(statistics.variance(group), SMALLEST_VARIANCE)) for group in groups]
+    return math.exp(statistics.fmean(logs) / 2)
+
+
+def _quietest(spreads: Mapping[Statistic, float]) -> Statistic:
+    """Go on to a statistic that sees less only where it is quieter by a quarter."""
+    chosen, *others = STATISTICS
+    for name in others:
+        if spreads[name] <= QUIETER * spreads[chosen]:
+            chosen = name
+    return chosen
+
+
+def _of_pairs(launches: Sequence[float]) -> Variance:
+    """Return the variance of the difference of two launches next to each other.
+
+    Their mean is known to be zero: the code was the same.
+    """
+    differences = [
+        after - before for before, after in zip(launches[::2], launches[1::2], strict=False)
+    ]
+    return Variance(statistics.fmean(d * d for d in differences), len(differences))
+
+
+def _moderated(variances: Sequence[Variance]) -> list[Variance]:
+    """Draw each variance towards what the suite has in common, as verdicts do."""
+    shared = moderation.prior(variances, LAUNCH_PRIOR_DF)
+    return [moderation.moderate(own, shared) for own in variances]
+
+
+def _project(pairs: Sequence[Variance], uniform: Uniform) -> dict[Preset, list[_Projected]]:
+    """Simulate confirmations without a change; all presets meet the same noise."""
+    alpha = share_alpha(len(pairs))
+    normal = statistics.NormalDist()
+    found: dict[Preset, list[_Projected]] = {preset: [] for preset in PRESETS}
+    for variance in pairs:
+        noise = [
+            [normal.inv_cdf(max(uniform(), SMALLEST_VARIANCE)) for _ in range(LOOKS[-1])]
+            for _ in range(SIMULATED)
+        ]
+        for preset in PRESETS:
+            found[preset].append(_projected(variance, preset, alpha, noise))
+    return found
+
+
+def _projected(
+    variance: Variance, preset: Preset, alpha: float, noise: Sequence[Sequence[float]]
+) -> _Projected:
+    spread = math.sqrt(variance.value)
+    outcomes = [
+        confirmed(_confirmation(variance, preset, alpha), [spread * one for one in pairs])
+        for pairs in noise
+    ]
+    return _Projected(
+        inconclusive=statistics.fmean(one.call == "inconclusive" for one in outcomes),
+        pairs=statistics.fmean(one.pairs for one in outcomes),
+    )
+
+
+def _confirmation(variance: Variance, preset: Preset, alpha: float) -> Confirmation:
+    return Confirmation(
+        policy=policy.policy(PolicyKind.TIME, preset),
+        alpha=alpha,
+        prior_variance=variance.value / 2,
+        prior_df=min(variance.df, PRIOR_DF_CAP),
+    )
+
+
+def _smallest(inconclusive: Mapping[Preset, float]) -> Preset:
+    """Return the preset that finds the smallest changes and still decides; else the widest."""
+    deciding = (name for name in PRESETS if inconclusive[name] <= MOST_INCONCLUSIVE)
+    return next(deciding, PRESETS[-1])
+
+
+def _workload(
+    launches: _Launches,
+    statistic: Statistic,
+    pairs: Variance,
+    projected: _Projected,
+    preset: Preset,
+    workloads: int,
+) -> CalibratedWorkload:
+    values = launches.by[statistic]
+    confirmation = _confirmation(pairs, preset, share_alpha(workloads))
+    floor = policy.policy(PolicyKind.TIME, preset).floor
+    return CalibratedWorkload(
+        processes=len(values),
+        statistic=statistic,
+        step_time_s=float(f"{math.exp(statistics.fmean(values)):.4g}"),
+        launches={name: short(statistics.stdev(found)) for name, found in launches.by.items()},
+        pairs=short(math.sqrt(pairs.value)),
+        pairs_df=short(pairs.df),
+        smallest_detectable=short(math.expm1(confirmation.smallest_detectable())),
+        expected_pairs=short(projected.pairs),
+        inconclusive=short(projected.inconclusive),
+        two_modes=modes.two_modes(values, smallest_gap=floor) is not None,
+    )

@@ -1,0 +1,204 @@
+"""Whether verdicts on a machine are right: of changes that are none, and of one that was made.
+
+Every workload stands three times in one run: as it is, as it is once more, and slowed down.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.judge import calibration as calibrations
+from ci_perf.judge import limits, numbers
+from ci_perf.judge.calibration import Uniform, short
+from ci_perf.judge.confirm import Confirmation, share_alpha
+from ci_perf.judge.policy import LOOKS
+from ci_perf.model import metrics
+from ci_perf.model.base import Statistic
+from ci_perf.model.calibration import (
+    CalibratedWorkload,
+    Calibration,
+    Qualification,
+    QualifiedWorkload,
+    Replays,
+)
+from ci_perf.model.run import Measured, Run
+from ci_perf.model.suite import Plan, PlannedWorkload
+
+SAME, SLOWER = "+same", "+slower"
+# No baseline may come from a run in which a workload was slowed down: it is of no suite.
+_SUITE = "+qualify"
+# The name of a workload is at most this long, and ours are its name and a word.
+_MAX_ID_CHARS = 200
+# Confirmations per workload and change: a share of 5 % is then known to 1 point, as far as the
+# recorded pairs say it at all.
+REPLAYS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arms:
+    """The launches of one workload as logarithms, in rounds, and how their pairs are judged."""
+
+    statistic: Statistic
+    before: Sequence[float]
+    slower: Sequence[float]
+    after: Sequence[float]
+    confirmation: Callable[[], Confirmation]
+
+    @classmethod
+    def of(
+        cls,
+        one: PlannedWorkload,
+        measured: Mapping[str, Measured],
+        plan: Plan,
+        calibrated: CalibratedWorkload | None,
+        alpha: float,
+    ) -> "_Arms":
+        """Take the statistic that the plan names, and the limit that the suite sets."""
+        statistic = one.protocol.statistic
+        before, slower, after = (
+            [
+                math.log(numbers.of_blocks(process.timed.block_s, statistic))
+                for process in measured[name].processes
+            ]
+            for name in _names(one.id)
+        )
+        limit = plan.limits.of(one.id)[metrics.STEP_TIME.name]
+        step_s = math.exp(statistics.fmean(before))
+        variance, df = calibrations.prior(calibrated)
+        return cls(
+            statistic=statistic,
+            before=before,
+            slower=slower,
+            after=after,
+            confirmation=lambda: Confirmation(
+                policy=limits.applied(metrics.STEP_TIME, limit, step_s),
+                alpha=alpha,
+                prior_variance=variance,
+                prior_df=df,
+            ),
+        )
+
+
+def arms(plan: Plan, size: float) -> Plan:
+    """Return a plan in which each workload stands three times, next to each other.
+
+    The slowed one stands between the two equal ones, so that its base can come before it or after.
+    """
+    return msgspec.structs.replace(
+        plan,
+        suite=plan.suite + _SUITE,
+        workloads=tuple(arm for one in plan.workloads for arm in _arms(one, size)),
+    )
+
+
+def qualify(
+    run: Run,
+    plan: Plan,
+    *,
+    size: float,
+    calibration: Calibration | None,
+    uniform: Uniform,
+) -> Qualification:
+    """Judge what `run`, of the `arms` of `plan`, holds, as a pull request would have been judged.
+
+    All workloads are suspects that share alpha, as when a baseline is too old to clear any. Raises
+    CiPerfError when no workload has all of its three arms.
+    """
+    measured = {one.workload: one for one in run.measured}
+    whole = [one for one in plan.workloads if set(_names(one.id)) <= measured.keys()]
+    if not whole:
+        raise CiPerfError(
+            f"suite {plan.suite!r}: expected at least one workload with numbers as it is and "
+            f"slowed down, found none of {len(plan.workloads)}; see the reasons above"
+        )
+    known = calibration.workloads if calibration else {}
+    alpha = share_alpha(len(whole))
+    return Qualification(
+        machine=run.environment.hard,
+        size=size,
+        replays=REPLAYS,
+        provenance=calibrations.provenance(run, plan),
+        workloads={
+            one.id: _workload(_Arms.of(one, measured, plan, known.get(one.id), alpha), uniform)
+            for one in whole
+        },
+    )
+
+
+def _arms(one: PlannedWorkload, size: float) -> tuple[PlannedWorkload, ...]:
+    if len(one.id + SLOWER) > _MAX_ID_CHARS:
+        raise UsageError(
+            f"{one.id}: expected an id that leaves {len(SLOWER)} of {_MAX_ID_CHARS} characters, "
+            f"found {len(one.id)}; shorten the entry's `name`"
+        )
+    _, slower, same = _names(one.id)
+    return (
+        one,
+        msgspec.structs.replace(one, id=slower, slowdown=size),
+        msgspec.structs.replace(one, id=same),
+    )
+
+
+def _names(workload: str) -> tuple[str, str, str]:
+    """Name the arms of a workload in the order of a round."""
+    return workload, workload + SLOWER, workload + SAME
+
+
+def _workload(arms: _Arms, uniform: Uniform) -> QualifiedWorkload:
+    same, slower = _differences(arms.before, arms.after, arms.slower)
+    return QualifiedWorkload(
+        statistic=arms.statistic,
+        limit=short(math.expm1(arms.confirmation().policy.floor)),
+        spread=short(math.sqrt(statistics.fmean(d * d for d in same))),
+        pairs=len(same),
+        same=_replays(same, arms, uniform, is_same=True),
+        slower=_replays(slower, arms, uniform, is_same=False),
+    )
+
+
+def _differences(
+    before: Sequence[float], after: Sequence[float], slower: Sequence[float]
+) -> tuple[list[float], list[float]]:
+    """Return the differences of the pairs without a change, and of those with the slowed arm.
+
+    A round launches `before`, `slower`, `after`. In every other pair the head comes first, as in a
+    real confirmation, so that what drifts is on no side.
+    """
+    rounds = list(enumerate(zip(before, after, slower, strict=True)))
+    same = [one - other if i % 2 else other - one for i, (one, other, _) in rounds]
+    slowed = [slow - (other if i % 2 else one) for i, (one, other, slow) in rounds]
+    return same, slowed
+
+
+def _replays(
+    differences: Sequence[float], arms: _Arms, uniform: Uniform, *, is_same: bool
+) -> Replays:
+    """Judge the pairs as recorded, then many times with pairs drawn from them with replacement.
+
+    Of two launches of the same code a coin says which is the head: else the mean that these few
+    pairs happen to have would be taken for a change.
+    """
+
+    def drawn() -> float:
+        difference = differences[int(uniform() * len(differences))]
+        return -difference if is_same and uniform() < 0.5 else difference
+
+    recorded = calibrations.confirmed(arms.confirmation(), differences[: LOOKS[-1]])
+    outcomes = [
+        calibrations.confirmed(arms.confirmation(), [drawn() for _ in range(LOOKS[-1])])
+        for _ in range(REPLAYS)
+    ]
+    shares = {
+        call: sum(one.call == call for one in outcomes) / REPLAYS
+        for call in ("regressed", "improved", "unchanged", "inconclusive")
+    }
+    return Replays(
+        call=recorded.call,
+        estimate=short(recorded.estimate),
+        pairs=short(statistics.fmean(one.pairs for one in outcomes)),
+        **shares,
+    )

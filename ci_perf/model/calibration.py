@@ -1,0 +1,124 @@
+"""What is known of a machine beside its baselines: how noisy it is, and what it would notice."""
+
+from typing import Annotated
+
+import msgspec
+
+from ci_perf.model.base import (
+    SCHEMA_VERSION,
+    AtLeastOne,
+    Name,
+    PositiveSeconds,
+    Statistic,
+    Struct,
+    SuiteName,
+    Text,
+)
+from ci_perf.model.environment import Machine, Software
+from ci_perf.model.run import Source
+from ci_perf.model.suite import Preset, Relative
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+# A standard deviation of natural logarithms: 0.01 is about 1 %.
+Spread = Annotated[float, msgspec.Meta(ge=0, le=100)]
+DegreesOfFreedom = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+
+
+class Provenance(Struct, frozen=True, kw_only=True):
+    """What was measured when. ``distrust`` are the codes of what spoke against the machine."""
+
+    recorded_at: Text
+    source: Source
+    run: Name
+    tool_version: Text
+    suite: SuiteName
+    selection: tuple[str, ...]
+    soft: Software
+    distrust: tuple[Name, ...] = ()
+
+
+class CalibratedWorkload(Struct, frozen=True, kw_only=True):
+    """How much launches of the same code differ.
+
+    ``statistic`` is the workload's own where suite.toml sets it, else the machine's. ``launches``
+    is the spread of the launches by each statistic; ``pairs`` that of the differences of launches
+    next to each other, by ``statistic``, drawn towards what the suite has in common, and worth
+    ``pairs_df`` observations. ``smallest_detectable`` is relative, after the most pairs that are
+    launched. ``expected_pairs`` and ``inconclusive`` (a share) are of simulated confirmations in
+    which nothing had changed.
+    """
+
+    processes: AtLeastOne
+    statistic: Statistic
+    step_time_s: PositiveSeconds
+    launches: dict[Statistic, Spread]
+    pairs: Spread
+    pairs_df: DegreesOfFreedom
+    smallest_detectable: Spread
+    expected_pairs: Annotated[float, msgspec.Meta(ge=0, le=1000)]
+    inconclusive: Share
+    two_modes: bool
+
+
+class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_only=True):
+    """The whole of baselines/MACHINE/calibration.json.
+
+    ``launches`` is the typical spread of launches by each statistic, ``inconclusive`` the share of
+    unchanged workloads that each preset is expected to leave undecided: what ``statistic`` and
+    ``preset`` were chosen by.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    machine: Machine
+    statistic: Statistic
+    preset: Preset
+    provenance: Provenance
+    launches: dict[Statistic, Spread]
+    inconclusive: dict[Preset, Share]
+    workloads: Annotated[dict[Name, CalibratedWorkload], msgspec.Meta(min_length=1)]
+
+
+class Replays(Struct, frozen=True, kw_only=True):
+    """How confirmations of one change ended.
+
+    ``call`` and ``estimate`` (a logarithm) are of the pairs as they were recorded. The shares, and
+    the mean number of ``pairs``, are of confirmations replayed with pairs drawn from these.
+    """
+
+    call: Name
+    estimate: Annotated[float, msgspec.Meta(ge=-100, le=100)]
+    regressed: Share
+    improved: Share
+    unchanged: Share
+    inconclusive: Share
+    pairs: Annotated[float, msgspec.Meta(ge=0, le=1000)]
+
+
+class QualifiedWorkload(Struct, frozen=True, kw_only=True):
+    """What became of one workload without a change, and when it was slowed down.
+
+    ``limit`` is the size that had to be proven exceeded; ``spread`` the standard deviation of the
+    recorded differences of pairs without a change, ``pairs`` how many there are.
+    """
+
+    statistic: Statistic
+    limit: Relative
+    spread: Spread
+    pairs: AtLeastOne
+    same: Replays
+    slower: Replays
+
+
+class Qualification(Struct, tag_field="type", tag="qualification", frozen=True, kw_only=True):
+    """The whole of baselines/MACHINE/qualification.json.
+
+    ``size`` is how much longer the slowed steps took (0.05 = 5 %), ``replays`` how many
+    confirmations were replayed per workload and change.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    machine: Machine
+    size: Annotated[float, msgspec.Meta(gt=0, le=1)]
+    replays: AtLeastOne
+    provenance: Provenance
+    workloads: Annotated[dict[Name, QualifiedWorkload], msgspec.Meta(min_length=1)]

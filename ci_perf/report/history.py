@@ -1,0 +1,134 @@
+"""The committed history as a table: for who looks after the machine, not for a gate."""
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Literal, assert_never
+
+import msgspec
+
+from ci_perf.judge.chronicle import ChangePoint, Chronicle
+from ci_perf.model import metrics
+from ci_perf.report import escape, units
+
+Form = Literal["terminal", "markdown", "json", "csv"]
+
+_TITLES = ("workload", "metric", "sessions", "epoch", "age", "centre", "spread", "trend")
+_NUMBERS_FROM = 2  # columns that are aligned to the right
+_DATE = len("2026-11-21")
+_COMMIT = 7
+_MARK = "information, never the gate"
+_Name = Callable[[str], str]  # foreign text made harmless
+_NOTHING = "no baseline of a metric that gates; next: ci-perf accept run.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """The history of one suite on one class of machine. ``days`` says how long ago a time was."""
+
+    machine: str
+    suite: str
+    lines: Sequence[Chronicle]
+    days: Callable[[str], float | None]
+
+
+def render(shelves: Sequence[Shelf], form: Form) -> str:
+    """Render every line of every shelf."""
+    match form:
+        case "terminal" | "markdown":
+            parts = [part for shelf in shelves if shelf.lines for part in _shown(shelf, form)]
+            return "\n\n".join(parts or [_NOTHING]) + "\n"
+        case "json":
+            facts = [_facts(shelf, line) for shelf, line in _lines(shelves)]
+            return msgspec.json.format(msgspec.json.encode(facts), indent=1).decode() + "\n"
+        case "csv":
+            return _csv(shelves)
+        case _:
+            assert_never(form)
+
+
+def _shown(shelf: Shelf, form: Literal["terminal", "markdown"]) -> Iterable[str]:
+    """Yield a heading, the table, and the change points below it."""
+    name = escape.code if form == "markdown" else escape.clean
+    heading = f"{name(shelf.machine)}, suite {name(shelf.suite)}"
+    rows = [_cells(shelf, line, name) for line in shelf.lines]
+    changes = [_change(line, one, name) for line in shelf.lines for one in line.changes or ()]
+    yield f"### {heading}" if form == "markdown" else heading
+    yield _markdown(rows) if form == "markdown" else _plain(rows)
+    if changes:
+        yield "\n".join([f"Change points ({_MARK}):", "", *(f"- {one}" for one in changes)])
+
+
+def _cells(shelf: Shelf, line: Chronicle, name: _Name) -> tuple[str, ...]:
+    metric = metrics.BY_NAME[line.metric]
+    age = shelf.days(line.newest)
+    return (
+        name(line.workload),
+        metric.title,
+        str(line.sessions) + (f" (+{line.earlier})" if line.earlier else ""),
+        str(line.epoch),
+        units.NOTHING if age is None else _age(age),
+        units.value(line.centre, metric.unit),
+        units.NOTHING if line.spread is None else f"{100 * line.spread:.2f} %",
+        _trend(line),
+    )
+
+
+def _age(days: float) -> str:
+    whole = int(max(days, 0))
+    return f"{whole} day" if whole == 1 else f"{whole} days"
+
+
+def _trend(line: Chronicle) -> str:
+    if line.trend is None:
+        return units.NOTHING
+    return units.percent(line.trend - 1) + (", drifted" if line.has_drifted else "")
+
+
+def _change(line: Chronicle, one: ChangePoint, name: _Name) -> str:
+    known = ", accepted" if one.accepted else ""
+    title = metrics.BY_NAME[line.metric].title
+    where = f"{name(one.since[:_DATE])} ({name(one.commit[:_COMMIT])})"
+    return f"{name(line.workload)} {title}: {units.percent(one.ratio - 1)} since {where}{known}"
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    rule = ["--"] * _NUMBERS_FROM + ["--:"] * (len(_TITLES) - _NUMBERS_FROM)
+    lines = [" | ".join(cells) for cells in (_TITLES, *rows)]
+    return "\n".join([f"| {lines[0]} |", f"|{'|'.join(rule)}|", *(f"| {x} |" for x in lines[1:])])
+
+
+def _plain(rows: Sequence[Sequence[str]]) -> str:
+    table = [_TITLES, *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(_TITLES))]
+    return "\n".join(
+        "  ".join(
+            f"{cell:>{width}}" if i >= _NUMBERS_FROM else f"{cell:<{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    )
+
+
+def _facts(shelf: Shelf, line: Chronicle) -> dict[str, object]:
+    """Return what a program wants to know, in the metric's own unit."""
+    facts: dict[str, object] = msgspec.to_builtins(line)
+    unit = metrics.BY_NAME[line.metric].unit.value
+    return {"machine": shelf.machine, "suite": shelf.suite, "unit": unit} | facts
+
+
+def _csv(shelves: Sequence[Shelf]) -> str:
+    """Write one line per metric; change points, of which there are several, as their dates."""
+    stream = StringIO()
+    fields = ("machine", "suite", "unit", *Chronicle.__dataclass_fields__)
+    writer = csv.DictWriter(stream, fields, lineterminator="\n")
+    writer.writeheader()
+    for shelf, line in _lines(shelves):
+        dates = " ".join(escape.clean(one.since[:_DATE]) for one in line.changes or ())
+        writer.writerow(_facts(shelf, line) | {"changes": dates})
+    return stream.getvalue()
+
+
+def _lines(shelves: Sequence[Shelf]) -> list[tuple[Shelf, Chronicle]]:
+    return [(shelf, line) for shelf in shelves for line in shelf.lines]

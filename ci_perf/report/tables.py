@@ -1,0 +1,95 @@
+"""A page of sentences and tables, for a terminal and as Markdown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from ci_perf.report import escape
+from ci_perf.report.escape import Markdown
+
+# Cells and parts of sentences: our own words, or foreign text, which is shown and never obeyed.
+Phrase = Sequence[str]
+# A name that is cut could be any point of a matrix.
+_NAME_WIDTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A heading, and rows of as many cells; the first column is a name, `left` others are words."""
+
+    heading: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: Sequence[str] = ()
+
+
+Page = Sequence[Phrase | Table]
+
+
+def markdown(page: Page) -> str:
+    """Render for GitHub; the first sentence stands out."""
+    parts = [
+        _markdown_table(part) if isinstance(part, Table) else _markdown_phrase(part)
+        for part in page
+    ]
+    return "\n\n".join([f"**{parts[0]}**", *parts[1:]]) + "\n"
+
+
+def terminal(page: Page, *, width: int, color: bool) -> str:
+    """Render for a terminal of `width` columns; the first sentence stands out."""
+    stream = StringIO()
+    console = Console(
+        file=stream,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        # What the environment says of colours and widths has been decided by the caller.
+        _environ={},
+    )
+    for index, part in enumerate(page):
+        if isinstance(part, Table):
+            console.print(Padding(_terminal_table(part), (1, 0)))
+        else:
+            console.print(Text("".join(map(_plain, part)), style="" if index else "bold"))
+    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n")).strip("\n") + "\n"
+
+
+def _markdown_phrase(phrase: Phrase) -> str:
+    return "".join(part if isinstance(part, Markdown) else escape.code(part) for part in phrase)
+
+
+def _markdown_table(table: Table) -> str:
+    rules = [":--" if _is_left(table, i) else "--:" for i in range(len(table.heading))]
+    lines = [table.heading, rules, *([_markdown_phrase([cell]) for cell in r] for r in table.rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _terminal_table(table: Table) -> RichTable:
+    found = RichTable(box=None, padding=(0, 1), header_style="dim")
+    for index, title in enumerate(table.heading):
+        found.add_column(
+            title,
+            justify="left" if _is_left(table, index) else "right",
+            overflow="fold",
+            min_width=0 if index else min(_NAME_WIDTH, max(map(len, _names(table)), default=0)),
+        )
+    for row in table.rows:
+        found.add_row(*(Text(_plain(cell)) for cell in row))
+    return found
+
+
+def _names(table: Table) -> list[str]:
+    return [row[0] for row in table.rows]
+
+
+def _is_left(table: Table, index: int) -> bool:
+    return index == 0 or table.heading[index] in table.left
+
+
+def _plain(text: str) -> str:
+    return str(text) if isinstance(text, Markdown) else escape.clean(text)

@@ -1,0 +1,74 @@
+"""Builders of what is known of a machine beside its baselines."""
+
+import msgspec
+
+from ci_perf.model import calibration as model
+from ci_perf.model.run import Source
+from tests.runs import CPU, HEAD_COMMIT, SOFT
+
+PROVENANCE = model.Provenance(
+    recorded_at="2026-11-21T10:00:00Z",
+    source=Source(commit=HEAD_COMMIT, branch="main", dirty=False),
+    run="0123456789ab",
+    tool_version="0.1.0",
+    suite="builtin:smoke",
+    selection=(),
+    soft=SOFT,
+)
+
+
+def a_workload(**more):
+    plain = model.CalibratedWorkload(
+        processes=6,
+        statistic="median",
+        step_time_s=1e-3,
+        launches={"median": 0.01, "p25": 0.009, "min": 0.008},
+        pairs=0.012,
+        pairs_df=8.0,
+        smallest_detectable=0.025,
+        expected_pairs=5.2,
+        inconclusive=0.01,
+        two_modes=False,
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def a_calibration(**more):
+    plain = model.Calibration(
+        machine=CPU,
+        statistic="median",
+        preset="default",
+        provenance=PROVENANCE,
+        launches={"median": 0.01, "p25": 0.009, "min": 0.008},
+        inconclusive={"strict": 0.4, "default": 0.02, "relaxed": 0.0, "shared": 0.0},
+        workloads={"matmul": a_workload(), "bert_base": a_workload()},
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def some_replays(call="unchanged", **shares):
+    shares = {"regressed": 0.0, "improved": 0.0, "unchanged": 0.0, "inconclusive": 0.0, **shares}
+    return model.Replays(call=call, estimate=0.0, pairs=4.5, **shares)
+
+
+def a_qualified(found=1.0, alarms=0.0, **more):
+    plain = model.QualifiedWorkload(
+        statistic="median",
+        limit=0.01,
+        spread=0.012,
+        pairs=18,
+        same=some_replays(regressed=alarms, unchanged=1 - alarms),
+        slower=some_replays("regressed", regressed=found, inconclusive=1 - found),
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def a_qualification(*workloads, **more):
+    return model.Qualification(
+        machine=CPU,
+        size=0.05,
+        replays=500,
+        provenance=PROVENANCE,
+        workloads={f"w{i}": one for i, one in enumerate(workloads)},
+        **more,
+    )

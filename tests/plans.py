@@ -1,0 +1,31 @@
+"""Builders of plans that name only what a test is about."""
+
+from ci_perf.model.suite import Limit, Limits, Plan, PlannedWorkload, Protocol, Tiers
+
+
+def a_planned(workload, *, statistic=None, **more):
+    """One workload; with `statistic`, suite.toml sets it."""
+    return PlannedWorkload(
+        id=workload,
+        file=f"{workload}.py",
+        description="",
+        parameters={},
+        protocol=Protocol(statistic=statistic or "median"),
+        own_statistic=statistic is not None,
+        **more,
+    )
+
+
+def a_plan(*workloads, limit=0.01, margin=0.02, **more):
+    """A suite of these workloads, or of such of these names, with one limit for the step time."""
+    return Plan(
+        suite="smoke",
+        root="/repository",
+        selection=(),
+        tiers=Tiers(),
+        limits=Limits(default={"step_time_s": Limit(relative=limit, margin=margin)}),
+        device="auto",
+        canaries=False,
+        workloads=tuple(a_planned(w) if isinstance(w, str) else w for w in workloads),
+        **more,
+    )

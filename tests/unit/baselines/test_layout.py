@@ -1,0 +1,76 @@
+import json
+
+import pytest
+
+from ci_perf.baselines import layout
+from ci_perf.errors import InvalidFileError
+from tests.accepting import accepted
+from tests.runs import CPU, STEADY, a_measured, a_run, some_canaries
+
+LOSSES = (2.302585092994046, 2.295412345678901)
+
+
+def test_the_session_of_a_baseline_reads_line_by_line(root):
+    accepted(root, a_run(a_measured("a", *STEADY, losses=LOSSES), canaries=some_canaries()))
+
+    lines = layout.path(root, CPU, "smoke", "a").read_text().splitlines()
+    assert '      "canaries": {"matmul": 0.001},' in lines
+    assert '        "losses": [2.30258509, 2.29541235],' in lines
+    assert sum(line.lstrip().startswith('{"first_step_s"') for line in lines) == len(STEADY)
+    assert '    "step_p05_s"' not in "\n".join(lines)
+
+
+def test_a_canary_that_took_no_time_is_refused(root):
+    accepted(root, a_run(a_measured("a", *STEADY, losses=LOSSES), canaries=some_canaries()))
+    path = layout.path(root, CPU, "smoke", "a")
+    path.write_text(path.read_text().replace('{"matmul": 0.001}', '{"matmul": 0}'))
+
+    with pytest.raises(InvalidFileError, match=r"canaries\.matmul: expected a number > 0"):
+        layout.read(path)
+
+
+def edited(root, edit):
+    accepted(root, a_run(a_measured("a", *STEADY)))
+    path = layout.path(root, CPU, "smoke", "a")
+    data = json.loads(path.read_text())
+    edit(data)
+    path.write_text(json.dumps(data))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda d: d["headline"].update(step_time_s=9), r"headline: .*do not edit it by hand"),
+        (lambda d: d.update(workload="b"), r"\$\.workload: expected 'a', as the file is called"),
+        (
+            lambda d: d["sessions"][0]["processes"][0].update(step_time_s=-1),
+            r"processes\[0\]\.step_time_s: expected a number > 0.*, found -1",
+        ),
+        (
+            lambda d: d["sessions"][0]["processes"][0].update(step_tme_s=1),
+            r"unknown metric 'step_tme_s'; did you mean 'step_time_s'\?",
+        ),
+        (lambda d: d.update(sessions=[]), r"sessions"),
+        (
+            lambda d: d["sessions"][0].update(epochs={"step_tme_s": 1}),
+            r"sessions\[0\]\.epochs: unknown metric 'step_tme_s'; did you mean 'step_time_s'\?",
+        ),
+        (lambda d: d["sessions"][0].update(epochs={"step_time_s": -1}), r"epochs"),
+        (lambda d: d.update(suite="other"), r"\$\.suite: expected 'smoke', as the folder"),
+        (
+            lambda d: d["sessions"][0]["processes"][0].update(step_time_s=5e-324),
+            r"step_time_s: expected a number > 0",
+        ),
+        (
+            lambda d: d["sessions"][0]["processes"][0].update(host_rss_peak_bytes=1e308),
+            r"host_rss_peak_bytes: expected a number > 0, up to 1e\+18",
+        ),
+    ],
+)
+def test_a_baseline_edited_by_hand_says_what_is_wrong(root, edit, message):
+    path = edited(root, edit)
+
+    with pytest.raises(InvalidFileError, match=message) as caught:
+        layout.read(path)
+    assert str(caught.value).startswith(str(path))

@@ -1,0 +1,94 @@
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_perf.judge import subjects
+from ci_perf.model import metrics
+from ci_perf.model.summary import Sitting, Subject
+from tests.runs import CPU, SOFT
+
+TIME = metrics.STEP_TIME.name
+counts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=8)
+
+
+def a_sitting(*step_s, day=1, **epochs):
+    return Sitting(
+        commit="a1b2c3d4",
+        recorded_at=f"2026-11-{day:02}T10:00:00Z",
+        soft=SOFT,
+        processes=tuple({TIME: s} for s in step_s) or ({"first_step_s": 1.0},),
+        epochs=epochs,
+    )
+
+
+def a_subject(*sessions, workload="w"):
+    return Subject(
+        workload=workload,
+        parameters={},
+        items_per_step=1.0,
+        item_unit="step",
+        statistic="median",
+        machine=CPU,
+        sessions=sessions,
+    )
+
+
+def test_values_are_those_of_the_current_epoch():
+    subject = a_subject(a_sitting(1.0, 2.0), a_sitting(3.0, step_time_s=1), a_sitting(4.0))
+
+    assert subjects.values(subject, metrics.STEP_TIME) == [[3.0]]
+
+
+def test_the_epoch_of_another_metric_is_none_of_its_own():
+    subject = a_subject(a_sitting(1.0), a_sitting(3.0, graphs=1))
+
+    assert subjects.values(subject, metrics.STEP_TIME) == [[1.0], [3.0]]
+
+
+def test_history_holds_every_epoch_and_leaves_out_sessions_without_the_metric():
+    subject = a_subject(
+        a_sitting(1.0), a_sitting(), a_sitting(2.0, 3.0, step_time_s=4), a_sitting(5.0)
+    )
+
+    history = subjects.history(subject, metrics.STEP_TIME)
+
+    assert history.current == [[2.0, 3.0]]
+    assert history.earlier == ([[1.0], [5.0]],)
+
+
+def test_an_epoch_that_took_the_metric_away_has_no_values():
+    subject = a_subject(a_sitting(1.0), a_sitting(step_time_s=1))
+
+    history = subjects.history(subject, metrics.STEP_TIME)
+
+    assert history.current == []
+    assert history.earlier == ([[1.0]],)
+    assert TIME not in subjects.numbers(subject)
+
+
+def test_an_epoch_of_any_size_is_only_a_number():
+    """A file says what it likes, and nobody counts up to it."""
+    subject = a_subject(a_sitting(1.0), a_sitting(2.0, step_time_s=2**63 - 1))
+
+    assert subjects.history(subject, metrics.STEP_TIME).earlier == ([[1.0]],)
+
+
+def test_a_history_can_be_mapped():
+    subject = a_subject(a_sitting(1.0), a_sitting(math.e, step_time_s=1))
+
+    history = subjects.history(subject, metrics.STEP_TIME).map(math.log)
+
+    assert (history.current, history.earlier) == ([[1.0]], ([[0.0]],))
+
+
+@given(counts)
+def test_every_session_with_the_metric_is_in_exactly_one_epoch(found):
+    sessions = [a_sitting(*range(1, n + 1), step_time_s=epoch) for epoch, n in found]
+
+    history = subjects.history(a_subject(*sessions), metrics.STEP_TIME)
+
+    values = [*history.current, *(session for epoch in history.earlier for session in epoch)]
+    assert sorted(map(len, values)) == sorted(n for _, n in found if n)
+    newest = max(epoch for epoch, _ in found)
+    assert len(history.current) == sum(epoch == newest and n > 0 for epoch, n in found)

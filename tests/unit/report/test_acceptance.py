@@ -1,0 +1,39 @@
+from ci_perf.report import acceptance
+from ci_perf.report.acceptance import Accepted
+
+
+def a_file(action, *, before=None, after=None, began=(), changed_numerics=False):
+    return Accepted(
+        action=action,
+        path="w.json",
+        before=before or {},
+        after=after or {},
+        began=began,
+        changed_numerics=changed_numerics,
+    )
+
+
+def test_a_metric_that_moved_on_is_named_with_both_numbers():
+    shown = acceptance.render(
+        [
+            a_file(
+                "moved on",
+                before={"step_time_s": 1e-3},
+                after={"step_time_s": 2e-3},
+                began=("fingerprint", "step_time_s"),
+                changed_numerics=True,
+            )
+        ]
+    )
+
+    assert shown.splitlines() == [
+        "moved on  w.json",
+        "          numerics: other losses, or another output",
+        "          a new epoch begins: step time",
+        "          step time: 1.00 ms → 2.00 ms (+100 %)",
+    ]
+
+
+def test_what_is_kept_is_one_line():
+    assert acceptance.render([a_file("kept", after={"step_time_s": 1.0})]) == "kept      w.json"
+    assert acceptance.render([]) == "nothing to accept"

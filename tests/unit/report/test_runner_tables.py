@@ -1,0 +1,89 @@
+"""What the owner of a runner reads: the tables of `calibrate` and `qualify`."""
+
+import pytest
+
+from ci_perf.model import calibration as model
+from ci_perf.report import calibration, qualification
+from tests.calibrations import a_calibration, a_qualification, a_qualified, a_workload
+from tests.unit.report.rendered import Page
+
+
+def read(found):
+    """Return what a person reads: the page without its markup, on one line."""
+    room = calibration if isinstance(found, model.Calibration) else qualification
+    return " ".join(room.terminal(found, width=200, color=False).split())
+
+
+def test_the_first_line_of_a_calibration_is_what_was_chosen():
+    found = calibration.terminal(a_calibration(), width=200, color=False)
+
+    assert found.splitlines()[0] == (
+        "This machine: statistic median, preset default, by 2 workloads of suite builtin:smoke"
+    )
+
+
+def test_the_fastest_block_comes_with_its_blind_spot():
+    assert "hides what slows only some" in read(a_calibration(statistic="min"))
+    assert "hides what slows only some" not in read(a_calibration())
+
+
+def test_a_machine_that_is_too_noisy_is_told_so():
+    shares = {"strict": 1.0, "default": 1.0, "relaxed": 0.9, "shared": 0.6}
+
+    found = read(a_calibration(preset="shared", inconclusive=shares))
+
+    assert "even that would leave 60 % of unchanged workloads undecided" in found
+
+
+def test_two_modes_are_named_in_the_row_and_explained():
+    workloads = {"matmul": a_workload(two_modes=True), "bert_base": a_workload()}
+
+    found = read(a_calibration(workloads=workloads))
+
+    assert "Two modes, 1 of 2 workloads" in found
+    assert found.count("two modes") == 1
+
+
+def test_a_workload_with_a_statistic_of_its_own_says_so():
+    workloads = {"matmul": a_workload(statistic="min")}
+
+    assert "suite.toml says min" in read(a_calibration(workloads=workloads))
+
+
+def test_the_conclusion_counts_workloads_and_false_alarms():
+    found = read(a_qualification(a_qualified(), a_qualified(found=0.3, alarms=0.01)))
+
+    assert found.startswith(
+        "This machine notices +5.0 % in 1 of 2 workloads, and raises an alarm in 0.5 % of "
+        "confirmations without a change."
+    )
+    assert "w1 (30 %)." in found
+
+
+def test_a_workload_whose_limit_lies_above_the_change_is_no_surprise():
+    found = read(a_qualification(a_qualified(found=0.0, limit=0.25)))
+
+    assert "w0 (0 %, its limit is not smaller)." in found
+
+
+def test_too_few_pairs_are_said_to_be_too_few():
+    assert "4 were launched: the shares promise too much" in read(
+        a_qualification(a_qualified(pairs=4))
+    )
+    assert "promise too much" not in read(a_qualification(a_qualified()))
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        (calibration.markdown(a_calibration()), {4: 5, 8: 3}),
+        (qualification.markdown(a_qualification(a_qualified(), a_qualified())), {12: 3}),
+    ],
+    ids=["calibration", "qualification"],
+)
+def test_in_markdown_every_row_is_complete(text, tables):
+    page = Page(text)
+
+    assert {cells: page.rows.count(cells) for cells in set(page.rows)} == tables
+    assert "|" not in page.prose
+    assert "**" not in page.prose
