@@ -14,6 +14,7 @@ import msgspec
 from ci_perf import files
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judge import limits, numbers
+from ci_perf.judge.policy import SCREENED_LAUNCHES
 from ci_perf.model import codec, metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.environment import Software
@@ -24,6 +25,7 @@ from ci_perf.model.suite import (
     Limits,
     Plan,
     PlannedWorkload,
+    Preset,
     Protocol,
     SuiteFile,
     SuiteSpec,
@@ -88,9 +90,11 @@ def plan(
     selection: tuple[str, ...] = (),
     root: Path,
     protocol: Mapping[str, Scalar] | None = None,
+    preset: Preset = "default",
 ) -> Plan:
     """Resolve suite `suite` of `folder`; `protocol` overrides what suite.toml says.
 
+    `preset` is that of the machine's calibration: it holds where the suite names none.
     Raises InvalidFileError (suite.toml) and UsageError (no such suite, no such workload).
     """
     name, folder = locate(suite, folder)
@@ -108,14 +112,35 @@ def plan(
         root=_resolved(root),
         selection=selection,
         tiers=found.environment,
-        limits=_limits(found, spec, planned),
+        limits=_limits(
+            found, name, planned, preset=spec.preset or preset, path=folder / "suite.toml"
+        ),
         device=spec.device,
         canaries=spec.canaries,
+        fail_on=spec.fail_on,
+        setup=found.setup,
+        python_path=found.python_path,
         workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
     )
     # What could not be written must be refused now, not when everything has been measured.
     return codec.decode(
         codec.encode(made), Plan, name=f"{folder / 'suite.toml'}: the plan of {suite!r}"
+    )
+
+
+def screening(found: Plan) -> Plan:
+    """Return a plan that launches each workload no more often than a screen needs."""
+    return msgspec.structs.replace(
+        found,
+        workloads=tuple(
+            msgspec.structs.replace(
+                one,
+                protocol=msgspec.structs.replace(
+                    one.protocol, processes=min(one.protocol.processes, SCREENED_LAUNCHES)
+                ),
+            )
+            for one in found.workloads
+        ),
     )
 
 
@@ -268,6 +293,7 @@ def _expand(
                     protocol=protocol,
                     launch=entry.launch,
                     world_size=numbers.world_size(parameters),
+                    own_statistic="statistic" in merged,
                 ),
                 entry,
             )
@@ -301,19 +327,37 @@ def _resolved(path: Path) -> str:
 
 
 def _limits(
-    found: SuiteFile, spec: SuiteSpec, planned: tuple[tuple[PlannedWorkload, Entry], ...]
+    found: SuiteFile,
+    name: str,
+    planned: tuple[tuple[PlannedWorkload, Entry], ...],
+    *,
+    preset: Preset,
+    path: Path,
 ) -> Limits:
-    default = _changed(_changed(limits.DEFAULT, found.limits), spec.limits)
+    spec = found.suites[name]
+    default = limits.defaults(preset)
+    for where, table in (("$", found.limits), (f"$.suites.{name}", spec.limits)):
+        default = _changed(default, table, f"{path}: {where}.limits")
     return Limits(
         default=default,
-        workloads={workload.id: _changed(default, entry.limits) for workload, entry in planned},
+        workloads={
+            workload.id: _changed(default, entry.limits, f"{path}: the limits of {workload.id}")
+            for workload, entry in planned
+        },
     )
 
 
-def _changed(before: Mapping[str, Limit], changes: Mapping[str, LimitChange]) -> dict[str, Limit]:
+def _changed(
+    before: Mapping[str, Limit], changes: Mapping[str, LimitChange], where: str
+) -> dict[str, Limit]:
     """Apply a table of limits; of each, what it does not name stays."""
-    after = {name: change.of(before.get(name, Limit())) for name, change in changes.items()}
-    return {**before, **after}
+    after = dict(before)
+    for name, change in changes.items():
+        try:
+            after[name] = change.of(before.get(name, Limit()))
+        except ValueError as error:
+            raise InvalidFileError(f"{where}.{name}: {error}") from None
+    return after
 
 
 def _check_selection(selection: tuple[str, ...], known: list[str], suite: str) -> None:

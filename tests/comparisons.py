@@ -3,20 +3,38 @@
 import msgspec
 
 from ci_perf.judge import compare as judge
-from ci_perf.judge import summarise
+from ci_perf.judge import exits, summarise
 from ci_perf.model import comparison as c
 from ci_perf.model import metrics
-from ci_perf.model.run import Source, Tool
+from ci_perf.model.run import Interleaved, Source, Tool
 from tests.runs import BASE_COMMIT, GPU, HEAD_COMMIT, VALID
 
+_NOISY_CODES = {
+    c.Verdict.UNCHANGED: "screened",
+    c.Verdict.REGRESSED: "confirmed",
+    c.Verdict.IMPROVED: "confirmed",
+    c.Verdict.UNCONFIRMED: "predicted",
+    c.Verdict.INCONCLUSIVE: "spread",
+}
+_RANGE_CODES = {
+    c.Verdict.UNCHANGED: "within_limit",
+    c.Verdict.REGRESSED: "beyond_limit",
+    c.Verdict.IMPROVED: "beyond_limit",
+    c.Verdict.INCONCLUSIVE: "ranges_overlap",
+}
 RANGES = {metrics.Kind.COUNT, metrics.Kind.DEVICE_MEMORY, metrics.Kind.SHARE}
 
 
 def a_change(
     workload="mlp", verdict=c.Verdict.UNCHANGED, *, base=41.2e-3, ratio=1.01, metric=None, **more
 ):
-    """One compared metric; its interval is 1 % wide on both sides unless ranges decide."""
+    """One compared metric: confirmed by 9 pairs, or judged by 3 sessions.
+
+    Its interval is 1 % wide on both sides, unless ranges decide.
+    """
     metric = metric or metrics.STEP_TIME
+    is_noisy, limit = metric.kind not in RANGES, more.pop("limit", 0.01)
+    code = more.pop("code", (_NOISY_CODES if is_noisy else _RANGE_CODES).get(verdict, "busy"))
     head = more.pop("head", base * ratio)
     if metric.better is metrics.Better.LOWER:
         ratio = head / base if base else None
@@ -25,17 +43,20 @@ def a_change(
         metric=metric.name,
         base=base,
         head=head,
-        base_processes=5,
-        head_processes=5,
-        base_sessions=1,
+        base_processes=more.pop("base_processes", 15),
+        head_processes=more.pop("head_processes", 3),
+        base_sessions=more.pop("base_sessions", 3),
         items_per_step=more.pop("items_per_step", 32),
         item_unit=more.pop("item_unit", "image"),
         ratio=ratio,
         interval=more.pop("interval", _interval(ratio, metric)),
-        limit=more.pop("limit", 0.05),
+        limit=limit,
+        margin=more.pop("margin", 2 * limit if is_noisy else limit),
+        smallest_detectable=more.pop("smallest_detectable", 2.4 * limit if is_noisy else limit),
         gate=more.pop("gate", True),
         verdict=verdict,
-        code=more.pop("code", verdict.value),
+        code=code,
+        pairs=more.pop("pairs", 9 if code in {"confirmed", "not_confirmed"} else 0),
         **more,
     )
 
@@ -43,7 +64,7 @@ def a_change(
 def _interval(ratio, metric):
     if ratio is None or metric.kind in RANGES:
         return None
-    return c.Interval(low=ratio - 0.01, high=ratio + 0.01, smallest_detectable=0.02)
+    return c.Interval(low=ratio - 0.01, high=ratio + 0.01)
 
 
 def an_uncompared(workload="mlp", verdict=c.Verdict.FAILED, note="", *, metric="", **more):
@@ -83,15 +104,38 @@ def a_numerics(
     )
 
 
+def a_remedy(pairs=None, **more):
+    """What would decide: as many pairs, or else less noise than 15 % or a margin of 12 %."""
+    return c.Remedy(
+        pairs=pairs,
+        spread=more.pop("spread", 0.15),
+        quiet_spread=more.pop("quiet_spread", 0.04),
+        margin=more.pop("margin", 0.1163),
+    )
+
+
+def an_interleaved(**more):
+    """Base and head launched in turns until everything was settled, unless told."""
+    found = Interleaved(
+        ref="main",
+        source=Source(commit=BASE_COMMIT, branch="main", dirty=False),
+        suspects=3,
+        budget_s=1200.0,
+        spent_s=250.0,
+        stopped="decided",
+    )
+    return msgspec.structs.replace(found, **more)
+
+
 def a_side(**more):
-    """Where numbers come from: one session of yesterday's main unless told."""
+    """Where numbers come from: three sessions of last month's main unless told."""
     side = c.Side(
         label="baselines/nvidia-h200/standard",
         run="",
         source=Source(commit=BASE_COMMIT, branch="main", dirty=False),
         machine=GPU,
-        sessions=1,
-        oldest="2026-11-20T10:00:00Z",
+        sessions=3,
+        oldest="2026-11-01T10:00:00Z",
         newest="2026-11-20T10:00:00Z",
     )
     return msgspec.structs.replace(side, **more)
@@ -102,6 +146,7 @@ def a_head(**more):
     defaults = {
         "label": "run.json",
         "run": "0123456789ab",
+        "sessions": 1,
         "source": Source(commit=HEAD_COMMIT, branch="faster-loader", dirty=False),
         "oldest": "2026-11-21T10:00:00Z",
         "newest": "2026-11-21T10:00:00Z",
@@ -122,7 +167,7 @@ def a_comparison(*rows, verdict=None, **more):
         suite="standard",
         selection=(),
         verdict=verdict,
-        exit_code=judge.exit_code(verdict, list(rows)),
+        exit_code=exits.exit_code(verdict, rows),
         base=a_side(),
         head=a_head(),
         validity=VALID,

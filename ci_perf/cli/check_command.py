@@ -6,6 +6,7 @@ import click
 
 from ci_perf.cli import judging, measuring, options
 from ci_perf.errors import ExitCode
+from ci_perf.model.suite import FailOn
 
 
 @click.command("check")
@@ -16,6 +17,9 @@ from ci_perf.errors import ExitCode
 @options.device
 @options.processes
 @options.lock_timeout
+@options.against
+@options.budget
+@options.fail_on(default=None)
 @click.option(
     "--run-output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -33,23 +37,41 @@ def command(
     device: str,
     processes: int | None,
     lock_timeout: float,
+    against: str | None,
+    budget: float,
+    fail_on: FailOn | None,
     run_output: Path,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
 
+    The baselines can clear a change and raise a suspicion, and no more: what they do not clear is
+    called a regression only with --against, by launching the base and the head in turns. Exact
+    numbers (memory of a GPU, counts) need no such proof.
+
     Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
     answer: a workload failed, is missing or cannot be compared, the machine cannot be trusted, or
     there is no baseline at all.
     """
     judging.check_target(format, output, inputs=[run_output, baselines])
-    plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
-    run = measuring.measure(plan, device=device, lock_timeout_s=lock_timeout, run_file=run_output)
+    judging.check_baselines(baselines, suite)
+    plan = measuring.plan(
+        workloads, suite, names, device=device, processes=processes, is_paired=against is not None
+    )
+    run = measuring.measure(
+        plan,
+        device=device,
+        lock_timeout_s=lock_timeout,
+        run_file=run_output,
+        baselines=baselines,
+        beside=measuring.beside(
+            against, budget, lambda run: judging.undecided(run, baselines, workloads)
+        ),
+    )
     if measuring.is_interrupted(run):
         return ExitCode.INTERRUPTED
-    comparison = judging.against_baselines(
-        run, baselines, label=str(run_output), limits=plan.limits, tiers=plan.tiers
-    )
+    rules = judging.rules(workloads, suite, baselines, run.environment.hard).of(fail_on)
+    comparison = judging.against_baselines(run, baselines, label=str(run_output), rules=rules)
     judging.emit(comparison, format, output)
     return comparison.exit_code

@@ -7,6 +7,7 @@ import click
 from ci_perf import files
 from ci_perf.cli import judging, options
 from ci_perf.model.run import Run
+from ci_perf.model.suite import FailOn
 
 _FILE = click.Path(path_type=Path)
 
@@ -21,12 +22,14 @@ _FILE = click.Path(path_type=Path)
     help="Judge HEAD against this folder when no BASE is given.",
 )
 @options.workloads
+@options.fail_on(default=None)
 @options.report_format
 @options.output
 def command(
     runs: tuple[Path, ...],
     baselines: Path,
     workloads: Path,
+    fail_on: FailOn | None,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
@@ -39,12 +42,10 @@ def command(
     if len(runs) > 2:
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
     if len(runs) == 2:
-        comparison = judging.against_run(runs[0], runs[1], workloads)
+        comparison = judging.against_run(runs[0], runs[1], workloads, fail_on=fail_on)
     else:
         run = files.read(runs[0], Run)
-        limits, tiers = judging.settings(workloads, run.suite)
-        comparison = judging.against_baselines(
-            run, baselines, label=str(runs[0]), limits=limits, tiers=tiers
-        )
+        rules = judging.rules(workloads, run.suite, baselines, run.environment.hard).of(fail_on)
+        comparison = judging.against_baselines(run, baselines, label=str(runs[0]), rules=rules)
     judging.emit(comparison, format, output)
     return comparison.exit_code

@@ -12,9 +12,9 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
 from ci_perf.judge import samples as judge
-from ci_perf.judge.policy import Preset
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.samples import Samples
+from ci_perf.model.suite import FailOn, Preset
 
 _FILE = click.Path(path_type=Path)
 _NAMED = 3
@@ -56,13 +56,7 @@ _NAMED = 3
     show_default=True,
     help="How small a change must be found, and how quiet the machine must be for it.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(get_args(judge.FailOn)),
-    default="regressed",
-    show_default=True,
-    help="The mildest finding that ends with exit code 1.",
-)
+@options.fail_on(default="regressed")
 @options.report_format
 @options.output
 def command(
@@ -71,7 +65,7 @@ def command(
     head: tuple[Path, ...],
     pair: tuple[tuple[Path, Path], ...],
     preset: Preset,
-    fail_on: judge.FailOn,
+    fail_on: FailOn,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **harness: str | None,  # `from`, which Python allows as no parameter of its own
@@ -108,7 +102,7 @@ def _only(samples: Path | None, inputs: list[Path]) -> Path:
     return samples
 
 
-def _of_file(path: Path, preset: Preset, fail_on: judge.FailOn) -> Comparison:
+def _of_file(path: Path, preset: Preset, fail_on: FailOn) -> Comparison:
     label = str(path)
     return judge.judge(
         files.read(path, Samples), base=label, head=label, preset=preset, fail_on=fail_on
@@ -121,7 +115,7 @@ def _of_harness(
     heads: tuple[Path, ...],
     pairs: tuple[tuple[Path, Path], ...],
     preset: Preset,
-    fail_on: judge.FailOn,
+    fail_on: FailOn,
 ) -> Comparison:
     old, new = (tuple(both[side] for both in pairs) for side in (0, 1))
     paired = list(zip(_documents(old), _documents(new), strict=True))

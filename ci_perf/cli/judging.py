@@ -1,55 +1,100 @@
 """The step that `check`, `compare` and `accept` share: a run against the committed baselines."""
 
+import dataclasses
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf import files, suite
+from ci_perf.baselines import calibration, layout
 from ci_perf.baselines import summarise as baselines
 from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
 from ci_perf.judge import compare, summarise
+from ci_perf.judge.limits import defaults
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
+from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
-from ci_perf.model.suite import Limits, Tiers
+from ci_perf.model.suite import FailOn, Limits, Tiers
+from ci_perf.model.summary import Summary
 
 
-def against_baselines(
-    run: Run, root: Path, *, label: str, limits: Limits | None, tiers: Tiers | None
-) -> Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What suite.toml, and the calibration of the machine, say of judging a suite."""
+
+    limits: Limits
+    tiers: Tiers
+    fail_on: FailOn
+
+    def of(self, fail_on: FailOn | None) -> "Rules":
+        """Return the same rules with what the command line says, if it says something."""
+        return dataclasses.replace(self, fail_on=fail_on or self.fail_on)
+
+
+def against_baselines(run: Run, root: Path, *, label: str, rules: Rules) -> Comparison:
     """Judge `run` against the baselines of its machine and suite below `root`."""
-    base = baselines.baselines(root, run.environment.hard, run.suite)
-    head = summarise.run(run, label=label)
-    return compare.compare(base, head, limits=limits, tiers=tiers)
+    return _compared(_committed(run, root), summarise.run(run, label=label), rules)
 
 
-def against_run(base: Path, head: Path, folder: Path) -> Comparison:
+def against_run(base: Path, head: Path, folder: Path, *, fail_on: FailOn | None) -> Comparison:
     """Judge the run in file `head` against the run in file `base`."""
     before, after = files.read(base, Run), files.read(head, Run)
-    limits, tiers = settings(folder, after.suite)
-    return compare.compare(
+    return _compared(
         summarise.run(before, label=str(base)),
         summarise.run(after, label=str(head)),
-        limits=limits,
-        tiers=tiers,
+        rules(folder, after.suite).of(fail_on),
     )
 
 
-def settings(folder: Path, name: str) -> tuple[Limits | None, Tiers | None]:
-    """Return the limits that FOLDER/suite.toml sets for this suite, if it knows it.
+def check_baselines(root: Path, suite: str) -> None:
+    """Find out before the work that a baseline cannot be read. Raises InvalidFileError."""
+    layout.read_everything(root, suite)
 
-    A run that is looked at outside its repository is judged by the defaults.
+
+def undecided(run: Run, root: Path | None, folder: Path) -> tuple[tuple[str, ...], int]:
+    """Name the workloads of which another pair may decide something, and count all suspects.
+
+    By the baselines below `root`; without it everything is a suspect.
     """
+    head = summarise.run(run, label="")
+    found = rules(folder, run.suite, root, run.environment.hard)
+    base = _committed(run, root) if root else summarise.nothing(head)
+    return compare.undecided(base, head, limits=found.limits, tiers=found.tiers)
+
+
+def rules(
+    folder: Path, name: str, baselines: Path | None = None, machine: Machine | None = None
+) -> Rules:
+    """Return how FOLDER/suite.toml has this suite judged, if it knows it.
+
+    Where it names no preset, that of the calibration of `machine` below `baselines` holds. A run
+    that is looked at outside its repository is judged by the defaults.
+    """
+    calibrated = calibration.read(baselines, machine) if baselines and machine else None
+    preset = calibrated.preset if calibrated else "default"
+    nothing = Rules(limits=Limits(default=defaults(preset)), tiers=Tiers(), fail_on="regressed")
     _, where = suite.locate(name, folder)
     if not (where / "suite.toml").exists():
         output.say(f"{where / 'suite.toml'}: not found; the default limits apply")
-        return None, None
+        return nothing
     try:
-        found = suite.plan(folder, name, root=options.root())
+        found = suite.plan(folder, name, root=options.root(), preset=preset)
     except UsageError:
         output.say(f"{folder / 'suite.toml'}: no suite {name!r}; the default limits apply")
-        return None, None
-    return found.limits, found.tiers
+        return nothing
+    return Rules(limits=found.limits, tiers=found.tiers, fail_on=found.fail_on)
+
+
+def _committed(run: Run, root: Path) -> Summary:
+    return baselines.baselines(root, run.environment.hard, run.suite)
+
+
+def _compared(base: Summary, head: Summary, rules: Rules) -> Comparison:
+    return compare.compare(
+        base, head, limits=rules.limits, tiers=rules.tiers, fail_on=rules.fail_on
+    )
 
 
 def check_target(form: str, target: Path | None, *, inputs: Iterable[Path]) -> None:

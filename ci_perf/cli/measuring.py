@@ -1,36 +1,83 @@
 """The step that `run` and `check` share: from options to a run on disk."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import files, session
+from ci_perf import files, session, worktree
 from ci_perf import suite as suites
+from ci_perf.baselines import calibration
 from ci_perf.cli import options, output, progress
 from ci_perf.errors import ExitCode
 from ci_perf.launch import interrupts, local
+from ci_perf.launch.interrupts import Interrupts
 from ci_perf.measure.validity import preflight
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan
 from ci_perf.model.validity import Reason, Status
+from ci_perf.worktree import setup
 
 
 def plan(
-    folder: Path, suite: str, names: tuple[str, ...], *, device: str, processes: int | None
+    folder: Path,
+    suite: str,
+    names: tuple[str, ...],
+    *,
+    device: str,
+    processes: int | None,
+    is_paired: bool = False,
 ) -> Plan:
-    """Make the plan that the options ask for. Raises BadParameter, UsageError, InvalidFileError."""
+    """Make the plan that the options ask for. Raises BadParameter, UsageError, InvalidFileError.
+
+    Where pairs may follow, the head is launched no more often than the screen needs, unless
+    `processes` says so.
+    """
     options.check_device(device)
     protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
-    return suites.plan(folder, suite, selection=names, root=options.root(), protocol=protocol)
+    found = suites.plan(folder, suite, selection=names, root=options.root(), protocol=protocol)
+    return suites.screening(found) if is_paired and processes is None else found
 
 
-def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -> Run:
-    """Measure `plan` and write the run, interrupted or not."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """The base that is launched beside the head: what --against and --budget say.
+
+    `undecided` is asked after every pair: see `session.Against`.
+    """
+
+    ref: str
+    budget_s: float
+    undecided: session.Undecided
+
+
+def beside(ref: str | None, budget_s: float, undecided: session.Undecided) -> Beside | None:
+    """Return the base that was asked for; `None` when none was."""
+    return Beside(ref=ref, budget_s=budget_s, undecided=undecided) if ref else None
+
+
+def measure(
+    plan: Plan,
+    *,
+    device: str,
+    lock_timeout_s: float,
+    run_file: Path,
+    baselines: Path | None = None,
+    beside: Beside | None = None,
+) -> Run:
+    """Measure `plan` and write the run, interrupted or not.
+
+    A calibration below `baselines` completes the plan. See `session.measure`; what `worktree` and
+    the suite's own setup raise is raised before anything is measured.
+    """
     files.check_target(run_file)
+    settle = calibration.settled(baselines) if baselines else session.as_planned
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
     with (
-        interrupts.noted(),
+        interrupts.noted() as ending,
         local.launcher(options.root()) as launcher,
+        _checked_out(plan, beside, ending) as against,
         progress.listener() as listener,
     ):
         run = session.measure(
@@ -39,10 +86,45 @@ def measure(plan: Plan, *, device: str, lock_timeout_s: float, run_file: Path) -
             listener,
             device=plan.device if device == "auto" else device,
             lock_timeout_s=lock_timeout_s,
+            against=against,
+            settle=settle,
         )
         files.write(run_file, run)
     output.say(_told(run, run_file))
     return run
+
+
+@contextlib.contextmanager
+def _checked_out(
+    plan: Plan, beside: Beside | None, ending: Interrupts
+) -> Iterator[session.Against | None]:
+    """Provide the base in a worktree of its own, both sides set up as the suite says."""
+    if beside is None:
+        yield None
+        return
+    root = Path(plan.root)
+    with worktree.base_of(root, beside.ref, has_setup=bool(plan.setup.command)) as checkout:
+        for note in checkout.notes:
+            output.say(f"note: {note}")
+        _set_up(plan, root, "head", ending)
+        _set_up(plan, checkout.root, "base", ending)
+        yield session.Against(
+            checkout=checkout, budget_s=beside.budget_s, undecided=beside.undecided
+        )
+
+
+def _set_up(plan: Plan, root: Path, side: setup.Side, ending: Interrupts) -> None:
+    """Have the suite's own command make one side ready. Raises CiPerfError, KeyboardInterrupt."""
+    if not plan.setup.command:
+        return
+    output.say(f"setup of the {side}: {plan.setup.command}")
+    setup.run(
+        plan.setup.command,
+        root=root,
+        side=side,
+        timeout_s=plan.setup.timeout_s,
+        interrupted=ending.have_come,
+    )
 
 
 def exit_code(run: Run) -> ExitCode:

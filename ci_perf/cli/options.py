@@ -1,11 +1,20 @@
 """The options that several commands share, each with one meaning."""
 
+import math
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar, get_args
 
 import click
 
 from ci_perf.errors import UsageError
+from ci_perf.model.suite import FailOn
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|m|h|)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_LONGEST_S = 86_400.0
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 suite = click.option(
@@ -39,7 +48,7 @@ device = click.option(
 processes = click.option(
     "--processes",
     type=click.IntRange(1, 100),
-    help="Fresh processes per workload; suite.toml says how many by default.",
+    help="Fresh processes per workload; by default as suite.toml says, with --against at most 3.",
 )
 lock_timeout = click.option(
     "--lock-timeout",
@@ -48,6 +57,20 @@ lock_timeout = click.option(
     show_default=True,
     metavar="SECONDS",
     help="How long to wait for another run to leave the device.",
+)
+against = click.option(
+    "--against",
+    metavar="REF",
+    help="Launch the code of the merge base with REF (a branch, tag or commit) and the head in "
+    "turns, wherever the baselines do not clear the head.",
+)
+budget = click.option(
+    "--budget",
+    default="20m",
+    show_default=True,
+    metavar="DURATION",
+    callback=lambda _context, _option, text: duration_s(text),
+    help="How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
 )
 output = click.option(
     "-o",
@@ -62,6 +85,37 @@ report_format = click.option(
     show_default=True,
     help="The form of the report; parquet needs --output.",
 )
+
+table_format = click.option(
+    "--format",
+    type=click.Choice(["terminal", "markdown", "json"]),
+    default="terminal",
+    show_default=True,
+    help="The form of the tables; json is the document itself.",
+)
+
+
+def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
+    """Make the option --fail-on; without a default, suite.toml says it."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(get_args(FailOn)),
+        default=default,
+        show_default=default or "as suite.toml says, else regressed",
+        help="The mildest finding that ends with exit code 1.",
+    )
+
+
+def duration_s(text: str) -> float:
+    """Return seconds of "90s", "20m" or "1h"; a bare number is seconds. Raises BadParameter."""
+    found = _DURATION.fullmatch(text.strip())
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else math.inf
+    if not seconds <= _LONGEST_S:
+        raise click.BadParameter(
+            f"expected a duration such as 90s, 20m or 1h, at most a day, found {text!r}",
+            param_hint="--budget",
+        )
+    return seconds
 
 
 def check_device(device: str) -> None:

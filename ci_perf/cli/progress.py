@@ -1,9 +1,10 @@
 """What a person sees while a run goes on: one moving line on a terminal, few lines in a log."""
 
+import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +17,9 @@ from ci_perf.session import Listener
 
 # A log that says nothing for longer looks like a job that hangs.
 _SILENCE_S = 60.0
+
+# More names than this nobody reads.
+_NAMED = 5
 
 # Drawing takes time from what is measured.
 _REDRAWN_PER_S = 2
@@ -47,6 +51,7 @@ class PlainListener:
         self._due: dict[str, int] = {}
         self._took: dict[str, list[float]] = {}
         self._workloads = 0
+        self._pair = ("", 0, 0)
 
     def waiting(self, device: str, owner: str) -> None:
         """See Listener."""
@@ -99,6 +104,28 @@ class PlainListener:
         took, self._round_began = self._clock() - self._round_began, self._clock()
         if number < of:
             self._say(f"round {number} of {of} done in {pace.in_words(took)}{_left(self._pace)}")
+
+    def interleaving(self, workloads: Sequence[str], budget_s: float) -> None:
+        """See Listener."""
+        self._say(_interleaving(workloads, budget_s))
+
+    def pair_started(self, workload: str, number: int, left: int) -> None:
+        """See Listener: a log needs only what has happened."""
+        self._pair = (workload, number, left)
+
+    def pair_finished(self, workload: str, spent_s: float) -> None:
+        """See Listener."""
+        del workload
+        if self._clock() - self._last_said >= _SILENCE_S:
+            name, number, left = self._pair
+            self._say(
+                f"{name}: pair {number} done, {_number(left, 'suspect', 'suspects')} left, "
+                f"{pace.in_words(spent_s)} of the budget spent"
+            )
+
+    def base_failed(self, workload: str, reason: str) -> None:
+        """See Listener."""
+        self._say(_base_failed(workload, reason))
 
     def _say_done(self, text: str) -> None:
         self._say(f"{self._counted()} {text}{_left(self._pace)}")
@@ -194,11 +221,45 @@ class TerminalListener:
     def round_finished(self, number: int, of: int) -> None:
         """See Listener: the bar says as much."""
 
+    def interleaving(self, workloads: Sequence[str], budget_s: float) -> None:
+        """See Listener: from here on the bar is the budget."""
+        self._progress.console.print(_interleaving(workloads, budget_s), markup=False)
+        self._progress.update(self._task, total=math.ceil(budget_s), completed=0)
+
+    def pair_started(self, workload: str, number: int, left: int) -> None:
+        """See Listener."""
+        suspects = _number(left, "suspect", "suspects")
+        text = f"{workload} pair {number}, {suspects} left"
+        self._progress.update(self._task, description=text, refresh=True)
+
+    def pair_finished(self, workload: str, spent_s: float) -> None:
+        """See Listener."""
+        del workload
+        self._progress.update(self._task, completed=math.floor(spent_s))
+
+    def base_failed(self, workload: str, reason: str) -> None:
+        """See Listener."""
+        text = _base_failed(workload, reason)
+        self._progress.console.print(text, markup=False, highlight=False)
+
 
 def describe(failed: Failed) -> str:
     """Say what failed, with its last lines."""
     lines = [*output.fenced(failed.reason), *output.fenced(failed.output)]
     return "\n".join([_headline(failed), *lines])
+
+
+def _interleaving(workloads: Sequence[str], budget_s: float) -> str:
+    named = ", ".join(workloads[:_NAMED])
+    more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
+    return (
+        f"launching base and head in turns, for at most {pace.in_words(budget_s)}: the baselines "
+        f"do not clear {named}{more}"
+    )
+
+
+def _base_failed(workload: str, reason: str) -> str:
+    return output.harmless(f"{workload}: the base cannot be launched: {reason}")
 
 
 def _headline(failed: Failed) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ci_perf.cli import measuring, options
+from ci_perf.cli import judging, measuring, options
 from ci_perf.errors import ExitCode
 
 
@@ -14,7 +14,10 @@ from ci_perf.errors import ExitCode
 @options.workloads
 @options.device
 @options.processes
+@options.baselines
 @options.lock_timeout
+@options.against
+@options.budget
 @click.option(
     "-o",
     "--output",
@@ -29,14 +32,32 @@ def command(
     workloads: Path,
     device: str,
     processes: int | None,
+    baselines: Path,
     lock_timeout: float,
+    against: str | None,
+    budget: float,
     output: Path,
 ) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
 
     WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
     process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
+    With --against, the base is launched beside the head where the baselines do not clear it, and
+    `ci-perf compare` judges both.
     """
-    plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
-    run = measuring.measure(plan, device=device, lock_timeout_s=lock_timeout, run_file=output)
+    if against is not None:
+        judging.check_baselines(baselines, suite)
+    plan = measuring.plan(
+        workloads, suite, names, device=device, processes=processes, is_paired=against is not None
+    )
+    run = measuring.measure(
+        plan,
+        device=device,
+        lock_timeout_s=lock_timeout,
+        run_file=output,
+        baselines=baselines,
+        beside=measuring.beside(
+            against, budget, lambda run: judging.undecided(run, baselines, workloads)
+        ),
+    )
     return measuring.exit_code(run)

@@ -11,7 +11,9 @@ from ci_perf.errors import CiPerfError
 from ci_perf.model.comparison import Comparison
 
 SUITE = ("--suite", "smoke", "--device", "cpu")
-BRANCH = "pull-request"
+MAIN, BRANCH = "main", "pull-request"
+# A minute for each of the four workloads, and one more.
+_AGAINST = ("--against", MAIN, "--budget", "5m")
 RUN, REPORT, COMPARISON = "run.json", "report.md", "comparison.json"
 _BASELINES = ("--baselines", "baselines")
 
@@ -49,7 +51,7 @@ def play(example: Path, shell: Shell, chapter: Callable[[str], None]) -> Judged:
     _record(shell)
     chapter("3/5 A pull request: three commits, as anybody might have written them")
     _change(shell)
-    chapter("4/5 What the CI job does: measure again, and judge against the baseline")
+    chapter("4/5 What the CI job does: measure again, and launch main beside what looks different")
     exit_code = _check(shell)
     chapter("5/5 Did it find what was planted, and nothing else?")
     return Judged(
@@ -62,7 +64,7 @@ def play(example: Path, shell: Shell, chapter: Callable[[str], None]) -> Judged:
 def _begin(example: Path, shell: Shell) -> None:
     scratch.copy_example(example, shell.folder)
     # No templates: a person's hooks have no place here.
-    shell.must("git", "init", "--quiet", "--template=", "--initial-branch=main")
+    shell.must("git", "init", "--quiet", "--template=", f"--initial-branch={MAIN}")
     shell.must("git", "add", ".")
     shell.must("git", "commit", "--quiet", "-m", "Begin tiny_vision")
 
@@ -78,12 +80,13 @@ def _change(shell: Shell) -> None:
     patches = sorted(shell.folder.glob("changes/*.patch"))
     shell.must("git", "switch", "--quiet", "-c", BRANCH)
     shell.must("git", "am", *(str(patch.relative_to(shell.folder)) for patch in patches))
-    shell.must("git", "diff", "--stat", f"main...{BRANCH}")
+    shell.must("git", "diff", "--stat", f"{MAIN}...{BRANCH}")
 
 
 def _check(shell: Shell) -> int:
     """Judge the pull request; a red mark is an answer, and so is "no answer" with a report."""
-    code = shell.run("ci-perf", "check", *SUITE, *_BASELINES, "--run-output", RUN, "-o", REPORT)
+    command = ("ci-perf", "check", *SUITE, *_BASELINES, *_AGAINST, "--run-output", RUN)
+    code = shell.run(*command, "-o", REPORT)
     if not (shell.folder / REPORT).is_file():
         raise CiPerfError(
             f"demo: `ci-perf check`: expected a report, found none and exit code {code}; it says "

@@ -6,15 +6,18 @@ A gate, never a correction: dividing by a canary would only add its noise to the
 import statistics
 from collections.abc import Iterable, Sequence
 
+from ci_perf.judge import stages
 from ci_perf.model.metrics import CANARY, Kind
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.summary import Numbers, Sitting, Subject
 from ci_perf.model.validity import Canary, Reason, Status
 
-CODE = "canary_moved"
+CODE = stages.CANARY_MOVED
 _DATE = len("2026-11-21")
 # What a slower or faster machine shows in. What is counted, and memory, it does not touch.
-MOVED_BY_THE_MACHINE = frozenset({Kind.TIME, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY})
+MOVED_BY_THE_MACHINE = frozenset(
+    {Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY}
+)
 
 
 def readings(canaries: Iterable[Canary]) -> Numbers:
@@ -45,11 +48,12 @@ def judge(pairs: Sequence[tuple[Subject, Subject]], limits: Limits) -> tuple[Rea
     return tuple(reasons)
 
 
-def silences(reasons: Iterable[Reason], workload: str, kind: Kind, limit: Limit | None) -> bool:
-    """Whether a number of this kind cannot be told from a change of the machine."""
-    if limit is None or not limit.gate or kind not in MOVED_BY_THE_MACHINE:
-        return False
-    return any(one.code == CODE and one.workload in {"", workload} for one in reasons)
+def silenced(reasons: Iterable[Reason], workload: str, limit: Limit | None) -> frozenset[Kind]:
+    """Return the kinds of numbers that cannot be told from a change of the machine."""
+    if limit is None or not limit.gate:
+        return frozenset()
+    moved = any(one.code == CODE and one.workload in {"", workload} for one in reasons)
+    return MOVED_BY_THE_MACHINE if moved else frozenset()
 
 
 def _reason(detail: str, workload: str) -> Reason:

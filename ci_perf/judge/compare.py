@@ -1,12 +1,24 @@
 """Two sides in, a comparison out: every workload of either side has at least one row."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ci_perf.errors import ExitCode
-from ci_perf.judge import canaries, comparability, numerics, subjects, uncompared, verdicts
-from ci_perf.judge.limits import DEFAULT
+from ci_perf.judge import (
+    answers,
+    canaries,
+    comparability,
+    drift,
+    exits,
+    numerics,
+    questions,
+    stale,
+    subjects,
+    uncompared,
+)
+from ci_perf.judge.answers import Answer
+from ci_perf.judge.limits import defaults
+from ci_perf.judge.questions import Question
 from ci_perf.model import metrics
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import (
@@ -18,17 +30,12 @@ from ci_perf.model.comparison import (
     Side,
     Verdict,
 )
-from ci_perf.model.metrics import Kind, Metric
+from ci_perf.model.metrics import Metric
 from ci_perf.model.run import Tool
-from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
+from ci_perf.model.suite import FailOn, Limit, Limits, Tiers, is_selected
 from ci_perf.model.summary import Subject, Summary
-from ci_perf.model.validity import Validity
+from ci_perf.model.validity import Reason, Validity
 from ci_perf.version import __version__
-
-# Verdicts that say: it is the change that was judged.
-_BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
-# Verdicts that say: there is no answer for something that was asked about.
-_NO_ANSWER = {Verdict.FAILED, Verdict.MISSING, Verdict.INVALID, Verdict.INCOMPARABLE}
 
 
 def compare(
@@ -37,40 +44,49 @@ def compare(
     *,
     limits: Limits | None = None,
     tiers: Tiers | None = None,
+    fail_on: FailOn = "regressed",
 ) -> Comparison:
     """Judge every workload that either side knows of; rows worst first."""
-    limits, tiers = limits or Limits(default=DEFAULT), tiers or Tiers()
-    pairs = list(_pairs(base, head, tiers))
-    moved = canaries.judge(pairs, limits)
+    limits, tiers = limits or Limits(default=defaults()), tiers or Tiers()
+    comparable = list(_comparable(base, head, tiers))
+    moved = canaries.judge(comparable, limits)
     validity = validities.of((*base.validity.reasons, *head.validity.reasons, *moved))
-    rows = sorted(_rows(base, head, validity, limits, tiers), key=_severity)
+    suspects = head.interleaved.suspects if head.interleaved else 0
+    found = answers.answer(list(_questions(base, head, limits, tiers, moved)), suspects=suspects)
+    rows = sorted(
+        [*_changes(found, validity), *_others(base, head, validity, limits, tiers)], key=_severity
+    )
     verdict = _overall(rows, validity)
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,
         selection=head.selection,
         verdict=verdict,
-        exit_code=exit_code(verdict, rows),
+        exit_code=exits.exit_code(verdict, rows, fail_on),
         base=_side(base),
         head=_side(head),
         validity=validity,
         differences=comparability.soft_differences(_shared(base, head)),
+        interleaved=head.interleaved,
+        stale=stale.find(found),
+        drifted=drift.find([before for before, _ in comparable], drift.gated(limits)),
         rows=tuple(rows),
     )
 
 
-def exit_code(verdict: Verdict, rows: list[Row]) -> int:
-    """Choose the exit code: a proven regression is 1 even when something else has no answer.
+def undecided(
+    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
+) -> tuple[tuple[str, ...], int]:
+    """Name the workloads of which another pair of launches may decide something.
 
-    Nothing compared at all is 3, not green.
+    And count what shares the chance of a false alarm, as it is now: to be noted before the first
+    pair is launched.
     """
-    if any(row.verdict in _BLAMES and row.gate for row in rows):
-        return ExitCode.REGRESSED
-    compared = any(isinstance(row, Change) for row in rows)
-    unanswered = any(row.verdict in _NO_ANSWER and row.gate for row in rows)
-    if verdict is Verdict.INVALID or unanswered or not compared:
-        return ExitCode.NO_ANSWER
-    return ExitCode.OK
+    moved = canaries.judge(list(_comparable(base, head, tiers)), limits)
+    asked = list(_questions(base, head, limits, tiers, moved))
+    suspects = head.interleaved.suspects if head.interleaved else 0
+    found = answers.answer(asked, suspects=suspects)
+    return answers.open_workloads(found), answers.count_suspects(asked)
 
 
 def _overall(rows: list[Row], validity: Validity) -> Verdict:
@@ -88,6 +104,9 @@ def _severity(row: Row) -> tuple[int, bool, float, str, str]:
     return WORST_FIRST.index(row.verdict), not row.gate, size, row.workload, metric
 
 
+# --- which sides meet
+
+
 def _shared(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
     """Pair what both sides have measured."""
     before = {subject.workload: subject for subject in base.subjects}
@@ -96,14 +115,39 @@ def _shared(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
             yield before[subject.workload], subject
 
 
-def _pairs(base: Summary, head: Summary, tiers: Tiers) -> Iterator[tuple[Subject, Subject]]:
+def _comparable(base: Summary, head: Summary, tiers: Tiers) -> Iterator[tuple[Subject, Subject]]:
     """Pair what can be compared: canaries of another machine say nothing about this one."""
     for before, after in _shared(base, head):
         if comparability.obstacles(before, after, tiers) is None:
             yield before, after
 
 
-def _rows(
+def _questions(
+    base: Summary, head: Summary, limits: Limits, tiers: Tiers, moved: Sequence[Reason]
+) -> Iterator[Question]:
+    """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
+    history = {after.workload: before for before, after in _comparable(base, head, tiers)}
+    for subject in head.subjects:
+        name = subject.workload
+        found = limits.of(name)
+        silenced = canaries.silenced(moved, name, found.get(metrics.CANARY))
+        yield from questions.of_workload(subject, history.get(name), found, moved=silenced)
+
+
+def _changes(found: Sequence[Answer], validity: Validity) -> Iterator[Row]:
+    """Yield a row for each answer, taken back where the machine could not be trusted."""
+    for row in (one.change for one in found if one.change):
+        reason = validity.against(row.workload)
+        if reason is None:
+            yield row
+        else:
+            yield msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
+
+
+# --- what has no change to show
+
+
+def _others(
     base: Summary, head: Summary, validity: Validity, limits: Limits, tiers: Tiers
 ) -> Iterator[Row]:
     before = {subject.workload: subject for subject in base.subjects}
@@ -122,11 +166,14 @@ def _rows(
         yield uncompared.new(after[name], failed_before=name in failed_before)
         yield from _numerics(None, after[name], limits.of(name), validity)
     for name in sorted(before.keys() & after.keys()):
-        if found := comparability.obstacles(before[name], after[name], tiers):
+        found = comparability.obstacles(before[name], after[name], tiers)
+        if found:
             yield uncompared.incomparable(before[name], after[name], *found)
-            continue
-        yield from _numerics(before[name], after[name], limits.of(name), validity)
-        yield from _metrics(before[name], after[name], limits.of(name), validity, head)
+        else:
+            yield from _one_sided(before[name], after[name], limits.of(name), head)
+        history = None if found else before[name]
+        if not found or after[name].turns:
+            yield from _numerics(history, after[name], limits.of(name), validity)
 
 
 def _asked_for(names: set[str], head: Summary) -> list[str]:
@@ -134,10 +181,11 @@ def _asked_for(names: set[str], head: Summary) -> list[str]:
 
 
 def _numerics(
-    base: Subject | None, head: Subject, limits: dict[str, Limit], validity: Validity
+    base: Subject | None, head: Subject, found: dict[str, Limit], validity: Validity
 ) -> Iterator[Numerics]:
-    limit = limits.get(metrics.FINGERPRINT)
-    row = numerics.judge(base, head, limit) if limit is not None else None
+    """Yield the row of what is computed; the base that was launched knows better than a file."""
+    limit = found.get(metrics.FINGERPRINT)
+    row = numerics.judge(_launched(head) or base, head, limit) if limit is not None else None
     if row is None:
         return
     if reason := validity.against(head.workload):
@@ -145,23 +193,28 @@ def _numerics(
     yield row
 
 
-def _metrics(
-    base: Subject, head: Subject, limits: dict[str, Limit], validity: Validity, side: Summary
+def _launched(head: Subject) -> Subject | None:
+    """Return the base as it was launched beside this head, where it computed something."""
+    prints = head.turns.base_fingerprints if head.turns else ()
+    if not prints:
+        return None
+    sitting = msgspec.structs.replace(head.sessions[-1], fingerprints=prints)
+    return msgspec.structs.replace(head, sessions=(sitting,))
+
+
+def _one_sided(
+    base: Subject, head: Subject, found: dict[str, Limit], side: Summary
 ) -> Iterator[Row]:
-    """Yield a row per metric that both sides have, or one side only."""
+    """Yield a row per metric that one side has and the other lacks."""
     for metric in metrics.JUDGED:
-        limit = limits.get(metric.name)
+        limit = found.get(metric.name)
         if limit is None:
             continue
         before, after = subjects.values(base, metric), subjects.values(head, metric)
-        if before and not after:
-            if not _needs_another_workload(metric, side):
-                yield uncompared.metric_missing(base, metric, gate=limit.gate)
-        elif after and not before:
+        if before and not after and not _needs_another_workload(metric, side):
+            yield uncompared.metric_missing(base, metric, gate=limit.gate)
+        elif after and not before and not _is_zero(after) and not head.turns:
             yield uncompared.metric_new(head, metric, gate=limit.gate)
-        elif before and after and not _says_nothing(metric, before, after):
-            row = _change(base, head, metric, limit)
-            yield _as_the_machine_allows(row, metric.kind, validity, limits.get(metrics.CANARY))
 
 
 def _needs_another_workload(metric: Metric, side: Summary) -> bool:
@@ -169,46 +222,8 @@ def _needs_another_workload(metric: Metric, side: Summary) -> bool:
     return metric is metrics.SCALING_EFFICIENCY and bool(side.selection)
 
 
-def _says_nothing(metric: Metric, before: list[list[float]], after: list[list[float]]) -> bool:
-    """Whether a count is zero everywhere: nothing is compiled here, so no row is needed."""
-    return metric.kind is Kind.COUNT and not any(v for s in (*before, *after) for v in s)
-
-
-def _change(base: Subject, head: Subject, metric: Metric, limit: Limit) -> Change:
-    before = subjects.values(base, metric)
-    after = [v for session in subjects.values(head, metric) for v in session]
-    ruling = verdicts.rule(metric, limit, before, after)
-    return Change(
-        workload=head.workload,
-        metric=metric.name,
-        base=ruling.base,
-        head=ruling.head,
-        base_processes=sum(map(len, before)),
-        head_processes=len(after),
-        base_sessions=len(before),
-        items_per_step=head.items_per_step,
-        item_unit=head.item_unit,
-        ratio=ruling.ratio,
-        interval=ruling.interval,
-        limit=ruling.limit,
-        gate=limit.gate,
-        verdict=ruling.verdict,
-        code=ruling.code,
-    )
-
-
-def _as_the_machine_allows(
-    row: Change, kind: Kind, validity: Validity, canary: Limit | None
-) -> Change:
-    """Take the verdict back where the machine could have brought it about."""
-    if reason := validity.against(row.workload):
-        return msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
-    if canaries.silences(validity.reasons, row.workload, kind, canary):
-        # A suspect that nobody can clear is no answer, and must not stay green.
-        suspect = row.verdict is Verdict.REGRESSED and row.gate
-        verdict = Verdict.INVALID if suspect else Verdict.INCONCLUSIVE
-        return msgspec.structs.replace(row, verdict=verdict, code=canaries.CODE)
-    return row
+def _is_zero(sessions: list[list[float]]) -> bool:
+    return not any(value for session in sessions for value in session)
 
 
 def _side(summary: Summary) -> Side:

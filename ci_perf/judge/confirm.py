@@ -15,7 +15,7 @@ from ci_perf.judge.policy import ALPHA, BETA_CONFIRM, LOOKS, WEIGHTS, Policy
 
 Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
 # The smallest detectable change is confirmed in 80 % of pull requests that have it.
-_POWER_TAIL = 0.2
+POWER_TAIL = 0.2
 
 
 def share_alpha(suspects: int) -> float:
@@ -104,8 +104,12 @@ class Confirmation:
         if math.isinf(variance) or df <= 0:
             return math.inf
         quantiles = student.upper_quantile(self.alpha * WEIGHTS[-1] / 2, df)
-        quantiles += student.upper_quantile(_POWER_TAIL, df)
+        quantiles += student.upper_quantile(POWER_TAIL, df)
         return max(self.policy.margin, self.policy.floor + quantiles * math.sqrt(variance / pairs))
+
+    def spread(self) -> float:
+        """Return the standard deviation of a pair's difference; infinite while it is unknown."""
+        return math.sqrt(self._variance())
 
     def _look(self, weight: float) -> Outcome | None:
         estimate = statistics.fmean(self._differences)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from ci_perf.judge import peaks
 from ci_perf.model import metrics
-from ci_perf.model.base import Scalar
+from ci_perf.model.base import Scalar, Statistic
 from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import DeviceMemory, Process, StepPhase, StepPhases, Timed
-from ci_perf.model.run import Measured, Run
+from ci_perf.model.run import Measured, Paired, Run
 from ci_perf.model.summary import Numbers
 
 WORLD_SIZE = "world_size"
@@ -18,16 +18,31 @@ WORLD_SIZE = "world_size"
 def of_workload(workload: Measured, run: Run) -> tuple[Numbers, ...]:
     """One number per metric of each process, with what only the run knows about it."""
     alone = _alone(workload, run)
-    peak = peaks.flop_per_s(run.environment.hard, workload.precision)
     found = []
     for process in workload.processes:
-        numbers = of_process(process)
-        numbers |= _energy(process, workload.items_per_step)
-        numbers |= _rate(process, workload, numbers[metrics.STEP_TIME.name], peak)
+        numbers = _of_process(process, workload, run)
         if alone is not None:
             numbers |= _scaling(process, workload, alone)
         found.append(numbers)
     return tuple(found)
+
+
+def of_pairs(paired: Paired, workload: Measured, run: Run) -> tuple[tuple[Numbers, Numbers], ...]:
+    """One number per metric of both sides of each pair: (base, head).
+
+    Without scaling efficiency: the single process of the same turn is not part of a pair.
+    """
+    return tuple(
+        (_of_process(pair.base, workload, run), _of_process(pair.head, workload, run))
+        for pair in paired.pairs
+    )
+
+
+def _of_process(process: Process, workload: Measured, run: Run) -> Numbers:
+    numbers = of_process(process)
+    peak = peaks.flop_per_s(run.environment.hard, workload.precision)
+    numbers |= _energy(process, workload.items_per_step)
+    return numbers | _rate(process, workload, numbers[metrics.STEP_TIME.name], peak)
 
 
 def of_process(process: Process) -> Numbers:
@@ -68,15 +83,20 @@ def family(workload: str, parameters: Mapping[str, Scalar]) -> tuple[str, dict[s
     return ".".join(parts), others
 
 
-def _of_blocks(timed: Timed, blocks: Sequence[float]) -> float:
+def of_blocks(blocks: Sequence[float], statistic: Statistic) -> float:
+    """Return the value of the block that speaks for the process."""
     ordered = sorted(blocks)
-    match timed.statistic:
+    match statistic:
         case "median":
             return statistics.median(ordered)
         case "p25":
             return ordered[(len(ordered) - 1) // 4]
         case "min":
             return ordered[0]
+
+
+def _of_blocks(timed: Timed, blocks: Sequence[float]) -> float:
+    return of_blocks(blocks, timed.statistic)
 
 
 def _first_step(process: Process, step_s: float) -> Numbers:

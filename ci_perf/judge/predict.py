@@ -1,13 +1,14 @@
 """A prediction: what history alone allows to say of the head, where the base cannot be launched.
 
 Weaker evidence than a confirmation: that sessions differ is part of the error, and how much they
-do is itself learned from few of them. So it never says "regressed".
+do is itself learned from few of them, or assumed. So it never says "regressed".
 """
 
 from typing import Literal
 
 from ci_perf.judge import student
-from ci_perf.judge.policy import PREDICTING_SESSIONS, Policy
+from ci_perf.judge.confirm import POWER_TAIL
+from ci_perf.judge.policy import Policy
 from ci_perf.judge.screen import Screened
 
 Prediction = Literal["unconfirmed", "unchanged", "inconclusive"]
@@ -21,9 +22,17 @@ def predict(screened: Screened, policy: Policy, alpha: float) -> Prediction:
     """
     if not 0 < alpha < 1:
         raise ValueError(f"expected 0 < alpha < 1, found {alpha}")
-    if not screened.is_suspect:
+    if screened.clears(policy.margin):
         return "unchanged"
-    if screened.sessions < PREDICTING_SESSIONS:
-        return "inconclusive"
     reach = student.upper_quantile(alpha / 2, screened.df) * screened.error
     return "unconfirmed" if abs(screened.difference) - reach > policy.floor else "inconclusive"
+
+
+def smallest_detectable(screened: Screened, policy: Policy, alpha: float) -> float:
+    """Return the smallest true change that would mostly have been predicted (logarithm).
+
+    Never below the margin: up to there "unchanged" is a right answer, too.
+    """
+    quantiles = student.upper_quantile(alpha / 2, screened.df)
+    quantiles += student.upper_quantile(POWER_TAIL, screened.df)
+    return max(policy.margin, policy.floor + quantiles * screened.error)

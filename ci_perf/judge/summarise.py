@@ -1,9 +1,12 @@
 """A run as the judge sees it."""
 
-from ci_perf.judge import canaries, numbers
+import msgspec
+
+from ci_perf.judge import canaries, numbers, numerics
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Measured, Run
-from ci_perf.model.summary import Sitting, Subject, Summary
+from ci_perf.model.summary import Sitting, Subject, Summary, Turns
+from ci_perf.model.validity import Status, Validity
 
 
 def run(measured: Run, *, label: str) -> Summary:
@@ -17,6 +20,20 @@ def run(measured: Run, *, label: str) -> Summary:
         validity=measured.validity,
         subjects=tuple(_subject(measured, workload) for workload in measured.measured),
         failed=measured.failed,
+        interleaved=measured.interleaved,
+    )
+
+
+def nothing(head: Summary) -> Summary:
+    """Return a side without a single workload, for a head that has no history."""
+    return msgspec.structs.replace(
+        head,
+        label="",
+        run="",
+        validity=Validity(status=Status.VALID),
+        subjects=(),
+        failed=(),
+        interleaved=None,
     )
 
 
@@ -38,7 +55,24 @@ def _subject(measured: Run, workload: Measured) -> Subject:
                 canaries=canaries.readings(measured.canaries),
             ),
         ),
+        turns=_turns(measured, workload),
     )
+
+
+def _turns(measured: Run, workload: Measured) -> Turns | None:
+    """Return what the base showed that was launched beside this workload, if it was."""
+    for found in measured.paired:
+        if found.workload == workload.workload:
+            bases = [pair.base.fingerprint for pair in found.pairs]
+            return Turns(
+                pairs=numbers.of_pairs(found, workload, measured),
+                base_fingerprints=tuple(
+                    dict.fromkeys(one for one in bases if numerics.values(one))
+                ),
+                own_file=found.file == "base",
+                trouble=found.trouble,
+            )
+    return None
 
 
 def _each_once(workload: Measured) -> tuple[Fingerprint, ...]:

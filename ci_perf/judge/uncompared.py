@@ -41,8 +41,12 @@ def new(head: Subject, *, failed_before: bool) -> Uncompared:
 
 
 def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Uncompared:
-    """Say which facts of the two sides differ, so that no ratio would mean anything."""
+    """Say which facts of the two sides differ, so that no ratio would mean anything.
+
+    Where base and head were launched in turns, their pairs answer instead.
+    """
     verdict = Verdict.INCOMPARABLE
+    is_answered = head.turns is not None and bool(head.turns.pairs)
     return _row(
         head,
         verdict,
@@ -50,6 +54,7 @@ def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Unc
         base=subjects.numbers(base),
         head=subjects.numbers(head),
         note=differing,
+        gate=not is_answered,
     )
 
 

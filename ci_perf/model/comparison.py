@@ -15,7 +15,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.environment import Machine
 from ci_perf.model.process import Exhausted
-from ci_perf.model.run import Source, Tool
+from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
 
@@ -28,8 +28,8 @@ class Verdict(Enum):
     REGRESSED = "regressed"
     MISSING = "missing"
     INVALID = "invalid"
-    INCONCLUSIVE = "inconclusive"
     UNCONFIRMED = "unconfirmed"
+    INCONCLUSIVE = "inconclusive"
     NEW = "new"
     INCOMPARABLE = "incomparable"
     IMPROVED = "improved"
@@ -40,25 +40,40 @@ WORST_FIRST = tuple(Verdict)
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """Where the true ratio lies with 95 % confidence, and what this data could have seen.
-
-    ``smallest_detectable`` is the smallest relative change that would have been proven (0.03 =
-    3 %).
-    """
+    """Where the true ratio lies, at the certainty that the verdict needed (docs/judging.md)."""
 
     low: float
     high: float
-    smallest_detectable: float
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """What would decide a row that is inconclusive, if the change is what it looks like now.
+
+    ``pairs`` of launches, where their spread allows it at all (``None``: not within the most that
+    are launched). Else a pair has to differ by ``quiet_spread`` instead of ``spread`` (standard
+    deviations, relative), or the row needs a margin of ``margin``.
+    """
+
+    pairs: Count | None
+    spread: float
+    quiet_spread: float
+    margin: float
 
 
 class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     """One metric of one workload on both sides.
 
-    ``base`` and ``head`` are medians over processes, in the metric's unit. ``ratio`` is head over
-    base, base over head where higher is better (1.05 = 5 % worse), and ``None`` where there is a
-    zero below. ``interval`` is ``None`` for
-    metrics that are compared exactly. ``limit`` is the relative size that had to be exceeded,
-    after the absolute part of the limit was applied to this baseline.
+    ``base`` and ``head`` stand for the side, in the metric's unit. ``ratio`` is head over base,
+    base over head where higher is better (1.05 = 5 % worse), and ``None`` where there is a zero
+    below. ``interval`` is ``None`` for metrics that are compared exactly. ``limit`` is the relative
+    size that must be proven exceeded, after its absolute part was applied to this baseline;
+    "unchanged" promises less than ``margin``. ``smallest_detectable`` is the smallest relative
+    change that would mostly have been proven, ``None`` where nobody can know.
+
+    ``pairs`` counts the launches of base and head in turns that decided; 0 where the committed
+    sessions did. Then ``drift`` is how far the head lies from these sessions, as a ratio like
+    ``ratio``. ``own_file``: the base ran a workload file of its own, because the head's does not
+    run there. ``note`` is foreign text: why the base could not be launched.
     """
 
     workload: Name
@@ -73,9 +88,16 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     ratio: float | None
     interval: Interval | None
     limit: float
+    margin: float
+    smallest_detectable: float | None
     gate: bool
     verdict: Verdict
     code: Name
+    pairs: Count = 0
+    drift: float | None = None
+    remedy: Remedy | None = None
+    own_file: bool = False
+    note: Text = ""
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):
@@ -147,6 +169,31 @@ class Side(Struct, frozen=True, kw_only=True):
     newest: Text
 
 
+class Stale(Struct, frozen=True, kw_only=True):
+    """Suspects that pairs cleared: the machine or the baseline has moved away from the other.
+
+    ``cleared`` of ``suspects`` ended unchanged and had moved in one direction, typically by
+    ``ratio`` (median).
+    """
+
+    suspects: Count
+    cleared: Count
+    ratio: float
+
+
+class Drifted(Struct, frozen=True, kw_only=True):
+    """Main itself has moved away from where its baseline began, one small step after the other.
+
+    ``ratio`` is the newest sessions over the oldest of the same epoch, as for a change.
+    """
+
+    workload: Name
+    metric: Name
+    ratio: float
+    sessions: Count
+    since: Text
+
+
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
     """Base and head, judged. ``exit_code`` is what `ci-perf` ends with."""
 
@@ -160,4 +207,7 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     head: Side
     validity: Validity
     differences: tuple[Difference, ...]
+    interleaved: Interleaved | None = None
+    stale: Stale | None = None
+    drifted: tuple[Drifted, ...] = ()
     rows: tuple[Row, ...]

@@ -7,6 +7,7 @@ import msgspec
 from ci_perf.model.base import (
     SCHEMA_VERSION,
     AtLeastOne,
+    Count,
     Items,
     Key,
     Name,
@@ -72,6 +73,49 @@ class Failed(Struct, frozen=True, kw_only=True):
     processes: tuple[Process, ...] = ()
 
 
+class Pair(Struct, frozen=True, kw_only=True):
+    """One launch of the base and one of the head that took turns; ``first`` came first.
+
+    ``resident`` says that both were alive at once and alternated in short bursts.
+    """
+
+    first: Literal["base", "head"]
+    resident: bool = False
+    base: Process
+    head: Process
+
+
+class Paired(Struct, frozen=True, kw_only=True):
+    """One workload whose base was launched beside its head.
+
+    ``file`` says whose workload file the base ran: the head's, unless that does not run there.
+    ``trouble`` is why the base could not be launched, or not any more; ``output`` its last lines.
+    """
+
+    workload: Name
+    file: Literal["head", "base"] = "head"
+    pairs: tuple[Pair, ...] = ()
+    trouble: Text = ""
+    output: Text = ""
+
+
+class Interleaved(Struct, frozen=True, kw_only=True):
+    """How base and head were launched in turns.
+
+    ``ref`` is what was asked for, ``source`` its merge base with the head. ``suspects`` is how many
+    pairs of workload and metric share the chance of a false alarm: counted once, after the screen.
+    ``stopped`` says why no more pairs were launched.
+    """
+
+    ref: Text
+    source: Source
+    suspects: Count
+    budget_s: Seconds
+    spent_s: Seconds
+    stopped: Literal["decided", "budget", "interrupted"]
+    notes: tuple[Text, ...] = ()
+
+
 class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     """One sitting of the machine: the whole of run.json."""
 
@@ -88,6 +132,8 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     canaries: tuple[Canary, ...] = ()
     measured: tuple[Measured, ...]
     failed: tuple[Failed, ...]
+    interleaved: Interleaved | None = None
+    paired: tuple[Paired, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a workload that appears twice: nobody could say which of them is judged."""

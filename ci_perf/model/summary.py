@@ -1,9 +1,9 @@
 """What the judge sees of one side: one number per process and metric, however it was stored."""
 
-from ci_perf.model.base import Name, Scalar, Statistic, Struct, SuiteName, Text
+from ci_perf.model.base import Count, Name, Scalar, Statistic, Struct, SuiteName, Text
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint
-from ci_perf.model.run import Failed, Source
+from ci_perf.model.run import Failed, Interleaved, Source
 from ci_perf.model.validity import Validity
 
 Numbers = dict[str, float]
@@ -14,7 +14,8 @@ class Sitting(Struct, frozen=True, kw_only=True):
     """The processes of one workload in one session, in launch order.
 
     ``fingerprints`` holds each different one once. ``canaries`` are seconds by name, or by "NAME
-    POSITION" where the positions are known.
+    POSITION" where the positions are known. ``epochs`` counts, per metric, the accepted changes
+    that came before; absent is 0.
     """
 
     commit: Text
@@ -23,6 +24,20 @@ class Sitting(Struct, frozen=True, kw_only=True):
     processes: tuple[Numbers, ...]
     fingerprints: tuple[Fingerprint, ...] = ()
     canaries: Numbers = {}
+    epochs: dict[Name, Count] = {}
+
+
+class Turns(Struct, frozen=True, kw_only=True):
+    """What the base and the head of one workload showed when they were launched in turns.
+
+    ``pairs`` are (base, head) in launch order. ``own_file``: the base ran a workload file of its
+    own. ``trouble`` is why the base could not be launched, or not any more.
+    """
+
+    pairs: tuple[tuple[Numbers, Numbers], ...]
+    base_fingerprints: tuple[Fingerprint, ...] = ()
+    own_file: bool = False
+    trouble: Text = ""
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -35,6 +50,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     statistic: Statistic
     machine: Machine
     sessions: tuple[Sitting, ...]
+    turns: Turns | None = None
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -52,3 +68,4 @@ class Summary(Struct, frozen=True, kw_only=True):
     validity: Validity
     subjects: tuple[Subject, ...]
     failed: tuple[Failed, ...]
+    interleaved: Interleaved | None = None

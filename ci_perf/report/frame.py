@@ -57,6 +57,7 @@ _COMPARISON_COLUMNS = (
     "smallest_detectable",
     "difference",
     "limit",
+    "margin",
     "gate",
     "verdict",
     "code",
@@ -64,6 +65,8 @@ _COMPARISON_COLUMNS = (
     "base_processes",
     "head_processes",
     "base_sessions",
+    "pairs",
+    "drift",
 )
 _NUMBERS = (
     "value",
@@ -75,8 +78,10 @@ _NUMBERS = (
     "smallest_detectable",
     "difference",
     "limit",
+    "margin",
+    "drift",
 )
-_COUNTS = ("process", "base_processes", "head_processes", "base_sessions")
+_COUNTS = ("process", "base_processes", "head_processes", "base_sessions", "pairs")
 _YES_NO = ("dirty", "gate")
 
 # A spreadsheet takes a cell that begins so for a formula, and may send it to the network.
@@ -196,12 +201,11 @@ def _row(row: Row) -> _Facts:
 
 
 def _compared(row: Change) -> _Facts:
-    fields = ("base", "head", "ratio", "limit", "gate", *_COUNTS[1:])
+    fields = ("base", "head", "ratio", "limit", "margin", "gate", "note", "drift", *_COUNTS[1:])
     said: _Facts = {name: getattr(row, name) for name in fields}
+    said["smallest_detectable"] = row.smallest_detectable
     if row.interval is not None:
-        said |= {
-            name: getattr(row.interval, name) for name in ("low", "high", "smallest_detectable")
-        }
+        said |= {name: getattr(row.interval, name) for name in ("low", "high")}
     return said
 
 

@@ -12,7 +12,7 @@ from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.model.summary import Numbers
-from ci_perf.report import advice, escape, rows, units, words
+from ci_perf.report import advice, escape, notices, rows, turns, units, words
 from ci_perf.report.escape import Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.words import Phrase
@@ -46,7 +46,7 @@ def run(found: Run) -> str:
 
 def comparison(found: Comparison) -> str:
     """Show what the Markdown report shows, without what only a pull request needs."""
-    warnings = (words.differences(found), *words.validity(found))
+    warnings = (*notices.of(found), *words.validity(found))
     changed, quiet = rows.changed(found.rows), rows.quiet(found.rows)
     tables = [
         _Table(summary=f"{len(changed)} to look at", is_open=True, rows=changed),
@@ -54,9 +54,10 @@ def comparison(found: Comparison) -> str:
     ]
     return _template("comparison.html.jinja").render(
         headline=_plain(words.headline(found)),
-        warnings=[_plain(one) for one in warnings if one],
+        warnings=[_plain(one) for one in warnings],
         steps=[_plain(one) for one in advice.next_steps(found)],
         tables=[table for table in tables if table.rows],
+        turns=[_plain(one) for one in (turns.summary(found), *turns.notes(found)) if one],
         footer=_plain(words.footer(found)),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jinja2
 
 from ci_perf.model.comparison import Comparison, Side, Uncompared
-from ci_perf.report import advice, escape, programs, rows, standings, words
+from ci_perf.report import advice, escape, notices, programs, rows, standings, turns, words
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.standings import Standing
@@ -16,8 +16,9 @@ from ci_perf.report.words import Phrase
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
 # whoever publishes the report adds a few lines.
 COMMENT_BYTES = 60_000
-# How many rows each table may show: the first that keeps the report within its bytes is taken.
-_SHOWN = (1_000, 100, 30, 10, 3)
+# How many rows the table and the folded one may show: the first that keeps the report within its
+# bytes is taken. What is folded goes first.
+_SHOWN = ((1_000, 1_000), (1_000, 100), (1_000, 10), (100, 10), (30, 3), (10, 3), (3, 3))
 # Programs want rows too, but whoever needs them all reads the JSON of `ci-perf compare`.
 _SHOWN_TO_PROGRAMS = 100
 _BOLD = frozenset({Standing.REGRESSED, Standing.NUMERICS_CHANGED})
@@ -45,8 +46,8 @@ class _Failure:
 def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
     """Show the verdict, what to do, what changed; the rest folded. Cut at whole rows to fit."""
     text = ""
-    for shown in _SHOWN:
-        text = _render(comparison, shown)
+    for shown, folded in _SHOWN:
+        text = _render(comparison, shown, folded)
         if len(text.encode()) <= max_bytes:
             break
     return text
@@ -57,24 +58,27 @@ def phrase(parts: Phrase) -> Markdown:
     return Markdown("".join(_finalize(part) for part in parts))
 
 
-def _render(comparison: Comparison, shown: int) -> str:
+def _render(comparison: Comparison, shown: int, folded: int) -> str:
     table, quiet = rows.changed(comparison.rows), rows.quiet(comparison.rows)
     failed = rows.failed(rows.worst_first(comparison.rows))
     validity = words.validity(comparison)
     return _template().render(
         headline=phrase(words.headline(comparison)),
-        warnings=[phrase(one) for one in (words.differences(comparison), *validity[:1]) if one],
+        warnings=[phrase(one) for one in (*notices.of(comparison), *validity[:1])],
         reasons=[phrase(one) for one in validity[1:]],
         steps=[phrase(one) for one in advice.next_steps(comparison)],
         changed=_table(table, shown),
         failures=[_failure(one) for one in failed[:shown]],
-        failures_left_out=_left_out(len(failed) - shown, "failed workloads"),
-        quiet=_table(quiet, shown),
+        failures_left_out=_left_out(shown, len(failed), "failed workloads"),
+        quiet=_table(quiet, folded),
         quiet_summary=_html(rows.quiet_summary(comparison.rows)),
+        legend=[phrase(one) for one in words.LEGEND],
         environment=_environment(comparison),
+        turns=phrase(turns.summary(comparison)),
+        turns_notes=[phrase(one) for one in turns.notes(comparison)],
         environment_summary=_html(words.environment_summary(comparison)),
         data=escape.fence(
-            programs.summary(comparison, shown=min(shown, _SHOWN_TO_PROGRAMS)), info="json"
+            programs.summary(comparison, shown=min(folded, _SHOWN_TO_PROGRAMS)), info="json"
         ),
         footer=phrase(words.footer(comparison)),
     )
@@ -112,14 +116,15 @@ def _html(parts: Phrase) -> Markdown:
 
 
 def _table(found: list[TableRow], shown: int) -> _Table:
-    left_out = _left_out(len(found) - shown, "rows")
+    left_out = _left_out(shown, len(found), "rows")
     return _Table(cells=[_cells(row) for row in found[:shown]], left_out=left_out)
 
 
-def _left_out(number: int, what: str) -> Markdown:
-    if number <= 0:
+def _left_out(shown: int, every: int, what: str) -> Markdown:
+    if shown >= every:
         return Markdown("")
-    return phrase((Words(f"… and {number:,} more {what}: "), words.ALL_ROWS, Words(" shows all.")))
+    counted = Words(f"{shown:,} of {every:,} {what} shown: ")
+    return phrase((counted, words.ALL_ROWS, Words(" shows all.")))
 
 
 def _cells(row: TableRow) -> tuple[str, ...]:
@@ -131,10 +136,15 @@ def _cells(row: TableRow) -> tuple[str, ...]:
         _unbroken(row.base),
         _unbroken(row.head),
         Markdown(f"{bold}{_unbroken(row.change)}{bold}"),
-        _unbroken(row.limit),
+        Markdown(_unbroken(row.limit) + (f"<br>{_unbroken(row.detects)}" if row.detects else "")),
         _unbroken(row.processes),
-        Markdown(": ".join(part for part in (row.remark, escape.sentence(row.note)) if part)),
+        Markdown(": ".join(filter(None, (_with_units(row.remark), escape.sentence(row.note))))),
     )
+
+
+def _with_units(text: Words) -> Markdown:
+    """Keep each number of a sentence beside its unit."""
+    return Markdown(text.replace(" %", "\N{NO-BREAK SPACE}%"))
 
 
 def _unbroken(text: Words) -> Markdown:

@@ -51,6 +51,9 @@ def _row(row: Row) -> dict[str, object]:
             "low": _rounded(low),
             "high": _rounded(high),
             "limit": _rounded(row.limit),
+            "smallest_detectable": _rounded(row.smallest_detectable),
+            "pairs": row.pairs,
+            "drift": _rounded(row.drift),
         }
     return said
 

@@ -12,41 +12,21 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Numerics, Row, Uncompared, Verdict
 from ci_perf.model.metrics import Better, Kind
 from ci_perf.model.summary import Numbers
-from ci_perf.report import standings, units, words
+from ci_perf.report import remarks, standings, units, words
 from ci_perf.report.escape import Words
 from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
-# What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
-_SAID = {
-    "canary_moved": "the machine moved, so no time is judged",
-    "failed_on_base": "failed on the base, not there at all now",
-    "metric_missing": "in the baseline, not in this run",
-    "metric_new": "no baseline yet",
-    "missing": "has a baseline, was not measured",
-    "new": "no baseline yet",
-    "new_since_failed": "failed on the base",
-    "not_confirmed": "the machine or the baseline moved, not this change",
-    "not_worse": "surely not over its limit, perhaps better",
-    "other_machine": "another machine",
-    "other_parameters": "other parameters",
-    "other_software": "other software, which suite.toml makes a hard fact",
-    "other_step": "a step is not the same on both sides",
-    "predicted": "by its history alone, without launches of the base beside it",
-    "ranges_overlap": "some processes are beyond the limit and some are not",
-    "two_modes": "launches are now fast, now slow, and seldom between",
-    "too_few_pairs": "no pairs of launches that would show a spread",
-    "too_few_processes": "one process says nothing of the spread, measure at least 3",
-    "too_few_sessions": "differs from its history, which has fewer than 3 sessions",
-}
 # A baseline keeps nine digits.
 _ROUNDING = 1e-8
-_NO_GATE = "over its limit, which does not fail the job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One line of a table. ``rate`` is the throughput on both sides, ``remark`` our own note."""
+    """One line of a table. ``rate`` is the throughput on both sides, ``remark`` our own note.
+
+    ``detects`` is the smallest detectable change, empty where the limit is.
+    """
 
     standing: Standing
     icon: Words
@@ -57,14 +37,23 @@ class TableRow:
     rate: Words
     change: Words
     limit: Words
+    detects: Words
     processes: Words
     remark: Words
     note: str
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
-    """Order rows as people should read them: by standing, then by how far over the limit."""
-    return sorted(rows, key=lambda row: (standings.ORDER[standings.of(row)], -closeness(row)))
+    """Order rows as people should read them: by standing, losses first, by how far they went."""
+    return sorted(
+        rows, key=lambda row: (standings.ORDER[standings.of(row)], _is_gain(row), -closeness(row))
+    )
+
+
+def _is_gain(row: Row) -> bool:
+    """Whether it is a suspicion that nobody minds."""
+    is_suspected = row.verdict is Verdict.UNCONFIRMED
+    return is_suspected and isinstance(row, Change) and row.ratio is not None and row.ratio < 1
 
 
 def changed(rows: Iterable[Row]) -> list[TableRow]:
@@ -85,9 +74,10 @@ def quiet_summary(rows: Iterable[Row]) -> Phrase:
     counts, closest = words.tally(found), found[0]
     if not isinstance(closest, Change) or closest.ratio is None or not closest.gate:
         return (Words(counts),)
-    size = f" {moved(closest)}, limit {units.limit(closest.limit)})"
+    word = "limit" if _bound(closest) == closest.limit else "margin"
+    size = f" {moved(closest)}, {word} {units.limit(_bound(closest))})"
     title = words.metric_title(closest.metric)
-    near = Words(f"{counts} (closest to its limit: ")
+    near = Words(f"{counts} (closest to its {word}: ")
     return (near, closest.workload, Words(" "), title, Words(size))
 
 
@@ -97,14 +87,22 @@ def failed(rows: Iterable[Row]) -> list[Uncompared]:
 
 
 def closeness(row: Row) -> float:
-    """How much of its limit a change uses up: 1 is at the limit. Nothing to compare is 0."""
+    """How much of its limit, or of the margin within which it is unchanged, a change uses up.
+
+    1 is at the limit. Nothing to compare is 0.
+    """
     if isinstance(row, Uncompared):
         return 0.0
     if isinstance(row, Numerics):
         return math.inf if row.difference is None else _share_of(row.difference, row.tolerance)
     if row.ratio is None:
         return math.inf if row.head != row.base else 0.0
-    return _share_of(abs(row.ratio - 1), row.limit)
+    return _share_of(abs(row.ratio - 1), _bound(row))
+
+
+def _bound(row: Change) -> float:
+    """Return the size that a row has surely not reached; of what is noisy that is its margin."""
+    return row.margin if row.verdict is Verdict.UNCHANGED else row.limit
 
 
 def _share_of(size: float, limit: float) -> float:
@@ -141,9 +139,10 @@ def _of_change(row: Change) -> TableRow:
         rate=_rate(row),
         change=change(row),
         limit=_limit(row),
-        processes=Words(f"{row.base_processes} v {row.head_processes}"),
-        remark=_remark(row),
-        note="",
+        detects=_detects(row),
+        processes=_launches(row),
+        remark=remarks.of(row),
+        note=row.note,
     )
 
 
@@ -159,8 +158,9 @@ def _of_uncompared(row: Uncompared) -> TableRow:
         rate=Words(""),
         change=units.NOTHING,
         limit=units.NOTHING,
+        detects=Words(""),
         processes=units.NOTHING,
-        remark=_remark(row),
+        remark=remarks.of(row),
         note=row.note,
     )
 
@@ -184,8 +184,9 @@ def _of_numerics(row: Numerics) -> TableRow:
         rate=which(row) if row.difference is not None else Words(""),
         change=apart(row),
         limit=_with_gate(units.limit(row.tolerance), gate=row.gate),
+        detects=Words(""),
         processes=units.NOTHING,
-        remark=_remark(row),
+        remark=remarks.of(row),
         note=row.note,
     )
 
@@ -243,9 +244,7 @@ def moved(row: Change) -> Words:
         return units.points(row.head - row.base)
     if row.ratio is None:
         return units.difference(row.base, row.head, words.unit(row.metric))
-    if known and known.better is Better.HIGHER:
-        return units.percent(1 / row.ratio - 1)
-    return units.percent(row.ratio - 1)
+    return words.moved(row.metric, row.ratio)
 
 
 def _limit(row: Change) -> Words:
@@ -255,25 +254,25 @@ def _limit(row: Change) -> Words:
     if known and known.kind is Kind.SHARE:
         size = units.points(row.limit * row.base).lstrip("+") if row.base else units.NOTHING
     elif row.limit > 1:
-        size = units.value(row.limit * row.base, words.unit(row.metric))
+        size = remarks.quantity(row, row.limit)
     return _with_gate(size, gate=row.gate)
+
+
+def _detects(row: Change) -> Words:
+    """Show the smallest detectable change, where it is another than the limit."""
+    found = row.smallest_detectable
+    if found is None or found <= row.limit:
+        return Words("")
+    shown = remarks.quantity(row, found) if row.limit > 1 else units.about(found)
+    return Words(f"detects {shown}")
+
+
+def _launches(row: Change) -> Words:
+    """Count the launches that decided: pairs of them, or those of each side."""
+    if row.pairs:
+        return Words(remarks.pairs(row.pairs))
+    return Words(f"{row.base_processes} v {row.head_processes}")
 
 
 def _with_gate(size: str, *, gate: bool) -> Words:
     return Words(size + ("" if gate else ", no gate"))
-
-
-def _remark(row: Row) -> Words:
-    """Say what the verdict alone does not."""
-    found = standings.of(row)
-    if found is Standing.UNCHANGED:
-        return Words(_SAID.get(row.code, ""))
-    if found in standings.NUMERICS:
-        return Words("" if row.gate else "does not fail the job")
-    if found is Standing.WARNING:
-        return Words(_NO_GATE)
-    said = _SAID.get(row.code)
-    if said is None and isinstance(row, Change) and row.code == "spread" and row.interval:
-        seen = units.limit(row.interval.smallest_detectable)
-        said = f"could have proven {seen} or more"
-    return Words(f"{found.value}: {said}" if said else found.value)

@@ -15,11 +15,11 @@ class Standing(Enum):
     NUMERICS_CHANGED = "numerics changed"
     NUMERICS_VARY = "numerics vary"
     REGRESSED = "regressed"
+    UNCONFIRMED = "unconfirmed"
     MISSING = "missing"
     INVALID = "invalid"
     WARNING = "warning"
     INCONCLUSIVE = "inconclusive"
-    UNCONFIRMED = "unconfirmed"
     NEW = "new"
     INCOMPARABLE = "incomparable"
     IMPROVED = "improved"
@@ -40,11 +40,11 @@ ICON = {
     Standing.NUMERICS_CHANGED: Words("🔢"),
     Standing.NUMERICS_VARY: Words("🎲"),
     Standing.REGRESSED: Words("❌"),
+    Standing.UNCONFIRMED: Words("🔎"),
     Standing.MISSING: Words("🚫"),
     Standing.INVALID: Words("🛑"),
     Standing.WARNING: Words("⚠️"),
     Standing.INCONCLUSIVE: Words("❓"),
-    Standing.UNCONFIRMED: Words("🔎"),
     Standing.NEW: Words("🆕"),
     Standing.INCOMPARABLE: Words("🔀"),
     Standing.IMPROVED: Words("🚀"),

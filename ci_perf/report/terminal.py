@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ci_perf.model.comparison import Comparison, Uncompared
-from ci_perf.report import advice, escape, rows, words
+from ci_perf.report import advice, escape, notices, rows, turns, words
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.standings import Standing
@@ -21,22 +22,44 @@ _STYLE = {
     Standing.NUMERICS_CHANGED: "bold red",
     Standing.NUMERICS_VARY: "bold yellow",
     Standing.REGRESSED: "bold red",
+    Standing.UNCONFIRMED: "bold yellow",
     Standing.MISSING: "red",
     Standing.INVALID: "red",
     Standing.WARNING: "yellow",
     Standing.INCONCLUSIVE: "yellow",
-    Standing.UNCONFIRMED: "yellow",
     Standing.NEW: "cyan",
     Standing.INCOMPARABLE: "cyan",
     Standing.IMPROVED: "green",
 }
 # More rows than this scroll the verdict away; the other formats have them all.
 _SHOWN = 200
-# The columns that say least go first; a name that is cut could be any point of a matrix.
-_WIDE = 120
+# A name that is cut could be any point of a matrix.
 _NAME_WIDTH = 16
 # Folding a long word may put "::" first on a line, where a CI would take it for a command.
 _WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*)::")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column; those that say least need the widest terminal."""
+
+    title: str
+    is_number: bool = False
+    from_width: int = 0
+
+
+_COLUMNS = (
+    _Column(""),
+    _Column("workload"),
+    _Column("metric"),
+    _Column("base", is_number=True),
+    _Column("head", is_number=True),
+    _Column("change [interval]", is_number=True),
+    _Column("limit", is_number=True),
+    _Column("detects", is_number=True, from_width=140),
+    _Column("processes", is_number=True, from_width=120),
+    _Column("note", from_width=120),
+)
 
 
 def render(comparison: Comparison, *, width: int, color: bool) -> str:
@@ -65,9 +88,8 @@ def headline(comparison: Comparison) -> str:
 
 def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
     yield _text(words.headline(comparison), style="bold")
-    for warning in (words.differences(comparison), *words.validity(comparison)):
-        if warning:
-            yield _text(warning, style="yellow")
+    for warning in (*notices.of(comparison), *words.validity(comparison)):
+        yield _text(warning, style="yellow")
     for step in advice.next_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
     if changed := rows.changed(comparison.rows):
@@ -79,6 +101,9 @@ def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
     if quiet := rows.quiet_summary(comparison.rows):
         yield _text(quiet)
     yield _text(words.environment_summary(comparison), style="dim")
+    for line in (turns.summary(comparison), *turns.notes(comparison)):
+        if line:
+            yield _text(line, style="dim")
     yield _text(words.footer(comparison), style="dim")
 
 
@@ -96,19 +121,21 @@ def _part(part: str) -> str | tuple[str, str]:
 
 
 def _table(found: list[TableRow], width: int) -> Table:
-    """Lay out the rows; where there is little room, the last columns go and no name is cut."""
+    """Lay out the rows; where there is little room, columns go and no name is cut."""
     table = Table(box=None, padding=(0, 1), header_style="dim")
-    table.add_column("")
-    table.add_column("workload", overflow="fold", min_width=_NAME_WIDTH)
-    table.add_column("metric")
-    for title in ("base", "head", "change [95 %]", "limit"):
-        table.add_column(title, justify="right")
-    if width >= _WIDE:
-        table.add_column("processes", justify="right")
-        table.add_column("note")
+    shown = [one for one in _COLUMNS if width >= one.from_width]
+    for one in shown:
+        # A `Text`, for in a plain title "[interval]" would be markup.
+        table.add_column(
+            Text(one.title),
+            justify="right" if one.is_number else "left",
+            overflow="fold",
+            min_width=_NAME_WIDTH if one.title == "workload" else None,
+        )
     for row in found:
-        cells = _cells(row)[: len(table.columns)]
-        table.add_row(*map(_text, cells), style=_STYLE.get(row.standing, ""))
+        cells = dict(zip(_COLUMNS, _cells(row), strict=True))
+        style = _STYLE.get(row.standing, "")
+        table.add_row(*(_text(cells[one]) for one in shown), style=style)
     return table
 
 
@@ -122,6 +149,7 @@ def _cells(row: TableRow) -> list[Phrase]:
         (row.head,),
         (row.change,),
         (row.limit,),
+        (Words(row.detects.removeprefix("detects ")),),
         (row.processes,),
         (Markdown(": ".join(part for part in (row.remark, note) if part)),),
     ]

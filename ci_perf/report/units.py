@@ -13,6 +13,7 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _JOULES = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"))
 _RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_ROUNDING = 1e-9
 # A unit is the author's word; a longer or stranger one is shown as "items".
 _MAX_UNIT_CHARS = 20
 
@@ -43,6 +44,15 @@ def seconds(number: float) -> Words:
     return Words(_scaled(number, _SECONDS))
 
 
+def duration(number: float) -> Words:
+    """4 min 10 s: how long something took that a person waited for. Seconds are whole."""
+    whole = round(number)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
+    shown = [f"{part} {name}" for part, name in parts if part]
+    return Words(" ".join(shown[:2]) or "0 s")
+
+
 def size(number: float) -> Words:
     """3.10 GiB; bytes are whole."""
     if abs(number) < 1024:
@@ -53,6 +63,11 @@ def size(number: float) -> Words:
 def share(number: float) -> Words:
     """94.2 % of the whole."""
     return Words(f"{_three_digits(100 * number)} %")
+
+
+def counted(number: float) -> Words:
+    """12 % or 0.4 % of some hundred cases: more digits would be chance."""
+    return Words("0 %" if number == 0 else f"{100 * number:.{0 if number >= 0.1 else 1}f} %")
 
 
 def points(number: float) -> Words:
@@ -122,6 +137,20 @@ def limit(share: float) -> Words:
         return Words("exact")
     number = 100 * share
     return Words(f"{number:,.0f} %" if number >= 100 else f"{number:.3g} %")
+
+
+def about(share: float) -> Words:
+    """17 % of 0.167: two digits, for an estimate that has no more."""
+    return limit(float(f"{share:.2g}"))
+
+
+def rounded_up(share: float) -> Words:
+    """12 % of 0.1163: two digits that are enough, where fewer would not be."""
+    if share <= 0:
+        return limit(share)
+    digit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    # What a float adds to a round number is no reason to take the next one.
+    return limit(math.ceil(share / digit - _ROUNDING) * digit)
 
 
 def _signed_percent(share: float) -> str:

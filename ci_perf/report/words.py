@@ -21,6 +21,7 @@ from ci_perf.model.comparison import (
     Verdict,
 )
 from ci_perf.model.environment import GpuMachine, Machine
+from ci_perf.model.metrics import Better
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import standings, units
@@ -45,12 +46,38 @@ _MOVED = Words(
     "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
     "Times that this may explain are not judged; memory and counts are:"
 )
+_MOVED_AND_PAIRED = Words(
+    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. So "
+    "the history of a time says nothing; what base and head show when they are launched in turns "
+    "decides:"
+)
 _MOVED_AND_JUDGED = Words(
     "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
     "As suite.toml has it, times are judged all the same:"
 )
 _DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
 
+LEGEND: tuple[Phrase, ...] = (
+    (
+        Words(
+            "Change [interval]: how far the metric moved, and between which bounds the true change "
+            "lies, as surely as its verdict needed."
+        ),
+    ),
+    (
+        Words(
+            "Limit: the size of change that must be proven exceeded before a row regresses or "
+            "improves. Detects: the smallest change that would mostly have been proven here; where "
+            "it is missing, the limit is that."
+        ),
+    ),
+    (
+        Words(
+            "Processes: fresh launches of the base v those of the head. Pairs: launches of both in "
+            "turns, in one job; only they confirm a change of a noisy metric."
+        ),
+    ),
+)
 
 # Singular and plural of a counted metric; of a whole workload.
 _METRICS = {
@@ -64,11 +91,11 @@ _METRICS = {
         "workloads whose numerics vary",
     ),
     Standing.REGRESSED: ("regression", "regressions"),
+    Standing.UNCONFIRMED: ("unconfirmed", "unconfirmed"),
     Standing.MISSING: ("metric missing", "metrics missing"),
     Standing.INVALID: ("invalid", "invalid"),
     Standing.WARNING: ("warning", "warnings"),
     Standing.INCONCLUSIVE: ("inconclusive", "inconclusive"),
-    Standing.UNCONFIRMED: ("unconfirmed", "unconfirmed"),
     Standing.NEW: ("new metric", "new metrics"),
     Standing.INCOMPARABLE: ("incomparable", "incomparable"),
     Standing.IMPROVED: ("improvement", "improvements"),
@@ -104,6 +131,14 @@ def metric_title(name: str) -> str:
 def metric(row: Row) -> str:
     """Name what a row is about, as a program would: the metric, or "numerics"."""
     return NUMERICS if isinstance(row, Numerics) else row.metric
+
+
+def moved(name: str, ratio: float) -> Words:
+    """Show how far a metric itself has moved, up or down, whichever of them makes a ratio worse."""
+    known = metrics.BY_NAME.get(name)
+    if known and known.better is Better.HIGHER:
+        return units.percent(1 / ratio - 1)
+    return units.percent(ratio - 1)
 
 
 def unit(name: str) -> metrics.Unit | None:
@@ -211,10 +246,12 @@ def _trust(comparison: Comparison) -> Words:
         return _INVALID
     if comparison.validity.status is Status.INVALID:
         return _PARTLY_INVALID
-    if any(row.code == canaries.CODE for row in comparison.rows):
-        return _MOVED
-    moved = any(one.code == canaries.CODE for one in comparison.validity.reasons)
-    return _MOVED_AND_JUDGED if moved else _DEGRADED
+    if all(one.code != canaries.CODE for one in comparison.validity.reasons):
+        return _DEGRADED
+    if comparison.interleaved is not None:
+        return _MOVED_AND_PAIRED
+    silenced = any(row.code == canaries.CODE for row in comparison.rows)
+    return _MOVED if silenced else _MOVED_AND_JUDGED
 
 
 def exhausted(row: Uncompared) -> Phrase:
@@ -245,6 +282,16 @@ def _reason(group: list[Reason]) -> Phrase:
 def names(rows: Iterable[Row]) -> list[str]:
     """Name the workloads of `rows`, each once, in order."""
     return list(dict.fromkeys(row.workload for row in rows))
+
+
+def named(rows: Iterable[Row]) -> Phrase:
+    """Name the workloads of `rows` in a sentence; many are only counted."""
+    return joined((name,) for name in names(rows))
+
+
+def titled(row: Row) -> Phrase:
+    """Name one row in a sentence: its workload and its metric."""
+    return (row.workload, Words(" "), metric_title(metric(row)))
 
 
 def joined(phrases: Iterable[Phrase]) -> Phrase:

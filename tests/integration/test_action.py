@@ -134,7 +134,8 @@ class Job:
     def run(self, **given):
         action = load(ACTION)
         for name, described in action["inputs"].items():
-            self.contexts[f"inputs.{name}"] = given.get(name, described["default"])
+            default = self._value(described["default"])
+            self.contexts[f"inputs.{name}"] = given.get(name, default)
         for index, step in enumerate(action["runs"]["steps"]):
             if any(self.codes) and step.get("if") != "always()":
                 continue
@@ -224,9 +225,25 @@ def test_without_inputs_the_defaults_of_check_are_asked_for(job):
     ]
 
 
+def test_on_a_pull_request_base_and_head_are_launched_in_turns(job):
+    job = job()
+    job.contexts["github.event.pull_request.base.sha"] = "a1b2c3d4"
+    job.run()
+
+    assert arguments(job)[-2:] == ["--against=a1b2c3d4", "--budget=20m"]
+
+
+def test_nobody_has_to_launch_the_base(job):
+    job = job()
+    job.contexts["github.event.pull_request.base.sha"] = "a1b2c3d4"
+    job.run(against="none", **{"fail-on": "unconfirmed"})
+
+    assert arguments(job)[-1] == "--fail-on=unconfirmed"
+
+
 def test_the_options_are_those_that_check_knows(job):
     job = job()
-    job.run(processes="3")
+    job.run(processes="3", against="main", **{"fail-on": "never"})
     help_text = subprocess.run(
         [sys.executable, "-m", "ci_perf", "check", "--help"],
         capture_output=True,

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf import files, session
+from ci_perf import files
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
+from ci_perf.session import data
 from tests.processes import is_alive, wait_until
 from tests.projects import GOOD, Project
 
@@ -149,9 +150,9 @@ def test_a_user_without_a_home_has_a_place_for_data(monkeypatch):
     monkeypatch.delenv("CI_PERF_DATA_DIR", raising=False)
     monkeypatch.setattr(Path, "home", classmethod(homeless))
 
-    assert "ci-perf" in session.data_dir()
+    assert "ci-perf" in data.folder()
     monkeypatch.setenv("CI_PERF_DATA_DIR", "/data")
-    assert session.data_dir() == "/data"
+    assert data.folder() == "/data"
 
 
 def homeless(_cls):

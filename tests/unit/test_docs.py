@@ -14,12 +14,13 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judge import canaries, evidence, limits, samples
+from ci_perf.judge import answers, limits, stages
+from ci_perf.judge.confirm import Confirmation, share_alpha
+from ci_perf.judge.policy import PolicyKind, policy
 from ci_perf.launch import environment
 from ci_perf.measure.validity import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.metrics import Kind
 from ci_perf.model.process import Phase
 from ci_perf.model.suite import Protocol
 
@@ -135,6 +136,12 @@ def test_every_document_is_in_the_index():
 # --- commands
 
 
+def parameters_of(name):
+    """Return the parameters of a command, and of those below it."""
+    found = command_of(name)
+    return [p for one in (found, *getattr(found, "commands", {}).values()) for p in one.params]
+
+
 def command_of(name):
     return cli.get_command(click.Context(cli), name)
 
@@ -156,7 +163,7 @@ def test_every_command_line_in_a_document_could_be_typed(document):
         assert name in {*COMMANDS, "--help", "--version"}, f"ci-perf {name}"
         options = {"--help"}
         if name in COMMANDS:
-            options |= {option for p in command_of(name).params for option in p.opts}
+            options |= {option for p in parameters_of(name) for option in p.opts}
         for argument in arguments:
             option = argument.partition("=")[0]
             assert not option.startswith("-") or option in options, f"ci-perf {name} {option}"
@@ -251,13 +258,12 @@ def test_the_protocol_table_is_current():
 
 def test_the_table_of_limits_is_current():
     rows = {
-        r[0]: (number(r[1]), number(r[2]), r[3])
-        for r in table("docs/judging.md", "metric", "relative")
+        r[0]: (*map(number, r[1:4]), r[4]) for r in table("docs/judging.md", "metric", "relative")
     }
 
     assert rows == {
-        name: (limit.relative, limit.absolute, "yes" if limit.gate else "no")
-        for name, limit in limits.DEFAULT.items()
+        name: (limit.relative, limit.absolute, limit.margin, "yes" if limit.gate else "no")
+        for name, limit in limits.defaults().items()
     }
 
 
@@ -267,37 +273,40 @@ def test_the_table_of_metrics_is_current():
     assert rows == {metric.name: metric.unit.value for metric in metrics.ALL}
 
 
-def test_the_session_spreads_are_current():
-    titles = {
-        Kind.TIME: "step time, scaling efficiency",
-        Kind.ONE_OFF: "first step",
-        Kind.ENERGY: "energy",
-        Kind.HOST_MEMORY: "host memory",
-    }
-    rows = dict(table("docs/judging.md", "metrics", "session spread *s*"))
+def test_what_is_assumed_of_each_kind_is_what_the_table_says():
+    rows = {row[0]: tuple(row[1:]) for row in table("docs/judging.md", "metrics", "session spread *s*")}
 
-    assert rows == {
-        titles[k]: f"{spread * 100:g} %" for k, spread in evidence.SESSION_SPREAD.items()
-    }
+    def shown(kind):
+        found = policy(kind)
+        sizes = (found.session_spread, math.expm1(found.floor), math.expm1(found.margin))
+        return tuple(f"{100 * size:.3g} %" for size in sizes)
+
+    assert rows == {kind.value: shown(kind) for kind in PolicyKind}
 
 
-def launches(spread):
-    """Five processes with exactly this standard deviation of their logs."""
-    unit = math.sqrt(sum(i * i for i in range(-2, 3)) / 4)
-    return [math.exp(spread * i / unit) for i in range(-2, 3)]
+def a_confirmation(spread, *, suspects):
+    """After 18 pairs of exactly this standard deviation, without any history."""
+    unit = math.sqrt(sum((i - 8.5) ** 2 for i in range(18)) / 17)
+    found = Confirmation(
+        policy=policy(PolicyKind.TIME),
+        alpha=share_alpha(suspects),
+        prior_variance=0.0,
+        prior_df=0.0,
+    )
+    # Looks come early: only the last of the pairs is added when all are known.
+    found._differences.extend(spread * (i - 8.5) / unit for i in range(18))
+    return found
 
 
-@pytest.mark.parametrize("row", table("docs/judging.md", "launches differ by (standard deviation)"))
-def test_what_the_judge_can_detect_is_what_the_table_says(row):
-    head = launches(float(row[0].removesuffix(" %")) / 100)
-    found = []
-    for sessions in (1, 5):
-        estimate = evidence.estimate(Kind.TIME, [head] * sessions, head)
-        assert estimate is not None
-        interval = estimate.interval(0.05)
-        found += [f"± {interval.high - 1:.1%}", f"{interval.smallest_detectable:.1%}"]
+@pytest.mark.parametrize("row", table("docs/judging.md", "pairs differ by (standard deviation)"))
+def test_what_pairs_can_see_is_what_the_table_says(row):
+    spread = float(row[0].removesuffix(" %")) / 100
+    seen = [
+        math.expm1(a_confirmation(spread, suspects=suspects).smallest_detectable())
+        for suspects in (1, 5)
+    ]
 
-    assert row[1:] == [cell.replace("%", " %") for cell in found]
+    assert row[1:] == [f"{size:.1%}".replace("%", " %") for size in seen]
 
 
 def test_the_verdicts_are_all_there_worst_first():
@@ -308,8 +317,8 @@ def test_the_verdicts_are_all_there_worst_first():
 
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
-    yield canaries.CODE
-    yield from samples.CODES
+    yield from stages.CODES
+    yield answers.BASE_FAILED
     for module in ("verdicts", "uncompared", "numerics"):
         for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
             if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):
@@ -332,7 +341,7 @@ def test_every_reason_to_distrust_a_machine_is_explained():
 
 
 def test_every_reason_to_distrust_a_machine_can_be_given():
-    sources = [*(ROOT / "ci_perf/measure").rglob("*.py"), ROOT / "ci_perf/session.py"]
+    sources = [*(ROOT / "ci_perf/measure").rglob("*.py"), *(ROOT / "ci_perf/session").rglob("*.py")]
     table_itself = ROOT / "ci_perf/measure/validity/distrust.py"
     code = "".join(p.read_text(encoding="utf-8") for p in sources if p != table_itself)
 

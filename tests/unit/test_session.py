@@ -15,6 +15,7 @@ from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
 from ci_perf.model.validity import Reason, Status
+from ci_perf.session import sitting
 from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence
 
 GPUS = ("GPU-a", "GPU-b")
@@ -283,7 +284,7 @@ def test_memory_that_nobody_frees_is_held_against_whoever_has_to_do_without(meas
         failing=["b"],
         device="cuda:0",
         gpus=GPUS[:1],
-        looks=[a_look(), *[held] * session._LOOKS],
+        looks=[a_look(), *[held] * sitting._LOOKS],
     )
 
     run = measure(launcher, "a", "b", "c", "d", processes=1, canaries=False)

@@ -67,6 +67,13 @@ def test_a_selection_is_an_id_or_what_stands_before_a_dot(folder, selection, cou
             plan(folder, BOTH, selection=selection)
 
 
+def test_a_workload_knows_whether_suite_toml_sets_its_statistic(folder):
+    """Also to what it is by default: the calibration of a machine then leaves it alone."""
+    text = BOTH + 'protocol = {statistic = "median"}'
+
+    assert [w.own_statistic for w in plan(folder, text).workloads] == [False] * 4 + [True]
+
+
 def test_inner_settings_override_outer_ones_key_by_key(folder):
     found = plan(
         folder,
@@ -87,9 +94,9 @@ def test_inner_settings_override_outer_ones_key_by_key(folder):
 
     bert = found.workloads[0].protocol
     assert (bert.processes, bert.seed, bert.timeout_s) == (2, 3, 9)
-    assert found.limits.of("bert")["step_time_s"] == Limit(relative=0.3)
-    assert found.limits.of("matmul")["step_time_s"] == Limit(relative=0.1)
-    assert found.limits.of("deleted")["step_time_s"] == Limit(relative=0.1)
+    assert found.limits.of("bert")["step_time_s"] == Limit(relative=0.3, margin=0.6)
+    assert found.limits.of("matmul")["step_time_s"] == Limit(relative=0.1, margin=0.2)
+    assert found.limits.of("deleted")["step_time_s"] == Limit(relative=0.1, margin=0.2)
     assert found.limits.of("bert")["graph_breaks"] == Limit()
 
 
@@ -266,7 +273,7 @@ def test_a_limit_keeps_what_a_table_does_not_name(folder):
     table = "[limits]\nfirst_step_s = { relative = 0.5 }\nfingerprint = { relative = 0.01 }\n"
     found = plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'").limits.default
 
-    assert found["first_step_s"] == Limit(relative=0.5, absolute=2.0, gate=False)
+    assert found["first_step_s"] == Limit(relative=0.5, absolute=2.0, margin=1.0, gate=False)
     assert found["fingerprint"] == Limit(relative=0.01, gate=False)
 
 
@@ -376,3 +383,51 @@ def test_the_shipped_suite_is_found_from_anywhere(tmp_path):
     assert found.suite == "builtin:smoke"
     assert all(Path(w.file).exists() for w in found.workloads)
     assert "matmul.size=256" in [w.id for w in found.workloads]
+
+
+@pytest.mark.parametrize(
+    ("preset", "limit"),
+    [("", Limit(relative=0.01, margin=0.02)), ("shared", Limit(relative=0.02, margin=0.05))],
+)
+def test_a_preset_sets_the_limits_of_what_is_noisy(folder, preset, limit):
+    named = f'[suites.smoke]\npreset = "{preset}"\n' if preset else ""
+    found = plan(folder, named + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+
+    assert found.limits.default["step_time_s"] == limit
+
+
+def test_the_preset_of_a_calibration_holds_where_the_suite_names_none(folder):
+    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+
+    silent = plan(folder, entry, preset="strict")
+    named = plan(folder, f'[suites.smoke]\npreset = "relaxed"\n{entry}', preset="strict")
+
+    assert silent.limits.default["step_time_s"].relative == pytest.approx(0.005)
+    assert named.limits.default["step_time_s"].margin == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(
+    "limit", ["{ relative = 0.1, margin = 0.05 }", "{ margin = 0.001 }"], ids=["both", "margin"]
+)
+def test_a_margin_within_the_limit_is_refused_with_its_place(folder, limit):
+    text = f"[suites.smoke]\nlimits = {{ step_time_s = {limit} }}\n"
+
+    with pytest.raises(InvalidFileError, match=r"limits.step_time_s.*expected a margin larger"):
+        plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+
+
+def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(folder):
+    found = plan(
+        folder,
+        """
+        python_path = ["src"]
+        setup = { command = "make extension", timeout_s = 60 }
+        [suites.smoke]
+        fail_on = "unconfirmed"
+        [[suites.smoke.workloads]]
+        workload = "matmul"
+        """,
+    )
+
+    assert (found.fail_on, found.python_path) == ("unconfirmed", ("src",))
+    assert (found.setup.command, found.setup.timeout_s) == ("make extension", 60)

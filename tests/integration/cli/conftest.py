@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.histories import beside
 from tests.projects import Project
 from tests.runs import SLOW, STEADY, a_measured
 
@@ -16,7 +17,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def judged(project):
-    """A pair of runs of which the second is slower."""
+    """Two runs of which the second is slower, as its pairs prove."""
     project.recorded("a.json", a_measured("w", *STEADY))
-    project.recorded("b.json", a_measured("w", *SLOW))
+    project.recorded("b.json", a_measured("w", *SLOW), **beside(2.0))
     return project

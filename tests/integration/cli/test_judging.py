@@ -7,16 +7,22 @@ import json
 import pytest
 
 from ci_perf.errors import ExitCode
+from tests.histories import beside
 from tests.runs import SLOW, STEADY, a_failed, a_measured
 
 
 @pytest.mark.parametrize(
-    ("head", "code"),
-    [(STEADY, ExitCode.OK), (SLOW, ExitCode.REGRESSED)],
+    ("head", "proof", "code"),
+    [
+        (STEADY, {}, ExitCode.OK),
+        (SLOW, {}, ExitCode.OK),
+        (SLOW, beside(2.0), ExitCode.REGRESSED),
+    ],
+    ids=["the same", "suspected", "proven"],
 )
-def test_compare_ends_with_the_verdict(project, head, code):
+def test_compare_ends_with_the_verdict(project, head, proof, code):
     project.recorded("a.json", a_measured("w", *STEADY))
-    project.recorded("b.json", a_measured("w", *head))
+    project.recorded("b.json", a_measured("w", *head), **proof)
 
     done = project.run("compare", "a.json", "b.json")
 
@@ -39,7 +45,7 @@ def test_compare_writes_every_form_also_to_a_file(project):
     import pandas as pd
 
     project.recorded("a.json", a_measured("w", *STEADY))
-    project.recorded("b.json", a_measured("w", *SLOW))
+    project.recorded("b.json", a_measured("w", *SLOW), **beside(2.0))
 
     def compared(form, *more):
         return project.run("compare", "a.json", "b.json", "--format", form, *more)

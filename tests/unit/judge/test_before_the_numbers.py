@@ -3,11 +3,12 @@
 import msgspec
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge.limits import DEFAULT
+from ci_perf.judge.limits import defaults
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.suite import Limit, Limits
-from tests.comparisons import judged, verdicts_of
+from tests.comparisons import verdicts_of
+from tests.histories import in_turns, judged, pairs
 from tests.runs import SLOW, STEADY, a_measured, a_process, a_reason, a_run
 
 INVALID = validities.of((a_reason(),))
@@ -31,7 +32,7 @@ def test_a_reason_against_one_workload_leaves_the_others_judged():
 def test_a_regression_beside_an_invalid_workload_is_proven_all_the_same():
     base = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY))
     head = a_run(a_measured("a", *STEADY), a_measured("b", *SLOW), validity=partly_invalid("a"))
-    comparison = judged(base, head)
+    comparison = judged(base, in_turns(head, pairs(2.0), workload="b"))
 
     assert (comparison.verdict, comparison.exit_code) == (Verdict.REGRESSED, ExitCode.REGRESSED)
 
@@ -54,10 +55,9 @@ def test_numbers_that_nobody_can_trust_are_no_other_numerics():
 
 
 def test_changed_numerics_stand_above_every_speed_row_and_fail_nothing_by_themselves():
-    comparison = judged(
-        a_run(a_measured("fast", *SLOW, losses=(1.0,)), a_measured("slow", *STEADY)),
-        a_run(a_measured("fast", *STEADY, losses=(2.0,)), a_measured("slow", *STEADY)),
-    )
+    base = a_run(a_measured("fast", *SLOW, losses=(1.0,)), a_measured("slow", *STEADY))
+    head = a_run(a_measured("fast", *STEADY, losses=(2.0,)), a_measured("slow", *STEADY))
+    comparison = judged(base, in_turns(head, pairs(0.5, losses=(2.0,)), workload="fast"))
 
     assert isinstance(comparison.rows[0], Numerics)
     assert comparison.rows[0].code == "numerics_changed"
@@ -65,7 +65,7 @@ def test_changed_numerics_stand_above_every_speed_row_and_fail_nothing_by_themse
 
 
 def test_changed_numerics_fail_the_job_where_the_suite_says_so():
-    limits = Limits(default={**DEFAULT, "fingerprint": Limit(relative=1e-3)})
+    limits = Limits(default={**defaults(), "fingerprint": Limit(relative=1e-3)})
     comparison = judged(
         a_run(a_measured("a", *STEADY, losses=(1.0,))),
         a_run(a_measured("a", *STEADY, losses=(2.0,))),

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -42,16 +42,7 @@ def test_a_suspect_that_sessions_may_explain_is_inconclusive():
 
 
 def test_what_the_screen_passes_is_unchanged():
-    assert predicted(0.001, is_suspect=False) == "unchanged"
-
-
-@pytest.mark.parametrize("sessions", [1, 2])
-def test_a_short_history_suspects_nobody(sessions):
-    assert predicted(0.5, sessions=sessions) == "inconclusive"
-
-
-def test_three_sessions_are_enough():
-    assert predicted(0.5, sessions=3) == "unconfirmed"
+    assert predicted(0.001, error=1e-5) == "unchanged"
 
 
 @given(
@@ -64,6 +55,7 @@ def test_a_prediction_agrees_with_the_t_test_of_scipy(difference, error, df, alp
     beyond = stats.t.sf((abs(difference) - TIME.floor) / error, df)
 
     found = predicted(difference, error=error, df=df, alpha=alpha)
+    assume(found != "unchanged")
 
     assert found == ("unconfirmed" if beyond < alpha / 2 else "inconclusive") or (
         beyond == pytest.approx(alpha / 2)

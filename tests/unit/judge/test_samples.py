@@ -90,11 +90,11 @@ def test_a_gain_without_pairs_is_unconfirmed_too():
     assert said(a_sampled(history=SESSIONS, head=scaled(HEAD, 0.9)))[0] is Verdict.UNCONFIRMED
 
 
-def test_fewer_than_three_sessions_predict_nothing():
-    assert said(a_sampled(history=SESSIONS[:2], head=scaled(HEAD, 2.0))) == (
-        Verdict.INCONCLUSIVE,
-        "too_few_sessions",
-    )
+def test_fewer_than_three_sessions_leave_it_to_an_assumption():
+    far, near = (a_sampled(history=SESSIONS[:2], head=scaled(HEAD, f)) for f in (2.0, 1.02))
+
+    assert said(far) == (Verdict.UNCONFIRMED, "assumed")
+    assert said(near) == (Verdict.INCONCLUSIVE, "too_few_sessions")
 
 
 def test_sessions_that_disagree_predict_nothing():
@@ -203,6 +203,7 @@ STEADY = a_sampled("steady", history=SESSIONS, head=HEAD)
 SLOWER = a_sampled(pairs=pairs(1.1))
 SUSPECT = a_sampled(history=SESSIONS, head=scaled(HEAD, 1.1))
 GAIN = a_sampled(history=SESSIONS, head=scaled(HEAD, 0.9))
+ASSUMED = a_sampled(history=SESSIONS[:2], head=scaled(HEAD, 2.0))
 UNCLEAR = a_sampled(pairs=pairs(1.1, count=1))
 GONE = a_sampled(history=SESSIONS)
 
@@ -215,10 +216,11 @@ GONE = a_sampled(history=SESSIONS)
         (SUSPECT, (0, 1, 1, 0)),
         (GAIN, (0, 0, 0, 0)),
         (UNCLEAR, (0, 0, 1, 0)),
+        (ASSUMED, (0, 0, 1, 0)),
         (GONE, (3, 3, 3, 3)),
         (STEADY, (0, 0, 0, 0)),
     ],
-    ids=["regressed", "unconfirmed", "gain", "inconclusive", "missing", "unchanged"],
+    ids=["regressed", "unconfirmed", "gain", "inconclusive", "assumed", "missing", "unchanged"],
 )
 def test_what_fails_is_what_was_asked_for(workload, codes):
     kinds = ("regressed", "unconfirmed", "inconclusive", "never")
@@ -238,7 +240,8 @@ def test_the_documented_limits_and_margins_are_those_of_the_policy():
     documented = (Path(__file__).parents[3] / "docs/judging.md").read_text(encoding="utf-8")
     for kind in PolicyKind:
         found = [policy(kind, preset) for preset in get_args(Preset)]
-        cells = [f"{100 * one.floor:.3g} / {100 * one.margin:.3g} %" for one in found]
+        sizes = [(100 * math.expm1(one.floor), 100 * math.expm1(one.margin)) for one in found]
+        cells = [f"{floor:.3g} / {margin:.3g} %" for floor, margin in sizes]
 
         assert f"| `{kind.value}` | {' | '.join(cells)} |" in documented
 

@@ -10,6 +10,7 @@ from ci_perf.baselines import accept
 from ci_perf.judge import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
+from tests.calibrations import a_calibration, a_qualification, a_qualified
 from tests.runs import a_failed, a_measured, a_run
 
 PUBLISHED = Path(__file__).parents[3] / "docs/schema"
@@ -32,6 +33,8 @@ def documents(tmp_path):
         "run": run,
         "comparison": comparison,
         "baseline": accepted[0].baseline,
+        "calibration": a_calibration(),
+        "qualification": a_qualification(a_qualified()),
         "samples": Samples(workloads=(_sampled(),)),
         "suite": suite.load(suite.shipped("workloads")),
     }

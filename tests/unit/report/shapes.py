@@ -1,7 +1,9 @@
 """One comparison per shape of report: what the golden files show."""
 
+import msgspec
+
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Difference, Interval, Verdict
+from ci_perf.model.comparison import Difference, Drifted, Interval, Stale, Verdict
 from ci_perf.model.process import DeviceMemory, Exhausted
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status, Validity
@@ -10,25 +12,22 @@ from tests.comparisons import (
     a_comparison,
     a_head,
     a_numerics,
+    a_remedy,
     a_side,
+    an_interleaved,
     an_uncompared,
 )
-from tests.runs import CPU, GPU, HEAD_COMMIT, MIB
+from tests.runs import CPU, GPU, HEAD_COMMIT
+from tests.unit.report import shapes_in_turns
+from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, cleared, undecided
 
-GIB = 1024 * MIB
 TRACEBACK = """\
 Traceback (most recent call last):
   File "workloads/conv.py", line 12, in step
     loss.backward()
 RuntimeError: CUDA error: an illegal memory access was encountered
 """
-UNCHANGED = tuple(
-    a_change(f"mlp_{width}", ratio=1 + move)
-    for width, move in ((256, 0.011), (512, -0.004), (1024, 0.002), (2048, 0.0))
-)
-SPREAD = "spread"
-OWN = {metrics.STEP_TIME.name: 12.3e-3}
-WIDE = Interval(low=0.97, high=1.13, smallest_detectable=0.084)
+HOSTILE = "`x` | @octocat #1 <img src=x> https://evil.example \u202e\u200b[a](b)"
 DEGRADED = Validity(
     status=Status.DEGRADED,
     reasons=(
@@ -46,7 +45,6 @@ INVALID = Validity(
         Reason(code="neighbour", status=Status.INVALID, detail="2 other processes on the GPU"),
     ),
 )
-HOSTILE = "`x` | @octocat #1 <img src=x> https://evil.example \u202e\u200b[a](b)"
 
 
 def out_of_memory():
@@ -83,14 +81,13 @@ def regressed():
             parameters={"batch": 32},
             code="failed_in_timed",
         ),
-        a_change("resnet18", Verdict.REGRESSED, ratio=1.061, code="beyond_limit"),
+        a_change("resnet18", Verdict.REGRESSED, ratio=1.061, drift=1.058),
         a_change(
             "resnet18",
             Verdict.REGRESSED,
             metric=metrics.PEAK_ALLOCATED,
             base=3.1 * GIB,
             ratio=1.19,
-            limit=0.01,
         ),
         a_change(
             "bert",
@@ -106,13 +103,11 @@ def regressed():
             metric=metrics.FIRST_STEP,
             base=3.1,
             ratio=1.9,
-            limit=0.25,
+            limit=0.65,
             gate=False,
         ),
         an_uncompared("vit", Verdict.MISSING, base=OWN),
-        a_change(
-            "loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, base=9.8e-3, code=SPREAD
-        ),
+        undecided("loader", base=9.8e-3, pairs=18, remedy=a_remedy()),
         an_uncompared("llama", Verdict.NEW, head=OWN, parameters={"layers": 2}),
         a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"),
         *UNCHANGED,
@@ -127,7 +122,7 @@ def regressed():
         verdict=Verdict.FAILED,
         differences=(Difference(field="torch", base="2.12.0", head="2.13.0"),),
         head=a_head(source=Source(commit=HEAD_COMMIT, branch="faster-loader", dirty=True)),
-        base=a_side(sessions=3, oldest="2026-11-01T10:00:00Z"),
+        interleaved=an_interleaved(),
     )
 
 
@@ -180,9 +175,8 @@ def nothing():
 
 
 def inconclusive():
-    return a_comparison(
-        a_change("loader", Verdict.INCONCLUSIVE, ratio=1.05, interval=WIDE, code=SPREAD), *UNCHANGED
-    )
+    """By its history alone."""
+    return a_comparison(undecided("loader"), *UNCHANGED)
 
 
 def invalid():
@@ -210,7 +204,17 @@ def hostile():
         ),
         a_change(HOSTILE, Verdict.REGRESSED, ratio=1.061, item_unit=HOSTILE),
         a_change("mlp", ratio=1.01),
+        a_change(HOSTILE, Verdict.UNCONFIRMED, ratio=1.05, note=HOSTILE),
+        undecided(HOSTILE, code="base_failed", note=HOSTILE),
+        cleared(HOSTILE, 1.04, note=HOSTILE),
         a_numerics(HOSTILE, note=HOSTILE),
+        stale=Stale(suspects=2, cleared=1, ratio=1.04),
+        drifted=(Drifted(workload=HOSTILE, metric=HOSTILE, ratio=1.1, sessions=6, since=HOSTILE),),
+        interleaved=an_interleaved(
+            ref=HOSTILE,
+            source=Source(commit=HOSTILE, branch=HOSTILE, dirty=False),
+            notes=(HOSTILE, "::error::" + HOSTILE),
+        ),
         suite=HOSTILE,
         differences=(Difference(field=HOSTILE, base=HOSTILE, head=HOSTILE),),
         validity=Validity(
@@ -263,11 +267,25 @@ def canary_moved():
             a_change(name, Verdict.INCONCLUSIVE, ratio=1.08, code="canary_moved")
             for name in ("bert", "resnet18")
         ),
-        a_change("resnet18", metric=metrics.PEAK_ALLOCATED, base=3.1 * GIB, ratio=1.0, limit=0.01),
+        a_change("resnet18", metric=metrics.PEAK_ALLOCATED, base=3.1 * GIB, ratio=1.0),
         validity=Validity(
             status=Status.DEGRADED,
             reasons=(Reason(code="canary_moved", status=Status.DEGRADED, detail=detail),),
         ),
+    )
+
+
+def canary_moved_and_paired():
+    return msgspec.structs.replace(
+        canary_moved(),
+        rows=(
+            cleared("bert", 1.08),
+            a_change("resnet18", Verdict.REGRESSED, ratio=1.051, drift=1.14),
+            *canary_moved().rows[2:],
+        ),
+        verdict=Verdict.REGRESSED,
+        exit_code=1,
+        interleaved=an_interleaved(suspects=2),
     )
 
 
@@ -279,7 +297,7 @@ def partly_invalid():
         workload="bert",
     )
     return a_comparison(
-        a_change("resnet18", Verdict.REGRESSED, ratio=1.12, code="beyond_limit"),
+        a_change("resnet18", Verdict.REGRESSED, ratio=1.12),
         a_change("bert", Verdict.INVALID, ratio=1.061, code="clocks_held_down"),
         *UNCHANGED,
         validity=Validity(status=Status.INVALID, reasons=(reason,)),
@@ -296,7 +314,7 @@ def scaling():
             base=0.95,
             head=0.85,
             ratio=0.95 / 0.85,
-            interval=Interval(low=1.09, high=1.15, smallest_detectable=0.08),
+            interval=Interval(low=1.09, high=1.15),
         ),
         a_change(
             "loader",
@@ -340,4 +358,6 @@ ALL = (
     out_of_memory,
     partly_invalid,
     scaling,
+    canary_moved_and_paired,
+    *shapes_in_turns.ALL,
 )

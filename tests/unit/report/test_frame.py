@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from ci_perf.judge import numbers
+from ci_perf.model.comparison import Verdict
 from ci_perf.report import frame
-from tests.comparisons import a_comparison
+from tests.comparisons import a_change, a_comparison
 from tests.runs import (
     GPU,
     a_failed,
@@ -81,6 +82,21 @@ def test_the_processes_that_finished_before_a_failure_are_kept():
 
     assert list(found.query("metric == 'step_time_s'")["process"]) == [0, 1]
     assert set(found["outcome"]) == {"failed"}
+
+
+def test_a_row_of_pairs_has_their_number_and_how_far_its_history_lies():
+    found = frame.of_comparison(shapes.regressed()).query("drift > 1").iloc[0]
+
+    assert found["pairs"] == 9
+    assert found["drift"] == pytest.approx(1.058)
+    assert found["margin"] == pytest.approx(0.02)
+    assert found["smallest_detectable"] == pytest.approx(0.024)
+
+
+def test_the_note_of_a_change_is_kept():
+    comparison = a_comparison(a_change(verdict=Verdict.UNCONFIRMED, note="no compiler"))
+
+    assert list(frame.of_comparison(comparison)["note"]) == ["no compiler"]
 
 
 def test_a_comparison_has_one_row_per_row_in_its_order():

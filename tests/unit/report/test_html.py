@@ -34,7 +34,7 @@ def test_a_run_shows_what_is_judged_and_leaves_the_rest_to_its_table():
 
     assert "<th>cold compile</th>" in text
     assert "<td>17.2 GFLOP</td>" in text
-    assert "5 % are slower" not in text
+    assert "5 % are faster" not in text
 
 
 def test_a_failed_workload_is_in_the_table():

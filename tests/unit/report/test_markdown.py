@@ -8,11 +8,18 @@ from hypothesis import strategies as st
 
 from ci_perf.model import metrics
 from ci_perf.model import validity as validities
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import Drifted, Verdict
+from ci_perf.model.run import Source
 from ci_perf.report import markdown
-from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
+from tests.comparisons import (
+    a_change,
+    a_comparison,
+    a_numerics,
+    an_interleaved,
+    an_uncompared,
+)
 from tests.runs import a_reason
-from tests.unit.report import shapes
+from tests.unit.report import shapes, shapes_in_turns
 from tests.unit.report.rendered import Page, as_html
 
 
@@ -27,6 +34,13 @@ def test_foreign_text_never_leaves_its_code_span(text):
         an_uncompared(text, Verdict.FAILED, text, output=text, parameters={text: text}),
         an_uncompared(text, Verdict.MISSING, text, metric=text),
         a_change(text, Verdict.REGRESSED, ratio=1.1, item_unit=text),
+        a_change(text, Verdict.UNCONFIRMED, note=text),
+        a_change(text, Verdict.INCONCLUSIVE, code="base_failed", note=text),
+        a_change(text, code="not_confirmed", drift=1.1),
+        drifted=(Drifted(workload=text, metric=text, ratio=1.1, sessions=6, since=text),),
+        interleaved=an_interleaved(
+            ref=text, source=Source(commit=text, branch=text, dirty=True), notes=(text,)
+        ),
     )
     known, page = Page(markdown.render(shapes.regressed())), Page(markdown.render(comparison))
 
@@ -113,6 +127,60 @@ def test_rows_stand_worst_first_and_the_unchanged_closest_to_their_limit():
     ]
 
 
+def test_a_suspected_loss_stands_before_a_suspected_gain_and_what_nobody_knows():
+    report = markdown.render(shapes_in_turns.unconfirmed())
+
+    rows = re.findall(r"^\| (🔎|❓) \| `(\w+)`", report, re.MULTILINE)
+    assert [name for _, name in rows] == ["resnet18", "bert", "attention", "loader"]
+    assert report.startswith("### 🔎 ci_perf: 3 unconfirmed · 1 inconclusive")
+
+
+def test_a_row_says_how_many_launches_decided_and_what_could_be_seen():
+    report = markdown.render(shapes_in_turns.who_moved()).replace("\N{NO-BREAK SPACE}", " ")
+
+    assert "| 1 %<br>detects 2.4 % | 6 pairs | regressed: confirmed by 6 pairs |" in report
+    assert "| 4 pairs | confirmed by 4 pairs: less than 2 % apart |" in report
+    assert "| 15 v 3 | less than 2 % from its history |" in report
+
+
+def test_an_exact_limit_is_what_can_be_seen():
+    row = a_change(verdict=Verdict.REGRESSED, metric=metrics.PEAK_ALLOCATED, ratio=1.1)
+
+    assert "detects" not in markdown.render(a_comparison(row)).split("<details>")[0]
+
+
+def test_who_moved_is_said_above_the_folds():
+    before = markdown.render(shapes_in_turns.stale()).split("<details>")[0]
+
+    assert "`conv.batch=16` step time (+4.4 %)" in before
+    assert "Main itself has drifted away from its baseline" in before
+
+
+def test_a_fold_says_what_was_launched_in_turns():
+    report = markdown.render(shapes_in_turns.undecided_pairs())
+    fold = report[report.index("<summary>Environment") :]
+
+    line = (
+        "Base `a1b2c3d` (merge base of `main`) and head launched in turns: 55 pairs in 20 min 3 s "
+        "of 20 min, 6 suspects; stopped when the budget was spent."
+    )
+    assert line in fold
+    assert "- `gpt: setup of the base took 31 s`" in fold
+
+
+def test_a_base_with_a_workload_file_of_its_own_is_marked():
+    report = markdown.render(shapes_in_turns.new_machine())
+
+    assert "confirmed by 6 pairs; the base ran its own workload file" in report
+
+
+def test_a_moved_machine_does_not_mislead_launches_in_turns():
+    before = markdown.render(shapes.canary_moved_and_paired()).split("| | Workload")[0]
+
+    assert "what base and head show when they are launched in turns decides" in before
+    assert "not judged" not in before
+
+
 def test_nothing_unchanged_is_outside_a_fold():
     before_folds = markdown.render(shapes.regressed()).split("<details>")[0]
 
@@ -125,7 +193,7 @@ def test_each_finding_comes_with_its_command():
     for command in (
         'ci-perf accept run.json --workload bert --workload resnet18 --reason "…"',
         "git rm baselines/nvidia-h200/standard/vit.json",
-        "ci-perf check loader --suite standard --processes 10",
+        "step_time_s = { margin = 0.12 }",
         "ci-perf accept run.json --workload llama",
     ):
         assert f"`{command}`" in report
@@ -182,8 +250,17 @@ def test_a_thousand_workloads_still_fit_into_a_comment(verdict):
 
     assert len(report.encode()) <= markdown.COMMENT_BYTES
     assert "1,000 workloads" in report.splitlines()[0]
-    assert "… and " in report
+    assert " of 1,000 " in report
     assert Page(report).open == []
+
+
+def test_what_is_folded_makes_room_for_what_is_not():
+    regressed = [a_change(f"bad{i}", Verdict.REGRESSED, ratio=1.1) for i in range(50)]
+    report = markdown.render(a_comparison(*regressed, *(a_change(f"w{i}") for i in range(900))))
+
+    assert len(report.encode()) <= markdown.COMMENT_BYTES
+    assert all(f"`bad{i}` |" in report for i in range(50))
+    assert " of 900 rows shown" in report
 
 
 def test_a_larger_budget_shows_more():

@@ -5,7 +5,7 @@ import pytest
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
-from tests.unit.report import shapes
+from tests.unit.report import shapes, shapes_in_turns
 
 ESCAPE = "\x1b"
 
@@ -14,7 +14,7 @@ ESCAPE = "\x1b"
 def test_every_shape_can_be_shown_without_colour(shape):
     text = terminal.render(shape(), width=120, color=False)
 
-    assert text.startswith(("💥", "🔢", "🎲", "❌", "🚫", "🛑", "❓", "🆕", "🔀", "🚀", "✅"))
+    assert text.startswith(("💥", "🔢", "🎲", "❌", "🔎", "🚫", "🛑", "❓", "🆕", "🔀", "🚀", "✅"))
     assert ESCAPE not in text
     assert "exit code" in text.splitlines()[-1] + text.splitlines()[-2]
 
@@ -62,3 +62,23 @@ def test_a_narrow_terminal_cuts_no_name_of_a_workload(width):
     assert "…" not in table
     assert "16" in table
     assert "1024" in table
+
+
+@pytest.mark.parametrize(
+    ("width", "more"),
+    [(80, set()), (120, {"processes", "note"}), (160, {"processes", "note", "detects"})],
+)
+def test_a_wider_terminal_shows_more_columns(width, more):
+    text = terminal.render(shapes_in_turns.who_moved(), width=width, color=False)
+
+    (heading,) = (line for line in text.splitlines() if line.lstrip().startswith("workload "))
+    assert "change [interval]" in heading
+    assert set(heading.split()) & {"processes", "note", "detects"} == more
+
+
+def test_a_terminal_says_who_moved_and_what_was_launched_in_turns():
+    text = " ".join(terminal.render(shapes_in_turns.stale(), width=200, color=False).split())
+
+    assert "7 of 8 suspects do not differ from the base" in text
+    assert "Main itself has drifted away" in text
+    assert "Base a1b2c3d (merge base of main) and head launched in turns: 81 pairs" in text

@@ -42,6 +42,37 @@ def test_bytes_are_counted_in_powers_of_two(number, shown):
     assert units.size(number) == shown
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0 s"),
+        (45.4, "45 s"),
+        (59.7, "1 min"),
+        (250, "4 min 10 s"),
+        (1200, "20 min"),
+        (3605, "1 h 5 s"),
+        (7384, "2 h 3 min"),
+    ],
+)
+def test_a_wait_is_told_in_two_parts(number, shown):
+    assert units.duration(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.167, "17 %"), (0.0539, "5.4 %"), (0.0202, "2 %"), (1.56, "160 %")]
+)
+def test_an_estimate_has_two_digits(share, shown):
+    assert units.about(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(0.1163, "12 %"), (0.12, "12 %"), (0.04, "4 %"), (0.0101, "1.1 %"), (1.23, "130 %")],
+)
+def test_what_must_suffice_is_rounded_up(share, shown):
+    assert units.rounded_up(share) == shown
+
+
 @given(st.floats(min_value=1e-9, max_value=1e4))
 def test_shown_seconds_are_within_half_a_percent(number):
     text, unit = units.seconds(number).split()
@@ -153,3 +184,11 @@ def test_a_computed_number_is_shown_until_it_differs_from_the_other():
     assert units.plain(2.3025851, 2.31) == "2.30259"
     assert units.plain(2.3025851, 2.3025852) == "2.3025851"
     assert units.plain(-1.5, -1.5) == "\N{MINUS SIGN}1.5"
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(0.0, "0 %"), (0.002, "0.2 %"), (0.0955, "9.6 %"), (0.312, "31 %"), (1.0, "100 %")],
+)
+def test_a_share_of_some_hundred_cases_has_no_more_digits_than_it_is_worth(share, shown):
+    assert units.counted(share) == shown

@@ -1,0 +1,131 @@
+"""What is asked of the judge: one metric of one workload, with all that both sides say of it."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_perf.judge import evidence, limits, subjects
+from ci_perf.judge.policy import KIND_OF
+from ci_perf.judge.screen import History
+from ci_perf.judge.stages import Candidate
+from ci_perf.model import metrics
+from ci_perf.model.metrics import Better, Kind, Metric
+from ci_perf.model.suite import Limit
+from ci_perf.model.summary import Numbers, Subject
+
+Pairs = list[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One metric that can be judged: by the history (``None`` where it does not compare), or pairs.
+
+    ``clears`` says whether the history may clear the head: not when the machine has moved.
+    """
+
+    metric: Metric
+    limit: Limit
+    subject: Subject
+    history: History | None
+    clears: bool = True
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether screen and confirmation decide, and not ranges."""
+        return self.metric.kind in KIND_OF
+
+    @property
+    def head(self) -> list[float]:
+        """The values of the head's own processes."""
+        return [v for session in subjects.values(self.subject, self.metric) for v in session]
+
+    @property
+    def pairs(self) -> Pairs:
+        """The values of base and head that took turns, in order."""
+        return _paired(self.subject, self.metric)
+
+    @property
+    def is_absent_from_pairs(self) -> bool:
+        """Whether pairs were launched and this is not measured in them: no more will help."""
+        turns = self.subject.turns
+        return turns is not None and bool(turns.pairs) and not self.pairs
+
+    def cost(self, value: float) -> float:
+        """Return the logarithm of a quantity of which less is better."""
+        return -math.log(value) if self.metric.better is Better.HIGHER else math.log(value)
+
+    def shown(self, cost: float) -> float:
+        """Turn back into the metric's own unit."""
+        return math.exp(-cost if self.metric.better is Better.HIGHER else cost)
+
+    def candidate(self) -> Candidate:
+        """Return what the stages of the judge need to know of a noisy metric."""
+        return Candidate(
+            kind=KIND_OF[self.metric.kind],
+            policy=limits.applied(self.metric, self.limit, self._base()),
+            history=self.history.map(self.cost) if self.history else None,
+            head=[self.cost(value) for value in self.head],
+            pairs=self._costs(self.pairs),
+            cycles=self._cycles(),
+            gate=self.limit.gate,
+            clears=self.clears,
+        )
+
+    def _base(self) -> float:
+        """Return the value that the absolute part of a limit is a share of."""
+        sessions: Sequence[Sequence[float]] = self.history.current if self.history else []
+        return evidence.centre(
+            self.metric.kind, sessions or [[b for b, _ in self.pairs] or self.head]
+        )
+
+    def _cycles(self) -> Pairs:
+        """Return the pairs of a step time in cycles, where a GPU's clock was seen."""
+        if self.metric is not metrics.STEP_TIME:
+            return []
+        return self._costs(_paired(self.subject, metrics.STEP_CYCLES))
+
+    def _costs(self, pairs: Pairs) -> Pairs:
+        return [(self.cost(base), self.cost(head)) for base, head in pairs]
+
+
+def of_workload(
+    head: Subject, base: Subject | None, found: dict[str, Limit], *, moved: frozenset[Kind]
+) -> Iterator[Question]:
+    """Yield what can be judged of one workload; `base` is its history where that compares.
+
+    Kinds in `moved` are not cleared by their history. A count that is zero everywhere is no
+    question: nothing is compiled here.
+    """
+    for metric in metrics.JUDGED:
+        if metric.name not in found:
+            continue
+        history = subjects.history(base, metric) if base else None
+        question = Question(
+            metric=metric,
+            limit=found[metric.name],
+            subject=head,
+            history=history if history and history.current else None,
+            clears=metric.kind not in moved,
+        )
+        if question.head and not _says_nothing(question):
+            yield question
+
+
+def _says_nothing(question: Question) -> bool:
+    if question.metric.kind is not Kind.COUNT:
+        return False
+    known = question.history.current if question.history else []
+    sides = (*known, question.head, *question.pairs)
+    return not any(value for side in sides for value in side)
+
+
+def _paired(subject: Subject, metric: Metric) -> Pairs:
+    """Return what both sides of a pair have; a pair without the metric says nothing of it."""
+    turns = subject.turns.pairs if subject.turns else ()
+    return [
+        (base[metric.name], head[metric.name]) for base, head in turns if _both(base, head, metric)
+    ]
+
+
+def _both(base: Numbers, head: Numbers, metric: Metric) -> bool:
+    return metric.name in base and metric.name in head

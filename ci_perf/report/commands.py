@@ -1,0 +1,87 @@
+"""The commands that advice gives: exact, to copy, with every foreign word cleaned and quoted."""
+
+import math
+import shlex
+from collections.abc import Iterable
+
+from ci_perf.model.comparison import Comparison, Row
+from ci_perf.report import standings, words
+from ci_perf.report.escape import Command, clean
+
+_USUAL_BASELINES = "baselines"
+# What base and head are launched in turns against where nobody has said.
+_USUAL_REF = "main"
+_MAX_NAME_CHARS = 200
+
+
+def accept(
+    rows: Iterable[Row], comparison: Comparison, *, reason: bool, append: bool = False
+) -> Command:
+    """Spell the command for the very run that was judged: another file may hold other numbers."""
+    named = [part for name in _few(rows) for part in ("--workload", name)]
+    why = ["--append"] if append else []
+    why += ["--reason", '"…"'] if reason else []
+    run = quoted(comparison.head.label)
+    return _line("ci-perf", "accept", run, *named, *_baselines(comparison), *why)
+
+
+def in_turns(rows: Iterable[Row], comparison: Comparison, *, longer: bool = False) -> Command:
+    """Launch base and head of `rows` in turns; `longer` than they were, if they were."""
+    found = comparison.interleaved
+    ref = quoted(found.ref) if found else _USUAL_REF
+    minutes = math.ceil(2 * found.budget_s / 60) if found else 0
+    budget = ["--budget", f"{minutes}m"] if longer and minutes else []
+    which = ["ci-perf", "check", *_few(rows), "--suite", quoted(comparison.suite)]
+    return _line(*which, "--against", ref, *budget, *_baselines(comparison))
+
+
+def measure(comparison: Comparison) -> Command:
+    """Measure the whole suite, and judge nothing."""
+    return _line("ci-perf", "run", "--suite", quoted(comparison.suite))
+
+
+def replace(comparison: Comparison) -> Command:
+    """Begin the history anew with what `measure` wrote."""
+    return _line(
+        "ci-perf", "accept", "run.json", *_baselines(comparison), "--replace", "--reason", '"…"'
+    )
+
+
+def append() -> Command:
+    """Let a run of the main branch join the history."""
+    return _line("ci-perf", "accept", "run.json", "--append")
+
+
+def listing(comparison: Comparison) -> Command:
+    """Show what the suite holds."""
+    return _line("ci-perf", "list", "--suite", quoted(comparison.suite))
+
+
+def git_rm(rows: Iterable[Row], base: str) -> Command:
+    """Delete the baseline files of workloads that are gone for good; `base` is their folder."""
+    missing = words.names(row for row in rows if standings.is_whole(row))
+    paths = [quoted(f"{base}/{name}.json") for name in missing[: words.MAX_NAMED]]
+    return _line("git", "rm", *paths)
+
+
+def quoted(name: str) -> str:
+    """Make one harmless word of a foreign one."""
+    return shlex.quote(clean(name, limit=_MAX_NAME_CHARS))
+
+
+def _line(*parts: str) -> Command:
+    return Command(" ".join(parts))
+
+
+def _baselines(comparison: Comparison) -> list[str]:
+    """Name the folder of the baselines where it is not the usual one: ROOT/MACHINE/SUITE."""
+    root, *below = comparison.base.label.rsplit("/", 2)
+    if len(below) < 2 or comparison.base.label.endswith(".json") or root == _USUAL_BASELINES:
+        return []
+    return ["--baselines", quoted(root)]
+
+
+def _few(rows: Iterable[Row]) -> list[str]:
+    """Name the workloads for a command line; none, which means all, when there are many."""
+    found = [quoted(name) for name in words.names(rows)]
+    return found if len(found) <= words.MAX_NAMED else []

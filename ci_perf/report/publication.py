@@ -1,0 +1,110 @@
+"""What GitHub is told of a comparison beside the whole report: a headline, findings, one line."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_perf.model.comparison import Comparison, Row
+from ci_perf.report import escape, markdown, rows, standings, words
+from ci_perf.report.escape import Command, Markdown, Sentence
+from ci_perf.report.rows import TableRow
+from ci_perf.report.standings import Standing
+from ci_perf.report.words import Phrase
+
+_FAILS = frozenset(
+    {
+        Standing.FAILED,
+        Standing.NUMERICS_CHANGED,
+        Standing.NUMERICS_VARY,
+        Standing.REGRESSED,
+        Standing.MISSING,
+    }
+)
+_WARNS = frozenset({Standing.UNCONFIRMED, Standing.WARNING, Standing.INVALID})
+_FROM_A_FORK = (
+    "> ⚠️ Measured by code from a fork: whoever wrote it could have made up these numbers."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a comparison was measured. ``url`` may be empty; it is ours, or GitHub's."""
+
+    url: str
+    attempt: int
+    is_fork: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A row that somebody should see beside the file of its workload. Plain text."""
+
+    workload: str
+    level: Literal["warning", "failure"]
+    title: str
+    message: str
+
+
+def brief(comparison: Comparison, origin: Origin) -> str:
+    """Say the verdict and where it comes from: what always has room in a comment."""
+    lines = [f"### {markdown.phrase(words.headline(comparison))}"]
+    if origin.is_fork:
+        lines.append(_FROM_A_FORK)
+    return "\n\n".join([*lines, *_measured(origin)])
+
+
+def rest(comparison: Comparison, origin: Origin, *, max_bytes: int) -> str:
+    """Show everything below the headline, within `max_bytes`; else say where it is."""
+    report = markdown.render(comparison, max_bytes=max_bytes)
+    text = report.partition("\n")[2].strip() + "\n"
+    if len(text.encode()) <= max_bytes:
+        return text
+    where = f"[summary of its job]({origin.url})" if origin.url else "summary of its job"
+    return f"There is no room here for more: the {where} has all of it.\n"
+
+
+def title(comparison: Comparison) -> str:
+    """Say the verdict in one line of plain text."""
+    return _plain(words.headline(comparison))
+
+
+def findings(comparison: Comparison) -> list[Finding]:
+    """Name what failed, regressed or is suspected, worst first."""
+    return [_finding(row) for row in rows.worst_first(comparison.rows) if _is_shown(row)]
+
+
+def _measured(origin: Origin) -> Iterable[str]:
+    if origin.url:
+        again = f", attempt {origin.attempt}" if origin.attempt > 1 else ""
+        yield f"<sub>Measured by [this run]({origin.url}){again}.</sub>"
+
+
+def _is_shown(row: Row) -> bool:
+    return standings.of(row) in _FAILS | _WARNS
+
+
+def _finding(row: Row) -> Finding:
+    cells = rows.shown(row)
+    return Finding(
+        workload=row.workload,
+        level="failure" if row.gate and cells.standing in _FAILS else "warning",
+        title=f"ci_perf: {_plain((cells.workload,))}: {cells.standing.value}",
+        message=_message(cells),
+    )
+
+
+def _message(cells: TableRow) -> str:
+    moved = f"{cells.base} → {cells.head} ({cells.change}), limit {cells.limit}"
+    said = ": ".join(filter(None, (cells.remark, _plain((Sentence(cells.note),)))))
+    return f"{_plain((cells.metric,))}: {moved}" + (f"; {said}" if said else "")
+
+
+def _plain(parts: Phrase) -> str:
+    """Join a phrase as plain text, its foreign parts cleaned."""
+    return "".join(map(_part, parts))
+
+
+def _part(part: str) -> str:
+    if isinstance(part, Sentence):
+        return escape.clean(part, limit=escape.MAX_SENTENCE_CHARS)
+    return part if isinstance(part, Markdown | Command) else escape.clean(part)

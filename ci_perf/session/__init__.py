@@ -1,0 +1,135 @@
+"""The conductor of one sitting: every process of every workload, and the run they make."""
+
+import datetime as dt
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf import git
+from ci_perf.errors import CiPerfError
+from ci_perf.launch import Launcher, interrupts, lock
+from ci_perf.launch.interrupts import Interrupts
+from ci_perf.measure.task import Surroundings, Trouble
+from ci_perf.model import run as runs
+from ci_perf.model import validity
+from ci_perf.model.environment import Machine
+from ci_perf.model.run import Source
+from ci_perf.model.suite import Plan
+from ci_perf.model.validity import Reason, Status
+from ci_perf.session.interleaving import Against, Interleaving, Undecided
+from ci_perf.session.listener import Listener
+from ci_perf.session.sitting import Sitting, threads
+from ci_perf.version import __version__
+
+__all__ = ["Against", "Listener", "Undecided", "as_planned", "measure"]
+
+Settle = Callable[[Plan, Machine], Plan]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What is known of a run before it begins."""
+
+    plan: Plan
+    surroundings: Surroundings
+    identity: str
+    source: Source
+    started: dt.datetime
+    start: float
+
+    def run(self, sitting: Sitting, interleaving: Interleaving | None) -> runs.Run:
+        """Return the run as far as it has come."""
+        return runs.Run(
+            tool=runs.Tool(version=__version__),
+            id=self.identity,
+            started_at=self.started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            duration_s=round(time.monotonic() - self.start, 3),
+            source=self.source,
+            suite=self.plan.suite,
+            selection=self.plan.selection,
+            environment=self.surroundings.environment,
+            validity=validity.of(_merged(sitting.reasons)),
+            canaries=tuple(sitting.canaries),
+            measured=sitting.measured(),
+            failed=sitting.failed(),
+            interleaved=interleaving.described() if interleaving else None,
+            paired=interleaving.paired() if interleaving else (),
+        )
+
+
+def as_planned(plan: Plan, _machine: Machine) -> Plan:
+    """Leave a plan as it is, whatever the machine."""
+    return plan
+
+
+def measure(
+    plan: Plan,
+    launcher: Launcher,
+    listener: Listener,
+    *,
+    device: str,
+    lock_timeout_s: float,
+    against: Against | None = None,
+    settle: Settle = as_planned,
+    now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+) -> runs.Run:
+    """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
+
+    `settle` completes the plan once the machine is known. With `against`, base and head are
+    launched in turns where the baselines do not clear the head. An interrupt ends the child and
+    keeps what is finished: the run says so in its validity. Further ones change nothing. Before
+    anything is launched it raises KeyboardInterrupt.
+    Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
+    """
+    with interrupts.noted() as ending:
+        identity = uuid.uuid4().hex[:12]
+        surroundings = _describe(plan, launcher, device, ending)
+        plan = settle(plan, surroundings.environment.hard)
+        source = git.source(Path(plan.root))
+        sitting = Sitting(plan, launcher, listener, ending, surroundings)
+        with lock.held(
+            surroundings.locks,
+            f"run {identity} of process {os.getpid()} in {plan.root}",
+            where=lock.folder(),
+            timeout_s=lock_timeout_s,
+            waiting=listener.waiting,
+            sleep=ending.sleep,
+        ):
+            ending.check()
+            record = _Record(
+                plan=plan,
+                surroundings=surroundings,
+                identity=identity,
+                source=source,
+                started=now(),
+                start=time.monotonic(),
+            )
+            if against is None:
+                sitting.measure(lambda: None)
+                return record.run(sitting, None)
+            interleaving = Interleaving(plan, sitting, listener, against, seed=identity)
+            sitting.measure(lambda: interleaving.go(lambda: record.run(sitting, interleaving)))
+        return record.run(sitting, interleaving)
+
+
+def _describe(plan: Plan, launcher: Launcher, device: str, ending: Interrupts) -> Surroundings:
+    widest = max(plan.workloads, key=lambda workload: workload.world_size)
+    found = launcher.describe(device, threads(plan), widest.world_size, ending.have_come)
+    if isinstance(found, Trouble):
+        whose = f" ({widest.id} needs {widest.world_size})" if widest.world_size > 1 else ""
+        raise CiPerfError(found.reason + whose, output=found.output)
+    return found
+
+
+def _merged(reasons: list[Reason]) -> tuple[Reason, ...]:
+    """Keep one reason per workload and code: the worst one, the first of these."""
+    order = list(Status)
+    kept: dict[tuple[str, str], Reason] = {}
+    for reason in reasons:
+        known = kept.setdefault((reason.workload, reason.code), reason)
+        if order.index(reason.status) > order.index(known.status):
+            kept[reason.workload, reason.code] = reason
+    return tuple(kept.values())

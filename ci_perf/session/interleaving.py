@@ -1,0 +1,229 @@
+"""Base and head launched in turns, until every suspect is decided or the budget is spent.
+
+Whose turn it is goes round: the first pair of every suspect, then the second, so that a budget is
+spent where it still decides something. The judge is asked after every pair.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ci_perf.judge.policy import LOOKS
+from ci_perf.launch import room
+from ci_perf.measure.task import Task, Trouble
+from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.run import Interleaved, Pair, Paired, Run
+from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.session.listener import Listener
+from ci_perf.session.sitting import Sitting
+from ci_perf.worktree import Checkout
+
+Undecided = Callable[[Run], tuple[tuple[str, ...], int]]
+_Side = Literal["base", "head"]
+_Outcome = WorkerResult | Trouble
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """The base, checked out, and for how long it may be launched.
+
+    `undecided` names, of a run so far, the workloads of which another pair may decide something,
+    and counts the suspects that share the chance of a false alarm.
+    """
+
+    checkout: Checkout
+    budget_s: float
+    undecided: Undecided
+
+
+@dataclass(slots=True)
+class _Base:
+    """What is known of the base of one workload."""
+
+    workload: PlannedWorkload
+    is_own_file: bool = False
+    ready: WorkerResult | None = None
+    first: _Side = "base"
+    pairs: list[Pair] = field(default_factory=list)
+    trouble: Trouble | None = None
+
+    def is_done(self) -> bool:
+        """Whether no further pair is launched, whatever the judge would like."""
+        return self.trouble is not None or len(self.pairs) >= LOOKS[-1]
+
+
+class Interleaving:
+    """Launches pairs and keeps them."""
+
+    def __init__(
+        self, plan: Plan, sitting: Sitting, listener: Listener, against: Against, *, seed: str
+    ) -> None:
+        self._plan = plan
+        self._sitting = sitting
+        self._listener = listener
+        self._against = against
+        self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
+        self._bases = {one.id: _Base(one) for one in plan.workloads}
+        self._suspects = 0
+        self._start: float | None = None
+        self._spent_s = 0.0
+        self._stopped: Literal["decided", "budget", "interrupted"] = "interrupted"
+
+    def go(self, snapshot: Callable[[], Run]) -> None:
+        """Launch pairs; `snapshot` returns the run so far. Raises KeyboardInterrupt."""
+        left, self._suspects = self._against.undecided(snapshot())
+        self._start = time.monotonic()
+        if left:
+            self._listener.interleaving(left, self._against.budget_s)
+        while left := self._to_launch(left):
+            for workload in left:
+                if self._is_spent():
+                    self._stopped = "budget"
+                    return
+                if workload in self._to_launch(self._against.undecided(snapshot())[0]):
+                    self._launch_pair(self._bases[workload], len(left))
+            left = self._against.undecided(snapshot())[0]
+        self._stopped = "decided"
+
+    def described(self) -> Interleaved:
+        """Say how it went so far."""
+        return Interleaved(
+            ref=self._against.checkout.ref,
+            source=self._against.checkout.source,
+            suspects=self._suspects,
+            budget_s=self._against.budget_s,
+            spent_s=round(self._spent_s, 3),
+            stopped=self._stopped,
+            notes=self._against.checkout.notes,
+        )
+
+    def paired(self) -> tuple[Paired, ...]:
+        """Return what was launched in turns, and what could not be."""
+        return tuple(
+            Paired(
+                workload=name,
+                file="base" if base.is_own_file else "head",
+                pairs=tuple(base.pairs),
+                trouble=base.trouble.reason if base.trouble else "",
+                output=base.trouble.output if base.trouble else "",
+            )
+            for name, base in self._bases.items()
+            if base.pairs or base.trouble
+        )
+
+    def _to_launch(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in names if not self._bases[name].is_done())
+
+    def _is_spent(self) -> bool:
+        return self._spent_s >= self._against.budget_s
+
+    def _launch_pair(self, base: _Base, left: int) -> None:
+        name = base.workload.id
+        self._listener.pair_started(name, len(base.pairs) + 1, left)
+        if base.ready is None:
+            self._make_ready(base)
+        if base.trouble is None:
+            self._launch_both(base)
+        assert self._start is not None
+        self._spent_s = time.monotonic() - self._start
+        if base.trouble is None:
+            self._listener.pair_finished(name, self._spent_s)
+        else:
+            self._listener.base_failed(name, base.trouble.reason)
+
+    def _make_ready(self, base: _Base) -> None:
+        """Launch the base once, uncounted: the head's caches are warm by now, too.
+
+        Where the head's workload file does not run on the base's code, the base's own is taken.
+        """
+        outcome = self._tried(base)
+        own = self._own_file(base.workload)
+        if isinstance(outcome, Trouble) and own is not None:
+            base.workload, base.is_own_file = own, True
+            outcome = self._tried(base)
+        if isinstance(outcome, Trouble):
+            base.trouble = outcome
+            return
+        base.ready, base.first = outcome, self._random.choice(("base", "head"))
+
+    def _tried(self, base: _Base) -> _Outcome:
+        found = self._sitting.outcome(self._task(base, "base", index=0))
+        return self._checked(base.workload.id, found)
+
+    def _own_file(self, workload: PlannedWorkload) -> PlannedWorkload | None:
+        """Return the workload with the file that the base has of it, if it has one."""
+        file = Path(workload.file)
+        if not file.is_relative_to(self._plan.root):
+            return None  # it comes with ci-perf, and is the same on both sides
+        own = self._against.checkout.root / file.relative_to(self._plan.root)
+        return msgspec.structs.replace(workload, file=str(own)) if own.is_file() else None
+
+    def _launch_both(self, base: _Base) -> None:
+        """Launch both sides; whoever came second last time comes first."""
+        first, second = (base.first, _other(base.first))
+        tasks = [self._task(base, side, index=len(base.pairs)) for side in (first, second)]
+        is_resident = self._may_be_resident(base)
+        if is_resident:
+            outcomes = self._sitting.outcome_of_pair(tasks[0], tasks[1])
+        else:
+            outcomes = tuple(self._sitting.outcome(task) for task in tasks)
+        found = dict(zip((first, second), outcomes, strict=True))
+        self._keep(base, found, resident=is_resident)
+        base.first = second
+
+    def _keep(self, base: _Base, found: dict[_Side, _Outcome], *, resident: bool) -> None:
+        head, other = found["head"], self._checked(base.workload.id, found["base"])
+        if isinstance(head, Trouble):
+            # The head ran before and crashes now: nobody may call that unchanged.
+            self._sitting.fail(base.workload.id, head)
+            return
+        if isinstance(other, Trouble):
+            base.trouble = other
+            return
+        base.pairs.append(
+            Pair(first=base.first, resident=resident, base=other.process, head=head.process)
+        )
+
+    def _checked(self, workload: str, base: _Outcome) -> _Outcome:
+        """Refuse a base whose step does another amount of work: its time says something else."""
+        if isinstance(base, Trouble):
+            return base
+        head = self._sitting.result(workload)
+        if (base.items_per_step, base.item_unit) == (head.items_per_step, head.item_unit):
+            return base
+        return Trouble(
+            phase=Phase.BUILD,
+            reason=f"a step of the base does {base.items_per_step:g} {base.item_unit}, one of the "
+            f"head {head.items_per_step:g} {head.item_unit}: their times cannot be compared",
+        )
+
+    def _task(self, base: _Base, side: _Side, *, index: int) -> Task:
+        """Spell out one launch; neither side may import the other's code."""
+        checkout = self._against.checkout
+        if side == "head":
+            head = next(one for one in self._plan.workloads if one.id == base.workload.id)
+            return msgspec.structs.replace(
+                self._sitting.task(head, index), foreign_root=str(checkout.top)
+            )
+        return msgspec.structs.replace(
+            self._sitting.task(base.workload, index),
+            root=str(checkout.root),
+            foreign_root=str(checkout.head_top),
+        )
+
+    def _may_be_resident(self, base: _Base) -> bool:
+        """Whether both may be there at once: on a CPU where they fit, see decision 009."""
+        if self._sitting.device != "cpu" or base.ready is None:
+            return False
+        head = self._sitting.result(base.workload.id)
+        peaks = [room.peak_of(one.process.memory) for one in (base.ready, head)]
+        return not room.reason_against(base.workload, peaks)
+
+
+def _other(side: _Side) -> _Side:
+    return "head" if side == "base" else "base"

@@ -1,0 +1,46 @@
+"""Who hears what is going on while a sitting measures."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ci_perf.model import run as runs
+
+
+class Listener(Protocol):
+    """Hears what is going on, to tell a person."""
+
+    def waiting(self, device: str, owner: str) -> None:
+        """Hear that somebody else is measuring on the device."""
+
+    def planned(self, processes: Mapping[str, int], canaries: int) -> None:
+        """Hear how many processes of each workload, and how many canaries, will be launched."""
+
+    def canary_started(self) -> None:
+        """Hear that the canaries are being asked."""
+
+    def canary_finished(self, left: int) -> None:
+        """Hear that they have answered, or never will, and how often they are still asked."""
+
+    def started(self, workload: str, process: int, of: int) -> None:
+        """Hear that process `process` (from 1) of `of` is being launched."""
+
+    def finished(self, workload: str, seconds: float) -> None:
+        """Hear that a process delivered its result."""
+
+    def failed(self, failed: runs.Failed, skipped: int) -> None:
+        """Hear that a workload failed; its `skipped` further processes will not be launched."""
+
+    def interleaving(self, workloads: Sequence[str], budget_s: float) -> None:
+        """Hear whose base will be launched beside the head: what the baselines did not clear."""
+
+    def pair_started(self, workload: str, number: int, left: int) -> None:
+        """Hear that pair `number` (from 1) is launched, and of how many workloads more may be."""
+
+    def pair_finished(self, workload: str, spent_s: float) -> None:
+        """Hear that both have delivered, and what of the budget is spent."""
+
+    def base_failed(self, workload: str, reason: str) -> None:
+        """Hear that the base of a workload cannot be launched."""
+
+    def round_finished(self, number: int, of: int) -> None:
+        """Hear that every workload has had its process `number` (from 1) of at most `of`."""

@@ -1,0 +1,87 @@
+"""Builders of what the judge sees: sessions of one machine, and pairs that took turns."""
+
+import msgspec
+
+from ci_perf.judge import compare as judge
+from ci_perf.judge import summarise
+from ci_perf.model import run as runs
+from tests.runs import BASE_COMMIT, STEADY, a_measured, a_process, a_run
+
+# Three days of a quiet machine: sessions differ by a few thousandths, as launches do.
+DAYS = (1.0, 1.002, 0.999)
+BASE = runs.Source(commit=BASE_COMMIT, branch="main", dirty=False)
+
+
+def scaled(values, factor):
+    return tuple(factor * value for value in values)
+
+
+def sessions_of(workload="w", *, days=DAYS, step_s=STEADY, **more):
+    """Runs of one workload on several days."""
+    return [a_run(a_measured(workload, *scaled(step_s, day), **more)) for day in days]
+
+
+def a_history(*found):
+    """The sessions of several runs as one side, oldest first."""
+    sides = [summarise.run(run, label="baselines") for run in found]
+    latest = sides[-1]
+    subjects = []
+    for subject in latest.subjects:
+        same = [s for side in sides for s in side.subjects if s.workload == subject.workload]
+        sessions = tuple(sitting for one in same for sitting in one.sessions)
+        subjects.append(msgspec.structs.replace(subject, sessions=sessions))
+    return msgspec.structs.replace(latest, subjects=tuple(subjects))
+
+
+def a_pair(base_s, head_s, **more):
+    """One launch of each side, by their step times; further arguments are of the head's process."""
+    base = more.pop("base", {})
+    return runs.Pair(
+        first="base", base=a_process(step_s=base_s, **base), head=a_process(step_s=head_s, **more)
+    )
+
+
+def pairs(ratio, *, count=18, base_s=1e-3, spread=0.001, **more):
+    """Pairs whose head takes `ratio` times as long, give or take `spread`."""
+    noise = (1 - spread, 1 + spread, 1.0)
+    return [a_pair(base_s, base_s * ratio * noise[i % 3], **more) for i in range(count)]
+
+
+def in_turns(run, found=(), *, workload="w", trouble="", file="head", **more):
+    """The same run, of which the base was launched beside the head of one workload."""
+    one = runs.Paired(workload=workload, file=file, pairs=tuple(found), trouble=trouble)
+    return msgspec.structs.replace(
+        run, paired=(*run.paired, one), interleaved=an_interleaved(**more)
+    )
+
+
+def beside(ratio, *, workload="w"):
+    """What a run says of pairs whose head takes `ratio` times as long: arguments of `a_run`."""
+    one = runs.Paired(workload=workload, pairs=tuple(pairs(ratio)))
+    return {"paired": (one,), "interleaved": an_interleaved()}
+
+
+def an_interleaved(**more):
+    plain = runs.Interleaved(
+        ref="main", source=BASE, suspects=1, budget_s=1200.0, spent_s=60.0, stopped="decided"
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def judged(history, head, **more):
+    """What is said of a run against sessions of earlier days; one run stands for three alike."""
+    history = [history] * 3 if isinstance(history, runs.Run) else history
+    before = a_history(*history) if history else summarise.nothing(summarise.run(head, label=""))
+    return judge.compare(before, summarise.run(head, label="run.json"), **more)
+
+
+def row_of(comparison, metric="step_time_s", workload="w"):
+    """What is said of one metric."""
+    found = [r for r in comparison.rows if r.workload == workload]
+    return next(r for r in found if getattr(r, "metric", None) == metric)
+
+
+def said(comparison, metric="step_time_s", workload="w"):
+    """Its verdict and reason code."""
+    row = row_of(comparison, metric, workload)
+    return row.verdict, row.code

@@ -1,0 +1,204 @@
+"""`--against`: base and head of a real repository, launched in turns."""
+
+import json
+import signal
+import time
+
+import msgspec
+import pytest
+
+from ci_perf.baselines import layout
+from ci_perf.errors import ExitCode
+from tests import repositories
+from tests.projects import Project
+
+# A step that takes as long as the product says: time that no busy machine makes shorter.
+WORKLOAD = '''
+"""Sleeps as long as the product says."""
+import time
+from ci_perf.workload import Workload
+import product
+def step():
+    time.sleep(product.SECONDS)
+'''
+QUICK = """
+[protocol]
+processes = 2
+timeout_s = 60
+warmup_min_steps = 2
+warmup_window = 2
+warmup_min_s = 0.01
+warmup_max_s = 0.2
+timed_min_blocks = 3
+timed_min_s = 0.02
+timed_max_s = 0.3
+block_min_s = 0.002
+statistic = "min"
+fingerprint_steps = 0
+[limits]
+step_time_s = { relative = 0.2, margin = 0.5 }
+host_rss_peak_bytes = { gate = false }
+"""
+FAST, SLOW = "SECONDS = 0.005\n", "SECONDS = 0.02\n"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A project with a baseline on main, and a branch that is checked out."""
+    git = repositories.init(tmp_path / "project")
+    project = Project(git.root)
+    project.workload("nap", WORKLOAD).suite("nap", settings=QUICK, device="cpu")
+    git.commit(product_py=FAST)
+    recorded(project)
+    git.commit()
+    git.ask("switch", "--quiet", "--create", "branch")
+    return git
+
+
+def recorded(project):
+    """Measure what is checked out, and accept it."""
+    for command in (
+        ("run", "-o", "../base.json"),
+        ("accept", "../base.json", "--reason", "First baseline"),
+    ):
+        done = project.run(*command)
+        assert done.code == ExitCode.OK, done.err
+
+
+def checked(git, *more):
+    """Check against main; return how it ended, and the rows of the step time by workload."""
+    project = Project(git.root)
+    done = project.run(
+        *("check", "--against", "main", "--format", "json"),
+        *("-o", "../comparison.json", "--run-output", "../run.json", *more),
+    )
+    if done.code not in {ExitCode.OK, ExitCode.REGRESSED}:
+        return done, {}
+    document = json.loads((git.root.parent / "comparison.json").read_text())
+    rows = {r["workload"]: r for r in document["rows"] if r.get("metric") == "step_time_s"}
+    return done, rows
+
+
+def test_a_slower_product_is_proven_to_be_slower(repository):
+    repository.commit(product_py=SLOW)
+
+    done, rows = checked(repository)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("regressed", "confirmed")
+    assert rows["nap"]["pairs"] >= 4
+    assert rows["nap"]["ratio"] > 2
+    assert len(repository.worktrees()) == 1
+
+
+def four_times_as_fast(baseline):
+    """The same history, whose steps took a quarter of the time."""
+    (session,) = baseline.sessions
+    quarter = [one | {"step_time_s": one["step_time_s"] / 4} for one in session.processes]
+    faster = msgspec.structs.replace(session, processes=tuple(quarter))
+    return layout.with_headline(msgspec.structs.replace(baseline, sessions=(faster,)))
+
+
+def test_a_baseline_that_is_wrong_blames_the_machine_and_not_the_change(repository):
+    """The committed numbers say that it took a quarter of the time: somebody has edited them."""
+    (file,) = repository.root.glob("baselines/*/smoke/nap.json")
+    honest = layout.read(file)
+    layout.write(repository.root / "baselines", four_times_as_fast(honest))
+    repository.commit()
+
+    done, rows = checked(repository)
+
+    assert done.code == ExitCode.OK, done.err
+    assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("unchanged", "not_confirmed")
+    assert rows["nap"]["drift"] > 3
+    assert "moved" in Project(repository.root).run("compare", "../run.json").out
+
+
+def test_a_workload_that_the_base_does_not_know_runs_on_its_code(repository):
+    """Without any baseline, the base's code answers: by the head's workload file."""
+    Project(repository.root).workload("new", WORKLOAD).suite(
+        "nap", "new", settings=QUICK, device="cpu"
+    )
+    repository.commit()
+
+    done, rows = checked(repository, "new")
+
+    assert done.code == ExitCode.OK, done.err
+    assert (rows["new"]["verdict"], rows["new"]["code"]) == ("unchanged", "confirmed")
+
+
+def test_where_the_head_s_file_does_not_run_on_the_base_its_own_does(repository):
+    """The branch renames what the workload uses, and makes it slower."""
+    Project(repository.root).workload("nap", WORKLOAD.replace("SECONDS", "PAUSE_S"))
+    repository.commit(product_py=SLOW.replace("SECONDS", "PAUSE_S"))
+
+    done, rows = checked(repository)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert rows["nap"]["own_file"]
+
+
+def test_a_setup_that_fails_names_its_side_and_shows_its_last_words(repository):
+    broken = 'setup = { command = "echo no compiler >&2; exit 7" }\n'
+    Project(repository.root).suite("nap", settings=broken + QUICK, device="cpu")
+    repository.commit()
+
+    done, _ = checked(repository)
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "setup of the head" in done.err
+    assert "no compiler" in done.err
+    assert len(repository.worktrees()) == 1
+
+
+@pytest.mark.parametrize(
+    ("ref", "code", "said"),
+    [("no-such-branch", ExitCode.USAGE, "no-such-branch"), ("--help", ExitCode.USAGE, "--help")],
+)
+def test_a_ref_that_is_not_there_ends_it_before_anything_is_measured(repository, ref, code, said):
+    done = Project(repository.root).run("check", f"--against={ref}")
+
+    assert done.code == code
+    assert said in done.err
+    assert "measuring" not in done.err
+
+
+def test_a_baseline_that_cannot_be_read_is_told_before_anything_is_measured(repository):
+    (file,) = repository.root.glob("baselines/*/smoke/nap.json")
+    file.write_text("{}")
+
+    done, _ = checked(repository)
+
+    assert done.code == ExitCode.USAGE
+    assert "nap.json" in done.err
+    assert "measuring" not in done.err
+
+
+def test_an_interrupt_keeps_the_run_and_leaves_no_worktree(repository):
+    repository.commit(product_py=SLOW)
+    project = Project(repository.root)
+    process = project.start("check", "--against", "main", "--run-output", "../run.json")
+    line = ""
+    while "launching base and head in turns" not in line:
+        line = process.stderr.readline()
+        assert line, "it ended before base and head took turns"
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+
+    process.communicate(timeout=60)
+
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert len(repository.worktrees()) == 1
+    run = json.loads((repository.root.parent / "run.json").read_text())
+    assert run["interleaved"]["stopped"] == "interrupted"
+    assert [one["workload"] for one in run["measured"]] == ["nap"]
+
+
+def test_a_run_without_baselines_launches_the_base_of_everything(repository):
+    project = Project(repository.root)
+    done = project.run("run", "--against", "main", "--baselines", "../nowhere", "-o", "../run.json")
+
+    assert done.code == ExitCode.OK, done.err
+    compared = project.run("compare", "../run.json", "--baselines", "../nowhere")
+    assert compared.code == ExitCode.OK, compared.out
+    assert "pairs" in compared.out

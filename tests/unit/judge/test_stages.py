@@ -1,0 +1,369 @@
+"""Screen and confirmation, as they meet in a comparison."""
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from ci_perf.judge import compare, summarise
+from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import LOOKS
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.suite import Limit, Limits, Tiers
+from tests.histories import (
+    a_history,
+    a_pair,
+    an_interleaved,
+    in_turns,
+    judged,
+    pairs,
+    row_of,
+    said,
+    scaled,
+    sessions_of,
+)
+from tests.runs import (
+    GPU,
+    MIB,
+    STEADY,
+    a_device_memory,
+    a_gpu_evidence,
+    a_measured,
+    a_run,
+    an_environment,
+    an_evidence,
+    some_canaries,
+)
+
+HISTORY = sessions_of()
+SLOWER = scaled(STEADY, 1.1)
+
+
+def a_head(step_s=STEADY, **more):
+    return a_run(a_measured("w", *step_s), **more)
+
+
+def test_a_head_like_its_history_is_cleared_without_a_single_pair():
+    comparison = judged(HISTORY, a_head())
+
+    assert said(comparison) == (Verdict.UNCHANGED, "screened")
+    assert row_of(comparison).pairs == 0
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_a_slower_head_is_suspected_and_fails_nobody_without_pairs():
+    comparison = judged(HISTORY, a_head(SLOWER))
+
+    assert said(comparison) == (Verdict.UNCONFIRMED, "predicted")
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCONFIRMED, ExitCode.OK)
+
+
+def test_pairs_that_agree_confirm_it():
+    comparison = judged(HISTORY, in_turns(a_head(SLOWER), pairs(1.1)))
+
+    assert said(comparison) == (Verdict.REGRESSED, "confirmed")
+    assert row_of(comparison).pairs == LOOKS[0]
+    assert row_of(comparison).ratio == pytest.approx(1.1, abs=0.002)
+    assert comparison.exit_code == ExitCode.REGRESSED
+
+
+def test_pairs_that_show_nothing_clear_it_and_say_how_far_the_machine_has_moved():
+    moved = in_turns(a_head(SLOWER), pairs(1.0, base_s=1.1e-3))
+    comparison = judged(HISTORY, moved)
+
+    assert said(comparison) == (Verdict.UNCHANGED, "not_confirmed")
+    assert row_of(comparison).drift == pytest.approx(1.1, abs=0.002)
+    assert row_of(comparison).base == pytest.approx(1.1e-3)
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_what_history_clears_its_pairs_cannot_blame():
+    assert said(judged(HISTORY, in_turns(a_head(), pairs(1.1)))) == (Verdict.UNCHANGED, "screened")
+
+
+def test_one_session_suspects_by_the_usual_spread_and_can_never_fail_a_job():
+    comparison = judged(HISTORY[:1], a_head(scaled(STEADY, 1.5)), fail_on="unconfirmed")
+
+    assert said(comparison) == (Verdict.UNCONFIRMED, "assumed")
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_one_session_that_is_not_far_away_decides_nothing():
+    assert said(judged(HISTORY[:1], a_head())) == (Verdict.INCONCLUSIVE, "too_few_sessions")
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "codes"),
+    [
+        ("regressed", (1, 0, 0)),
+        ("unconfirmed", (1, 1, 0)),
+        ("inconclusive", (1, 1, 1)),
+        ("never", (0, 0, 0)),
+    ],
+)
+def test_a_suite_says_what_fails(fail_on, codes):
+    heads = (
+        in_turns(a_head(SLOWER), pairs(1.1)),
+        a_head(SLOWER),
+        in_turns(a_head(SLOWER), pairs(1.1, count=1)),
+    )
+
+    assert tuple(judged(HISTORY, one, fail_on=fail_on).exit_code for one in heads) == codes
+
+
+def test_without_any_baseline_pairs_decide_and_the_workload_is_new_all_the_same():
+    comparison = judged([], in_turns(a_head(SLOWER), pairs(1.1, rss=301 * MIB)))
+
+    assert said(comparison) == (Verdict.REGRESSED, "confirmed")
+    assert "new" in {row.code for row in comparison.rows}
+    assert row_of(comparison).base_sessions == 0
+
+
+def test_pairs_answer_where_the_history_is_of_another_machine():
+    head = a_head(SLOWER, environment=an_environment(hard=GPU))
+
+    alone, beside = judged(HISTORY, head), judged(HISTORY, in_turns(head, pairs(1.1)))
+
+    assert alone.exit_code == ExitCode.NO_ANSWER
+    assert said(beside) == (Verdict.REGRESSED, "confirmed")
+    unfit = next(row for row in beside.rows if row.verdict is Verdict.INCOMPARABLE)
+    assert not unfit.gate
+
+
+def test_when_the_machine_moved_history_clears_nobody_and_pairs_do():
+    history = [a_head(canaries=some_canaries()) for _ in range(3)]
+    head = a_head(canaries=some_canaries(before=1.2e-3))
+
+    assert said(judged(history, head)) == (Verdict.INCONCLUSIVE, "canary_moved")
+    assert said(judged(history, in_turns(head, pairs(1.0)))) == (Verdict.UNCHANGED, "confirmed")
+    assert said(judged(history, in_turns(head, pairs(1.1)))) == (Verdict.REGRESSED, "confirmed")
+
+
+def test_too_few_pairs_say_how_many_would_decide():
+    comparison = judged(HISTORY, in_turns(a_head(SLOWER), pairs(1.04, count=5, spread=0.05)))
+
+    row = row_of(comparison)
+    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "spread")
+    assert row.remedy is not None
+    assert row.remedy.pairs in LOOKS
+    assert row.remedy.pairs > 5
+
+
+def test_pairs_that_differ_too_much_ask_for_a_quieter_machine_or_a_wider_limit():
+    wild = in_turns(a_head(SLOWER), pairs(1.015, spread=0.3))
+
+    row = row_of(judged(HISTORY, wild))
+    assert (row.verdict, row.pairs) == (Verdict.INCONCLUSIVE, LOOKS[-1])
+    assert row.remedy.pairs is None
+    assert row.remedy.quiet_spread < row.remedy.spread
+    assert row.remedy.margin > row.margin
+
+
+def test_a_margin_as_the_remedy_says_would_have_decided():
+    wild = in_turns(a_head(SLOWER), pairs(1.015, spread=0.1))
+    remedy = row_of(judged(HISTORY, wild)).remedy
+    wide = Limit(relative=remedy.margin / 2, margin=1.001 * remedy.margin)
+    limits = Limits(default={**defaults(), "step_time_s": wide})
+
+    assert said(judged(HISTORY, wild, limits=limits))[0] is Verdict.UNCHANGED
+
+
+def test_every_judged_row_says_what_it_could_have_seen():
+    comparison = judged(HISTORY, in_turns(a_head(SLOWER), pairs(1.1)))
+
+    assert all(row.smallest_detectable is not None for row in comparison.rows)
+
+
+# --- alpha
+
+
+def test_those_who_share_the_chance_of_a_false_alarm_were_counted_before_the_first_pair():
+    """What four pairs just prove alone, they do not prove as one of a hundred suspects."""
+    close = [a_pair(1e-3, s) for s in (1.05e-3, 1.054e-3, 1.058e-3, 1.054e-3)]
+    alone = in_turns(a_head(SLOWER), close, suspects=1)
+    among = in_turns(a_head(SLOWER), close, suspects=100)
+
+    assert said(judged([], alone))[0] is Verdict.REGRESSED
+    assert said(judged([], among))[0] is Verdict.INCONCLUSIVE
+
+
+def test_what_does_not_gate_takes_no_chance_from_what_does():
+    """Step times are one suspect of two that gate; the tails and first steps do not count."""
+    _, suspects = undecided([], a_head(SLOWER))
+
+    assert suspects == 2  # step time and host memory
+
+
+# --- what another pair may decide
+
+
+def undecided(history, head, limits=None):
+    before = a_history(*history) if history else summarise.nothing(summarise.run(head, label=""))
+    found = limits or Limits(default=defaults())
+    return compare.undecided(before, summarise.run(head, label=""), limits=found, tiers=Tiers())
+
+
+def test_who_is_cleared_is_launched_no_more():
+    assert undecided(HISTORY, a_head()) == ((), 0)
+    assert undecided(HISTORY, a_head(SLOWER)) == (("w",), 1)
+
+
+@pytest.mark.parametrize(("count", "left"), [(3, ("w",)), (4, ())])
+def test_pairs_are_launched_until_they_decide(count, left):
+    assert undecided(HISTORY, in_turns(a_head(SLOWER), pairs(1.1, count=count)))[0] == left
+
+
+def test_the_last_look_ends_it():
+    wild = in_turns(a_head(SLOWER), pairs(1.015, spread=0.3))
+
+    assert undecided(HISTORY, wild)[0] == ()
+
+
+def test_a_metric_without_a_gate_is_never_worth_a_launch():
+    limits = Limits(default={"step_time_s": Limit(relative=0.01, margin=0.02, gate=False)})
+
+    assert undecided(HISTORY, a_head(SLOWER), limits) == ((), 0)
+
+
+def test_what_is_not_measured_in_pairs_keeps_nobody_waiting():
+    """Scaling efficiency needs the single process of the same turn."""
+    limits = Limits(default={"scaling_efficiency": Limit(relative=0.01, margin=0.02)})
+    head = a_run(
+        a_measured("w.world_size=1", *STEADY, parameters={"world_size": 1}),
+        a_measured("w.world_size=2", *SLOWER, parameters={"world_size": 2}, items_per_step=16.0),
+    )
+    beside = in_turns(head, pairs(1.0, count=1), workload="w.world_size=2")
+
+    assert undecided([], head, limits)[0] == ("w.world_size=2",)
+    assert undecided([], beside, limits)[0] == ()
+
+
+# --- exact metrics
+
+
+def with_memory(run_of, peak):
+    return run_of(a_measured("w", *STEADY, device=a_device_memory(peak_allocated_bytes=peak)))
+
+
+def of_memory(peak):
+    return with_memory(a_run, peak)
+
+
+def device_pairs(base, head, count=4):
+    return [
+        a_pair(
+            1e-3,
+            1e-3,
+            base={"device": a_device_memory(peak_allocated_bytes=base)},
+            device=a_device_memory(peak_allocated_bytes=head),
+        )
+        for _ in range(count)
+    ]
+
+
+def test_an_exact_loss_needs_no_pairs_to_be_proven():
+    history = [of_memory(100 * MIB)] * 3
+
+    assert said(judged(history, of_memory(200 * MIB)), "peak_allocated_bytes") == (
+        Verdict.REGRESSED,
+        "beyond_limit",
+    )
+
+
+def test_an_exact_loss_that_the_base_has_too_is_not_this_change():
+    history = [of_memory(100 * MIB)] * 3
+    head = in_turns(of_memory(200 * MIB), device_pairs(200 * MIB, 200 * MIB))
+    comparison = judged(history, head)
+
+    assert said(comparison, "peak_allocated_bytes") == (Verdict.UNCHANGED, "not_confirmed")
+    assert row_of(comparison, "peak_allocated_bytes").drift == pytest.approx(2.0)
+
+
+def test_an_exact_suspect_is_launched_as_often_as_the_first_look_asks():
+    history = [of_memory(100 * MIB)] * 3
+    few = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB, count=3))
+    enough = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB))
+
+    assert undecided(history, few)[0] == ("w",)
+    assert undecided(history, enough)[0] == ()
+    assert said(judged(history, enough), "peak_allocated_bytes")[0] is Verdict.REGRESSED
+
+
+# --- the base
+
+
+def test_a_base_that_cannot_be_launched_is_said_and_blames_nobody():
+    close = in_turns(a_head(scaled(STEADY, 1.03)), trouble="ImportError: no such thing")
+    row = row_of(judged(HISTORY[:1], close))
+
+    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "base_failed")
+    assert row.note == "ImportError: no such thing"
+
+
+def test_a_base_that_ran_its_own_file_is_marked():
+    own = in_turns(a_head(SLOWER), pairs(1.1), file="base")
+
+    assert row_of(judged(HISTORY, own)).own_file
+
+
+def test_the_base_that_was_launched_says_what_was_computed_before():
+    """The committed fingerprint is of older software; the base's own process is of today's."""
+    history = [a_run(a_measured("w", *STEADY, losses=(1.0,)))] * 3
+    head = a_run(a_measured("w", *SLOWER, losses=(2.0,)))
+    same = pairs(1.1, losses=(2.0,), base={"losses": (2.0,)})
+
+    codes = {row.code for row in judged(history, in_turns(head, same)).rows}
+    assert "same_numerics" in codes
+    assert "numerics_changed" not in codes
+
+
+# --- clocks
+
+
+def clocked(base_mhz, head_mhz, ratio):
+    def at(mhz):
+        span = a_gpu_evidence().sm_clock_mhz
+        clock = type(span)(low=mhz, mean=mhz, high=mhz)
+        return an_evidence(a_gpu_evidence(sm_clock_mhz=clock))
+
+    return pairs(ratio, evidence=at(head_mhz), base={"evidence": at(base_mhz)})
+
+
+def test_a_loss_that_only_the_clocks_explain_blames_nobody():
+    slower = in_turns(a_head(SLOWER), clocked(1980.0, 1800.0, 1.1))
+
+    assert said(judged(HISTORY, slower)) == (Verdict.INCONCLUSIVE, "clocks_moved")
+
+
+def test_a_loss_that_shows_in_cycles_is_one():
+    same_clock = in_turns(a_head(SLOWER), clocked(1980.0, 1980.0, 1.1))
+    both = in_turns(a_head(scaled(STEADY, 1.3)), clocked(1980.0, 1800.0, 1.3))
+
+    assert said(judged(HISTORY, same_clock)) == (Verdict.REGRESSED, "confirmed")
+    assert said(judged(HISTORY, both)) == (Verdict.REGRESSED, "confirmed")
+
+
+# --- a baseline that is left behind
+
+
+def many(names, step_s):
+    return a_run(*(a_measured(name, *step_s) for name in names))
+
+
+@pytest.mark.parametrize(("moved", "is_stale"), [(2, True), (1, False)])
+def test_a_baseline_that_most_suspects_have_left_behind_should_be_refreshed(moved, is_stale):
+    names = [f"w{i}" for i in range(4)]
+    head = many(names, SLOWER)
+    for i, name in enumerate(names):
+        ratio = 1.0 if i < moved else 1.1
+        head = in_turns(head, pairs(ratio), workload=name, suspects=4)
+    comparison = judged([many(names, scaled(STEADY, day)) for day in (1, 1.002, 0.999)], head)
+
+    assert (comparison.stale is not None) is is_stale
+    if comparison.stale:
+        assert (comparison.stale.suspects, comparison.stale.cleared) == (4, 2)
+        assert comparison.stale.ratio == pytest.approx(1.1, abs=0.005)
+
+
+def test_the_comparison_carries_how_base_and_head_took_turns():
+    head = in_turns(a_head(SLOWER), pairs(1.1), ref="origin/main")
+
+    assert judged(HISTORY, head).interleaved == an_interleaved(ref="origin/main")

@@ -1,0 +1,94 @@
+import pytest
+
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Drifted, Stale, Verdict
+from ci_perf.report import notices
+from tests.comparisons import a_change, a_comparison
+from tests.unit.report.parts import cleared
+
+
+def said(*rows, **more):
+    return ["".join(phrase) for phrase in notices.of(a_comparison(*rows, **more))]
+
+
+def test_a_comparison_in_which_only_the_change_moved_needs_no_notice():
+    assert said(a_change(verdict=Verdict.REGRESSED, ratio=1.1), a_change("mlp")) == []
+
+
+def test_one_suspect_that_pairs_cleared_is_named():
+    (notice,) = said(cleared("bert", 1.041), a_change("mlp"))
+
+    assert "1 suspect differs from its history, and not from the base" in notice
+    assert "bert step time (+4.1 %). The machine or the baseline moved" in notice
+
+
+def test_the_suspect_that_moved_furthest_is_named_first_and_many_are_counted():
+    (notice,) = said(*(cleared(f"w{i}", 1 + (i - 3) / 100) for i in range(8)))
+
+    assert "8 suspects differ from their history" in notice
+    assert "them: w7 step time (+4.0 %), w0 step time (\N{MINUS SIGN}3.0 %)," in notice
+    assert " and 3 more." in notice
+
+
+def test_a_cleared_suspect_of_which_more_is_better_shows_how_itself_has_moved():
+    (notice,) = said(cleared("ddp", 1.25, metric=metrics.SCALING_EFFICIENCY))
+
+    assert "ddp scaling efficiency (\N{MINUS SIGN}20.0 %)" in notice
+
+
+def test_a_cleared_metric_that_fails_nobody_stays_in_its_fold():
+    assert said(cleared("bert", 1.041, gate=False)) == []
+
+
+def test_suspects_that_moved_alike_are_the_machine_or_the_baseline():
+    rows = [cleared(f"w{i}", 1.04) for i in range(7)]
+
+    (notice,) = said(*rows, stale=Stale(suspects=9, cleared=7, ratio=1.04))
+
+    assert "7 of 9 suspects do not differ from the base that was launched beside them" in notice
+    assert "all of them moved alike: slower than in the history (+4.0 %, typically)" in notice
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "word"),
+    [
+        (metrics.STEP_TIME, 0.96, "faster"),
+        (metrics.HOST_RSS_PEAK, 1.04, "worse"),
+        (metrics.HOST_RSS_PEAK, 0.96, "better"),
+    ],
+)
+def test_only_times_are_slow(metric, ratio, word):
+    rows = [cleared(f"w{i}", ratio, metric=metric) for i in range(2)]
+
+    (notice,) = said(*rows, stale=Stale(suspects=2, cleared=2, ratio=ratio))
+
+    assert f"moved alike: {word} than in the history" in notice
+
+
+def test_a_suspect_that_moved_the_other_way_is_not_counted_with_the_rest():
+    rows = [cleared("a", 1.04), cleared("b", 1.05), cleared("c", 0.95)]
+
+    (notice,) = said(*rows, stale=Stale(suspects=4, cleared=2, ratio=1.045))
+
+    assert "3 of 4 suspects do not differ" in notice
+    assert "2 of them moved alike" in notice
+
+
+def test_main_that_drifted_by_itself_is_said_with_its_sessions():
+    drifted = Drifted(
+        workload="bert",
+        metric=metrics.STEP_TIME.name,
+        ratio=1.042,
+        sessions=12,
+        since="2026-10-01T10:00:00Z",
+    )
+
+    (notice,) = said(a_change(), drifted=(drifted,))
+
+    assert notice.endswith("bert step time +4.2 % over 12 sessions since 2026-10-01.")
+
+
+def test_a_job_that_fails_without_a_proof_says_who_asked_for_that():
+    (notice,) = said(a_change(verdict=Verdict.UNCONFIRMED, ratio=1.1), exit_code=1)
+
+    assert "Nothing is proven: `fail_on` asks" in notice
