@@ -5,10 +5,10 @@ import msgspec
 from ci_perf.judge import compare as judge
 from ci_perf.judge import summarise
 from ci_perf.model import run as runs
-from tests.runs import BASE_COMMIT, STEADY, a_measured, a_process, a_run
+from tests.runs import BASE_COMMIT, STEADY, VALID, a_measured, a_process, a_run
 
-# Three days of a quiet machine: sessions differ by a few thousandths, as launches do.
-DAYS = (1.0, 1.002, 0.999)
+# Six days of a quiet machine: sessions differ by a few thousandths, as launches do.
+DAYS = (1.0, 1.002, 0.999, 1.001, 0.998, 1.0)
 BASE = runs.Source(commit=BASE_COMMIT, branch="main", dirty=False)
 
 
@@ -31,6 +31,13 @@ def a_history(*found):
         sessions = tuple(sitting for one in same for sitting in one.sessions)
         subjects.append(msgspec.structs.replace(subject, sessions=sessions))
     return msgspec.structs.replace(latest, subjects=tuple(subjects))
+
+
+def no_history(head):
+    """The other side of a run that has no baseline at all."""
+    return msgspec.structs.replace(
+        summarise.run(head, label=""), run="", validity=VALID, subjects=(), interleaved=None
+    )
 
 
 def a_pair(base_s, head_s, **more):
@@ -71,7 +78,7 @@ def an_interleaved(**more):
 def judged(history, head, **more):
     """What is said of a run against sessions of earlier days; one run stands for three alike."""
     history = [history] * 3 if isinstance(history, runs.Run) else history
-    before = a_history(*history) if history else summarise.nothing(summarise.run(head, label=""))
+    before = a_history(*history) if history else no_history(head)
     return judge.compare(before, summarise.run(head, label="run.json"), **more)
 
 

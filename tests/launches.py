@@ -1,10 +1,13 @@
 """Sources of workloads that need no torch, and a protocol by which they take no time."""
 
+from ci_perf.measure.task import Trouble
+from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import Protocol
 
 HEAD = "from ci_perf.workload import Workload\n"
 BUILD = "def build(context):\n    return Workload(step=step)\n"
 PASS = "def step():\n    pass\n"
+GOOD = HEAD + PASS + BUILD
 QUICK = Protocol(
     timeout_s=20,
     warmup_min_s=0.01,
@@ -14,3 +17,15 @@ QUICK = Protocol(
     timed_max_s=0.1,
     block_min_s=0.002,
 )
+
+
+def result_of(outcome):
+    """Return the result; trouble would be a surprise."""
+    assert isinstance(outcome, WorkerResult), f"{outcome.reason}: {outcome.output}"
+    return outcome
+
+
+def trouble_of(outcome):
+    """Return the trouble; a result would be a surprise."""
+    assert isinstance(outcome, Trouble)
+    return outcome

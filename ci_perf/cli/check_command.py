@@ -65,9 +65,7 @@ def command(
         lock_timeout_s=lock_timeout,
         run_file=run_output,
         baselines=baselines,
-        beside=measuring.beside(
-            against, budget, lambda run: judging.undecided(run, baselines, workloads)
-        ),
+        beside=judging.beside(against, budget, baselines, workloads),
     )
     if measuring.is_interrupted(run):
         return ExitCode.INTERRUPTED

@@ -8,7 +8,7 @@ from pathlib import Path
 from ci_perf import files, suite
 from ci_perf.baselines import calibration, layout
 from ci_perf.baselines import summarise as baselines
-from ci_perf.cli import options, output
+from ci_perf.cli import measuring, options, output
 from ci_perf.errors import UsageError
 from ci_perf.judge import compare, summarise
 from ci_perf.judge.limits import defaults
@@ -53,15 +53,32 @@ def check_baselines(root: Path, suite: str) -> None:
     layout.read_everything(root, suite)
 
 
-def undecided(run: Run, root: Path | None, folder: Path) -> tuple[tuple[str, ...], int]:
-    """Name the workloads of which another pair may decide something, and count all suspects.
+def beside(
+    ref: str | None, budget_s: float, baselines: Path, folder: Path
+) -> measuring.Beside | None:
+    """Return the base that is launched where the baselines do not clear the head, if asked for."""
+    if ref is None:
+        return None
+    return measuring.Beside(ref=ref, budget_s=budget_s, undecided=_Undecided(baselines, folder))
 
-    By the baselines below `root`; without it everything is a suspect.
-    """
-    head = summarise.run(run, label="")
-    found = rules(folder, run.suite, root, run.environment.hard)
-    base = _committed(run, root) if root else summarise.nothing(head)
-    return compare.undecided(base, head, limits=found.limits, tiers=found.tiers)
+
+class _Undecided:
+    """Names what another pair may decide, by what was committed when it was first asked."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._root = root
+        self._folder = folder
+        self._known: tuple[Summary, Rules] | None = None
+
+    def __call__(self, run: Run) -> tuple[tuple[str, ...], int]:
+        """See `session.Against`."""
+        if self._known is None:
+            machine = run.environment.hard
+            found = rules(self._folder, run.suite, self._root, machine)
+            self._known = _committed(run, self._root), found
+        base, found = self._known
+        head = summarise.run(run, label="")
+        return compare.undecided(base, head, limits=found.limits, tiers=found.tiers)
 
 
 def rules(

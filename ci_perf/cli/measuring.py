@@ -52,11 +52,6 @@ class Beside:
     undecided: session.Undecided
 
 
-def beside(ref: str | None, budget_s: float, undecided: session.Undecided) -> Beside | None:
-    """Return the base that was asked for; `None` when none was."""
-    return Beside(ref=ref, budget_s=budget_s, undecided=undecided) if ref else None
-
-
 def measure(
     plan: Plan,
     *,

@@ -56,8 +56,6 @@ def command(
         lock_timeout_s=lock_timeout,
         run_file=output,
         baselines=baselines,
-        beside=measuring.beside(
-            against, budget, lambda run: judging.undecided(run, baselines, workloads)
-        ),
+        beside=judging.beside(against, budget, baselines, workloads),
     )
     return measuring.exit_code(run)

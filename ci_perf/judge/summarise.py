@@ -1,12 +1,9 @@
 """A run as the judge sees it."""
 
-import msgspec
-
 from ci_perf.judge import canaries, numbers, numerics
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.summary import Sitting, Subject, Summary, Turns
-from ci_perf.model.validity import Status, Validity
 
 
 def run(measured: Run, *, label: str) -> Summary:
@@ -21,19 +18,6 @@ def run(measured: Run, *, label: str) -> Summary:
         subjects=tuple(_subject(measured, workload) for workload in measured.measured),
         failed=measured.failed,
         interleaved=measured.interleaved,
-    )
-
-
-def nothing(head: Summary) -> Summary:
-    """Return a side without a single workload, for a head that has no history."""
-    return msgspec.structs.replace(
-        head,
-        label="",
-        run="",
-        validity=Validity(status=Status.VALID),
-        subjects=(),
-        failed=(),
-        interleaved=None,
     )
 
 

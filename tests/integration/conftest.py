@@ -29,3 +29,35 @@ def launch(tmp_path):
         return LocalLauncher(tmp_path, environment).launch(task)
 
     return launch_source
+
+
+@pytest.fixture
+def task(tmp_path):
+    """Make a task of a workload that consists of this source, in a root of its own."""
+
+    def make(name, source, **protocol):
+        root = tmp_path / name
+        root.mkdir(exist_ok=True)
+        (root / "it.py").write_text(source)
+        planned = PlannedWorkload(
+            id="it",
+            file=str(root / "it.py"),
+            description="",
+            parameters={},
+            protocol=msgspec.structs.replace(QUICK, monitor_hz=0, **protocol),
+        )
+        return Task(workload=planned, index=0, device="cpu", root=str(root), data_dir=str(tmp_path))
+
+    return make
+
+
+@pytest.fixture
+def pair(task, tmp_path):
+    """Launch two sources as a resident pair; return both outcomes."""
+
+    def launch(first, second, **protocol):
+        return LocalLauncher(tmp_path).launch_pair(
+            task("first", first, **protocol), task("second", second, **protocol)
+        )
+
+    return launch

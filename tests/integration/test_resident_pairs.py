@@ -2,10 +2,7 @@
 
 import itertools
 import json
-import os
-import signal
 import tempfile
-import threading
 from pathlib import Path
 
 import msgspec
@@ -13,12 +10,11 @@ import pytest
 
 from ci_perf.launch import local
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.task import Surroundings, Task, Trouble
+from ci_perf.measure.task import Surroundings
 from ci_perf.measure.validity import during
-from ci_perf.model.process import Phase, WorkerResult
-from ci_perf.model.suite import PlannedWorkload
-from tests.launches import BUILD, HEAD, PASS, QUICK
-from tests.processes import is_alive, wait_until
+from ci_perf.model.process import Phase
+from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
+from tests.processes import is_alive
 
 # Notes when each step began and ended, by the clock that all processes share.
 NOTING = """
@@ -34,51 +30,6 @@ def teardown():
 def build(context):
     return Workload(step=step, teardown=teardown)
 """
-GOOD = HEAD + PASS + BUILD
-
-
-@pytest.fixture
-def task(tmp_path):
-    """Make a task of a workload that consists of this source, in a root of its own."""
-
-    def make(name, source, **protocol):
-        root = tmp_path / name
-        root.mkdir(exist_ok=True)
-        (root / "it.py").write_text(source)
-        planned = PlannedWorkload(
-            id="it",
-            file=str(root / "it.py"),
-            description="",
-            parameters={},
-            protocol=msgspec.structs.replace(QUICK, monitor_hz=0, **protocol),
-        )
-        return Task(workload=planned, index=0, device="cpu", root=str(root), data_dir=str(tmp_path))
-
-    return make
-
-
-@pytest.fixture
-def pair(task, tmp_path):
-    """Launch two sources as a resident pair; return both outcomes."""
-
-    def launch(first, second, **protocol):
-        return LocalLauncher(tmp_path).launch_pair(
-            task("first", first, **protocol), task("second", second, **protocol)
-        )
-
-    return launch
-
-
-def result_of(outcome):
-    """Return the result; trouble would be a surprise."""
-    assert isinstance(outcome, WorkerResult), f"{outcome.reason}: {outcome.output}"
-    return outcome
-
-
-def trouble_of(outcome):
-    """Return the trouble; a result would be a surprise."""
-    assert isinstance(outcome, Trouble)
-    return outcome
 
 
 def watched(task):
@@ -275,72 +226,6 @@ for environment in (None, {{}}):
     assert len(pids) == 4
     assert not any(is_alive(pid) for pid in pids)
     assert not list((tmp_path / "tmp").iterdir())
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-def test_an_interrupt_ends_both_processes(task, tmp_path, is_first):
-    note = tmp_path / "pid"
-    hanging = (
-        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
-    )
-    one, other = task("one", hanging), task("other", GOOD)
-
-    def interrupted():
-        return note.exists() and bool(note.read_text())
-
-    with pytest.raises(KeyboardInterrupt):
-        LocalLauncher(tmp_path).launch_pair(
-            *((one, other) if is_first else (other, one)), interrupted
-        )
-
-    assert not is_alive(int(note.read_text()))
-
-
-def test_a_signal_that_python_raises_ends_both_processes(task, tmp_path):
-    """Where nobody notes signals, Ctrl-C is an exception in the midst of conducting."""
-    note = tmp_path / "pid"
-    hanging = (
-        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
-    )
-
-    def press():
-        wait_until(lambda: note.exists() and note.read_text())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    presser = threading.Thread(target=press)
-    presser.start()
-    with pytest.raises(KeyboardInterrupt):
-        LocalLauncher(tmp_path).launch_pair(task("one", hanging), task("other", GOOD))
-    presser.join()
-
-    assert not is_alive(int(note.read_text()))
-
-
-def test_processes_that_wait_for_their_turn_end_with_their_parent(task, tmp_path, monkeypatch):
-    """However the parent dies: here by SIGKILL, which no handler sees."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nobody is left to clean up
-    notes = [tmp_path / "one.pid", tmp_path / "other.pid"]
-    sources = [
-        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\n" for note in notes
-    ]
-    hang = "def step():\n    time.sleep(600)\n"
-    tasks = [
-        task("one", HEAD + sources[0] + hang + BUILD),
-        task("other", HEAD + sources[1] + PASS + BUILD),
-    ]
-    parent = os.fork()
-    if parent == 0:
-        try:
-            LocalLauncher(tmp_path).launch_pair(*tasks)
-        finally:
-            os._exit(0)
-    wait_until(lambda: all(note.exists() and note.read_text() for note in notes))
-
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
-
-    for note in notes:
-        wait_until(lambda note=note: not is_alive(int(note.read_text())))
 
 
 def test_each_side_has_its_own_root_and_its_own_compiled_code(task, tmp_path):

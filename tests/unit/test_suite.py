@@ -8,19 +8,14 @@ from ci_perf import suite
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.model import codec
 from ci_perf.model.suite import Limit, Plan
+from tests import suites
+from tests.suites import plan
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder with two workload files that would raise when imported."""
-    for name in ("matmul", "bert"):
-        (tmp_path / f"{name}.py").write_text(f'"""About {name}.\n\nMore."""\nraise SystemExit\n')
-    return tmp_path
-
-
-def plan(folder, text, name="smoke", **options):
-    (folder / "suite.toml").write_text(textwrap.dedent(text))
-    return suite.plan(folder, name, root=folder, **options)
+    return suites.of("matmul", "bert", where=tmp_path)
 
 
 BOTH = """
@@ -253,38 +248,6 @@ def test_a_suite_has_canaries_unless_it_says_otherwise(folder, line, canaries):
     assert plan(folder, text).canaries is canaries
 
 
-def test_a_limit_may_be_for_the_numerics_and_for_the_canaries(folder):
-    found = plan(
-        folder,
-        """
-        limits = {fingerprint = {relative = 0.01, gate = true}}
-        [suites.smoke.limits]
-        canary = {relative = 0.25}
-        [[suites.smoke.workloads]]
-        workload = "bert"
-        """,
-    )
-
-    assert found.limits.of("bert")["fingerprint"] == Limit(relative=0.01)
-    assert found.limits.of("bert")["canary"] == Limit(relative=0.25)
-
-
-def test_a_limit_keeps_what_a_table_does_not_name(folder):
-    table = "[limits]\nfirst_step_s = { relative = 0.5 }\nfingerprint = { relative = 0.01 }\n"
-    found = plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'").limits.default
-
-    assert found["first_step_s"] == Limit(relative=0.5, absolute=2.0, margin=1.0, gate=False)
-    assert found["fingerprint"] == Limit(relative=0.01, gate=False)
-
-
-@pytest.mark.parametrize("name", ["fingerprint", "canary"])
-def test_what_has_no_unit_has_no_absolute_limit(folder, name):
-    table = f"[limits]\n{name} = {{ absolute = 1.0 }}\n"
-
-    with pytest.raises(InvalidFileError, match=rf"limits\.{name}\.absolute: expected only"):
-        plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-
 @pytest.mark.parametrize(
     "setting", ["monitor_hz = 1e-300", "timeout_s = 0", "cpus = '0-999999999'"]
 )
@@ -293,11 +256,6 @@ def test_a_setting_that_makes_no_sense_is_refused(folder, setting):
 
     with pytest.raises(InvalidFileError, match=r"expected"):
         plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-
-def test_a_limit_for_what_is_only_recorded_is_refused(folder):
-    with pytest.raises(InvalidFileError, match="unknown metric 'power_w'"):
-        plan(folder, f"[limits]\npower_w = {{}}\n{textwrap.dedent(BOTH)}")
 
 
 @pytest.mark.parametrize("key", ["batch", "batch-size", "d_model", "2d"])
@@ -383,51 +341,3 @@ def test_the_shipped_suite_is_found_from_anywhere(tmp_path):
     assert found.suite == "builtin:smoke"
     assert all(Path(w.file).exists() for w in found.workloads)
     assert "matmul.size=256" in [w.id for w in found.workloads]
-
-
-@pytest.mark.parametrize(
-    ("preset", "limit"),
-    [("", Limit(relative=0.01, margin=0.02)), ("shared", Limit(relative=0.02, margin=0.05))],
-)
-def test_a_preset_sets_the_limits_of_what_is_noisy(folder, preset, limit):
-    named = f'[suites.smoke]\npreset = "{preset}"\n' if preset else ""
-    found = plan(folder, named + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-    assert found.limits.default["step_time_s"] == limit
-
-
-def test_the_preset_of_a_calibration_holds_where_the_suite_names_none(folder):
-    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
-
-    silent = plan(folder, entry, preset="strict")
-    named = plan(folder, f'[suites.smoke]\npreset = "relaxed"\n{entry}', preset="strict")
-
-    assert silent.limits.default["step_time_s"].relative == pytest.approx(0.005)
-    assert named.limits.default["step_time_s"].margin == pytest.approx(0.03)
-
-
-@pytest.mark.parametrize(
-    "limit", ["{ relative = 0.1, margin = 0.05 }", "{ margin = 0.001 }"], ids=["both", "margin"]
-)
-def test_a_margin_within_the_limit_is_refused_with_its_place(folder, limit):
-    text = f"[suites.smoke]\nlimits = {{ step_time_s = {limit} }}\n"
-
-    with pytest.raises(InvalidFileError, match=r"limits.step_time_s.*expected a margin larger"):
-        plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
-
-
-def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(folder):
-    found = plan(
-        folder,
-        """
-        python_path = ["src"]
-        setup = { command = "make extension", timeout_s = 60 }
-        [suites.smoke]
-        fail_on = "unconfirmed"
-        [[suites.smoke.workloads]]
-        workload = "matmul"
-        """,
-    )
-
-    assert (found.fail_on, found.python_path) == ("unconfirmed", ("src",))
-    assert (found.setup.command, found.setup.timeout_s) == ("make extension", 60)

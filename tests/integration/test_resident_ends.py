@@ -1,0 +1,78 @@
+"""How two processes end that are there at once, when somebody wants them to end."""
+
+import os
+import signal
+import tempfile
+import threading
+
+import pytest
+
+from ci_perf.launch.local import LocalLauncher
+from tests.launches import BUILD, GOOD, HEAD, PASS
+from tests.processes import is_alive, wait_until
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_interrupt_ends_both_processes(task, tmp_path, is_first):
+    note = tmp_path / "pid"
+    hanging = (
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    one, other = task("one", hanging), task("other", GOOD)
+
+    def interrupted():
+        return note.exists() and bool(note.read_text())
+
+    with pytest.raises(KeyboardInterrupt):
+        LocalLauncher(tmp_path).launch_pair(
+            *((one, other) if is_first else (other, one)), interrupted
+        )
+
+    assert not is_alive(int(note.read_text()))
+
+
+def test_a_signal_that_python_raises_ends_both_processes(task, tmp_path):
+    """Where nobody notes signals, Ctrl-C is an exception in the midst of conducting."""
+    note = tmp_path / "pid"
+    hanging = (
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+
+    def press():
+        wait_until(lambda: note.exists() and note.read_text())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        LocalLauncher(tmp_path).launch_pair(task("one", hanging), task("other", GOOD))
+    presser.join()
+
+    assert not is_alive(int(note.read_text()))
+
+
+def test_processes_that_wait_for_their_turn_end_with_their_parent(task, tmp_path, monkeypatch):
+    """However the parent dies: here by SIGKILL, which no handler sees."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nobody is left to clean up
+    notes = [tmp_path / "one.pid", tmp_path / "other.pid"]
+    sources = [
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\n" for note in notes
+    ]
+    hang = "def step():\n    time.sleep(600)\n"
+    tasks = [
+        task("one", HEAD + sources[0] + hang + BUILD),
+        task("other", HEAD + sources[1] + PASS + BUILD),
+    ]
+    parent = os.fork()
+    if parent == 0:
+        try:
+            LocalLauncher(tmp_path).launch_pair(*tasks)
+        finally:
+            os._exit(0)
+    wait_until(lambda: all(note.exists() and note.read_text() for note in notes))
+
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+
+    for note in notes:
+        wait_until(lambda note=note: not is_alive(int(note.read_text())))
