@@ -1,0 +1,101 @@
+"""Pull requests, workflow runs and the artifacts of a run."""
+
+from tests.fakes.github.call import Answer, RefusedError
+
+
+def get_pull(call):
+    return Answer(200, call.forms.pull(_pull(call)))
+
+
+def pulls(call):
+    found = [p for p in call.state.pulls.values() if _is_wanted(call, p)][::-1]
+    page, headers = call.page(found)
+    return Answer(200, [call.forms.simple_pull(pull) for pull in page], headers)
+
+
+def pull_files(call):
+    page, headers = call.page(list(call.state.changed_files(_pull(call))))
+    return Answer(200, [call.forms.file_of_pull(*change) for change in page], headers)
+
+
+def pulls_of_commit(call):
+    """GitHub does not find those of a fork by their commit."""
+    sha, here = call.parts["commit_sha"], call.repository.full_name
+    found = [
+        p for p in call.state.pulls.values() if p.head_sha == sha and p.head_repository == here
+    ]
+    page, headers = call.page(found)
+    return Answer(200, [call.forms.simple_pull(pull) for pull in page], headers)
+
+
+def get_run(call):
+    return Answer(200, call.forms.run(_run(call)))
+
+
+def runs(call):
+    """The newest first."""
+    wanted = {"head_sha": "head_sha", "event": "event", "branch": "head_branch"}
+    found = [
+        run
+        for run in list(call.state.runs.values())[::-1]
+        if all(call.query.get(q, getattr(run, a)) == getattr(run, a) for q, a in wanted.items())
+        and call.query.get("status", run.status) in {run.status, run.conclusion}
+        and call.parts.get("workflow_id", run.path).rpartition("/")[2] == _file(run)
+    ]
+    page, headers = call.page(found)
+    written = [call.forms.run(run) for run in page]
+    return Answer(200, {"total_count": len(found), "workflow_runs": written}, headers)
+
+
+def artifacts(call):
+    """The newest first: a run that is repeated has several of one name."""
+    run = _run(call)
+    found = [
+        a
+        for a in list(call.state.artifacts.values())[::-1]
+        if a.run_id == run.id and call.query.get("name", a.name) == a.name
+    ]
+    page, headers = call.page(found)
+    written = [call.forms.artifact(artifact) for artifact in page]
+    return Answer(200, {"total_count": len(found), "artifacts": written}, headers)
+
+
+def get_artifact(call):
+    return Answer(200, call.forms.artifact(_artifact(call)))
+
+
+def download(call):
+    """The archive lies on another host, at an address that is signed for a minute."""
+    artifact = _artifact(call)
+    if artifact.expired:
+        raise RefusedError(410, "Artifact has expired")
+    return Answer(302, None, {"Location": f"{call.blobs}/artifacts/{artifact.id}?sig=c2lnbmVk"})
+
+
+def _is_wanted(call, pull):
+    """A head without its owner is no filter for GitHub: it returns everything."""
+    state = call.query.get("state", "open")
+    head, base = call.query.get("head", ""), call.query.get("base", pull.base_branch)
+    repository = call.state.repositories.get(pull.head_repository)
+    label = f"{repository.owner if repository else pull.author}:{pull.head_branch}"
+    return (
+        state in {pull.state, "all"}
+        and base == pull.base_branch
+        and (":" not in head or head == label)
+    )
+
+
+def _file(run):
+    return run.path.partition("@")[0].rpartition("/")[2]
+
+
+def _pull(call):
+    return call.found(call.state.pulls, call.number("pull_number"))
+
+
+def _run(call):
+    return call.found(call.state.runs, call.number("run_id"))
+
+
+def _artifact(call):
+    return call.found(call.state.artifacts, call.number("artifact_id"))

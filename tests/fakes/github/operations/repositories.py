@@ -1,0 +1,130 @@
+"""A repository: its files at a commit, who may do what in it, and who is asking."""
+
+from tests.fakes.github.call import Answer, RefusedError
+
+# What the older of the two fields calls the newer levels.
+LEGACY = {"triage": "read", "maintain": "write"}
+RATE = {"limit": 1000, "used": 1, "remaining": 999, "reset": 1_800_000_000}
+
+
+def get(call):
+    return Answer(200, call.forms.full_repository(call.repository))
+
+
+def branch(call):
+    name = call.parts["branch"]
+    sha = call.found(call.repository.branches, name)
+    commit = call.state.commits[sha]
+    address = f"{call.forms.api}/repos/{call.repository.full_name}"
+    written = call.forms.git_commit(call.repository, commit)
+    body = {
+        "name": name,
+        "commit": {
+            **{key: written[key] for key in ("sha", "node_id", "html_url", "parents")},
+            "url": f"{address}/commits/{sha}",
+            "comments_url": f"{address}/commits/{sha}/comments",
+            "commit": {
+                **{k: written[k] for k in ("author", "committer", "message", "tree", "url")},
+                "comment_count": 0,
+                "verification": written["verification"],
+            },
+            "author": call.forms.user(commit.author),
+            "committer": call.forms.user(commit.author),
+        },
+        "_links": {"self": f"{address}/branches/{name}", "html": call.forms.html},
+        "protected": False,
+        "protection": {"enabled": False},
+        "protection_url": f"{address}/branches/{name}/protection",
+    }
+    return Answer(200, body)
+
+
+def contents(call):
+    ref = call.query.get("ref", call.repository.default_branch)
+    commit = _commit(call, ref)
+    path = call.parts["path"].strip("/")
+    if path in commit.files:
+        return Answer(200, call.forms.file(call.repository, ref, path, commit.files[path]))
+    folder = [p for p in sorted(commit.files) if p.rpartition("/")[0] == path]
+    if not folder:
+        raise RefusedError(404, "Not Found")
+    entries = [call.forms.entry(call.repository, ref, p, commit.files[p]) for p in folder]
+    return Answer(200, entries)
+
+
+def git_ref(call):
+    name = call.parts["ref"]
+    known = name.startswith(("heads/", "pull/"))
+    sha = call.state.resolve(call.repository, f"refs/{name}") if known else None
+    if sha is None:
+        raise RefusedError(404, "Not Found")
+    return Answer(200, call.forms.ref(call.repository, name, sha))
+
+
+def git_blob(call):
+    content = call.state.blob(call.parts["file_sha"])
+    if content is None:
+        raise RefusedError(404, "Not Found")
+    return Answer(200, call.forms.blob(call.repository, content))
+
+
+def git_tree(call):
+    if "recursive" not in call.query:
+        raise NotImplementedError("a tree without what lies below it")
+    commit = _commit(call, call.parts["tree_sha"])
+    return Answer(200, call.forms.tree(call.repository, commit))
+
+
+def git_commit(call):
+    commit = _commit(call, call.parts["commit_sha"])
+    return Answer(200, call.forms.git_commit(call.repository, commit))
+
+
+def permission(call):
+    login = call.parts["username"]
+    level = call.state.levels.get(login, "none" if call.repository.private else "read")
+    user = {
+        **call.forms.user(login),
+        "role_name": level,
+        "permissions": {
+            "pull": level != "none",
+            "triage": level not in {"none", "read"},
+            "push": level in {"write", "maintain", "admin"},
+            "maintain": level in {"maintain", "admin"},
+            "admin": level == "admin",
+        },
+    }
+    legacy = LEGACY.get(level, level)
+    return Answer(200, {"permission": legacy, "role_name": level, "user": user})
+
+
+def myself(call):
+    """A person only; the token of a job is refused before it comes to this."""
+    return Answer(200, _public_user(call, call.login))
+
+
+def user(call):
+    return Answer(200, _public_user(call, call.parts["username"]))
+
+
+def rate_limit(_call):
+    resources = dict.fromkeys(("core", "search", "graphql"), RATE)
+    return Answer(200, {"resources": resources, "rate": RATE})
+
+
+def _commit(call, ref):
+    sha = call.state.resolve(call.repository, ref)
+    if sha is None:
+        raise RefusedError(404, f"No commit found for the ref {ref}")
+    return call.state.commits[sha]
+
+
+def _public_user(call, login):
+    return {
+        **call.forms.user(login),
+        **dict.fromkeys(("name", "company", "location", "email", "hireable", "bio")),
+        "blog": "",
+        **dict.fromkeys(("public_repos", "public_gists", "followers", "following"), 0),
+        "created_at": "2020-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z",
+    }

@@ -1,0 +1,247 @@
+"""What a GitHub remembers: repositories, commits, pull requests and what was written to them.
+
+Data only: nothing here knows HTTP, JSON or who is asking.
+"""
+
+import hashlib
+import itertools
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+BOT = "github-actions[bot]"
+OWNER = "octo"
+STRANGER = "mallory"
+LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
+BEGINNING = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@dataclass
+class Repository:
+    id: int
+    full_name: str
+    parent: str | None = None
+    private: bool = False
+    default_branch: str = "main"
+    branches: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def owner(self):
+        return self.full_name.partition("/")[0]
+
+    @property
+    def name(self):
+        return self.full_name.partition("/")[2]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """All files of a commit, and those before it."""
+
+    sha: str
+    files: dict[str, bytes]
+    parents: tuple[str, ...]
+    message: str
+    author: str
+    date: str
+
+
+@dataclass
+class Pull:
+    number: int
+    base_branch: str
+    base_sha: str
+    head_repository: str | None
+    head_branch: str
+    head_sha: str
+    author: str
+    draft: bool
+    state: str
+    created_at: str
+    title: str = "A change"
+
+
+@dataclass(frozen=True)
+class Reaction:
+    id: int
+    author: str
+    content: str
+    created_at: str
+
+
+@dataclass
+class Comment:
+    id: int
+    number: int
+    author: str
+    bodies: list[str]
+    created_at: str
+    updated_at: str
+    reactions: list[Reaction] = field(default_factory=list)
+    minimized: bool = False
+
+    @property
+    def body(self):
+        return self.bodies[-1]
+
+
+@dataclass
+class CheckRun:
+    id: int
+    head_sha: str
+    name: str
+    status: str
+    conclusion: str | None
+    started_at: str | None
+    completed_at: str | None
+    details_url: str
+    external_id: str
+    output: dict[str, str | None]
+    annotations: list[dict[str, object]] = field(default_factory=list)
+    history: list[tuple[str, str | None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Status:
+    id: int
+    sha: str
+    state: str
+    context: str
+    description: str | None
+    target_url: str | None
+    creator: str
+    created_at: str
+
+
+@dataclass
+class Run:
+    id: int
+    event: str
+    path: str
+    status: str
+    conclusion: str | None
+    attempt: int
+    head_sha: str
+    head_branch: str
+    head_repository: str | None
+    created_at: str
+    name: str = "perf"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    id: int
+    run_id: int
+    name: str
+    archive: bytes
+    expired: bool
+    digest: str
+    created_at: str
+
+
+class State:
+    """Everything there is, of one repository and of forks of it."""
+
+    def __init__(self, full_name, fork):
+        self._ids = itertools.count(1001)
+        self._seconds = itertools.count()
+        self.repositories = {
+            full_name: Repository(self.next_id(), full_name),
+            fork: Repository(self.next_id(), fork, parent=full_name),
+        }
+        self.commits: dict[str, Commit] = {}
+        self.pulls: dict[int, Pull] = {}
+        self.comments: dict[int, Comment] = {}
+        self.checks: dict[int, CheckRun] = {}
+        self.statuses: list[Status] = []
+        self.runs: dict[int, Run] = {}
+        self.artifacts: dict[int, Artifact] = {}
+        self.levels: dict[str, str] = {OWNER: "admin", BOT: "write"}
+
+    def next_id(self):
+        return next(self._ids)
+
+    def now(self):
+        """Every look at the clock is a second later, so that an order can be seen."""
+        moment = BEGINNING + timedelta(seconds=next(self._seconds))
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    # --- git
+
+    def write_commit(self, files, parents=(), *, sha=None, message="a commit", author=OWNER):
+        """Write a commit that has these files beside those of its first parent, less None."""
+        before = dict(self.commits[parents[0]].files) if parents else {}
+        changed = {path: _as_bytes(content) for path, content in files.items()}
+        after = {p: c for p, c in {**before, **changed}.items() if c is not None}
+        date = self.now()
+        listed = {path: blob_sha(content) for path, content in after.items()}
+        text = json.dumps([listed, list(parents), message, date], sort_keys=True)
+        sha = sha or hashlib.sha1(text.encode()).hexdigest()
+        self.commits[sha] = Commit(sha, after, tuple(parents), message, author, date)
+        return sha
+
+    def move_branch(self, repository, branch, sha):
+        """Let a branch point to a commit; open pull requests from it move along."""
+        repository.branches[branch] = sha
+        for pull in self.pulls.values():
+            head = (pull.head_repository, pull.head_branch)
+            if pull.state == "open" and head == (repository.full_name, branch):
+                pull.head_sha = sha
+
+    def resolve(self, repository, ref):
+        """Return the commit that a branch, a sha or a full reference means, or None."""
+        name = ref.removeprefix("refs/").removeprefix("heads/")
+        if name in repository.branches:
+            return repository.branches[name]
+        words = name.split("/")
+        if len(words) == 3 and words[0] == "pull" and words[1].isdigit():
+            pull = self.pulls.get(int(words[1]))
+            return pull.head_sha if pull else None
+        return ref if ref in self.commits else None
+
+    def blob(self, sha):
+        """Return the content of this sha, or None."""
+        for commit in self.commits.values():
+            for content in commit.files.values():
+                if blob_sha(content) == sha:
+                    return content
+        return None
+
+    def changed_files(self, pull):
+        """Return what a pull request does to each file: (path, before, after), None for neither."""
+        before, after = self.commits[pull.base_sha].files, self.commits[pull.head_sha].files
+        for path in sorted({*before, *after}):
+            if before.get(path) != after.get(path):
+                yield path, before.get(path), after.get(path)
+
+    # --- what is written to a pull request
+
+    def add_comment(self, number, body, author):
+        now = self.now()
+        comment = Comment(self.next_id(), number, author, [body], now, now)
+        self.comments[comment.id] = comment
+        return comment
+
+    def comments_of(self, number):
+        return [c for c in self.comments.values() if c.number == number]
+
+    def edit_comment(self, comment, body):
+        comment.bodies.append(body)
+        comment.updated_at = self.now()
+
+    def react(self, comment, author, content):
+        """Return the reaction and whether it is new: a person reacts once in each way."""
+        for reaction in comment.reactions:
+            if (reaction.author, reaction.content) == (author, content):
+                return reaction, False
+        comment.reactions.append(Reaction(self.next_id(), author, content, self.now()))
+        return comment.reactions[-1], True
+
+
+def blob_sha(content):
+    """Return the name that git gives to a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def _as_bytes(content):
+    return content.encode() if isinstance(content, str) else content
