@@ -63,6 +63,12 @@ def rest(comparison: Comparison, origin: Origin, *, max_bytes: int) -> str:
     return f"There is no room here for more: the {where} has all of it.\n"
 
 
+def whole(comparison: Comparison, origin: Origin, *, max_bytes: int) -> str:
+    """Show all of it in one piece, within `max_bytes` where those are more than a few lines."""
+    head = brief(comparison, origin) + "\n\n"
+    return head + rest(comparison, origin, max_bytes=max_bytes - len(head.encode()))
+
+
 def title(comparison: Comparison) -> str:
     """Say the verdict in one line of plain text."""
     return _plain(words.headline(comparison))

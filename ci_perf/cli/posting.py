@@ -1,0 +1,261 @@
+"""The step of `ci-perf publish` that needs GitHub: what the event allows is posted there.
+
+Whatever fails here is noted and said; it changes no verdict.
+"""
+
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from ci_perf import suite
+from ci_perf.cli import options, output
+from ci_perf.errors import CiPerfError, ExitCode
+from ci_perf.github import check, comment, pulls, sections, status
+from ci_perf.github.check import Annotation, Check, Conclusion
+from ci_perf.github.client import API_URL, Access, Client
+from ci_perf.github.comment import Outcome, Posted
+from ci_perf.github.event import Event, Kind
+from ci_perf.github.pulls import Found
+from ci_perf.github.status import Status
+from ci_perf.model.comparison import Comparison, Verdict
+from ci_perf.report import publication
+from ci_perf.report.publication import Origin
+
+_UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}
+_NOTHING = Posted(outcome=Outcome.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the command line asks for, where the event allows it."""
+
+    comment: bool
+    check: bool
+    status: bool
+    summary: bool
+    skip_if_unchanged: bool
+    key: str | None
+    workloads: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A comparison, and the machine that it is about."""
+
+    comparison: Comparison
+    machine: str
+
+    @property
+    def name(self) -> str:
+        """What a check or a status is called: one per machine, so no two jobs share it."""
+        return f"ci-perf: {self.comparison.suite} on {self.machine}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is reported, where, and what went wrong so far."""
+
+    reports: Sequence[Report]
+    wishes: Wishes
+    environment: Mapping[str, str]
+    event: Event
+    problems: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note what goes wrong inside, and go on."""
+        with noting(self.problems, self.environment):
+            yield
+
+    def origin(self, *, is_fork: bool) -> Origin:
+        """Say where the comparisons were measured."""
+        return Origin(url=self.event.run.url, attempt=self.event.run.attempt, is_fork=is_fork)
+
+
+@contextmanager
+def noting(problems: list[str], environment: Mapping[str, str]) -> Iterator[None]:
+    """Note what goes wrong inside, and go on: a report that fails is no verdict."""
+    try:
+        yield
+    except CiPerfError as error:
+        problems.append(str(error))
+    except Exception as error:  # noqa: BLE001  a bug of ours must not change the verdict either
+        token = environment.get("GITHUB_TOKEN") or "\0"
+        output.say(traceback.format_exc().replace(token, "***"))
+        problems.append(f"this is a bug in ci-perf, please report it ({type(error).__name__})")
+
+
+def post(job: Job) -> Posted:
+    """Write to GitHub what is wished and allowed; return what became of the comment."""
+    wishes, event = job.wishes, job.event
+    if event.kind is Kind.NONE or not (wishes.comment or wishes.check or wishes.status):
+        return _NOTHING
+    if event.is_read_only:
+        output.say(
+            "nothing posted: the token of a pull request from a fork, or of Dependabot, may only "
+            "read; docs/github.md shows the job that may post. The report is in the job summary"
+        )
+        return _NOTHING
+    has_pull = bool(event.pull or event.head) and not event.is_closed
+    if not has_pull and wishes.comment:
+        output.say("no comment: no open pull request belongs to this event")
+    if not has_pull and not (event.sha and (wishes.check or wishes.status)):
+        return _NOTHING
+    return _post(job, _client(job), has_pull=has_pull)
+
+
+def _post(job: Job, client: Client, *, has_pull: bool) -> Posted:
+    """Post one thing after the other: what fails keeps nothing else from being posted."""
+    posted, found, wishes = _NOTHING, None, job.wishes
+    with job.noting():
+        found = pulls.find(client, job.event) if has_pull else None
+        if has_pull and wishes.comment:
+            posted = _comment(job, client, found)
+    if not (wishes.check or wishes.status) or not (sha := _sha(job, found)):
+        return posted
+    if wishes.check:
+        with job.noting():
+            _put_checks(job, client, found, sha)
+    if wishes.status:
+        with job.noting():
+            _put_statuses(job, client, sha)
+    return posted
+
+
+def _client(job: Job) -> Client:
+    return Client(
+        Access(
+            repository=job.event.repository,
+            token=job.environment.get("GITHUB_TOKEN", ""),
+            api_url=job.environment.get("GITHUB_API_URL") or API_URL,
+        )
+    )
+
+
+def _comment(job: Job, client: Client, found: Found | None) -> Posted:
+    posted = _NOTHING
+    if found is None:
+        output.say(
+            "no comment: no open pull request has the measured commit at its head; it was closed, "
+            "or a newer commit will be reported"
+        )
+        return posted
+    for key, reports in _by_key(job).items():
+        posted = comment.put(
+            client,
+            found.number,
+            key,
+            [_draft(job, one, found) for one in reports],
+            is_skippable=job.wishes.skip_if_unchanged and all(map(_is_quiet, reports)),
+        )
+        output.say(f"comment {posted.outcome.value}" + (f": {posted.url}" if posted.url else ""))
+    return posted
+
+
+def _by_key(job: Job) -> dict[str, list[Report]]:
+    """Group reports by the comment that they stand in."""
+    groups: dict[str, list[Report]] = {}
+    for one in job.reports:
+        groups.setdefault(job.wishes.key or one.comparison.suite, []).append(one)
+    return groups
+
+
+def _draft(job: Job, one: Report, found: Found) -> sections.Draft:
+    origin = job.origin(is_fork=found.is_fork)
+    return sections.Draft(
+        name=sections.name(one.machine),
+        run=job.event.run.number,
+        attempt=job.event.run.attempt,
+        brief=publication.brief(one.comparison, origin),
+        rest=lambda size: publication.rest(one.comparison, origin, max_bytes=size),
+    )
+
+
+def _is_quiet(one: Report) -> bool:
+    return one.comparison.verdict is Verdict.UNCHANGED and one.comparison.exit_code == ExitCode.OK
+
+
+def _sha(job: Job, found: Found | None) -> str:
+    """Choose the commit that a check hangs on: never one that was not measured."""
+    if job.event.sha:
+        return job.event.sha
+    measured = {one.comparison.head.source.commit for one in job.reports}
+    if found is not None and measured == {found.sha}:
+        return found.sha
+    output.say("no check and no status: it is not known which commit of GitHub was measured")
+    return ""
+
+
+def _put_checks(job: Job, client: Client, found: Found | None, sha: str) -> None:
+    changed: frozenset[str] = frozenset()
+    if found is not None:
+        with job.noting():
+            changed = pulls.changed_files(client, found.number)
+    for one in job.reports:
+        with job.noting():
+            made = _check(job, one, changed, is_fork=found.is_fork if found else job.event.is_fork)
+            output.say(f"check {made.conclusion.value}: {check.put(client, sha, made)}")
+
+
+def _check(job: Job, one: Report, changed: frozenset[str], *, is_fork: bool) -> Check:
+    run, origin = job.event.run, job.origin(is_fork=is_fork)
+    return Check(
+        name=one.name,
+        identity=f"ci-perf/{run.number}/{run.attempt}/{job.wishes.key or ''}",
+        conclusion=_conclusion(one.comparison),
+        title=publication.title(one.comparison),
+        summary=publication.whole(one.comparison, origin, max_bytes=check.MAX_CHARS),
+        annotations=_annotations(job, one.comparison, changed),
+        url=run.url,
+    )
+
+
+def _conclusion(comparison: Comparison) -> Conclusion:
+    """Say as a check what the exit code says; what is undecided neither passes nor blames."""
+    if comparison.exit_code != ExitCode.OK:
+        return Conclusion.FAILURE
+    return Conclusion.NEUTRAL if comparison.verdict in _UNDECIDED else Conclusion.SUCCESS
+
+
+def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> list[Annotation]:
+    """Show findings beside the workload files that the pull request itself changes."""
+    files = _files(job, comparison) if changed else {}
+    found = []
+    for one in publication.findings(comparison):
+        name = files.get(one.workload, f"{one.workload.partition('.')[0]}.py")
+        path = str(PurePosixPath(job.wishes.workloads, name))
+        if path in changed:
+            found.append(
+                Annotation(path=path, level=one.level, title=one.title, message=one.message)
+            )
+    return found
+
+
+def _files(job: Job, comparison: Comparison) -> dict[str, str]:
+    """Name the file of each workload; none, where suite.toml cannot be read."""
+    try:
+        plan = suite.plan(job.wishes.workloads, comparison.suite, root=options.root())
+    except CiPerfError:
+        return {}
+    return {one.id: PurePosixPath(one.file).name for one in plan.workloads}
+
+
+def _put_statuses(job: Job, client: Client, sha: str) -> None:
+    for one in job.reports:
+        said = Status(
+            context=one.name,
+            state=_state(one.comparison),
+            description=publication.title(one.comparison),
+            url=job.event.run.url,
+        )
+        with job.noting():
+            status.put(client, sha, said)
+            output.say(f"status {said.state}: {said.context}")
+
+
+def _state(comparison: Comparison) -> status.State:
+    if comparison.exit_code == ExitCode.OK:
+        return "success"
+    return "failure" if comparison.exit_code == ExitCode.REGRESSED else "error"

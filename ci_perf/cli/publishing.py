@@ -1,0 +1,144 @@
+"""The steps of `ci-perf publish`: what is read, and every place where it is shown."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from ci_perf import files
+from ci_perf.baselines import machine
+from ci_perf.cli import output, posting
+from ci_perf.cli.posting import Job, Report, Wishes
+from ci_perf.errors import ExitCode, InvalidFileError, UsageError
+from ci_perf.github import event, outputs
+from ci_perf.github.comment import Outcome, Posted
+from ci_perf.github.event import Event, Kind
+from ci_perf.model.comparison import WORST_FIRST, Comparison
+from ci_perf.report import escape, markdown, publication
+
+_UNKNOWN_MACHINE = "unknown"
+_KNOWN_CODES = {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}
+# A thousand workloads with every metric; more is no suite, and takes minutes to show.
+_MAX_ROWS = 20_000
+_MAX_PROBLEM_CHARS = 1_000
+
+
+def read(paths: Sequence[Path], key: str | None) -> list[Report]:
+    """Read what is to be published, as if a stranger had written it.
+
+    Raises InvalidFileError and UsageError.
+    """
+    found: dict[tuple[str, str], Report] = {}
+    for path in paths:
+        comparison = files.read(path, Comparison)
+        _check(comparison, path)
+        of_machine = comparison.head.machine
+        name = machine.key(of_machine) if of_machine else _UNKNOWN_MACHINE
+        if (comparison.suite, name) in found:
+            raise UsageError(
+                f"{path}: a second comparison of suite {comparison.suite!r} on {name}; "
+                "publish it with another --key"
+            )
+        found[comparison.suite, name] = Report(comparison=comparison, machine=name)
+    if key is not None and len({suite for suite, _ in found}) > 1:
+        raise UsageError("--key: expected comparisons of one suite; call once per suite")
+    return list(found.values())
+
+
+def exit_code(reports: Sequence[Report]) -> int:
+    """Return that of the comparisons: a regression wins, then what has no answer."""
+    codes = {one.comparison.exit_code for one in reports}
+    return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
+
+
+def publish(reports: Sequence[Report], wishes: Wishes) -> list[str]:
+    """Report wherever it is wished and allowed; return what went wrong."""
+    environment, problems = dict(os.environ), list[str]()
+    # Some event of GitHub's, until it is known which: that alone allows only the job summary.
+    found = Event(kind=Kind.OTHER, run=event.Run(number=0, attempt=1, url=""))
+    with posting.noting(problems, environment):
+        found = _event(environment)
+    job = Job(
+        reports=reports, wishes=wishes, environment=environment, event=found, problems=problems
+    )
+    _print(job)
+    posted = Posted(outcome=Outcome.SKIPPED)
+    with job.noting():
+        _summarise(job)
+    with job.noting():
+        posted = posting.post(job)
+    with job.noting():
+        _hand_on(job, posted)
+    _warn(job)
+    return problems
+
+
+def _check(comparison: Comparison, path: Path) -> None:
+    """Refuse what the types allow and no judge would write. Raises InvalidFileError."""
+    if comparison.exit_code not in _KNOWN_CODES:
+        raise InvalidFileError(
+            f"{path}: $.exit_code: expected 0, 1 or 3, found {comparison.exit_code}"
+        )
+    if len(comparison.rows) > _MAX_ROWS:
+        raise InvalidFileError(
+            f"{path}: $.rows: expected at most {_MAX_ROWS:,}, found {len(comparison.rows):,}"
+        )
+    try:
+        markdown.render(comparison, max_bytes=files.MAX_BYTES)
+        publication.findings(comparison)
+    except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
+        raise InvalidFileError(
+            f"{path}: expected a comparison that can be shown, found numbers that cannot be "
+            f"({type(error).__name__}); was it written by ci-perf?"
+        ) from None
+
+
+def _event(environment: Mapping[str, str]) -> Event:
+    path = environment.get("GITHUB_EVENT_PATH", "")
+    is_expected = event.is_expected(environment) and path
+    return event.read(environment, files.read_text(Path(path)) if is_expected else "")
+
+
+def _print(job: Job) -> None:
+    """Show everything where there is no page of a run to show it, else the headlines."""
+    is_alone = job.event.kind is Kind.NONE
+    for one in job.reports:
+        text = markdown.render(one.comparison) if is_alone else publication.title(one.comparison)
+        output.emit(text, output=None)
+
+
+def _summarise(job: Job) -> None:
+    """Put the whole report on the page of the run."""
+    target = job.environment.get("GITHUB_STEP_SUMMARY")
+    if not target or not job.wishes.summary:
+        return
+    origin = job.origin(is_fork=job.event.is_fork)
+    room = outputs.summary_room(Path(target)) // len(job.reports)
+    for one in job.reports:
+        text = publication.whole(one.comparison, origin, max_bytes=room - len("\n"))
+        outputs.summarise(Path(target), text)
+
+
+def _hand_on(job: Job, posted: Posted) -> None:
+    """Tell later steps of the job how it came out."""
+    target = job.environment.get("GITHUB_OUTPUT")
+    if not target:
+        return
+    worst = min((one.comparison.verdict for one in job.reports), key=WORST_FIRST.index)
+    values = {
+        "verdict": worst.value,
+        "exit-code": str(exit_code(job.reports)),
+        "comment-url": posted.url,
+    }
+    outputs.write(Path(target), values)
+
+
+def _warn(job: Job) -> None:
+    """Say what went wrong where a person will see it: on the page of the run, if there is one."""
+    for problem in job.problems:
+        if job.event.kind is Kind.NONE:
+            output.say(f"warning: not reported: {problem}")
+        else:
+            said = escape.clean(f"not reported: {problem}", limit=_MAX_PROBLEM_CHARS)
+            click.echo(outputs.warning(said), err=True)

@@ -1,0 +1,146 @@
+"""A check run at the head of a pull request: begun first, and completed whatever happens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
+
+import msgspec
+
+from ci_perf.github.client import Client, Made
+from ci_perf.github.failures import GithubError, Kind
+
+# What GitHub's description of its API allows.
+MAX_CHARS = 65_535
+_MAX_TITLE_CHARS = 255
+_MAX_MESSAGE_BYTES = 64_000
+_TRIES = 3
+_MAX_ANNOTATIONS = 50  # per request; what comes later is appended
+
+Level = Literal["notice", "warning", "failure"]
+
+
+class Conclusion(Enum):
+    """What a check says in the end; a neutral one satisfies a branch protection."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    NEUTRAL = "neutral"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """A finding, shown beside a file that the pull request changes. Plain text."""
+
+    path: str
+    level: Level
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What a check says. ``identity`` is the same whenever the same job reports again."""
+
+    name: str
+    identity: str
+    conclusion: Conclusion
+    title: str
+    summary: str
+    annotations: Sequence[Annotation] = ()
+    url: str = ""
+
+
+class _Run(msgspec.Struct):
+    id: int
+    external_id: str | None = None
+    html_url: str | None = None
+
+
+class _Runs(msgspec.Struct):
+    check_runs: list[_Run]
+
+
+def put(client: Client, sha: str, check: Check) -> str:
+    """Report `check` on the commit `sha`; return where it can be seen. Raises GithubError."""
+    made = _begin(client, sha, check)
+    path = f"/check-runs/{made.id}"
+    annotations = [_annotation(one) for one in check.annotations]
+    try:
+        while len(annotations) > _MAX_ANNOTATIONS:
+            batch, annotations = annotations[:_MAX_ANNOTATIONS], annotations[_MAX_ANNOTATIONS:]
+            client.change(path, {"output": _output(check, batch)}, what=_what(check))
+    finally:
+        client.change(path, _completed(check, annotations), what=_what(check))
+    return made.html_url or ""
+
+
+def _begin(client: Client, sha: str, check: Check) -> Made:
+    """Take up what the same job has begun; where an answer is lost, look before asking again."""
+    lost: GithubError | None = None
+    for _ in range(_TRIES):
+        if (found := _find(client, sha, check)) is not None:
+            return found
+        try:
+            return _create(client, sha, check)
+        except GithubError as error:
+            if error.kind is not Kind.UNANSWERED:
+                raise
+            lost = error
+    assert lost is not None
+    raise lost
+
+
+def _create(client: Client, sha: str, check: Check) -> Made:
+    body = {
+        "name": check.name,
+        "head_sha": sha,
+        "external_id": check.identity,
+        "status": "in_progress",
+    }
+    if check.url:
+        body["details_url"] = check.url
+    return client.make("/check-runs", body, what=_what(check))
+
+
+def _find(client: Client, sha: str, check: Check) -> Made | None:
+    listed = client.get(
+        f"/commits/{sha}/check-runs",
+        _Runs,
+        what=_what(check),
+        check_name=check.name,
+        filter="all",
+        per_page=100,
+    )
+    for one in listed.check_runs:
+        if one.external_id == check.identity:
+            return Made(id=one.id, html_url=one.html_url)
+    return None
+
+
+def _completed(check: Check, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "status": "completed",
+        "conclusion": check.conclusion.value,
+        "output": _output(check, annotations),
+    }
+
+
+def _output(check: Check, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+    output = {"title": check.title[:_MAX_TITLE_CHARS], "summary": check.summary[:MAX_CHARS]}
+    return output | ({"annotations": annotations} if annotations else {})
+
+
+def _annotation(one: Annotation) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "start_line": 1,
+        "end_line": 1,
+        "annotation_level": one.level,
+        "title": one.title[:_MAX_TITLE_CHARS],
+        "message": one.message.encode()[:_MAX_MESSAGE_BYTES].decode(errors="ignore"),
+    }
+
+
+def _what(check: Check) -> str:
+    return f"check {check.name!r}"

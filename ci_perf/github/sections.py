@@ -1,0 +1,213 @@
+"""The body of the comment: one section per machine, each replaced by its own job only. Pure."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+# GitHub's limit is 65,536, of characters or bytes depending on whom one asks.
+MAX_BYTES = 65_000
+# History: 1 = first published form.
+_VERSION = "v1"
+# What we are called in all comments of ours; nothing that is shown may begin a line of it.
+_OURS = "<!-- ci-perf:"
+_BEGIN = re.compile(
+    r"^<!-- ci-perf:section name=(?P<name>[A-Za-z0-9_.+-]+) run=(?P<run>[0-9]{1,18}) "
+    r"attempt=(?P<attempt>[0-9]{1,18}) -->\n",
+    re.MULTILINE,
+)
+_REST = "<!-- ci-perf:rest -->\n"
+_END = "<!-- ci-perf:end -->\n"
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.+-]+")
+_NOT_A_KEY = re.compile(r"[^A-Za-z0-9_.:/=+-]+")
+_MAX_NAME_CHARS = 100
+# Room for the sentence that counts machines without room.
+_NOTE_BYTES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """What one machine has to say: always `brief`, and `rest` where there is room.
+
+    A section of a later run, or a later attempt of it, is newer.
+    """
+
+    name: str
+    run: int
+    attempt: int
+    brief: str
+    rest: str
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Order sections of the same name; the largest is the newest."""
+        return (self.run, self.attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A section that has not found its room yet: `rest` renders what fits into so many bytes."""
+
+    name: str
+    run: int
+    attempt: int
+    brief: str
+    rest: Callable[[int], str]
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Order it as the section that it will become."""
+        return (self.run, self.attempt)
+
+    def is_in(self, found: Iterable[Section]) -> bool:
+        """Whether it is among `found`, however much of it others have left there."""
+        shown = _drafted(self, "").brief
+        return any((s.name, s.age, s.brief) == (self.name, self.age, shown) for s in found)
+
+
+def marker(key: str) -> str:
+    """Return the first line of our comment. The key tells two comments of ours apart."""
+    return f"{_OURS}{_VERSION} key={_word(key, _NOT_A_KEY)} -->"
+
+
+def is_ours(body: str, key: str) -> bool:
+    """Whether a comment begins as ours does; who wrote it is another question."""
+    return _unix(body).startswith(marker(key) + "\n")
+
+
+def name(text: str) -> str:
+    """Make the name of a section of any text."""
+    return _word(text, _NOT_A_NAME)
+
+
+def parse(body: str, key: str) -> tuple[Section, ...]:
+    """Take a comment apart; what is damaged is left out, and comes back with its next run."""
+    if not is_ours(body, key):
+        return ()
+    text = _unix(body)
+    starts = list(_BEGIN.finditer(text))
+    ends = [one.start() for one in starts[1:]] + [len(text)]
+    found = (_section(one, text[one.end() : end]) for one, end in zip(starts, ends, strict=True))
+    return newest(one for one in found if one is not None)
+
+
+def newest(found: Iterable[Section]) -> tuple[Section, ...]:
+    """Keep the newest section of each name, in the order of names."""
+    kept: dict[str, Section] = {}
+    for one in found:
+        if one.name not in kept or one.age >= kept[one.name].age:
+            kept[one.name] = one
+    return tuple(kept[each] for each in sorted(kept))
+
+
+def compose(
+    key: str, others: Iterable[Section], own: Sequence[Draft], *, max_bytes: int = MAX_BYTES
+) -> str:
+    """Put `own` among the sections of other machines, within `max_bytes`.
+
+    Each machine may have its even share, and what others leave of theirs. Nobody can render the
+    section of another machine again: where that is too long, only what is brief stays of it.
+    """
+    kept = [one for one in others if one.name not in {draft.name for draft in own}]
+    total = max_bytes - len(f"{marker(key)}\n".encode()) - _NOTE_BYTES
+    brief = _size(_drafted(draft, "") for draft in own)
+    shown = _shortened(kept, total - max(brief, total * len(own) // (len(kept) + len(own))))
+    drafted = _rendered(own, total - _size(shown))
+    every = sorted([*shown, *drafted], key=lambda one: one.name)
+    text = "".join(map(_text, every))
+    return f"{marker(key)}\n{text}{_left_out(len(every), len(kept) + len(own))}"
+
+
+def _rendered(own: Sequence[Draft], room: int) -> list[Section]:
+    """Render each within its even share of what is left; what does not fit stays brief."""
+    found = [_drafted(draft, "") for draft in own]
+    for position, draft in enumerate(own):
+        share = (room - _size(found)) // (len(own) - position)
+        size = share - len(_REST) - len("\n\n")
+        whole = _drafted(draft, draft.rest(size)) if size > 0 else found[position]
+        if _size([whole]) <= _size([found[position]]) + share:
+            found[position] = whole
+    return found
+
+
+def harmless(text: str) -> str:
+    """Let nothing that is shown pass for one of our markers, wherever it stands."""
+    return text.replace(_OURS, _OURS.replace("<!--", "<! --"))
+
+
+def _drafted(own: Draft, rest: str) -> Section:
+    return Section(
+        name=own.name,
+        run=own.run,
+        attempt=own.attempt,
+        brief=_lines(harmless(own.brief)),
+        rest=_lines(harmless(rest)),
+    )
+
+
+def _section(begin: re.Match[str], text: str) -> Section | None:
+    content, end, _ = text.partition(_END)
+    if not end:
+        return None
+    brief, _, rest = content.partition(_REST)
+    return Section(
+        name=begin["name"],
+        run=int(begin["run"]),
+        attempt=int(begin["attempt"]),
+        brief=brief,
+        rest=rest,
+    )
+
+
+def _text(one: Section) -> str:
+    begin = f"{_OURS}section name={one.name} run={one.run} attempt={one.attempt} -->\n"
+    rest = _REST + one.rest if one.rest else ""
+    return f"{begin}{one.brief}{rest}{_END}"
+
+
+def _shortened(found: list[Section], max_bytes: int) -> list[Section]:
+    """Leave of the longest sections only what is brief, until all have room; else of some none."""
+    kept = list(found)
+    for longest in sorted(found, key=lambda one: -_size([one])):
+        if _size(kept) <= max_bytes:
+            break
+        kept[kept.index(longest)] = dataclasses.replace(longest, rest="")
+    while kept and _size(kept) > max_bytes:
+        kept.pop()
+    return kept
+
+
+def _left_out(shown: int, every: int) -> str:
+    return f"{shown} of {every} machines shown.\n" if shown < every else ""
+
+
+def _size(found: Iterable[Section]) -> int:
+    return sum(len(_text(one).encode()) for one in found)
+
+
+def _lines(text: str) -> str:
+    """End with a line that is complete, and empty, so that Markdown after it is read as such."""
+    return f"{text.strip()}\n\n" if text.strip() else ""
+
+
+def _unix(text: str) -> str:
+    """Undo what GitHub does to a text: its editor ends lines otherwise, the last one is cut."""
+    return text.replace("\r\n", "\n").rstrip() + "\n"
+
+
+def _word(text: str, unwanted: re.Pattern[str]) -> str:
+    return unwanted.sub("-", text)[:_MAX_NAME_CHARS].strip("-") or "unknown"
+
+
+__all__ = [
+    "MAX_BYTES",
+    "Draft",
+    "Section",
+    "compose",
+    "harmless",
+    "is_ours",
+    "marker",
+    "name",
+    "newest",
+    "parse",
+]

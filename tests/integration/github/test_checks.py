@@ -1,0 +1,193 @@
+"""Check runs and commit statuses."""
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from ci_perf.github import check
+from ci_perf.github.check import Annotation, Check, Conclusion
+from ci_perf.github.client import Access, Client
+from ci_perf.github.failures import GithubError
+from ci_perf.github.retry import Patience
+from ci_perf.model.comparison import Verdict
+from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.fakes.github import faults
+from tests.fakes.github.fixtures import on_github_and_ghes
+from tests.integration.github.stage import PULL, fine, worse
+from tests.runs import CPU, GPU
+
+HEAD = "a" * 40
+CREATE = r"/check-runs$"
+
+
+@pytest.fixture
+def on_pull(stage):
+    """A job of a pull request that changes two files of workloads."""
+    files = {"workloads/mlp.py": "x", "workloads/bert.py": "y", "README.md": "z"}
+    stage.github.add_pull(PULL, head_sha=HEAD, files=files)
+    return stage.on_pull()
+
+
+@pytest.fixture
+def client(github, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    github.add_pull(PULL, head_sha=HEAD)
+    access = Access(repository=github.repository, token=github.token, api_url=github.url)
+    return Client(access, patience=Patience(sleep=lambda _seconds: None))
+
+
+def a_check(*, findings=0, **more):
+    annotations = [
+        Annotation(path="a.py", level="failure", title=f"{n}", message="m") for n in range(findings)
+    ]
+    plain = {"name": "ci-perf", "identity": "1/1", "conclusion": Conclusion.NEUTRAL, "title": "t"}
+    return Check(**{**plain, "summary": "s", "annotations": annotations, **more})
+
+
+def undecided():
+    return a_comparison(a_change(verdict=Verdict.INCONCLUSIVE))
+
+
+def failed():
+    return a_comparison(an_uncompared(verdict=Verdict.FAILED))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "conclusion", "state"),
+    [
+        (fine(), "success", "success"),
+        (worse(), "failure", "failure"),
+        (undecided(), "neutral", "success"),
+        (failed(), "failure", "error"),
+    ],
+    ids=["fine", "regressed", "inconclusive", "failed"],
+)
+def test_a_check_and_a_status_say_what_the_exit_code_says(on_pull, comparison, conclusion, state):
+    ended = on_pull.publish("--check", "--status", of=[comparison])
+
+    (made,), (said,) = on_pull.github.checks(HEAD), on_pull.github.statuses(HEAD)
+    assert (made.conclusion, said.state) == (conclusion, state)
+    assert ended.code == comparison.exit_code
+
+
+@on_github_and_ghes
+def test_a_check_is_in_progress_first_and_completed_then(on_pull):
+    on_pull.publish("--check", of=[worse()])
+
+    (made,) = on_pull.github.checks(HEAD)
+    assert [status for status, _ in made.history] == ["in_progress", "completed"]
+    assert made.name == "ci-perf: standard on nvidia-h200"
+    assert "1 regression" in made.output["title"]
+    assert "| Workload |" in made.output["summary"]
+
+
+def test_each_machine_has_a_check_and_a_status_of_its_own(on_pull):
+    on_pull.publish("--check", "--status", of=[worse(machine=GPU), fine(machine=CPU)])
+
+    names = {one.name for one in on_pull.github.checks(HEAD)}
+    assert names == {one.context for one in on_pull.github.statuses(HEAD)}
+    assert len(names) == 2
+
+
+def test_a_finding_is_shown_beside_a_workload_file_that_the_pull_request_changes(on_pull):
+    rows = [
+        a_change("mlp.size=4", Verdict.REGRESSED, ratio=1.1),
+        a_change("resnet", Verdict.REGRESSED, ratio=1.1),
+        an_uncompared("bert", Verdict.FAILED, "boom"),
+        a_change("bert"),
+    ]
+    on_pull.publish("--check", of=[a_comparison(*rows)])
+
+    (made,) = on_pull.github.checks(HEAD)
+    found = {(one["path"], one["annotation_level"]) for one in made.annotations}
+    assert found == {("workloads/mlp.py", "failure"), ("workloads/bert.py", "failure")}
+    assert any("step time: " in one["message"] for one in made.annotations)
+
+
+def test_a_workload_with_another_name_than_its_file_is_found_by_suite_toml(on_pull):
+    folder = on_pull.folder / "workloads"
+    folder.mkdir()
+    (folder / "mlp.py").write_text("")
+    (folder / "suite.toml").write_text(
+        '[[suites.standard.workloads]]\nworkload = "mlp"\nname = "wide"\n'
+    )
+    on_pull.publish("--check", of=[worse(workload="wide")])
+
+    (made,) = on_pull.github.checks(HEAD)
+    assert [one["path"] for one in made.annotations] == ["workloads/mlp.py"]
+
+
+def test_a_matrix_of_findings_goes_in_several_requests(on_pull):
+    rows = [a_change(f"mlp.size={n}", Verdict.REGRESSED, ratio=1.1) for n in range(120)]
+    on_pull.publish("--check", of=[a_comparison(*rows)])
+
+    (made,) = on_pull.github.checks(HEAD)
+    sent = on_pull.github.sent("PATCH", "check-runs")
+    assert len(made.annotations) == 120
+    assert [len(one.body["output"]["annotations"]) for one in sent] == [50, 50, 20]
+    assert [one.body.get("status") for one in sent] == [None, None, "completed"]
+
+
+def test_the_job_may_report_again_without_a_second_check(on_pull):
+    on_pull.publish("--check")
+    on_pull.publish("--check")
+
+    assert len(on_pull.github.checks(HEAD)) == 1
+
+
+def test_another_attempt_is_another_check(on_pull):
+    on_pull.publish("--check")
+    on_pull.on_pull(attempt=2).publish("--check")
+
+    assert len(on_pull.github.checks(HEAD)) == 2
+
+
+def test_a_check_is_completed_when_its_annotations_fail(client, github):
+    github.fail_next("PATCH", "check-runs", faults.NOT_ACCESSIBLE)
+    with pytest.raises(GithubError):
+        check.put(client, HEAD, a_check(findings=60))
+
+    (made,) = github.checks(HEAD)
+    assert (made.status, made.conclusion) == ("completed", "neutral")
+
+
+@pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET", "CUT_JSON", "CUT_BODY"])
+@pytest.mark.parametrize("method", ["POST", "PATCH", "GET"])
+def test_what_goes_wrong_once_is_made_good(client, github, fault, method):
+    github.fail_next(method, "check-runs", getattr(faults, fault))
+    check.put(client, HEAD, a_check())
+
+    (made,) = github.checks(HEAD)
+    assert made.status == "completed"
+
+
+def test_an_answer_that_is_lost_makes_no_second_check(client, github):
+    github.fail_next("POST", CREATE, faults.BAD_GATEWAY.after_the_work())
+    check.put(client, HEAD, a_check())
+
+    assert len(github.checks(HEAD)) == 1
+
+
+def test_what_is_too_long_is_cut_to_what_github_takes(client, github):
+    check.put(client, HEAD, a_check(title="ü" * 400, summary="x" * 70_000))
+
+    (made,) = github.checks(HEAD)
+    assert len(made.output["title"]) == 255
+    assert len(made.output["summary"]) == check.MAX_CHARS
+
+
+def test_a_status_is_short(on_pull):
+    on_pull.publish("--status", of=[worse(workload="w" * 150)])
+
+    (said,) = on_pull.github.statuses(HEAD)
+    assert len(said.description) <= 140
+    assert said.target_url.endswith("/actions/runs/100")
+
+
+def test_without_permission_for_checks_the_comment_is_there_all_the_same(on_pull):
+    on_pull.github.permissions = {**on_pull.github.permissions, "checks": "none"}
+    ended = on_pull.publish("--check", "--status", "--require-report")
+
+    assert len(on_pull.bodies()) == 1
+    assert len(on_pull.github.statuses(HEAD)) == 1
+    assert "::warning title=ci-perf::not reported: check" in ended.err
+    assert ended.code == ExitCode.NO_ANSWER

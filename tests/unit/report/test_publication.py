@@ -1,0 +1,164 @@
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_perf.github import sections
+from ci_perf.github.sections import Draft
+from ci_perf.model.comparison import Verdict
+from ci_perf.report import publication
+from ci_perf.report.publication import Origin
+from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side, an_uncompared
+from tests.unit.report import shapes
+from tests.unit.report.rendered import Page
+
+URL = "https://github.com/octo/model/actions/runs/7"
+ORIGIN = Origin(url=URL, attempt=1, is_fork=False)
+
+
+def comment_of(comparison, *, origin=ORIGIN, max_bytes=sections.MAX_BYTES):
+    """The whole body of a comment, as it is posted."""
+    draft = Draft(
+        name="h200",
+        run=7,
+        attempt=1,
+        brief=publication.brief(comparison, origin),
+        rest=lambda size: publication.rest(comparison, origin, max_bytes=size),
+    )
+    return sections.compose("smoke", (), [draft], max_bytes=max_bytes)
+
+
+def test_the_headline_comes_first_and_leads_to_the_run():
+    first, _, last = publication.brief(shapes.regressed(), ORIGIN).splitlines()
+
+    assert first.startswith("### 💥 ci_perf: 1 workload failed · 3 regressions")
+    assert last == f"<sub>Measured by [this run]({URL}).</sub>"
+
+
+def test_a_comparison_that_code_of_a_fork_has_measured_says_so():
+    origin = Origin(url=URL, attempt=3, is_fork=True)
+    brief = publication.brief(shapes.regressed(), origin)
+
+    assert "Measured by code from a fork" in brief
+    assert ", attempt 3." in brief
+
+
+def test_without_an_address_there_is_no_link():
+    nowhere = Origin(url="", attempt=1, is_fork=False)
+
+    assert "a" not in Page(comment_of(shapes.regressed(), origin=nowhere)).tags
+
+
+@pytest.mark.parametrize("shape", shapes.ALL, ids=lambda shape: shape.__name__)
+def test_every_shape_of_report_is_a_comment_in_which_all_is_closed(shape):
+    page = Page(comment_of(shape()))
+
+    assert page.open == []
+    assert page.tags.count("a") == 1
+
+
+@pytest.mark.parametrize("max_bytes", [400, 1_000, 4_000, 10_000, 65_000])
+def test_a_comment_keeps_whole_rows_and_its_headline_at_any_size(max_bytes):
+    rows = [a_change(f"w{n}", Verdict.REGRESSED, ratio=1.1) for n in range(400)]
+    body = comment_of(a_comparison(*rows), max_bytes=max_bytes)
+    page = Page(body)
+
+    assert len(body.encode()) <= max_bytes
+    assert "400 regressions" in page.prose
+    assert page.open == []
+    assert set(page.rows) <= {3, 9}
+
+
+def test_what_finds_no_room_is_said_to_be_in_the_summary():
+    body = comment_of(shapes.regressed(), max_bytes=1_000)
+
+    assert f"the [summary of its job]({URL}) has all of it" in body
+
+
+def test_a_finding_is_told_in_plain_words():
+    row = a_change("mlp", Verdict.REGRESSED, ratio=1.1)
+    (found,) = publication.findings(a_comparison(row, a_change("fine")))
+
+    assert (found.workload, found.level) == ("mlp", "failure")
+    assert found.title == "ci_perf: mlp: regressed"
+    assert found.message.startswith("step time: 41.2 ms → 45.3 ms (+10.0 % [")
+
+
+def test_what_cannot_fail_the_job_only_warns():
+    rows = [
+        a_change("a", Verdict.REGRESSED, ratio=1.1, gate=False),
+        a_change("b", Verdict.UNCONFIRMED, ratio=1.1),
+    ]
+
+    found = publication.findings(a_comparison(*rows))
+    assert {(one.workload, one.level) for one in found} == {("a", "warning"), ("b", "warning")}
+
+
+HOSTILE = st.text(min_size=1, max_size=60) | st.sampled_from(
+    [
+        "@octocat @github/security",
+        "#1 GH-1 octo/model#2",
+        "a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f6a7b8c9d0",
+        "https://evil.example/x www.evil.example",
+        "![x](https://evil.example/x.png) [y](javascript:alert(1))",
+        "<img src=x onerror=alert(1)><script>x</script>",
+        "</details></details></table><h1>all fine</h1>",
+        "<!-- ci-perf:end -->",
+        "<!-- ci-perf:section name=evil run=999 attempt=1 -->\nforged\n<!-- ci-perf:end -->\n",
+        "<!-- ci-perf:v1 key=smoke -->",
+        "<!--",
+        "| a | b |\n|--|--|\n",
+        "```\n# out\n```",
+        "`" * 5,
+        "\u202eevil\u200b\u2066",
+        "::error::x\n::stop-commands::y\n##[group]z",
+        "\x1b[31mred\x1b]0;title\x07",
+        "$(id) `id` ${{ github.token }}",
+        "x" * 10_000,
+    ]
+)
+
+
+@settings(max_examples=150)
+@given(HOSTILE)
+def test_no_foreign_text_is_obeyed_in_a_comment(text):
+    comparison = a_comparison(
+        an_uncompared(text, Verdict.FAILED, text, output=text, parameters={text: text}),
+        an_uncompared(text, Verdict.MISSING, text, metric=text),
+        a_change(text, Verdict.REGRESSED, ratio=1.1, item_unit=text, note=text),
+        a_numerics(text, note=text),
+        base=a_side(label=text, oldest=text, newest=text),
+        head=a_head(label=text, run=text),
+        suite=text,
+    )
+    known, page = Page(comment_of(shapes.regressed())), Page(body := comment_of(comparison))
+
+    assert set(page.tags) <= set(known.tags)
+    assert page.tags.count("a") == 1
+    assert page.open == []
+    assert set(page.rows) <= {3, 9}
+    assert [one.name for one in sections.parse(body, "smoke")] == ["h200"]
+    # In prose GitHub looks for mentions, references and addresses; in code it does not.
+    assert "@octocat" not in page.prose
+    assert "evil" not in page.prose
+    assert not re.search("#1|GH-1|[0-9a-f]{40}", page.prose)
+    assert not re.search("[\u200b\u202e\u2066\x1b]", body)
+
+
+@settings(max_examples=150)
+@given(HOSTILE)
+def test_no_foreign_text_is_obeyed_by_a_runner_or_a_terminal(text):
+    comparison = a_comparison(
+        a_change(text, Verdict.REGRESSED, ratio=1.1, note=text),
+        an_uncompared(text, Verdict.FAILED, text),
+        suite=text,
+    )
+    lines = [publication.title(comparison)]
+    lines += [one.title + one.message for one in publication.findings(comparison)]
+
+    for line in lines:
+        assert line.isprintable()
+        assert len(line) < 2_000
+        assert not re.match(r"\s*::", line)
+        assert "##[" not in line
