@@ -76,8 +76,8 @@ def an_interleaved(**more):
 
 
 def judged(history, head, **more):
-    """What is said of a run against sessions of earlier days; one run stands for three alike."""
-    history = [history] * 3 if isinstance(history, runs.Run) else history
+    """What is said of a run against sessions of earlier days; one run stands for four alike."""
+    history = [history] * 4 if isinstance(history, runs.Run) else history
     before = a_history(*history) if history else no_history(head)
     return judge.compare(before, summarise.run(head, label="run.json"), **more)
 

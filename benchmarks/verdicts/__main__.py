@@ -26,7 +26,8 @@ from benchmarks.verdicts.observed import Rule
 from benchmarks.verdicts.regimes import OLDER_SESSIONS, REGIMES, SESSIONS, Regime
 from benchmarks.verdicts.scores import Score
 from benchmarks.verdicts.simulated import EFFECTS, Batch, Part
-from ci_perf.judge.policy import Policy, PolicyKind, Preset, policy
+from ci_perf.judge.policy import Policy, PolicyKind, policy
+from ci_perf.model.suite import Preset
 
 # Pull requests per regime and part: unchanged ones, and ones for each size and direction.
 QUICK = (100, 30)

@@ -53,7 +53,13 @@ def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
 def _confirmed(
     found: screen.Screened, differences: Array | Sequence[float], policy: Policy, alpha: float
 ) -> confirm.Outcome:
-    confirmation = confirm.Confirmation(policy, alpha, found.prior_variance, found.prior_df)
+    confirmation = confirm.Confirmation(
+        policy,
+        alpha,
+        found.prior_variance,
+        found.prior_df,
+        suspected=confirm.sign(found.difference),
+    )
     for difference in differences:
         outcome = confirmation.add(float(difference))
         if outcome is not None:

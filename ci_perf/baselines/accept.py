@@ -141,7 +141,7 @@ def _refuse_without_reason(
 
     A number that no longer stands for the same thing may hide any loss, so it counts as well.
     """
-    changed = [a for a in accepted if a.action not in {Action.CREATED, Action.KEPT}]
+    changed = [a for a in accepted if a.action is not Action.KEPT]
     found = [
         _spell(row) for a in changed for row in rows.get(a.workload, []) if _needs_reason(row, a)
     ]
@@ -153,13 +153,18 @@ def _refuse_without_reason(
 
 
 def _needs_reason(row: Row, accepted: Acceptance) -> bool:
+    if accepted.action is Action.CREATED:
+        # No history says so, but the base that was launched beside it.
+        return isinstance(row, Change) and row.gate and row.verdict is Verdict.REGRESSED
     if isinstance(row, Change):
         is_worse = row.verdict is Verdict.REGRESSED or (row.ratio is not None and row.ratio > 1)
         return row.gate and is_worse and row.metric in accepted.began
     if isinstance(row, Numerics):
         # Without a gate, `--append` takes other numerics in, and the speed keeps its history.
         return row.gate and row.code == numerics.CHANGED
-    return row.gate and row.verdict in {Verdict.INCOMPARABLE, Verdict.MISSING}
+    # A history that does not compare is left behind, also where pairs have judged this run.
+    is_missing = row.gate and row.verdict is Verdict.MISSING
+    return is_missing or row.verdict is Verdict.INCOMPARABLE
 
 
 def _spell(row: Row) -> str:
@@ -207,7 +212,9 @@ def _action(
     if before is None:
         return Action.CREATED
     if any(session.run == run.id for session in before.sessions):
-        return Action.KEPT  # accepted already: doing it again must change nothing
+        # Accepted already: doing it again must change nothing.
+        is_whole_history = mode is not Mode.REPLACE or len(before.sessions) == 1
+        return Action.KEPT if is_whole_history else Action.REPLACED
     if mode is Mode.REPLACE or any(row.verdict is Verdict.INCOMPARABLE for row in rows):
         return Action.REPLACED
     if mode is Mode.APPEND or any(_asks_for_it(row) for row in rows):

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import files, suite
+import msgspec
+
+from ci_perf import files, git, suite
 from ci_perf.baselines import calibration, layout
 from ci_perf.baselines import summarise as baselines
 from ci_perf.cli import measuring, options, output
@@ -15,7 +17,7 @@ from ci_perf.judge.limits import defaults
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
-from ci_perf.model.run import Run
+from ci_perf.model.run import Run, Source
 from ci_perf.model.suite import FailOn, Limits, Tiers
 from ci_perf.model.summary import Summary
 
@@ -41,11 +43,23 @@ def against_baselines(run: Run, root: Path, *, label: str, rules: Rules) -> Comp
 def against_run(base: Path, head: Path, folder: Path, *, fail_on: FailOn | None) -> Comparison:
     """Judge the run in file `head` against the run in file `base`."""
     before, after = files.read(base, Run), files.read(head, Run)
+    if after.interleaved is not None and not _is_of(after.interleaved.source, before.source):
+        output.say(
+            f"{head}: its pairs are left alone: they were launched against "
+            f"{after.interleaved.source.commit}, and {base} is of {before.source.commit}"
+        )
+        after = msgspec.structs.replace(after, interleaved=None, paired=())
     return _compared(
         summarise.run(before, label=str(base)),
         summarise.run(after, label=str(head)),
         rules(folder, after.suite).of(fail_on),
     )
+
+
+def _is_of(one: Source, other: Source) -> bool:
+    """Whether both are surely the same code."""
+    is_known = one.commit != git.UNKNOWN and not (one.dirty or other.dirty)
+    return is_known and one.commit == other.commit
 
 
 def check_baselines(root: Path, suite: str) -> None:

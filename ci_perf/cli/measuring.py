@@ -75,6 +75,8 @@ def measure(
         _checked_out(plan, beside, ending) as against,
         progress.listener() as listener,
     ):
+        ending.check()  # one that came while the base was checked out: nobody else remembers it
+        ending.check()  # what came until here, nobody else has heard
         run = session.measure(
             plan,
             launcher,
@@ -103,6 +105,7 @@ def _checked_out(
             output.say(f"note: {note}")
         _set_up(plan, root, "head", ending)
         _set_up(plan, checkout.root, "base", ending)
+        ending.check()
         yield session.Against(
             checkout=checkout, budget_s=beside.budget_s, undecided=beside.undecided
         )

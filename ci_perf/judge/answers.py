@@ -172,6 +172,10 @@ def _by_pairs(question: Question, by_history: Change | None) -> Change:
     """Let the pairs decide: both sides met the same machine and the same software."""
     pairs = question.pairs
     found = _ruled(question, [[base for base, _ in pairs]], [head for _, head in pairs])
+    if question.metric.kind in _NOISY_RANGES and len(pairs) < _PAIRS_FOR_RANGES:
+        found = msgspec.structs.replace(
+            found, verdict=Verdict.INCONCLUSIVE, code=stages.TOO_FEW_PAIRS
+        )
     was_cleared = found.verdict is Verdict.UNCHANGED and by_history is not None
     code = stages.NOT_CONFIRMED if was_cleared else found.code
     drift = by_history.ratio if by_history else None

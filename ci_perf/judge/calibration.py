@@ -15,7 +15,13 @@ from ci_perf.errors import CiPerfError
 from ci_perf.judge import moderation, modes, numbers, policy
 from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha
 from ci_perf.judge.moderation import Variance
-from ci_perf.judge.policy import LAUNCH_PRIOR_DF, LOOKS, PRIOR_DF_CAP, SMALLEST_VARIANCE, PolicyKind
+from ci_perf.judge.policy import (
+    LAUNCH_PRIOR_DF,
+    MOST_PAIRS,
+    PRIOR_DF_CAP,
+    SMALLEST_VARIANCE,
+    PolicyKind,
+)
 from ci_perf.model.base import Statistic
 from ci_perf.model.calibration import CalibratedWorkload, Calibration, Provenance
 from ci_perf.model.run import Measured, Run
@@ -191,7 +197,7 @@ def _project(pairs: Sequence[Variance], uniform: Uniform) -> dict[Preset, list[_
     found: dict[Preset, list[_Projected]] = {preset: [] for preset in PRESETS}
     for variance in pairs:
         noise = [
-            [normal.inv_cdf(max(uniform(), SMALLEST_VARIANCE)) for _ in range(LOOKS[-1])]
+            [normal.inv_cdf(max(uniform(), SMALLEST_VARIANCE)) for _ in range(MOST_PAIRS)]
             for _ in range(SIMULATED)
         ]
         for preset in PRESETS:

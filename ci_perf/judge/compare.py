@@ -94,7 +94,8 @@ def _overall(rows: list[Row], validity: Validity) -> Verdict:
     if validity.against("") is not None:
         return Verdict.INVALID
     counted = [row.verdict for row in rows if row.gate]
-    return min(counted, key=WORST_FIRST.index, default=Verdict.MISSING)
+    nothing = Verdict.UNCHANGED if rows else Verdict.MISSING
+    return min(counted, key=WORST_FIRST.index, default=nothing)
 
 
 def _severity(row: Row) -> tuple[int, bool, float, str, str]:

@@ -10,10 +10,26 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ci_perf.judge import logarithms, student
-from ci_perf.judge.policy import ALPHA, BETA_CONFIRM, LOOKS, WEIGHTS, Policy
+from ci_perf.judge import logarithms, moderation, student
+from ci_perf.judge.moderation import Variance
+from ci_perf.judge.policy import (
+    ALPHA,
+    ALPHA_OF_SIDE,
+    BETA_CONFIRM,
+    CALM_LOOKS,
+    CALM_WEIGHTS,
+    CONTRADICTING,
+    LOOKS,
+    MOST_PAIRS,
+    WEIGHTS,
+    Policy,
+)
 
 Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
+# To which side a number has moved: 1 up, -1 down, 0 to none that is known.
+Sign = Literal[-1, 0, 1]
+# An alarm's interval, from its lower end to its upper one: excluded there is a loss, here a gain.
+_SIDES: tuple[Sign, Sign] = (1, -1)
 # The smallest detectable change is confirmed in 80 % of pull requests that have it.
 POWER_TAIL = 0.2
 
@@ -28,13 +44,34 @@ def share_alpha(suspects: int) -> float:
     return ALPHA / suspects
 
 
+def sign(difference: float) -> Sign:
+    """Return the side to which a difference points."""
+    if difference == 0:
+        return 0
+    return 1 if difference > 0 else -1
+
+
+def alarm_reach(tail: float, pairs: int) -> float:
+    """Return how far an alarm's interval of the mean of `pairs` differences reaches to one side.
+
+    In standard deviations of one; infinite where these pairs alone show no spread.
+    """
+    return student.upper_quantile(tail, pairs - 1) / math.sqrt(pairs) if pairs > 1 else math.inf
+
+
+def calm_tail(look: int) -> float:
+    """Return the chance of missing a change as large as the margin that this look may take."""
+    return BETA_CONFIRM * CALM_WEIGHTS[CALM_LOOKS.index(look)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How a confirmation ended; logarithms, above zero the head's number is larger.
 
     `low` to `high` is the interval that decided: beyond the floor, or inside the margin. That of
-    an inconclusive outcome is the wider one, of an alarm. It is infinite where nothing is known
-    of the spread (no pair, or one without a prior); without a pair the estimate is 0.
+    an inconclusive outcome is the wider one, of an alarm; its ends lie as far away as the share of
+    alpha on each side asks. It is infinite where nothing is known of the spread (no pair, or one
+    without a prior); without a pair the estimate is 0.
     """
 
     call: Call
@@ -49,13 +86,16 @@ class Confirmation:
     """One suspect, pair by pair.
 
     `alpha` is this suspect's share. `prior_variance` is the variance of one launch as the history
-    has it, worth `prior_df` observations; both are 0 where there is no history.
+    has it, worth `prior_df` observations; both are 0 where there is no history. `suspected` is the
+    side on which the screen saw the head: it must be known before the first pair, or what the
+    sides spend of alpha would not add up.
     """
 
     policy: Policy
     alpha: float
     prior_variance: float
     prior_df: float
+    suspected: Sign = 0
     _differences: list[float] = field(default_factory=list, init=False)
     _outcome: Outcome | None = field(default=None, init=False)
 
@@ -76,8 +116,7 @@ class Confirmation:
             )
         logarithms.check([difference], what="the difference of a pair")
         self._differences.append(difference)
-        if len(self._differences) in LOOKS:
-            self._outcome = self._look(WEIGHTS[LOOKS.index(len(self._differences))])
+        self._outcome = self._look()
         return self._outcome
 
     def finish(self) -> Outcome:
@@ -88,62 +127,99 @@ class Confirmation:
         """
         if self._outcome is None:
             pairs = len(self._differences)
-            share = next(w for n, w in zip(LOOKS, WEIGHTS, strict=True) if n > pairs)
-            self._outcome = self._inconclusive(share)
+            self._outcome = self._inconclusive(next(look for look in LOOKS if look > pairs))
         return self._outcome
 
-    def smallest_detectable(self, pairs: int = LOOKS[-1]) -> float:
-        """Return the smallest true change that a last look after `pairs` would prove, mostly.
+    def smallest_detectable(self, pairs: int = MOST_PAIRS) -> float:
+        """Return the smallest true loss that a last look after `pairs` would prove, mostly.
 
         Judged by the spread so far; infinite where that is unknown. Never below the margin: up
         to there "unchanged" is a right answer, too.
         """
         if pairs < 1:
             raise ValueError(f"expected at least one pair, found {pairs}")
-        variance, df = self._variance(), self.prior_df + pairs - 1
-        if math.isinf(variance) or df <= 0:
+        tails = (self.alarm_tail(MOST_PAIRS, 1), POWER_TAIL)
+        reach = math.fsum(alarm_reach(tail, pairs) for tail in tails)
+        spread = self.spread()
+        if math.isinf(reach) or math.isinf(spread):
             return math.inf
-        quantiles = student.upper_quantile(self.alpha * WEIGHTS[-1] / 2, df)
-        quantiles += student.upper_quantile(POWER_TAIL, df)
-        return max(self.policy.margin, self.policy.floor + quantiles * math.sqrt(variance / pairs))
+        return max(self.policy.margin, self.policy.floor + reach * spread)
 
     def spread(self) -> float:
         """Return the standard deviation of a pair's difference; infinite while it is unknown."""
-        return math.sqrt(self._variance())
+        found = moderation.moderate(self._seen(), self._history())
+        return math.sqrt(found.value) if found.df > 0 else math.inf
 
-    def _look(self, weight: float) -> Outcome | None:
-        estimate = statistics.fmean(self._differences)
-        alarm = self._reach(self.alpha * weight / 2)
-        if abs(estimate) - alarm > self.policy.floor:
-            return self._ended("regressed" if estimate > 0 else "improved", alarm)
-        calm = self._reach(BETA_CONFIRM * weight)
-        if abs(estimate) + calm < self.policy.margin:
-            return self._ended("unchanged", calm)
-        return self._inconclusive(weight) if len(self._differences) == LOOKS[-1] else None
+    def alarm_tail(self, look: int, side: Sign) -> float:
+        """Return the chance of a false alarm on this side that this look may take."""
+        return self.alpha * WEIGHTS[LOOKS.index(look)] * ALPHA_OF_SIDE[side * self.suspected]
 
-    def _inconclusive(self, weight: float) -> Outcome:
-        return self._ended("inconclusive", self._reach(self.alpha * weight / 2))
+    def reach(self, tail: float, pairs: int) -> float:
+        """Return how far the interval of "unchanged" reaches to one side, after `pairs`.
 
-    def _ended(self, call: Call, reach: float) -> Outcome:
-        pairs = len(self._differences)
-        estimate = statistics.fmean(self._differences) if pairs else 0.0
-        return Outcome(
-            call=call, estimate=estimate, low=estimate - reach, high=estimate + reach, pairs=pairs
-        )
-
-    def _reach(self, tail: float) -> float:
-        """Return how far the interval of the mean difference reaches to each side."""
-        pairs, variance = len(self._differences), self._variance()
-        if not pairs or math.isinf(variance):
+        In standard deviations of one; infinite where nothing would be known of these.
+        """
+        df = self._history().df + pairs - 1
+        if pairs < 1 or df <= 0:
             return math.inf
-        df = self.prior_df + pairs - 1
-        return student.upper_quantile(tail, df) * math.sqrt(variance / pairs)
+        return student.upper_quantile(tail, df) / math.sqrt(pairs)
 
-    def _variance(self) -> float:
-        """Return the variance of a pair's difference, moderated by the history's launches."""
-        df = self.prior_df + max(len(self._differences) - 1, 0)
-        if df <= 0:
-            return math.inf
+    def _look(self) -> Outcome | None:
+        pairs, policy = len(self._differences), self.policy
+        if pairs in LOOKS:
+            low, high = self._alarm_interval(pairs)
+            if low > policy.floor:
+                return self._ended("regressed", low, high)
+            if high < -policy.floor:
+                return self._ended("improved", low, high)
+        if pairs in CALM_LOOKS:
+            low, high = self._calm_interval(pairs)
+            if max(high, -low) < policy.margin:
+                return self._ended("unchanged", low, high)
+        return self._inconclusive(pairs) if pairs == MOST_PAIRS else None
+
+    def _inconclusive(self, look: int) -> Outcome:
+        return self._ended("inconclusive", *self._alarm_interval(look))
+
+    def _ended(self, call: Call, low: float, high: float) -> Outcome:
+        pairs, estimate = len(self._differences), self._estimate()
+        return Outcome(call=call, estimate=estimate, low=low, high=high, pairs=pairs)
+
+    def _estimate(self) -> float:
+        return statistics.fmean(self._differences) if self._differences else 0.0
+
+    def _alarm_interval(self, look: int) -> tuple[float, float]:
+        """Return an interval that excludes the floor just where this look raises an alarm.
+
+        By the spread of the pairs alone: a history that is calmer than today would make alarms of
+        noise, and nobody knows beforehand whether it is.
+        """
+        pairs, seen = len(self._differences), self._seen()
+        below, above = (alarm_reach(self.alarm_tail(look, side), pairs) for side in _SIDES)
+        return self._around(below, above, math.sqrt(seen.value) if seen.df else math.inf)
+
+    def _calm_interval(self, look: int) -> tuple[float, float]:
+        """Return an interval that lies within the margin just where this look says "unchanged"."""
+        reach = self.reach(calm_tail(look), len(self._differences))
+        return self._around(reach, reach, self.spread())
+
+    def _around(self, below: float, above: float, spread: float) -> tuple[float, float]:
+        """Return the interval of the mean difference that reaches so many `spread` to each side."""
+        if math.isinf(spread) or math.isinf(below) or math.isinf(above):
+            return -math.inf, math.inf
+        estimate = self._estimate()
+        return estimate - below * spread, estimate + above * spread
+
+    def _seen(self) -> Variance:
+        """Return what the pairs themselves say of their differences."""
+        df = len(self._differences) - 1
+        if df < 1:
+            return moderation.UNKNOWN
+        return Variance(logarithms.squares(self._differences) / df, df)
+
+    def _history(self) -> Variance:
+        """Return what history says of a pair's difference: nothing once the pairs contradict it."""
         # Two launches make a difference, each with the variance of one.
-        history = self.prior_df * 2 * self.prior_variance
-        return (history + logarithms.squares(self._differences)) / df
+        history = Variance(2 * self.prior_variance, self.prior_df)
+        is_contradicted = self._seen().value > CONTRADICTING * history.value
+        return moderation.UNKNOWN if is_contradicted else history

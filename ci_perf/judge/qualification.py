@@ -15,7 +15,7 @@ from ci_perf.judge import calibration as calibrations
 from ci_perf.judge import limits, numbers
 from ci_perf.judge.calibration import Uniform, short
 from ci_perf.judge.confirm import Confirmation, share_alpha
-from ci_perf.judge.policy import LOOKS
+from ci_perf.judge.policy import MOST_PAIRS
 from ci_perf.model import metrics
 from ci_perf.model.base import Statistic
 from ci_perf.model.calibration import (
@@ -187,9 +187,9 @@ def _replays(
         difference = differences[int(uniform() * len(differences))]
         return -difference if is_same and uniform() < 0.5 else difference
 
-    recorded = calibrations.confirmed(arms.confirmation(), differences[: LOOKS[-1]])
+    recorded = calibrations.confirmed(arms.confirmation(), differences[:MOST_PAIRS])
     outcomes = [
-        calibrations.confirmed(arms.confirmation(), [drawn() for _ in range(LOOKS[-1])])
+        calibrations.confirmed(arms.confirmation(), [drawn() for _ in range(MOST_PAIRS)])
         for _ in range(REPLAYS)
     ]
     shares = {

@@ -7,9 +7,8 @@ they did.
 import math
 from dataclasses import dataclass
 
-from ci_perf.judge import student
-from ci_perf.judge.confirm import Confirmation, Outcome
-from ci_perf.judge.policy import BETA_CONFIRM, LOOKS, WEIGHTS
+from ci_perf.judge.confirm import Confirmation, Outcome, alarm_reach, calm_tail, sign
+from ci_perf.judge.policy import CALM_LOOKS, LOOKS, MOST_PAIRS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,27 +26,30 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
     spread = confirmation.spread()
     if not math.isfinite(spread):
         return None
-    later = (n for n in LOOKS if n > outcome.pairs)
-    size = abs(outcome.estimate)
-    alarm, calm = _reaches(confirmation, LOOKS[-1])
-    policy = confirmation.policy
+    size, policy = abs(outcome.estimate), confirmation.policy
+    later = (look for look in CALM_LOOKS if look > outcome.pairs)
+    alarm, calm = _alarm(confirmation, outcome, MOST_PAIRS), _calm(confirmation, MOST_PAIRS)
     return Needs(
-        pairs=next((n for n in later if _decides(confirmation, size, spread, n)), None),
+        pairs=next((look for look in later if _decides(confirmation, outcome, look)), None),
         spread=spread,
         quiet_spread=max((size - policy.floor) / alarm, (policy.margin - size) / calm, 0.0),
         margin=size + calm * spread,
     )
 
 
-def _decides(confirmation: Confirmation, size: float, spread: float, pairs: int) -> bool:
-    alarm, calm = _reaches(confirmation, pairs)
-    policy = confirmation.policy
-    return size - alarm * spread > policy.floor or size + calm * spread < policy.margin
+def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
+    size, spread, policy = abs(outcome.estimate), confirmation.spread(), confirmation.policy
+    if look in LOOKS and size - _alarm(confirmation, outcome, look) * spread > policy.floor:
+        return True
+    return size + _calm(confirmation, look) * spread < policy.margin
 
 
-def _reaches(confirmation: Confirmation, pairs: int) -> tuple[float, float]:
-    """Return how far the two tests of a look reach, in standard deviations of one pair."""
-    weight, df = WEIGHTS[LOOKS.index(pairs)], confirmation.prior_df + pairs - 1
-    alarm = student.upper_quantile(confirmation.alpha * weight / 2, df)
-    calm = student.upper_quantile(BETA_CONFIRM * weight, df)
-    return alarm / math.sqrt(pairs), calm / math.sqrt(pairs)
+def _alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> float:
+    """Return how far the test of an alarm reaches, in standard deviations of one pair."""
+    tail = confirmation.alarm_tail(look, sign(outcome.estimate))
+    return alarm_reach(tail, look)
+
+
+def _calm(confirmation: Confirmation, look: int) -> float:
+    """Return the same for the test of "unchanged"."""
+    return confirmation.reach(calm_tail(look), look)

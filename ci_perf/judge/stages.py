@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judge import clocks, remedies
-from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha
+from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judge.evidence import Sessions
 from ci_perf.judge.modes import two_modes
 from ci_perf.judge.policy import PREDICTING_SESSIONS, Policy, PolicyKind, policy
@@ -129,10 +129,13 @@ def _screened(candidates: Sequence[Candidate]) -> list[Screened | None]:
 
 
 def _shares(found: Sequence[tuple[Candidate, Screened | None]], suspects: int) -> _Shares:
-    counted = sum(_is_suspect(one, screened) for one, screened in found)
+    # What never had a pair raises no alarm and needs no share, whatever clears it by now.
+    counted = sum(bool(one.pairs) and _is_suspect(one, screened) for one, screened in found)
     tested = sum(screened is not None for _, screened in found)
     return _Shares(
-        confirm=share_alpha(max(counted, suspects, 1)), predict=share_alpha(max(tested, 1))
+        # A run says how many there were; there cannot have been more than there are numbers.
+        confirm=share_alpha(max(counted, min(suspects, len(found)), 1)),
+        predict=share_alpha(max(tested, 1)),
     )
 
 
@@ -228,6 +231,7 @@ def _confirmation(one: Candidate, found: Screened | None, alpha: float) -> Confi
         alpha=alpha,
         prior_variance=found.prior_variance if found else 0.0,
         prior_df=found.prior_df if found else 0.0,
+        suspected=sign(found.difference) if found else 0,
     )
 
 

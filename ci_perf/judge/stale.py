@@ -8,8 +8,8 @@ from ci_perf.judge import stages
 from ci_perf.judge.answers import Answer
 from ci_perf.model.comparison import Stale
 
-# One cleared suspect is a coincidence; more than a third of them, all moved in one direction, is
-# a baseline that no longer describes this machine.
+# One cleared suspect of several is a coincidence; more than a third of them, all moved in one
+# direction, is a baseline that no longer describes this machine.
 _FEWEST_CLEARED = 2
 _SHARE_OF_SUSPECTS = 1 / 3
 
@@ -25,7 +25,8 @@ def find(answers: Sequence[Answer]) -> Stale | None:
     worse = [drift for drift in drifts if drift > 0]
     better = [drift for drift in drifts if drift < 0]
     moved = max(worse, better, key=len)
-    if len(moved) < _FEWEST_CLEARED or len(moved) <= _SHARE_OF_SUSPECTS * len(suspects):
+    is_coincidence = len(moved) < min(_FEWEST_CLEARED, len(suspects))
+    if not moved or is_coincidence or len(moved) <= _SHARE_OF_SUSPECTS * len(suspects):
         return None
     return Stale(
         suspects=len(suspects), cleared=len(moved), ratio=math.exp(statistics.median(moved))

@@ -35,9 +35,13 @@ def missing_and_failed_before(failure: Failed) -> Uncompared:
 
 
 def new(head: Subject, *, failed_before: bool) -> Uncompared:
-    """Say that a workload was measured and has nothing to be compared with."""
+    """Say that a workload was measured and has nothing to be compared with.
+
+    The note says why its base could not be launched, where that was tried.
+    """
     code = "new_since_failed" if failed_before else "new"
-    return _row(head, Verdict.NEW, code, head=subjects.numbers(head))
+    note = head.turns.trouble if head.turns else ""
+    return _row(head, Verdict.NEW, code, head=subjects.numbers(head), note=note)
 
 
 def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Uncompared:

@@ -145,12 +145,14 @@ def _seated(seat: Seat, launch: Callable[[Seat, Interrupted], T], must_stop: Int
 
 
 def _round(seats: list[Seat], shuffle: Callable[[list[Seat]], None]) -> None:
-    """Give everybody one turn; when all have had enough blocks, one without a block."""
+    """Give everybody one turn; one without a block when all have had enough, or one too many."""
     words = {seat.word for seat in seats}
-    if words <= {turns.BLOCK, turns.ENOUGH}:
+    are_timing = words <= {turns.BLOCK, turns.ENOUGH, turns.CAPPED}
+    if are_timing:
         shuffle(seats)
+    is_over = are_timing and (turns.BLOCK not in words or turns.CAPPED in words)
     for seat in seats:
-        seat.grant(turns.END if words == {turns.ENOUGH} else turns.TAKE)
+        seat.grant(turns.END if is_over else turns.TAKE)
         seat.hear()
 
 

@@ -10,16 +10,14 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 from ci_perf.measure.device import Device, Step
 from ci_perf.measure.turns import Alone, Turns
-from ci_perf.model.process import Quantiles, Timed, Warmup
+from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
 from ci_perf.model.suite import Protocol
 
 Clock = Callable[[], float]
 Slowest = Callable[[float], float]
-_Stop = Literal["quiet", "settled", "cap"]
 
 # What a team may want to set is in Protocol. These four only bound what the defaults can do.
 # The spread has settled when the last blocks changed it by less than this share: nvbench asks for
@@ -95,8 +93,8 @@ def time_blocks(
     device_s: list[float] = []
     issue_s: list[float] = []
     steps = _Steps()
-    stopped: _Stop | None = None
-    while turns.take_for_block(enough=stopped is not None):
+    stopped: Stop | None = None
+    while turns.take_for_block(stopped):
         if turns.is_shared:
             device.time_block(step, 1)
         block = device.time_block(step, steps_per_block)
@@ -107,10 +105,9 @@ def time_blocks(
             issue_s.append(slowest(block.issue_s))
         steps.add(block.steps_s)
         stopped = stopped or progress.after(block_s[-1], slowest(turns.clock() - start))
-    assert stopped is not None
     return Timed(
         steps_per_block=steps_per_block,
-        stopped=stopped,
+        stopped=stopped or "partner",
         statistic=protocol.statistic,
         block_s=tuple(block_s),
         device_s=tuple(device_s) or None,
@@ -142,7 +139,7 @@ class _Progress:
         self._ordered: list[float] = []
         self._spreads: list[float] = []
 
-    def after(self, block_s: float, spent_s: float) -> _Stop | None:
+    def after(self, block_s: float, spent_s: float) -> Stop | None:
         """Say why to stop now, or `None` to go on."""
         bisect.insort(self._ordered, block_s)
         self._spreads.append(_spread(self._ordered))

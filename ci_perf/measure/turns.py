@@ -11,13 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from ci_perf.model.process import Stop
+
 Clock = Callable[[], float]
 
 # The pipes between the two sides, in the folder that `Task.turns` names, and the words on them.
 ASKED, GRANTED = "asked", "granted"
-# Asked: a turn for a phase; one for a block; one for a block, though it has enough of them.
-PHASE, BLOCK, ENOUGH = b"p", b"b", b"e"
-# Granted: take it; take it without a block: both have enough.
+# Asked: a turn for a phase; one for a block; one for a block, though it has enough of them; one
+# though it has timed for as long as it may.
+PHASE, BLOCK, ENOUGH, CAPPED = b"p", b"b", b"e", b"c"
+# Granted: take it; take it without a block: both have enough, or one has no time left.
 TAKE, END = b"t", b"x"
 
 
@@ -34,11 +37,12 @@ class Turns(Protocol):
     def take(self) -> None:
         """Wait for the next turn."""
 
-    def take_for_block(self, *, enough: bool) -> bool:
+    def take_for_block(self, stopped: Stop | None) -> bool:
         """Wait for the next turn; return whether to time a block in it.
 
-        `enough` says that there is nothing more to learn here. Partners go on until both have
-        enough, so that every block of one has a block of the other beside it.
+        `stopped` says why there is nothing more to learn here. Partners go on until both have
+        enough, so that every block of one has a block of the other beside it, or until one of them
+        has timed for as long as it may.
         """
 
 
@@ -53,9 +57,9 @@ class Alone:
     def take(self) -> None:
         """See Turns."""
 
-    def take_for_block(self, *, enough: bool) -> bool:
+    def take_for_block(self, stopped: Stop | None) -> bool:
         """See Turns."""
-        return not enough
+        return stopped is None
 
 
 class Shared:
@@ -78,10 +82,11 @@ class Shared:
         """See Turns."""
         self._ask(PHASE)
 
-    def take_for_block(self, *, enough: bool) -> bool:
+    def take_for_block(self, stopped: Stop | None) -> bool:
         """See Turns."""
-        answer = self._ask(ENOUGH if enough else BLOCK)
-        return answer == TAKE if answer else not enough
+        word = BLOCK if stopped is None else CAPPED if stopped == "cap" else ENOUGH
+        answer = self._ask(word)
+        return answer == TAKE if answer else stopped is None
 
     def _ask(self, word: bytes) -> bytes:
         """Ask, and wait for the answer; it is empty when there is nobody to give one."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.model import place
+from ci_perf.model import choices, place
 from ci_perf.model.base import SCHEMA_VERSION
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -16,6 +16,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 # "`key` in" says that a key of the mapping is itself wrong.
 _PATH = re.compile(r" - at (?P<key>`key` in )?`(?P<path>\$[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_NO_CHOICE = re.compile(r"Invalid (enum )?value (?P<found>.+)", re.DOTALL)
 
 
 class _Header(msgspec.Struct):
@@ -75,12 +76,16 @@ def encode(document: msgspec.Struct) -> str:
 
 def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
     """Name the nearest known word, or all of them when none is near."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    if near == [word]:
+    near = _nearest(word, known)
+    if near == word:
         return "it belongs into another table"
     if near:
-        return f"did you mean {near[0]!r}?"
+        return f"did you mean {near!r}?"
     return "known: " + ", ".join(sorted(set(known))) if known else "none is known"
+
+
+def _nearest(word: str, known: "list[str] | tuple[str, ...]") -> str:
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.6)), "")
 
 
 def _check_version(found: int, name: str) -> None:
@@ -124,12 +129,30 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
         return f"{path}: unknown key {unknown['name']!r}; " + did_you_mean(
             unknown["name"], _field_names(kind)
         )
+    if (wrong := _NO_CHOICE.fullmatch(text)) and (known := _known(kind, steps, where)):
+        return f"{path}: {_chosen(wrong['found'], known)}"
     text = text.replace("`", "").replace("Expected ", "expected ", 1)
     if where and where["key"]:
         return f"{path}: the key: {text}"
     if ", got" in text or text.startswith(("Invalid", "Object missing")) or ", found" in text:
         return f"{path}: {text.replace(', got', ', found')}"
     return f"{path}: {text}{_found(data, steps)}"
+
+
+def _known(
+    kind: type[msgspec.Struct], steps: list[place.Step] | None, where: re.Match[str] | None
+) -> list[str]:
+    """Return what may stand where the error lies; empty where that cannot be told."""
+    is_key = where is not None and where["key"]
+    return [] if steps is None or is_key else choices.at(kind, steps)
+
+
+def _chosen(found: str, known: list[str]) -> str:
+    """Say which words are known, and which of them may be meant."""
+    near = _nearest(found.strip("'"), known)
+    meant = f"; did you mean {near!r}?" if near else ""
+    which = "one of " if len(known) > 1 else ""
+    return f"expected {which}{', '.join(map(repr, known))}, found {found}{meant}"
 
 
 def _found(data: object, steps: list[place.Step] | None) -> str:

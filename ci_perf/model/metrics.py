@@ -60,9 +60,7 @@ SCALING_EFFICIENCY = Metric(
     kind=Kind.TIME,
     better=Better.HIGHER,
 )
-STEP_P95 = Metric(
-    name="step_p95_s", title="step, 5 % are slower", unit=Unit.SECOND, kind=Kind.TAIL
-)
+STEP_P95 = Metric(name="step_p95_s", title="step, 5 % are slower", unit=Unit.SECOND, kind=Kind.TAIL)
 FIRST_STEP = Metric(name="first_step_s", title="first step", unit=Unit.SECOND, kind=Kind.ONE_OFF)
 COMPILE_COLD = Metric(
     name="compile_cold_s", title="cold compile", unit=Unit.SECOND, kind=Kind.COMPILE

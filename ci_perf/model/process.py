@@ -69,6 +69,11 @@ class Quantiles(Struct, frozen=True, kw_only=True):
     p95: PositiveSeconds
 
 
+# Why no more blocks were timed: they agree; more would not change their spread; there was no time
+# left; of a resident pair, the partner had no time left.
+Stop = Literal["quiet", "settled", "cap", "partner"]
+
+
 class Timed(Struct, frozen=True, kw_only=True):
     """The timed region. All are seconds per *step*, one value per block.
 
@@ -79,7 +84,7 @@ class Timed(Struct, frozen=True, kw_only=True):
     """
 
     steps_per_block: AtLeastOne
-    stopped: Literal["quiet", "settled", "cap"]
+    stopped: Stop
     statistic: Statistic
     block_s: Samples
     device_s: Samples | None

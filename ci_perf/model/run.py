@@ -104,7 +104,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
 
     ``ref`` is what was asked for, ``source`` its merge base with the head. ``suspects`` is how many
     pairs of workload and metric share the chance of a false alarm: counted once, after the screen.
-    ``stopped`` says why no more pairs were launched.
+    ``stopped`` says why no more pairs of launches followed, ``pairs`` how many there were.
     """
 
     ref: Text
@@ -113,6 +113,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     budget_s: Seconds
     spent_s: Seconds
     stopped: Literal["decided", "budget", "interrupted"]
+    pairs: Count = 0
     notes: tuple[Text, ...] = ()
 
 
@@ -143,3 +144,13 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
             if name in seen:
                 raise ValueError(f"workload {name!r} appears twice")
             seen.add(name)
+        self._check_paired(seen)
+
+    def _check_paired(self, known: set[str]) -> None:
+        """Refuse pairs of which nobody could say whose they are, or against what."""
+        names = [one.workload for one in self.paired]
+        if names and self.interleaved is None:
+            raise ValueError("expected interleaved to name the base of paired, found none")
+        for name in names:
+            if names.count(name) > 1 or name not in known:
+                raise ValueError(f"paired: expected workload {name!r} once, and measured")

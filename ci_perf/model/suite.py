@@ -21,7 +21,11 @@ from ci_perf.model.base import (
     Text,
 )
 
-Relative = Annotated[float, msgspec.Meta(ge=0, le=10)]
+LARGEST_LIMIT = 10
+# A limit that is raised takes its margin along, to twice its size.
+LARGEST_MARGIN = 2 * LARGEST_LIMIT
+Relative = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_LIMIT)]
+Margin = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_MARGIN)]
 # How a workload is started: one process, or one per rank by torchrun.
 Launch = Literal["process", "torchrun"]
 # Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
@@ -50,7 +54,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 
     relative: Relative = 0.0
     absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] = 0.0
-    margin: Relative = 0.0
+    margin: Margin = 0.0
     gate: bool = True
 
 
@@ -59,7 +63,7 @@ class LimitChange(Struct, frozen=True, kw_only=True):
 
     relative: Relative | msgspec.UnsetType = msgspec.UNSET
     absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] | msgspec.UnsetType = msgspec.UNSET
-    margin: Relative | msgspec.UnsetType = msgspec.UNSET
+    margin: Margin | msgspec.UnsetType = msgspec.UNSET
     gate: bool | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:

@@ -10,9 +10,12 @@ from ci_perf.report import commands, standings, undecided, units, words
 from ci_perf.report import rows as tables
 from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.standings import Standing
-from ci_perf.report.undecided import Finding
+from ci_perf.report.undecided import Cure, Finding
 from ci_perf.report.words import Phrase
 
+# A workload of which this is said is accepted with a reason, or not at all.
+_BLAMES = frozenset({Standing.NUMERICS_CHANGED, Standing.REGRESSED})
+_UNRECORDED = frozenset({Standing.NEW, Standing.INCOMPARABLE})
 _OUT_OF_MEMORY = {
     "device": "the GPU ran out of memory: use a smaller batch, or, where much is reserved and "
     "little allocated, another `allocator` in suite.toml; run.json has its summary.",
@@ -28,25 +31,43 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
     is_of_samples = comparison.suite == samples.SUITE and not comparison.head.run
     steps = _STEPS_OF_SAMPLES if is_of_samples else _STEPS
     if not comparison.rows and is_of_samples:
-        return [(Words("There is nothing to judge: see what was left out, and why."),)]
+        return [(Words("There is nothing to judge: the samples are of no workload."),)]
     if not comparison.rows:
         return [_look_at_suite(comparison)]
-    groups = _findings(comparison, by_cure=not is_of_samples)
+    groups = _findings(comparison, is_of_samples=is_of_samples)
     return [step(groups[found], comparison) for found, step in steps.items() if found in groups]
 
 
-def _findings(comparison: Comparison, *, by_cure: bool) -> dict[Finding, list[Row]]:
+def _findings(comparison: Comparison, *, is_of_samples: bool) -> dict[Finding, list[Row]]:
+    """Group the rows by what is to be said of them, worst first."""
     groups: dict[Finding, list[Row]] = {}
     if standings.is_invalid(comparison):
         groups[Standing.INVALID] = []
     if comparison.stale is not None:
         groups["stale"] = []
-    for row in tables.worst_first(comparison.rows):
-        found: Finding = standings.of(row)
-        if found is Standing.INCONCLUSIVE and by_cure:
-            found = undecided.cure(row, comparison)
+    rows = comparison.rows if is_of_samples else _without_blamed(comparison.rows)
+    for row in tables.worst_first(rows):
+        found = standings.of(row) if is_of_samples else _finding(row, comparison)
         groups.setdefault(found, []).append(row)
     return groups
+
+
+def _finding(row: Row, comparison: Comparison) -> Finding:
+    found = standings.of(row)
+    if found is Standing.INCONCLUSIVE or (
+        found is Standing.UNCONFIRMED and undecided.is_tried(row)
+    ):
+        return undecided.cure(row, comparison)
+    return found
+
+
+def _without_blamed(rows: Iterable[Row]) -> list[Row]:
+    """Leave out what has no history, where its pairs blame it: that is not accepted unseen."""
+    found = list(rows)
+    blamed = set(words.names(row for row in found if standings.of(row) in _BLAMES))
+    return [
+        row for row in found if row.workload not in blamed or standings.of(row) not in _UNRECORDED
+    ]
 
 
 def _look_at_suite(comparison: Comparison) -> Phrase:
@@ -146,12 +167,8 @@ def _confirm(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _suspicion(row: Row) -> Phrase:
-    if not isinstance(row, Change):
-        return words.titled(row)
-    why: Phrase = ()
-    if row.note:
-        why = (Words(" (the base could not be launched: "), Sentence(row.note), Words(")"))
-    return (*words.titled(row), Words(f" {tables.moved(row)}"), *why)
+    moved = f" {tables.moved(row)}" if isinstance(row, Change) else ""
+    return (*words.titled(row), Words(moved))
 
 
 def _refresh(_: list[Row], comparison: Comparison) -> Phrase:
@@ -169,10 +186,22 @@ def _refresh(_: list[Row], comparison: Comparison) -> Phrase:
 def _record(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("No baseline yet: "),
-        *words.named(rows),
+        *words.joined(_newcomer(row) for row in _once(rows)),
         Words(". Record one and commit the file that this writes: "),
         commands.accept(rows, comparison, reason=False),
     )
+
+
+def _once(rows: Iterable[Row]) -> Iterable[Row]:
+    """Take one row of each workload, of which all have the same note."""
+    return {row.workload: row for row in rows}.values()
+
+
+def _newcomer(row: Row) -> Phrase:
+    why: Phrase = ()
+    if isinstance(row, Uncompared) and row.note:
+        why = (Words(" (launching the base beside it failed: "), Sentence(row.note), Words(")"))
+    return (row.workload, *why)
 
 
 def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
@@ -207,6 +236,7 @@ _STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
     Standing.NUMERICS_VARY: _make_them_agree,
     Standing.REGRESSED: _fix_or_accept,
     Standing.UNCONFIRMED: _confirm,
+    Cure.BASE: undecided.launch_the_base,
     Standing.MISSING: _restore_or_remove,
     Standing.INVALID: _measure_again,
     **undecided.STEPS,

@@ -42,7 +42,7 @@ def _headline(found: Calibration) -> Phrase:
         Words(found.statistic),
         Words(", preset "),
         Words(found.preset),
-        Words(f", by {len(found.workloads)} workloads of suite "),
+        Words(f", by {units.numbered(len(found.workloads), 'workload')} of suite "),
         found.provenance.suite,
     ]
 
@@ -136,9 +136,9 @@ def _with_two_modes(found: Calibration) -> list[str]:
 
 
 def _two_modes(found: Calibration) -> Phrase:
-    count = len(_with_two_modes(found))
+    count, every = len(_with_two_modes(found)), units.numbered(len(found.workloads), "workload")
     return [
-        Words(f"Two modes, {count} of {len(found.workloads)} workloads: some launches are fast, "),
+        Words(f"Two modes, {count} of {every}: some launches are fast, "),
         Words("others slow, and none between. A few launches may all show the same one. Of six "),
         Words("launches with one mode, 6 % look like two by chance: calibrate again to be sure."),
     ]

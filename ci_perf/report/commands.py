@@ -1,6 +1,7 @@
 """The commands that advice gives: exact, to copy, with every foreign word cleaned and quoted."""
 
 import math
+import re
 import shlex
 from collections.abc import Iterable
 
@@ -12,6 +13,8 @@ _USUAL_BASELINES = "baselines"
 # What base and head are launched in turns against where nobody has said.
 _USUAL_REF = "main"
 _MAX_NAME_CHARS = 200
+# How `ci-perf report` calls what it judges.
+_WORKFLOW_RUN = re.compile(r"workflow run ([0-9]+)(?:, artifact (.+))?")
 
 
 def accept(
@@ -21,8 +24,8 @@ def accept(
     named = [part for name in _few(rows) for part in ("--workload", name)]
     why = ["--append"] if append else []
     why += ["--reason", '"…"'] if reason else []
-    run = quoted(comparison.head.label)
-    return _line("ci-perf", "accept", run, *named, *_baselines(comparison), *why)
+    run = _run(comparison.head.label)
+    return _line("ci-perf", "accept", *run, *named, *_baselines(comparison), *why)
 
 
 def in_turns(rows: Iterable[Row], comparison: Comparison, *, longer: bool = False) -> Command:
@@ -47,9 +50,9 @@ def replace(comparison: Comparison) -> Command:
     )
 
 
-def append() -> Command:
+def append(comparison: Comparison) -> Command:
     """Let a run of the main branch join the history."""
-    return _line("ci-perf", "accept", "run.json", "--append")
+    return _line("ci-perf", "accept", "run.json", *_baselines(comparison), "--append")
 
 
 def listing(comparison: Comparison) -> Command:
@@ -67,6 +70,14 @@ def git_rm(rows: Iterable[Row], base: str) -> Command:
 def quoted(name: str) -> str:
     """Make one harmless word of a foreign one."""
     return shlex.quote(clean(name, limit=_MAX_NAME_CHARS))
+
+
+def _run(label: str) -> list[str]:
+    """Name a run by its file, or by the workflow run that has uploaded it."""
+    found = _WORKFLOW_RUN.fullmatch(label)
+    if found is None:
+        return [quoted(label)]
+    return ["--run", found[1], *(["--artifact", quoted(found[2])] if found[2] else [])]
 
 
 def _line(*parts: str) -> Command:

@@ -36,6 +36,17 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is to be said beside the comparison: below the headline, and folded at the end."""
+
+    note: Markdown
+    folded: Markdown
+
+
+NOTHING_BESIDE = Beside(note=Markdown(""), folded=Markdown(""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A row that somebody should see beside the file of its workload. Plain text."""
 
@@ -45,28 +56,37 @@ class Finding:
     message: str
 
 
-def brief(comparison: Comparison, origin: Origin) -> str:
+def brief(comparison: Comparison, origin: Origin, beside: Beside = NOTHING_BESIDE) -> str:
     """Say the verdict and where it comes from: what always has room in a comment."""
     lines = [f"### {markdown.phrase(words.headline(comparison))}"]
     if origin.is_fork:
         lines.append(_FROM_A_FORK)
+    if beside.note:
+        lines.append(beside.note)
     return "\n\n".join([*lines, *_measured(origin)])
 
 
-def rest(comparison: Comparison, origin: Origin, *, max_bytes: int) -> str:
+def rest(
+    comparison: Comparison, origin: Origin, *, max_bytes: int, beside: Beside = NOTHING_BESIDE
+) -> str:
     """Show everything below the headline, within `max_bytes`; else say where it is."""
-    report = markdown.render(comparison, max_bytes=max_bytes)
+    end = f"\n{beside.folded}" if beside.folded else ""
+    report = markdown.render(comparison, max_bytes=max_bytes - len(end.encode()))
     text = report.partition("\n")[2].strip() + "\n"
-    if len(text.encode()) <= max_bytes:
-        return text
+    for whole_text in (text + end, text):
+        if len(whole_text.encode()) <= max_bytes:
+            return whole_text
     where = f"[summary of its job]({origin.url})" if origin.url else "summary of its job"
     return f"There is no room here for more: the {where} has all of it.\n"
 
 
-def whole(comparison: Comparison, origin: Origin, *, max_bytes: int) -> str:
+def whole(
+    comparison: Comparison, origin: Origin, *, max_bytes: int, beside: Beside = NOTHING_BESIDE
+) -> str:
     """Show all of it in one piece, within `max_bytes` where those are more than a few lines."""
-    head = brief(comparison, origin) + "\n\n"
-    return head + rest(comparison, origin, max_bytes=max_bytes - len(head.encode()))
+    head = brief(comparison, origin, beside) + "\n\n"
+    left = max_bytes - len(head.encode())
+    return head + rest(comparison, origin, max_bytes=left, beside=beside)
 
 
 def title(comparison: Comparison) -> str:

@@ -34,10 +34,11 @@ def _page(found: Qualification) -> Page:
 
 
 def _conclusion(found: Qualification) -> Phrase:
-    total, missed = len(found.workloads), len(_unnoticed(found))
+    noticed = len(found.workloads) - len(_unnoticed(found))
+    every = units.numbered(len(found.workloads), "workload")
     alarms = statistics.fmean(_alarms(one.same) for one in found.workloads.values())
     return [
-        Words(f"This machine notices {_size(found)} in {total - missed} of {total} workloads, "),
+        Words(f"This machine notices {_size(found)} in {noticed} of {every}, "),
         Words(f"and raises an alarm in {units.counted(alarms)} of confirmations without a change."),
     ]
 

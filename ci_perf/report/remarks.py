@@ -1,14 +1,15 @@
 """What a row's verdict alone does not say: why, by how many pairs, and what would decide it."""
 
 from ci_perf.model.comparison import Change, Remedy, Row, Verdict
+from ci_perf.model.suite import LARGEST_MARGIN
 from ci_perf.report import standings, units, words
 from ci_perf.report.escape import Words
 from ci_perf.report.standings import Standing
 
+_PREDICTED, _ALONE = "predicted", "by its history alone"
 # What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
 _SAID = {
     "assumed": "its history has fewer than 3 sessions, so how much these differ is assumed",
-    "base_failed": "the base could not be launched beside it",
     "canary_moved": "the machine moved, so no time is judged by its history",
     "clocks_moved": "the clocks of the two sides differ, and in cycles the change does not show",
     "failed_on_base": "failed on the base, not there at all now",
@@ -21,15 +22,17 @@ _SAID = {
     "other_parameters": "other parameters",
     "other_software": "other software, which suite.toml makes a hard fact",
     "other_step": "a step is not the same on both sides",
-    "predicted": "by its history alone, without launches of the base beside it",
+    _PREDICTED: f"{_ALONE}, without launches of the base beside it",
     "ranges_overlap": "some processes are beyond the limit and some are not",
     "too_few_pairs": "no pairs of launches that would show a spread",
     "too_few_sessions": "differs from its history, which has fewer than 3 sessions",
     "two_modes": "launches are now fast, now slow, and seldom between",
 }
+BASE_FAILED = "base_failed"
 NOT_CONFIRMED = "not_confirmed"
 _NO_GATE = "over its limit, which does not fail the job"
 _BY_PAIRS = "judged by pairs instead"
+_TRIED = ", and launching the base beside it failed"
 
 
 def of(row: Row) -> Words:
@@ -62,7 +65,10 @@ def pairs(number: int) -> str:
 
 def _said(row: Row) -> str:
     if not isinstance(row, Change):
-        return _SAID.get(row.code, "")
+        is_tried = row.verdict is Verdict.NEW and row.note
+        return _SAID.get(row.code, "") + (_TRIED if is_tried else "")
+    if row.code == BASE_FAILED or (row.verdict is Verdict.UNCONFIRMED and row.note):
+        return _without_base(row)
     if row.code == "confirmed":
         return f"confirmed by {pairs(row.pairs)}" + _promise(row, ": less than {} apart")
     if row.code == "screened":
@@ -73,6 +79,14 @@ def _said(row: Row) -> str:
     if row.verdict is not Verdict.INCONCLUSIVE or (said and row.remedy is None):
         return said
     return "; ".join(part for part in (said, undecided(row)) if part)
+
+
+def _without_base(row: Change) -> str:
+    """Say that the base could not be launched, or since when: what noise would allow is no help."""
+    known = _ALONE if row.code == _PREDICTED else _SAID.get(row.code, "")
+    since = f" any more, after {pairs(row.pairs)}" if row.pairs else ""
+    no_base = f"the base could not be launched beside it{since}"
+    return f"{known}; {no_base}" if known else no_base
 
 
 def _own_file(row: Row) -> str:
@@ -102,5 +116,7 @@ def _cure(found: Remedy) -> str:
     if found.pairs is not None:
         return f"about {pairs(found.pairs)} would decide"
     spread, quiet = units.about(found.spread), units.about(found.quiet_spread)
-    margin = units.rounded_up(found.margin)
-    return f"pairs differ by {spread}, {quiet} would decide, or a margin of {margin}"
+    said = f"pairs differ by {spread}, {quiet} would decide"
+    if found.margin > LARGEST_MARGIN:
+        return said
+    return f"{said}, or a margin of {units.rounded_up(found.margin)}"

@@ -5,8 +5,10 @@ from enum import Enum
 from typing import Literal
 
 from ci_perf.judge import canaries
-from ci_perf.model.comparison import Change, Comparison, Row
+from ci_perf.model.comparison import Change, Comparison, Row, Verdict
+from ci_perf.model.suite import LARGEST_MARGIN
 from ci_perf.report import commands, remarks, units, words
+from ci_perf.report import rows as tables
 from ci_perf.report.escape import Command, Sentence, Words, clean
 from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
@@ -30,7 +32,7 @@ Finding = Standing | Cure | Literal["stale"]
 """What a sentence of advice is about: the rows of one standing, of one cure, or the baseline."""
 
 _BY_CODE = {
-    "base_failed": Cure.BASE,
+    remarks.BASE_FAILED: Cure.BASE,
     canaries.CODE: Cure.MACHINE,
     "clocks_moved": Cure.CLOCKS,
     "ranges_overlap": Cure.SAME_WORK,
@@ -39,7 +41,9 @@ _BY_CODE = {
 
 
 def cure(row: Row, comparison: Comparison) -> Cure:
-    """Say what would decide an inconclusive row."""
+    """Say what would decide a row that is inconclusive, or unconfirmed for want of the base."""
+    if is_tried(row):
+        return Cure.BASE
     if row.code in _BY_CODE:
         return _BY_CODE[row.code]
     remedy = row.remedy if isinstance(row, Change) and row.pairs else None
@@ -52,13 +56,28 @@ def cure(row: Row, comparison: Comparison) -> Cure:
     return Cure.PAIRS if comparison.interleaved else Cure.TURNS
 
 
-def _launch_the_base(rows: list[Row], _: Comparison) -> Phrase:
+def is_tried(row: Row) -> bool:
+    """Whether the base was to be launched beside it, and could not be."""
+    return isinstance(row, Change) and bool(row.note)
+
+
+def launch_the_base(rows: list[Row], _: Comparison) -> Phrase:
+    """Say whose base could not be launched, and where to look for the reason."""
+    never = any(isinstance(row, Change) and not row.pairs for row in rows)
     return (
-        Words("Inconclusive, because the base could not be launched beside the head: "),
+        Words("Undecided, because the base could not be launched beside the head: "),
         *words.joined(_with_note(row) for row in rows),
-        Words(". If it has to be built or installed first, say so in suite.toml: "),
-        Command('setup = { command = "…" }'),
+        Words(". What it printed last is in run.json, under "),
+        Command("paired"),
+        Words("."),
+        *(_SET_UP if never else ()),
     )
+
+
+_SET_UP: Phrase = (
+    Words(" If it has to be built or installed first, say so in suite.toml: "),
+    Command('setup = { command = "…" }'),
+)
 
 
 def _launch_in_turns(rows: list[Row], comparison: Comparison) -> Phrase:
@@ -92,16 +111,23 @@ def _find_the_modes(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _calm_down(rows: list[Row], _: Comparison) -> Phrase:
-    margins: dict[str, float] = {}
-    for row in rows:
-        if isinstance(row, Change) and row.remedy is not None:
-            margins[row.metric] = max(row.remedy.margin, margins.get(row.metric, 0.0))
+    margins = _margins(rows)
+    less = ", or promise less in suite.toml, under `[limits]`: " if margins else "."
     return (
         Words("Inconclusive, and more pairs would not help: "),
         *_with_remarks(rows),
-        Words(". Use a quieter machine, or promise less in suite.toml, under `[limits]`: "),
+        Words(f". Use a quieter machine{less}"),
         *words.joined((_margin(name, size),) for name, size in margins.items()),
     )
+
+
+def _margins(rows: Iterable[Row]) -> dict[str, float]:
+    """Find the margin of each metric that would do, where suite.toml takes one as large."""
+    found: dict[str, float] = {}
+    for row in rows:
+        if isinstance(row, Change) and row.remedy is not None:
+            found[row.metric] = max(row.remedy.margin, found.get(row.metric, 0.0))
+    return {name: size for name, size in found.items() if size <= LARGEST_MARGIN}
 
 
 def _margin(metric: str, size: float) -> Command:
@@ -116,7 +142,7 @@ def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:
         Words(". Launch base and head in turns: "),
         commands.in_turns(rows, comparison),
         Words(". Or measure the main branch on other days, and let each run join the history: "),
-        commands.append(),
+        commands.append(comparison),
     )
 
 
@@ -153,7 +179,6 @@ def _do_the_same_work(rows: list[Row], _: Comparison) -> Phrase:
 
 
 STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
-    Cure.BASE: _launch_the_base,
     Cure.TURNS: _launch_in_turns,
     Cure.PAIRS: _give_more_time,
     Cure.MODES: _find_the_modes,
@@ -166,9 +191,14 @@ STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
 
 
 def _with_note(row: Row) -> Phrase:
-    if not isinstance(row, Change) or not row.note:
+    """Name a row with what is suspected, since when there is no base, and why."""
+    if not isinstance(row, Change):
         return words.titled(row)
-    return (*words.titled(row), Words(" ("), Sentence(row.note), Words(")"))
+    suspected = f" {tables.moved(row)}" if row.verdict is Verdict.UNCONFIRMED else ""
+    since = f"not any more, after {remarks.pairs(row.pairs)}" if row.pairs else ""
+    between = ": " if since and row.note else ""
+    why: Phrase = (Words(" ("), Words(since + between), Sentence(row.note), Words(")"))
+    return (*words.titled(row), Words(suspected), *(why if since or row.note else ()))
 
 
 def _with_remarks(rows: Iterable[Row]) -> Phrase:

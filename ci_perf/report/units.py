@@ -14,6 +14,8 @@ _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _JOULES = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"))
 _RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _ROUNDING = 1e-9
+# More per cent than this say nothing more, and break a table.
+_MOST_PERCENT = 1_000_000
 # A unit is the author's word; a longer or stranger one is shown as "items".
 _MAX_UNIT_CHARS = 20
 
@@ -68,6 +70,11 @@ def share(number: float) -> Words:
 def counted(number: float) -> Words:
     """12 % or 0.4 % of some hundred cases: more digits would be chance."""
     return Words("0 %" if number == 0 else f"{100 * number:.{0 if number >= 0.1 else 1}f} %")
+
+
+def numbered(number: int, noun: str) -> Words:
+    """1 workload, 2 workloads."""
+    return Words(f"{number:,} {noun}{'s' * (number != 1)}")
 
 
 def points(number: float) -> Words:
@@ -136,6 +143,8 @@ def limit(share: float) -> Words:
     if share <= 0:
         return Words("exact")
     number = 100 * share
+    if number > _MOST_PERCENT:
+        return Words(f"> {_MOST_PERCENT:,} %")
     return Words(f"{number:,.0f} %" if number >= 100 else f"{number:.3g} %")
 
 
@@ -155,6 +164,8 @@ def rounded_up(share: float) -> Words:
 
 def _signed_percent(share: float) -> str:
     number = 100 * share
+    if abs(number) > _MOST_PERCENT:
+        return f"> +{_MOST_PERCENT:,}" if number > 0 else f"< {MINUS}{_MOST_PERCENT:,}"
     decimals = 0 if abs(number) >= 100 else 1 if abs(number) >= 0.05 else 2
     text = f"{abs(number):,.{decimals}f}"
     if not text.strip("0."):

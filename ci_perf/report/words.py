@@ -207,11 +207,15 @@ def footer(comparison: Comparison) -> Phrase:
         *commit(comparison.base.source),
         Words(" → head "),
         *commit(comparison.head.source),
-        Words(" · run "),
-        comparison.head.run,
+        *_run(comparison.head.run),
         Words(f" · exit code {comparison.exit_code} · ci-perf "),
         comparison.tool.version,
     )
+
+
+def _run(name: str) -> Phrase:
+    """Name a run; samples of another harness have none."""
+    return (Words(" · run "), name) if name else ()
 
 
 def differences(comparison: Comparison) -> Phrase:
@@ -271,10 +275,11 @@ def exhausted(row: Uncompared) -> Phrase:
 
 
 def _reason(group: list[Reason]) -> Phrase:
-    """Show the first of a kind whole, and of the others only whose they are."""
+    """Show the first of a kind whole, and of the others only whose they are, each once."""
     first = group[0]
     whose: Phrase = (Words(" ("), first.workload, Words(")")) if first.workload else ()
-    others = joined((one.workload,) for one in group[1:])
+    names = dict.fromkeys(one.workload for one in group if one.workload not in {"", first.workload})
+    others = joined((name,) for name in names)
     more: Phrase = (Words("; also "), *others) if others else ()
     return (first.code, *whose, Words(": "), Sentence(first.detail), *more)
 

@@ -6,14 +6,14 @@ spent where it still decides something. The judge is asked after every pair.
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from ci_perf.judge.policy import LOOKS
+from ci_perf.judge.policy import MOST_PAIRS
 from ci_perf.launch import room
 from ci_perf.measure.task import Task, Trouble
 from ci_perf.model.process import Phase, WorkerResult
@@ -49,12 +49,13 @@ class _Base:
     is_own_file: bool = False
     ready: WorkerResult | None = None
     first: _Side = "base"
+    may_be_resident: bool = True
     pairs: list[Pair] = field(default_factory=list)
     trouble: Trouble | None = None
 
     def is_done(self) -> bool:
         """Whether no further pair is launched, whatever the judge would like."""
-        return self.trouble is not None or len(self.pairs) >= LOOKS[-1]
+        return self.trouble is not None or len(self.pairs) >= MOST_PAIRS
 
 
 class Interleaving:
@@ -76,7 +77,11 @@ class Interleaving:
 
     def go(self, snapshot: Callable[[], Run]) -> None:
         """Launch pairs; `snapshot` returns the run so far. Raises KeyboardInterrupt."""
-        left, self._suspects = self._against.undecided(snapshot())
+        run = snapshot()
+        if run.validity.against("") is not None:
+            self._stopped = "decided"  # nothing of this run will be judged
+            return
+        left, self._suspects = self._against.undecided(run)
         self._start = time.monotonic()
         if left:
             self._listener.interleaving(left, self._against.budget_s)
@@ -99,6 +104,7 @@ class Interleaving:
             budget_s=self._against.budget_s,
             spent_s=round(self._spent_s, 3),
             stopped=self._stopped,
+            pairs=sum(len(base.pairs) for base in self._bases.values()),
             notes=self._against.checkout.notes,
         )
 
@@ -165,16 +171,26 @@ class Interleaving:
 
     def _launch_both(self, base: _Base) -> None:
         """Launch both sides; whoever came second last time comes first."""
-        first, second = (base.first, _other(base.first))
+        first, second = base.first, _other(base.first)
         tasks = [self._task(base, side, index=len(base.pairs)) for side in (first, second)]
-        is_resident = self._may_be_resident(base)
-        if is_resident:
-            outcomes = self._sitting.outcome_of_pair(tasks[0], tasks[1])
-        else:
+        outcomes = self._resident(base, tasks)
+        is_resident = outcomes is not None
+        if outcomes is None:
             outcomes = tuple(self._sitting.outcome(task) for task in tasks)
         found = dict(zip((first, second), outcomes, strict=True))
         self._keep(base, found, resident=is_resident)
         base.first = second
+
+    def _resident(self, base: _Base, tasks: Sequence[Task]) -> tuple[_Outcome, ...] | None:
+        """Launch a resident pair; `None` where it may not be one, or one of the two has failed.
+
+        Two at once need more memory, and longer: whoever fails so may do well alone.
+        """
+        if not self._may_be_resident(base):
+            return None
+        outcomes = self._sitting.outcome_of_pair(tasks[0], tasks[1])
+        base.may_be_resident = not any(isinstance(outcome, Trouble) for outcome in outcomes)
+        return outcomes if base.may_be_resident else None
 
     def _keep(self, base: _Base, found: dict[_Side, _Outcome], *, resident: bool) -> None:
         head, other = found["head"], self._checked(base.workload.id, found["base"])
@@ -218,7 +234,7 @@ class Interleaving:
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""
-        if self._sitting.device != "cpu" or base.ready is None:
+        if self._sitting.device != "cpu" or base.ready is None or not base.may_be_resident:
             return False
         head = self._sitting.result(base.workload.id)
         peaks = [room.peak_of(one.process.memory) for one in (base.ready, head)]

@@ -13,6 +13,9 @@ from ci_perf.git import Answer
 _ANSWER_S = 300.0
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")
+# What git allows in no name, and uses to lead from one commit to another: HEAD~1, main@{yesterday}.
+_EXPRESSION = re.compile(r"[~^:?*\[\\\s]|\.\.|@\{")
+_IN_ACTIONS = "(`fetch-depth: 0` for actions/checkout)"
 _SHOWN = 12
 
 
@@ -108,12 +111,34 @@ def _where_it_is(root: Path, ref: str) -> str:
         return "name a branch, such as `main`"
     if _commit(root, f"origin/{ref}") is not None:
         return f"`origin/{ref}` is one: name that"
+    return _how_to_deepen(ref) if _is_shallow(root) else _how_to_fetch(ref)
+
+
+def _how_to_deepen(ref: str) -> str:
+    """Say what brings a ref to a shallow clone, and what it has grown from, which is needed too."""
+    branch = ref.removeprefix("origin/")
+    if not _is_name(ref):
+        return f"this clone is shallow: `git fetch --unshallow` brings its history {_IN_ACTIONS}"
+    fetch = f"git fetch --unshallow {_refspec(branch)}"
+    return f"`{fetch}` brings it to this shallow clone {_IN_ACTIONS}; then name `origin/{branch}`"
+
+
+def _how_to_fetch(ref: str) -> str:
     if _HASH.fullmatch(ref):
         return f"`git fetch origin {ref}` brings it"
+    if not _is_name(ref):
+        return "name a branch, such as `main`, or a commit that is here"
     branch = ref.removeprefix("origin/")
-    # The part after the colon is needed in a clone of a single branch.
-    fetch = f"git fetch origin {branch}:refs/remotes/origin/{branch}"
-    return f"`{fetch}` brings it; then name `origin/{branch}`"
+    return f"`git fetch {_refspec(branch)}` brings it; then name `origin/{branch}`"
+
+
+def _is_name(ref: str) -> bool:
+    return not (_HASH.fullmatch(ref) or _EXPRESSION.search(ref))
+
+
+def _refspec(branch: str) -> str:
+    """Spell where a branch comes from; where it goes is needed in a clone of a single branch."""
+    return f"origin {branch}:refs/remotes/origin/{branch}"
 
 
 def _shared(root: Path, ref: str, tip: str) -> str:
@@ -127,15 +152,19 @@ def _shared(root: Path, ref: str, tip: str) -> str:
             "it; what it says may help",
             output=answer.err,
         )
-    if _ask(root, "rev-parse", "--is-shallow-repository").out == "true":
+    if _is_shallow(root):
         raise CiPerfError(
             f"{ref}: expected a commit that it shares with HEAD, found none in a shallow clone; "
-            "fetch the history: `fetch-depth: 0` for actions/checkout, or `git fetch --unshallow`"
+            f"`git fetch --unshallow` brings the history {_IN_ACTIONS}"
         )
     raise UsageError(
         f"{ref}: expected a commit that it shares with HEAD, found two unrelated histories; name "
         "the branch that this change started from"
     )
+
+
+def _is_shallow(root: Path) -> bool:
+    return _ask(root, "rev-parse", "--is-shallow-repository").out == "true"
 
 
 def _notes(commit: str, *, is_head: bool, is_dirty: bool) -> tuple[str, ...]:

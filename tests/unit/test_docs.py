@@ -221,7 +221,7 @@ def test_the_readme_lists_the_inputs_and_outputs_of_the_action():
     (outputs,) = re.findall(r"^Outputs: (.*?)\. ", text("README.md"), re.MULTILINE)
 
     assert sorted(named) == sorted(action["inputs"])
-    assert set(re.findall(r"`(\w+)`", outputs)) == set(action["outputs"])
+    assert set(re.findall(r"`([\w-]+)`", outputs)) == set(action["outputs"])
 
 
 def test_the_example_of_the_action_uses_inputs_that_exist():
@@ -274,7 +274,9 @@ def test_the_table_of_metrics_is_current():
 
 
 def test_what_is_assumed_of_each_kind_is_what_the_table_says():
-    rows = {row[0]: tuple(row[1:]) for row in table("docs/judging.md", "metrics", "session spread *s*")}
+    rows = {
+        row[0]: tuple(row[1:]) for row in table("docs/judging.md", "metrics", "session spread *s*")
+    }
 
     def shown(kind):
         found = policy(kind)

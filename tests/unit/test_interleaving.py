@@ -15,6 +15,7 @@ from ci_perf.measure.validity import preflight
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
+from ci_perf.model.validity import Reason, Status
 from ci_perf.worktree import Checkout
 from tests.runs import a_process, an_environment
 
@@ -46,6 +47,13 @@ class Launches:
 
     def of(self, side):
         return [task for task in self.tasks if Path(task.root).name == side]
+
+
+class NoRoomForTwo(Launches):
+    """Of two processes at once, the second fails."""
+
+    def launch_pair(self, _first, _second, _interrupted=None):
+        return a_result(), BOOM
 
 
 class Silent:
@@ -195,6 +203,7 @@ def test_the_run_says_how_base_and_head_took_turns(interleaved):
 
     found = run.interleaved
     assert (found.source, found.suspects, found.notes) == (SOURCE, 7, ("a note",))
+    assert found.pairs == 1
 
 
 # --- the base's own file
@@ -274,3 +283,25 @@ def test_both_processes_are_there_at_once_where_they_fit(interleaved, monkeypatc
 
     assert launcher.pairs == 3
     assert all(pair.resident for pair in paired(run).pairs)
+
+
+def test_a_resident_pair_that_fails_is_launched_again_one_after_the_other(interleaved, monkeypatch):
+    """Two at once need more memory: the head is not to blame for that."""
+    monkeypatch.setattr(room, "reason_against", lambda *_: "")
+    launcher = NoRoomForTwo()
+
+    run = interleaved(launcher, {"a": 2, "b": 0})
+
+    assert run.failed == ()
+    assert [pair.resident for pair in paired(run).pairs] == [False, False]
+
+
+def test_nothing_is_launched_beside_a_run_that_is_invalid_already(interleaved, monkeypatch):
+    bad = Reason(code="low_disk", status=Status.INVALID, detail="nothing left")
+    monkeypatch.setattr(preflight, "check", lambda: (bad,))
+    launcher = Launches()
+
+    run = interleaved(launcher, {"a": 2, "b": 2})
+
+    assert launcher.of("base") == []
+    assert run.paired == ()

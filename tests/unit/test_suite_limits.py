@@ -82,6 +82,21 @@ def test_a_margin_within_the_limit_is_refused_with_its_place(folder, limit):
         plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
 
+def test_the_largest_limit_takes_its_margin_along(folder):
+    text = "[limits]\nstep_time_s = { relative = 10 }\n"
+    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+
+    assert found.limits.default["step_time_s"] == Limit(relative=10, margin=20)
+
+
+@pytest.mark.parametrize("key", ["preset", "fail_on"])
+def test_a_word_that_is_none_of_a_few_is_answered_with_these(folder, key):
+    text = f"[suites.smoke]\n{key} = 'strickt'\n"
+
+    with pytest.raises(InvalidFileError, match=rf"smoke\.{key}: expected one of '.*, found 'str"):
+        plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+
+
 def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(folder):
     found = plan(
         folder,

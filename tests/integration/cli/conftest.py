@@ -4,7 +4,7 @@ import pytest
 
 from tests.histories import beside
 from tests.projects import Project
-from tests.runs import SLOW, STEADY, a_measured
+from tests.runs import BASE_COMMIT, SLOW, STEADY, a_measured
 
 
 @pytest.fixture
@@ -18,6 +18,6 @@ def project(tmp_path):
 @pytest.fixture
 def judged(project):
     """Two runs of which the second is slower, as its pairs prove."""
-    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("a.json", a_measured("w", *STEADY), commit=BASE_COMMIT)
     project.recorded("b.json", a_measured("w", *SLOW), **beside(2.0))
     return project

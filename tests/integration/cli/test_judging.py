@@ -8,7 +8,7 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from tests.histories import beside
-from tests.runs import SLOW, STEADY, a_failed, a_measured
+from tests.runs import BASE_COMMIT, SLOW, STEADY, a_failed, a_measured
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.runs import SLOW, STEADY, a_failed, a_measured
     ids=["the same", "suspected", "proven"],
 )
 def test_compare_ends_with_the_verdict(project, head, proof, code):
-    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("a.json", a_measured("w", *STEADY), commit=BASE_COMMIT)
     project.recorded("b.json", a_measured("w", *head), **proof)
 
     done = project.run("compare", "a.json", "b.json")
@@ -44,7 +44,7 @@ def test_compare_with_a_crash_has_no_answer(project):
 def test_compare_writes_every_form_also_to_a_file(project):
     import pandas as pd
 
-    project.recorded("a.json", a_measured("w", *STEADY))
+    project.recorded("a.json", a_measured("w", *STEADY), commit=BASE_COMMIT)
     project.recorded("b.json", a_measured("w", *SLOW), **beside(2.0))
 
     def compared(form, *more):
@@ -133,3 +133,15 @@ def test_a_report_never_overwrites_what_it_is_made_of(judged, target):
     assert done.code == ExitCode.USAGE
     assert "would overwrite" in done.err
     assert ((judged.root / "a.json").read_bytes(), (judged.root / "b.json").read_bytes()) == before
+
+
+def test_pairs_against_another_base_answer_nothing_about_this_one(project):
+    """The run was measured beside another commit: its pairs say nothing of the one given here."""
+    project.recorded("base.json", a_measured("w", *STEADY), commit="c" * 40)
+    project.recorded("head.json", a_measured("w", *SLOW), **beside(1.0))
+
+    done = project.run("compare", "base.json", "head.json")
+
+    assert "its pairs are left alone" in done.err
+    assert "not this change" not in done.out
+    assert "unconfirmed" in done.out

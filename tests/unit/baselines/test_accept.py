@@ -11,6 +11,7 @@ from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.accepting import accepted, against, contents, history, says_what_it_says
+from tests.histories import in_turns, pairs
 from tests.runs import (
     GPU,
     SLOW,
@@ -258,3 +259,21 @@ def test_a_run_of_which_one_workload_is_invalid_is_refused_whole(root):
 
     with pytest.raises(RefusedError, match="clocks_held_down"):
         accepted(root, session(*STEADY, validity=validity))
+
+
+def test_what_its_pairs_prove_to_be_worse_needs_a_reason_also_without_a_baseline(root):
+    """Deleting the baseline in the same change hides nothing."""
+    proven = in_turns(a_run(a_measured("w", *SLOW), id="2"), pairs(2.0))
+
+    with pytest.raises(RefusedError, match="w step_time_s"):
+        accepted(root, proven)
+    assert accepted(root, proven, reason="exact attention") == {"w": Action.CREATED}
+
+
+def test_replacing_forgets_the_history_also_of_a_session_that_is_part_of_it(root):
+    for number in "123":
+        accepted(root, a_run(a_measured("a", *STEADY), id=number), mode=Mode.APPEND)
+    last = a_run(a_measured("a", *STEADY), id="3")
+
+    assert accepted(root, last, mode=Mode.REPLACE, reason="anew") == {"a": Action.REPLACED}
+    assert accepted(root, last, mode=Mode.REPLACE, reason="anew") == {"a": Action.KEPT}

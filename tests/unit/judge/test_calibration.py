@@ -9,7 +9,14 @@ import pytest
 from ci_perf.errors import CiPerfError
 from ci_perf.judge import calibration
 from ci_perf.judge.confirm import Confirmation, share_alpha
-from ci_perf.judge.policy import LAUNCH_PRIOR_DF, LOOKS, PRIOR_DF_CAP, PolicyKind, policy
+from ci_perf.judge.policy import (
+    CALM_LOOKS,
+    LAUNCH_PRIOR_DF,
+    LOOKS,
+    PRIOR_DF_CAP,
+    PolicyKind,
+    policy,
+)
 from ci_perf.model.run import Measured
 from tests.plans import a_plan, a_planned
 from tests.runs import a_failed, a_measured, a_reason, a_run
@@ -159,7 +166,7 @@ def test_the_smallest_detectable_change_is_that_of_a_confirmation_with_this_spre
 def test_a_quiet_workload_is_expected_to_take_the_first_look_and_a_wild_one_to_the_last():
     found = calibrated(*alike(0.0), noisy("wild", median=0.3, p25=0.3, fastest=0.3)).workloads
 
-    assert found["w0"].expected_pairs == LOOKS[0]
+    assert found["w0"].expected_pairs == CALM_LOOKS[0]
     assert found["wild"].expected_pairs > LOOKS[-2]
 
 

@@ -4,13 +4,24 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
 from ci_perf.judge import confirm, numbers
 from ci_perf.judge.confirm import Confirmation
-from ci_perf.judge.policy import ALPHA, BETA_CONFIRM, LOOKS, WEIGHTS, Policy, PolicyKind, policy
+from ci_perf.judge.policy import (
+    ALPHA,
+    BETA_CONFIRM,
+    CALM_LOOKS,
+    CALM_WEIGHTS,
+    LOOKS,
+    MOST_PAIRS,
+    WEIGHTS,
+    Policy,
+    PolicyKind,
+    policy,
+)
 from tests.runs import a_process
 
 TIME = policy(PolicyKind.TIME)
@@ -18,12 +29,14 @@ TIME = policy(PolicyKind.TIME)
 EXACT = {"prior_variance": 0.0, "prior_df": 0.0}
 MIRRORED = {"regressed": "improved", "improved": "regressed"}
 small = st.floats(-0.1, 0.1)
-pairs_of_launches = st.lists(small, min_size=LOOKS[-1], max_size=LOOKS[-1])
+pairs_of_launches = st.lists(small, min_size=MOST_PAIRS, max_size=MOST_PAIRS)
 histories = st.tuples(st.sampled_from([0.0, 1e-6, 1e-4, 1e-2]), st.sampled_from([0.0, 0.5, 8.0]))
+# Where the screen saw the head, and what each side then has of alpha: losses, gains.
+SHARES = {1: (0.9, 0.1), 0: (0.5, 0.5), -1: (0.1, 0.9)}
 
 
-def a_confirmation(*, alpha=ALPHA, prior_variance=1e-5, prior_df=8.0):
-    return Confirmation(TIME, alpha, prior_variance, prior_df)
+def a_confirmation(*, alpha=ALPHA, prior_variance=1e-5, prior_df=8.0, suspected=0):
+    return Confirmation(TIME, alpha, prior_variance, prior_df, suspected=suspected)
 
 
 def confirmed(differences, **history):
@@ -35,36 +48,43 @@ def confirmed(differences, **history):
     return confirmation.finish()
 
 
-def of_scipy(differences, alpha, prior_variance, prior_df):
+def of_scipy(differences, history, suspected):
     """The same rule by scipy: two one-sided tests for each answer, look after look."""
-    for look, weight in zip(LOOKS, WEIGHTS, strict=True):
+    (prior_variance, prior_df), (of_loss, of_gain) = history, SHARES[suspected]
+    for look, calm in zip(CALM_LOOKS, CALM_WEIGHTS, strict=True):
         seen = differences[:look]
-        df = prior_df + look - 1
-        squares = statistics.variance(seen) * (look - 1)
-        error = math.sqrt((2 * prior_df * prior_variance + squares) / df / look)
+        own = statistics.variance(seen)
+        believed = 0.0 if own > 4 * 2 * prior_variance else prior_df
+        df = believed + look - 1
+        error = math.sqrt((believed * 2 * prior_variance + own * (look - 1)) / df / look)
         t = stats.t(df, loc=statistics.fmean(seen), scale=error)
-        above, below = t.cdf(TIME.floor), t.sf(-TIME.floor)
+        alone = stats.t(look - 1, loc=statistics.fmean(seen), scale=math.sqrt(own / look))
+        above, below = alone.cdf(TIME.floor), alone.sf(-TIME.floor)
         inside = max(t.sf(TIME.margin), t.cdf(-TIME.margin))
-        if above < alpha * weight / 2:
+        alpha = ALPHA * WEIGHTS[LOOKS.index(look)] if look in LOOKS else 0.0
+        if above < alpha * of_loss:
             return "regressed", look
-        if below < alpha * weight / 2:
+        if below < alpha * of_gain:
             return "improved", look
-        if inside < BETA_CONFIRM * weight:
+        if inside < BETA_CONFIRM * calm:
             return "unchanged", look
-    return "inconclusive", LOOKS[-1]
+    return "inconclusive", MOST_PAIRS
 
 
 @pytest.mark.parametrize("spread", [0.001, 0.005, 0.02])
 @pytest.mark.parametrize("effect", [-0.03, 0.0, 0.015, 0.02, 0.04])
 @pytest.mark.parametrize("history", [(0.0, 0.0), (1e-5, 8.0), (1e-4, 3.3)])
-def test_outcomes_agree_with_two_one_sided_tests_of_scipy(effect, spread, history):
+@pytest.mark.parametrize("suspected", SHARES)
+def test_outcomes_agree_with_two_one_sided_tests_of_scipy(effect, spread, history, suspected):
     noise = random.Random(f"{effect} {spread} {history}")
-    for _ in range(20):
-        differences = [noise.gauss(effect, spread) for _ in range(LOOKS[-1])]
+    for _ in range(10):
+        differences = [noise.gauss(effect, spread) for _ in range(MOST_PAIRS)]
 
-        found = confirmed(differences, prior_variance=history[0], prior_df=history[1])
+        found = confirmed(
+            differences, prior_variance=history[0], prior_df=history[1], suspected=suspected
+        )
 
-        assert (found.call, found.pairs) == of_scipy(differences, ALPHA, *history)
+        assert (found.call, found.pairs) == of_scipy(differences, history, suspected)
 
 
 def test_a_first_look_without_history_is_the_t_test_of_scipy():
@@ -77,15 +97,27 @@ def test_a_first_look_without_history_is_the_t_test_of_scipy():
     assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
 
 
+@pytest.mark.parametrize("suspected", SHARES)
+def test_each_end_of_an_interval_is_as_sure_as_its_side_asks(suspected):
+    differences = [0.002, 0.028, 0.016, 0.03]
+
+    found = confirmed(differences, **EXACT, suspected=suspected)
+
+    of_loss, of_gain = (ALPHA * WEIGHTS[1] * share for share in SHARES[suspected])
+    t = stats.t(3, loc=statistics.fmean(differences), scale=stats.sem(differences))
+    assert found.call == "inconclusive"
+    assert (found.low, found.high) == pytest.approx((t.ppf(of_loss), t.isf(of_gain)), rel=1e-8)
+
+
 def test_unchanged_comes_with_the_interval_of_the_two_one_sided_tests():
     differences = [0.001, -0.002, 0.0015, 0.0]
 
     found = confirmed(differences, **EXACT)
 
-    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(
-        1 - 2 * BETA_CONFIRM * WEIGHTS[0]
+    tested = stats.ttest_1samp(differences[:3], 0.0).confidence_interval(
+        1 - 2 * BETA_CONFIRM * CALM_WEIGHTS[1]
     )
-    assert found.call == "unchanged"
+    assert (found.call, found.pairs) == ("unchanged", 3)
     assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
 
 
@@ -98,6 +130,32 @@ def test_an_outcome_comes_at_looks_only():
     assert confirmation.finish().call == "regressed"
 
 
+def test_two_pairs_may_say_unchanged_where_the_history_knows_the_spread():
+    confirmation = a_confirmation(prior_variance=1e-6)
+
+    outcomes = [confirmation.add(difference) for difference in (0.001, -0.001)]
+
+    assert outcomes == [None, confirmation.finish()]
+    assert (confirmation.finish().call, confirmation.finish().pairs) == ("unchanged", 2)
+
+
+@pytest.mark.parametrize("difference", [0.5, -0.5])
+def test_no_alarm_comes_before_four_pairs_however_large_the_change(difference):
+    found = confirmed([difference] * MOST_PAIRS, prior_variance=1e-6, suspected=1)
+
+    assert found.pairs == 4
+
+
+def test_a_change_is_proven_earlier_on_the_side_where_the_screen_saw_it():
+    differences = [0.02, 0.05, 0.03, 0.06, 0.04, 0.05] * 3
+    expected, surprising = (
+        confirmed(differences, **EXACT, suspected=suspected) for suspected in (1, -1)
+    )
+
+    assert expected.call == surprising.call == "regressed"
+    assert expected.pairs < surprising.pairs
+
+
 def test_the_last_look_ends_inconclusive_with_an_interval_that_reaches_both_answers():
     found = confirmed([-0.02, 0.05] * 9)
 
@@ -107,7 +165,7 @@ def test_the_last_look_ends_inconclusive_with_an_interval_that_reaches_both_answ
 
 
 @pytest.mark.parametrize("pairs", [1, 3, 5, 17])
-def test_pairs_that_run_out_between_looks_decide_nothing(pairs):
+def test_pairs_that_run_out_decide_nothing(pairs):
     found = confirmed([0.002, 0.028, 0.016] * 6, prior_variance=1e-3)
     stopped = confirmed(([0.002, 0.028, 0.016] * 6)[:pairs], prior_variance=1e-3)
 
@@ -161,11 +219,11 @@ def test_a_settled_suspect_takes_no_more_pairs():
 @pytest.mark.parametrize(
     ("difference", "call"),
     [
-        (0.0101, "regressed"),
-        (math.log1p(0.01), "unchanged"),  # as large as the floor: never to be alarmed about
+        (0.0199, "regressed"),
+        (0.0197, "unchanged"),  # between floor and margin either answer is right
         (0.0, "unchanged"),
-        (-0.0099, "unchanged"),
-        (-0.0101, "improved"),
+        (-0.0197, "unchanged"),
+        (-0.0199, "improved"),
     ],
 )
 def test_pairs_that_agree_to_the_digit_are_judged_by_their_size_alone(difference, call):
@@ -176,11 +234,11 @@ def test_pairs_that_agree_to_the_digit_are_judged_by_their_size_alone(difference
     assert found.high == pytest.approx(difference)
 
 
-@given(pairs_of_launches, histories)
-def test_swapping_base_and_head_mirrors_the_outcome(differences, history):
-    prior_variance, prior_df = history
-    there = confirmed(differences, prior_variance=prior_variance, prior_df=prior_df)
-    back = confirmed([-d for d in differences], prior_variance=prior_variance, prior_df=prior_df)
+@given(pairs_of_launches, histories, st.sampled_from(sorted(SHARES)))
+def test_swapping_base_and_head_mirrors_the_outcome(differences, history, suspected):
+    known = {"prior_variance": history[0], "prior_df": history[1]}
+    there = confirmed(differences, **known, suspected=suspected)
+    back = confirmed([-d for d in differences], **known, suspected=-suspected)
 
     assert back == dataclasses.replace(
         there,
@@ -222,10 +280,10 @@ def test_a_regression_that_grows_stays_one(differences, more, history):
 
 @given(pairs_of_launches, st.randoms(use_true_random=False))
 def test_the_order_of_pairs_within_a_look_says_nothing(differences, order):
-    first = differences[:4]
+    first = differences[:2]
     order.shuffle(first)
 
-    assert confirmed(first + differences[4:]) == confirmed(differences)
+    assert confirmed(first + differences[2:]) == confirmed(differences)
 
 
 @given(
@@ -287,7 +345,7 @@ def share_of_calls(call, effect, *, alpha=ALPHA, times=1500, **history):
     return (
         sum(
             confirmed(
-                (noise.gauss(effect, 0.01) for _ in range(LOOKS[-1])), alpha=alpha, **history
+                (noise.gauss(effect, 0.01) for _ in range(MOST_PAIRS)), alpha=alpha, **history
             ).call
             == call
             for _ in range(times)
@@ -306,6 +364,32 @@ def test_a_change_as_large_as_the_margin_is_seldom_called_none(history):
     assert share_of_calls("unchanged", TIME.margin, **history) <= BETA_CONFIRM
 
 
+@pytest.mark.parametrize("suspected", SHARES)
+def test_a_calm_history_makes_no_alarms_of_the_noise_of_today(suspected):
+    """Launches differed by 0.1 %, and today pairs differ by 35 %: without a change."""
+    noise = random.Random(1)
+
+    calls = [
+        confirmed(
+            (noise.gauss(0, 0.35) for _ in range(MOST_PAIRS)),
+            prior_variance=0.0016**2 / 2,
+            suspected=suspected,
+        ).call
+        for _ in range(1500)
+    ]
+
+    assert sum(call in MIRRORED for call in calls) / len(calls) <= ALPHA
+
+
+@given(pairs_of_launches)
+def test_a_history_that_the_pairs_contradict_is_as_good_as_none(differences):
+    assume(all(statistics.variance(differences[:look]) > 1e-8 for look in CALM_LOOKS))
+
+    calm = confirmed(differences, prior_variance=1e-9, prior_df=8.0)
+
+    assert calm == confirmed(differences, **EXACT)
+
+
 def test_the_smallest_detectable_change_is_found_in_most_cases():
     # A launch's variance is half of a pair's.
     history = {"prior_variance": 0.5e-4, "prior_df": 8.0}
@@ -322,6 +406,16 @@ def test_more_pairs_detect_smaller_changes():
 
     assert found == sorted(found, reverse=True)
     assert len(set(found)) == 4
+
+
+def test_what_is_detectable_is_a_loss():
+    """A suspect that the screen saw improve keeps little of alpha for a loss."""
+    sizes = [
+        a_confirmation(prior_variance=1e-3, suspected=suspected).smallest_detectable()
+        for suspected in (1, 0, -1)
+    ]
+
+    assert sizes == sorted(set(sizes))
 
 
 def test_without_any_spread_known_nothing_is_detectable():
@@ -377,7 +471,8 @@ def test_no_change_is_detected_in_no_pairs():
 def test_a_wider_policy_calls_more_unchanged():
     wide = Policy(floor=0.02, margin=0.05, session_spread=0.01)
     confirmation = Confirmation(wide, ALPHA, 1e-6, 8.0)
-    for difference in (0.019, 0.021, 0.018, 0.017):
+    for difference in (0.025, 0.027):
         confirmation.add(difference)
 
     assert confirmation.finish().call == "unchanged"
+    assert confirmed([0.025, 0.027] * 2, prior_variance=1e-6).call == "regressed"

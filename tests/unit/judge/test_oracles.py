@@ -13,7 +13,16 @@ from statsmodels.stats import weightstats
 from ci_perf.judge import moderation, student
 from ci_perf.judge.confirm import Confirmation
 from ci_perf.judge.moderation import Variance
-from ci_perf.judge.policy import ALPHA, BETA_CONFIRM, BETA_SCREEN, LOOKS, WEIGHTS, Policy
+from ci_perf.judge.policy import (
+    ALPHA,
+    BETA_CONFIRM,
+    BETA_SCREEN,
+    CALM_LOOKS,
+    CALM_WEIGHTS,
+    LOOKS,
+    WEIGHTS,
+    Policy,
+)
 from ci_perf.judge.predict import predict
 from ci_perf.judge.screen import screen
 
@@ -67,9 +76,16 @@ def test_what_a_suite_shares_solves_the_equations_of_smyth(variances):
 # --- the confirmation: a t-test against the floor, and two one-sided tests against the margin
 
 
-def looked_at(launches):
+# What a side has of alpha when the screen saw the head there, on the other side, or nowhere.
+SHARES = {1: (0.9, 0.1), 0: (0.5, 0.5), -1: (0.1, 0.9)}
+suspicions = st.sampled_from(sorted(SHARES))
+
+
+def looked_at(launches, suspected=0):
     """Confirm without a history; return the outcome and its launches of base and head."""
-    confirmation = Confirmation(policy=POLICY, alpha=ALPHA, prior_variance=0.0, prior_df=0.0)
+    confirmation = Confirmation(
+        policy=POLICY, alpha=ALPHA, prior_variance=0.0, prior_df=0.0, suspected=suspected
+    )
     for base, head in launches:
         if confirmation.add(math.log(head) - math.log(base)):
             break
@@ -90,30 +106,34 @@ def chance_of_a_loss(base, head):
     return stats.ttest_1samp(np.log(head / base), FLOOR, alternative="greater").pvalue
 
 
-def answer_of_others(launches):
+def answer_of_others(launches, suspected):
     """What the p-values say at the first look at which they say something."""
-    for look, weight in zip(LOOKS, WEIGHTS, strict=True):
+    of_loss, of_gain = SHARES[suspected]
+    for look, calm in zip(CALM_LOOKS, CALM_WEIGHTS, strict=True):
         base, head = np.array(launches[:look]).T
-        if chance_of_a_loss(base, head) < ALPHA * weight / 2:
+        alpha = ALPHA * WEIGHTS[LOOKS.index(look)] if look in LOOKS else 0.0
+        if chance_of_a_loss(base, head) < alpha * of_loss:
             return "regressed", look
-        if chance_of_a_loss(head, base) < ALPHA * weight / 2:
+        if chance_of_a_loss(head, base) < alpha * of_gain:
             return "improved", look
-        if chance_of_equivalence(base, head) < BETA_CONFIRM * weight:
+        if chance_of_equivalence(base, head) < BETA_CONFIRM * calm:
             return "unchanged", look
     return "inconclusive", LOOKS[-1]
 
 
 @same
-@given(bases, sizes(-0.05, 0.05), st.floats(-0.1, 0.1), st.floats(0.02, 1))
-def test_pairs_are_answered_as_statsmodels_and_scipy_do(bases, differences, effect, spread):
+@given(bases, sizes(-0.05, 0.05), st.floats(-0.1, 0.1), st.floats(0.02, 1), suspicions)
+def test_pairs_are_answered_as_statsmodels_and_scipy_do(
+    bases, differences, effect, spread, suspected
+):
     launches = [
         (base, base * math.exp(effect + spread * difference))
         for base, difference in zip(bases, differences, strict=True)
     ]
 
-    outcome, _, _ = looked_at(launches)
+    outcome, _, _ = looked_at(launches, suspected)
 
-    assert (outcome.call, outcome.pairs) == answer_of_others(launches)
+    assert (outcome.call, outcome.pairs) == answer_of_others(launches, suspected)
 
 
 @same
@@ -122,7 +142,7 @@ def test_unchanged_is_as_sure_as_the_equivalence_test_of_statsmodels(differences
     outcome, base, head = looked_at([(1.0, math.exp(d)) for d in differences])
     assume(outcome.call == "unchanged")
 
-    df, weight = outcome.pairs - 1, WEIGHTS[LOOKS.index(outcome.pairs)]
+    df, weight = outcome.pairs - 1, CALM_WEIGHTS[CALM_LOOKS.index(outcome.pairs)]
     error = (outcome.high - outcome.estimate) / student.upper_quantile(BETA_CONFIRM * weight, df)
     chance = student.upper_tail((MARGIN - abs(outcome.estimate)) / error, df)
 
@@ -130,13 +150,14 @@ def test_unchanged_is_as_sure_as_the_equivalence_test_of_statsmodels(differences
 
 
 @same
-@given(sizes(0.02, 0.06))
-def test_an_alarm_is_as_sure_as_the_t_test_of_scipy_against_the_floor(differences):
-    outcome, base, head = looked_at([(1.0, math.exp(d)) for d in differences])
+@given(sizes(0.02, 0.06), suspicions)
+def test_an_alarm_is_as_sure_as_the_t_test_of_scipy_against_the_floor(differences, suspected):
+    outcome, base, head = looked_at([(1.0, math.exp(d)) for d in differences], suspected)
     assume(outcome.call == "regressed")
 
     df, weight = outcome.pairs - 1, WEIGHTS[LOOKS.index(outcome.pairs)]
-    error = (outcome.high - outcome.estimate) / student.upper_quantile(ALPHA * weight / 2, df)
+    tail = ALPHA * weight * SHARES[suspected][0]
+    error = (outcome.estimate - outcome.low) / student.upper_quantile(tail, df)
     chance = student.upper_tail((outcome.estimate - FLOOR) / error, df)
 
     assert chance == close(chance_of_a_loss(base, head))

@@ -2,7 +2,17 @@ import math
 
 import pytest
 
-from ci_perf.judge.policy import LOOKS, WEIGHTS, Policy, PolicyKind, policy
+from ci_perf.judge.policy import (
+    ALPHA_OF_SIDE,
+    CALM_LOOKS,
+    CALM_WEIGHTS,
+    LOOKS,
+    MOST_PAIRS,
+    WEIGHTS,
+    Policy,
+    PolicyKind,
+    policy,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +52,22 @@ def test_a_preset_leaves_the_assumed_spread_of_sessions_alone(kind, preset):
     assert policy(kind, preset).session_spread == policy(kind).session_spread
 
 
-def test_the_looks_share_all_of_alpha_and_late_ones_get_more():
-    assert math.fsum(WEIGHTS) == pytest.approx(1.0)
-    assert list(WEIGHTS) == sorted(WEIGHTS)
-    assert len(WEIGHTS) == len(LOOKS)
+@pytest.mark.parametrize(("looks", "weights"), [(LOOKS, WEIGHTS), (CALM_LOOKS, CALM_WEIGHTS)])
+def test_the_looks_share_all_that_they_may_be_wrong_and_late_ones_get_more(looks, weights):
+    assert math.fsum(weights) == pytest.approx(1.0)
+    assert list(weights) == sorted(weights)
+    assert len(weights) == len(looks)
+    assert list(looks) == sorted(set(looks))
+
+
+def test_where_an_alarm_is_looked_for_so_is_its_opposite_and_both_end_together():
+    assert set(LOOKS) < set(CALM_LOOKS)
+    assert LOOKS[-1] == CALM_LOOKS[-1] == MOST_PAIRS
+
+
+def test_the_sides_share_all_of_alpha_whatever_the_screen_saw():
+    for suspected in (-1, 0, 1):
+        assert math.fsum(ALPHA_OF_SIDE[side * suspected] for side in (-1, 1)) == 1
 
 
 @pytest.mark.parametrize(

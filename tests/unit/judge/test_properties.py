@@ -13,13 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ci_perf.judge import samples as judge
-from ci_perf.judge.policy import LOOKS
+from ci_perf.judge.policy import CALM_LOOKS, MOST_PAIRS
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 
 # The same examples each time, and few: each judges a whole file several times.
 few = settings(max_examples=60, derandomize=True)
-PAIRS = LOOKS[-1]
+PAIRS = MOST_PAIRS
 TIME = SampledMetric(unit="s", kind="time")
 BYTES = SampledMetric(unit="byte", kind="host_memory")
 COUNT = SampledMetric(unit="count", kind="exact")
@@ -194,7 +194,7 @@ def test_no_order_changes_an_answer(workloads, order):
             one,
             history=shuffled([shuffled(session) for session in one.history]),
             head=shuffled(one.head),
-            pairs=shuffled(one.pairs[: LOOKS[0]]) + one.pairs[LOOKS[0] :],
+            pairs=shuffled(one.pairs[: CALM_LOOKS[0]]) + one.pairs[CALM_LOOKS[0] :],
         )
         for one in shuffled(workloads)
     ]
@@ -210,7 +210,7 @@ def is_slower_throughout(sampled):
     behind = [math.log(head / base) for base, head in sampled.pairs]
     history = [sum(map(math.log, session)) / len(session) for session in sampled.history]
     head = [math.log(value) for value in sampled.head]
-    return all(math.fsum(behind[:look]) >= 0 for look in LOOKS) and (
+    return all(math.fsum(behind[:look]) >= 0 for look in CALM_LOOKS) and (
         not history or math.fsum(head) / len(head) >= math.fsum(history) / len(history)
     )
 

@@ -8,17 +8,24 @@ from hypothesis import strategies as st
 
 from ci_perf.errors import ExitCode
 from ci_perf.judge import samples as judge
-from ci_perf.judge.policy import PolicyKind, Preset, policy
+from ci_perf.judge.policy import PolicyKind, policy
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
+from ci_perf.model.suite import Preset
 
 TIME = SampledMetric(unit="s", kind="time")
 RATE = SampledMetric(unit="1/s", direction="higher", kind="time")
 FLOPS = SampledMetric(unit="FLOP/s", direction="higher", kind="time")
 COUNT = SampledMetric(unit="count", kind="exact")
-# Sessions and launches of one machine that is quiet.
-SESSIONS = ((1.0, 1.001, 0.999), (1.002, 1.001, 1.003), (0.999, 0.998, 1.0))
+# Sessions and launches of one machine that is quiet: as many as clear a workload on its own.
+SESSIONS = (
+    (1.0, 1.001, 0.999),
+    (1.002, 1.001, 1.003),
+    (0.999, 0.998, 1.0),
+    (1.001, 1.0, 1.0),
+    (0.999, 1.001, 1.0),
+)
 HEAD = (1.0, 1.001, 0.999)
 
 

@@ -14,6 +14,7 @@ from tests.histories import (
     an_interleaved,
     in_turns,
     judged,
+    no_history,
     pairs,
     row_of,
     said,
@@ -178,11 +179,56 @@ def test_every_judged_row_says_what_it_could_have_seen():
 def test_those_who_share_the_chance_of_a_false_alarm_were_counted_before_the_first_pair():
     """What four pairs just prove alone, they do not prove as one of a hundred suspects."""
     close = [a_pair(1e-3, s) for s in (1.05e-3, 1.054e-3, 1.058e-3, 1.054e-3)]
-    alone = in_turns(a_head(SLOWER), close, suspects=1)
-    among = in_turns(a_head(SLOWER), close, suspects=100)
+    suite = a_run(*(a_measured(f"w{i}", *SLOWER) for i in range(100)))
+    alone = in_turns(suite, close, workload="w0", suspects=1)
+    among = in_turns(suite, close, workload="w0", suspects=100)
 
-    assert said(judged([], alone))[0] is Verdict.REGRESSED
-    assert said(judged([], among))[0] is Verdict.INCONCLUSIVE
+    assert said(judged([], alone), workload="w0")[0] is Verdict.REGRESSED
+    assert said(judged([], among), workload="w0")[0] is Verdict.INCONCLUSIVE
+
+
+def test_nobody_shares_it_with_more_suspects_than_there_are_numbers():
+    """Whatever run.json claims."""
+    slower = in_turns(a_head(SLOWER), pairs(1.1), suspects=2**60)
+
+    assert said(judged([], slower))[0] is Verdict.REGRESSED
+
+
+def test_most_of_the_chance_is_spent_on_the_side_where_the_screen_saw_the_head():
+    wild = pairs(1.03, count=4, spread=0.05)
+    slower, faster = (
+        row_of(judged(HISTORY, in_turns(a_head(scaled(STEADY, by)), wild))).interval
+        for by in (1.1, 0.9)
+    )
+
+    assert slower.low > faster.low
+    assert slower.high > faster.high
+
+
+def test_a_canary_that_moves_at_the_end_takes_no_proof_back():
+    """Nobody is cleared by history any more; who never had a pair shares no chance of an alarm."""
+    names = [f"w{i}" for i in range(20)]
+    history = [
+        a_run(*(a_measured(n, *scaled(STEADY, day)) for n in names), canaries=some_canaries())
+        for day in (1.0, 1.002, 0.999, 1.001, 0.998, 1.0)
+    ]
+    close = [a_pair(1e-3, s) for s in (1.05e-3, 1.054e-3, 1.058e-3, 1.054e-3)]
+
+    def head(after):
+        slower = (a_measured(n, *(SLOWER if n == "w0" else STEADY)) for n in names)
+        run = a_run(*slower, canaries=some_canaries(after=after))
+        return in_turns(run, close, workload="w0")
+
+    steady, moved = (judged(history, head(after)) for after in (1e-3, 1.05e-3))
+    assert (
+        said(steady, workload="w0")
+        == said(moved, workload="w0")
+        == (
+            Verdict.REGRESSED,
+            "confirmed",
+        )
+    )
+    assert said(moved, workload="w1") == (Verdict.INCONCLUSIVE, "canary_moved")
 
 
 def test_what_does_not_gate_takes_no_chance_from_what_does():
@@ -196,7 +242,7 @@ def test_what_does_not_gate_takes_no_chance_from_what_does():
 
 
 def undecided(history, head, limits=None):
-    before = a_history(*history) if history else summarise.nothing(summarise.run(head, label=""))
+    before = a_history(*history) if history else no_history(head)
     found = limits or Limits(default=defaults())
     return compare.undecided(before, summarise.run(head, label=""), limits=found, tiers=Tiers())
 
@@ -285,6 +331,27 @@ def test_an_exact_suspect_is_launched_as_often_as_the_first_look_asks():
     assert undecided(history, few)[0] == ("w",)
     assert undecided(history, enough)[0] == ()
     assert said(judged(history, enough), "peak_allocated_bytes")[0] is Verdict.REGRESSED
+
+
+def test_what_is_noisy_and_judged_by_ranges_needs_as_many_pairs_as_the_first_look():
+    """One pair of an A/A run differs as launches do: it proves nothing."""
+    wait = Limit(relative=0.05, gate=True)
+    limits = Limits(default={"compile_cold_s": wait})
+
+    def head(count):
+        slower = [
+            a_pair(
+                1e-3, 1e-3, graphs=1, first_step_s=12.0, base={"graphs": 1, "first_step_s": 10.0}
+            )
+            for _ in range(count)
+        ]
+        return in_turns(a_run(a_measured("w", *STEADY, graphs=1, first_step_s=12.0)), slower)
+
+    def verdict(count):
+        return said(judged([], head(count), limits=limits), "compile_cold_s")
+
+    assert verdict(1) == (Verdict.INCONCLUSIVE, "too_few_pairs")
+    assert verdict(4) == (Verdict.REGRESSED, "beyond_limit")
 
 
 # --- the base

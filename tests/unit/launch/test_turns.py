@@ -13,7 +13,7 @@ def never():
     return False
 
 
-def player(name, log, *, enough_after=0, blocks_at_most=1000):
+def player(name, log, *, enough_after=0, capped_after=1000, blocks_at_most=1000):
     """Go through a phase, through blocks, and through one more phase."""
 
     def play(seat, _must_stop):
@@ -21,7 +21,7 @@ def player(name, log, *, enough_after=0, blocks_at_most=1000):
         mine.take()
         log.append(f"{name} phase")
         blocks = 0
-        while mine.take_for_block(enough=blocks >= enough_after):
+        while mine.take_for_block(why(blocks, enough_after, capped_after)):
             log.append(f"{name} block")
             blocks += 1
             if blocks == blocks_at_most:
@@ -31,6 +31,13 @@ def player(name, log, *, enough_after=0, blocks_at_most=1000):
         return blocks
 
     return play
+
+
+def why(blocks, enough_after, capped_after):
+    """Return why a player times no more blocks, `None` while it does."""
+    if blocks >= capped_after:
+        return "cap"
+    return "quiet" if blocks >= enough_after else None
 
 
 def conduct(*launches, shuffle=list.reverse):
@@ -114,13 +121,23 @@ def test_the_clock_of_a_seat_stands_still_while_its_process_waits(tmp_path):
     assert waiting[1] <= running[0] < running[1]
 
 
+def test_who_has_no_time_left_waits_for_nobody_to_have_enough():
+    log = []
+
+    blocks = conduct(
+        player("slow", log, enough_after=1000, capped_after=3), player("quick", log, enough_after=9)
+    )
+
+    assert blocks == [3, 3]
+
+
 def test_a_process_without_a_partner_need_not_wait_and_stops_when_it_has_enough():
     alone = Alone(Clock(5.0))
 
     alone.take()
 
     assert alone.clock() == 5.0
-    assert (alone.take_for_block(enough=False), alone.take_for_block(enough=True)) == (True, False)
+    assert (alone.take_for_block(None), alone.take_for_block("quiet")) == (True, False)
 
 
 def test_a_process_that_nobody_grants_turns_any_more_goes_on_alone(tmp_path):
@@ -130,7 +147,7 @@ def test_a_process_that_nobody_grants_turns_any_more_goes_on_alone(tmp_path):
 
     mine.take()
 
-    assert (mine.take_for_block(enough=False), mine.take_for_block(enough=True)) == (True, False)
+    assert (mine.take_for_block(None), mine.take_for_block("quiet")) == (True, False)
 
 
 def test_what_a_process_waits_is_not_on_its_clock(tmp_path):

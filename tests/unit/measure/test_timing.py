@@ -85,11 +85,11 @@ class Granted:
     def take(self):
         raise AssertionError("the timed region takes turns for blocks only")
 
-    def take_for_block(self, *, enough):
+    def take_for_block(self, stopped):
         self._bench.now_ns += round(self._partner_s * 1e9)
         self._waited_s += self._partner_s
-        self.said.append(enough)
-        return len(self.said) <= self._blocks or not enough
+        self.said.append(stopped is not None)
+        return len(self.said) <= self._blocks or stopped is None
 
 
 def together(function, *benches):

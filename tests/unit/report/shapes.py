@@ -122,7 +122,7 @@ def regressed():
         verdict=Verdict.FAILED,
         differences=(Difference(field="torch", base="2.12.0", head="2.13.0"),),
         head=a_head(source=Source(commit=HEAD_COMMIT, branch="faster-loader", dirty=True)),
-        interleaved=an_interleaved(),
+        interleaved=an_interleaved(pairs=45),
     )
 
 
@@ -211,6 +211,7 @@ def hostile():
         stale=Stale(suspects=2, cleared=1, ratio=1.04),
         drifted=(Drifted(workload=HOSTILE, metric=HOSTILE, ratio=1.1, sessions=6, since=HOSTILE),),
         interleaved=an_interleaved(
+            pairs=9,
             ref=HOSTILE,
             source=Source(commit=HOSTILE, branch=HOSTILE, dirty=False),
             notes=(HOSTILE, "::error::" + HOSTILE),
@@ -285,7 +286,7 @@ def canary_moved_and_paired():
         ),
         verdict=Verdict.REGRESSED,
         exit_code=1,
-        interleaved=an_interleaved(suspects=2),
+        interleaved=an_interleaved(suspects=2, pairs=18),
     )
 
 

@@ -14,7 +14,7 @@ def who_moved():
         cleared("vit", 0.962),
         a_change("llama", ratio=0.998, code="confirmed", pairs=4),
         *UNCHANGED,
-        interleaved=an_interleaved(suspects=4),
+        interleaved=an_interleaved(suspects=4, pairs=23),
     )
 
 
@@ -35,7 +35,7 @@ def stale():
                 since="2026-10-01T10:00:00Z",
             ),
         ),
-        interleaved=an_interleaved(suspects=8),
+        interleaved=an_interleaved(suspects=8, pairs=81),
     )
 
 
@@ -61,6 +61,8 @@ def undecided_pairs():
         undecided("conv", code="two_modes", pairs=18, remedy=a_remedy(spread=0.6)),
         undecided("lstm", code="clocks_moved", pairs=9),
         undecided("gpt", code="base_failed", note="ImportError: no module named kernels"),
+        undecided("moe", code="base_failed", note="killed by SIGSEGV", pairs=2),
+        a_change("whisper", Verdict.UNCONFIRMED, ratio=1.07, note="no compiler"),
         undecided(
             "dlrm",
             code="ranges_overlap",
@@ -71,7 +73,8 @@ def undecided_pairs():
         ),
         *UNCHANGED,
         interleaved=an_interleaved(
-            suspects=6,
+            suspects=8,
+            pairs=57,
             spent_s=1203.0,
             stopped="budget",
             notes=("gpt: setup of the base took 31 s", "lstm: one pair was left out"),
@@ -115,7 +118,7 @@ def new_machine():
             own_file=True,
         ),
         a_change("vit", ratio=0.997, code="confirmed", pairs=6),
-        interleaved=an_interleaved(),
+        interleaved=an_interleaved(pairs=16),
     )
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Stale, Verdict
-from ci_perf.report import advice
+from ci_perf.report import advice, remarks
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side, an_uncompared
 
 
@@ -95,10 +95,53 @@ def test_a_suspicion_that_fails_the_job_is_not_called_harmless():
     assert "no reason to fail" not in step
 
 
-def test_a_suspicion_says_why_the_base_could_not_be_launched():
+def test_a_suspicion_whose_base_could_not_be_launched_is_not_told_to_launch_it():
     (step,) = steps(a_change("bert", Verdict.UNCONFIRMED, ratio=1.043, note="no compiler"))
 
-    assert "bert step time +4.3 % (the base could not be launched: no compiler)" in step
+    assert "could not be launched beside the head: bert step time +4.3 % (no compiler)." in step
+    assert "is in run.json, under paired" in step
+    assert "ci-perf check" not in step
+
+
+def test_a_table_says_of_a_suspicion_that_launches_beside_it_failed():
+    row = a_change("bert", Verdict.UNCONFIRMED, note="no compiler")
+
+    assert remarks.of(row) == (
+        "unconfirmed: by its history alone; the base could not be launched beside it"
+    )
+
+
+def test_a_new_workload_says_why_its_base_could_not_be_launched():
+    (step,) = steps(an_uncompared("vit", Verdict.NEW, "no file vit.py"), a_change("bert"))
+
+    assert "No baseline yet: vit (launching the base beside it failed: no file vit.py)." in step
+    assert remarks.of(an_uncompared("vit", Verdict.NEW, "no file vit.py")) == (
+        "new: no baseline yet, and launching the base beside it failed"
+    )
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NEW, Verdict.INCOMPARABLE])
+@pytest.mark.parametrize(
+    "blame",
+    [a_change("bert", Verdict.REGRESSED, ratio=1.2), a_numerics("bert", gate=True)],
+    ids=["regressed", "other numbers"],
+)
+def test_what_pairs_blame_is_not_accepted_for_want_of_a_baseline(verdict, blame):
+    rows = [an_uncompared(name, verdict, gate=False) for name in ("bert", "vit")]
+
+    (first, second) = steps(*rows, blame)
+
+    assert '--workload bert --reason "…"' in first
+    assert "vit" in second
+    assert "bert" not in second
+
+
+def test_where_pairs_blame_all_that_is_new_only_the_blame_is_left():
+    (step,) = steps(
+        an_uncompared("bert", Verdict.NEW), a_change("bert", Verdict.REGRESSED, ratio=1.2)
+    )
+
+    assert step.startswith("Regressed: bert")
 
 
 def test_suspicions_come_before_what_nobody_knows():
@@ -176,7 +219,7 @@ def test_samples_that_improved_or_stayed_ask_nothing():
 
 
 def test_a_file_without_samples_has_nothing_to_judge():
-    assert of_samples() == ["There is nothing to judge: see what was left out, and why."]
+    assert of_samples() == ["There is nothing to judge: the samples are of no workload."]
 
 
 def test_a_suite_may_be_called_samples():

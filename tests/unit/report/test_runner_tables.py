@@ -22,6 +22,15 @@ def test_the_first_line_of_a_calibration_is_what_was_chosen():
     )
 
 
+def test_a_single_workload_is_counted_as_one():
+    alone = {"matmul": a_workload(two_modes=True)}
+    calibrated, qualified = a_calibration(workloads=alone), a_qualification(a_qualified())
+
+    assert "by 1 workload of suite" in read(calibrated)
+    assert "1 of 1 workload:" in read(calibrated)
+    assert "in 1 of 1 workload, and" in read(qualified)
+
+
 def test_the_fastest_block_comes_with_its_blind_spot():
     assert "hides what slows only some" in read(a_calibration(statistic="min"))
     assert "hides what slows only some" not in read(a_calibration())

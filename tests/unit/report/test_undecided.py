@@ -4,7 +4,8 @@ import pytest
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
-from ci_perf.report import advice
+from ci_perf.model.suite import LARGEST_MARGIN
+from ci_perf.report import advice, remarks
 from ci_perf.report.escape import Command
 from tests.comparisons import a_comparison, a_remedy, a_side, an_interleaved
 from tests.unit.report.parts import undecided
@@ -55,7 +56,15 @@ def test_where_pairs_would_not_help_a_quieter_machine_or_a_wider_margin_does():
     assert step.endswith("under `[limits]`: step_time_s = { margin = 0.2 }")
 
 
-@pytest.mark.parametrize("margin", [0.0123, 0.1163, 1.5, 25.0])
+def test_a_margin_that_suite_toml_would_refuse_is_not_advised():
+    row = undecided(pairs=18, remedy=a_remedy(margin=25.0))
+    (step,) = steps(row, interleaved=an_interleaved())
+
+    assert step.endswith("Use a quieter machine.")
+    assert "margin" not in remarks.of(row)
+
+
+@pytest.mark.parametrize("margin", [0.0123, 0.1163, 1.5, LARGEST_MARGIN])
 def test_the_margin_to_write_down_is_wide_enough_and_toml(margin):
     comparison = a_comparison(undecided(pairs=18, remedy=a_remedy(margin=margin)))
     (line,) = [
@@ -83,7 +92,19 @@ def test_a_base_that_could_not_be_launched_says_why_and_what_it_may_lack():
     )
 
     assert "loader step time (ImportError: kernels)" in step
+    assert "is in run.json, under paired." in step
     assert 'setup = { command = "…" }' in step
+
+
+def test_a_base_that_stopped_running_is_no_question_of_its_setup():
+    row = undecided(code="base_failed", note="Segfault", pairs=2, remedy=a_remedy(9))
+    (step,) = steps(row, interleaved=an_interleaved())
+
+    assert "loader step time (not any more, after 2 pairs: Segfault)" in step
+    assert "setup" not in step
+    assert remarks.of(row) == (
+        "inconclusive: the base could not be launched beside it any more, after 2 pairs"
+    )
 
 
 def test_clocks_that_differ_are_to_be_fixed():
@@ -106,6 +127,13 @@ def test_the_command_names_the_folder_of_the_baselines_that_were_read():
     (step,) = steps(undecided(), base=a_side(label="perf/nvidia-h200/standard"))
 
     assert step.endswith("--against main --baselines perf")
+
+
+def test_a_longer_history_is_kept_in_the_folder_that_was_read():
+    row = undecided(code="too_few_sessions")
+    (step,) = steps(row, base=a_side(label="perf/nvidia-h200/standard"))
+
+    assert step.endswith("ci-perf accept run.json --baselines perf --append")
 
 
 def test_a_ref_cannot_start_another_command():

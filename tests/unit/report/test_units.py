@@ -117,6 +117,9 @@ def test_a_unit_that_is_no_simple_word_is_called_items(unit):
         (-0.00001, "0.0 %"),
         (1.234, "+123 %"),
         (99.5, "+9,950 %"),
+        (1e4, "+1,000,000 %"),
+        (1e30, "> +1,000,000 %"),
+        (-1e30, f"< {units.MINUS}1,000,000 %"),
     ],
 )
 def test_a_change_has_a_sign_and_a_real_minus(share, shown):
@@ -125,6 +128,13 @@ def test_a_change_has_a_sign_and_a_real_minus(share, shown):
 
 def test_an_interval_stands_beside_its_change():
     assert units.change(1.061, 1.052, 1.07) == "+6.1 % [+5.2, +7.0]"
+    assert units.change(1.2, 0.9, 1e40) == f"+20.0 % [{units.MINUS}10.0, > +1,000,000]"
+
+
+def test_one_is_counted_in_the_singular():
+    assert [units.numbered(n, "workload") for n in (0, 1, 2000)] == [
+        *("0 workloads", "1 workload", "2,000 workloads")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +151,8 @@ def test_an_absolute_difference_has_a_sign(base, head, unit, shown):
 
 
 @pytest.mark.parametrize(
-    ("share", "shown"), [(0.05, "5 %"), (0.0123, "1.23 %"), (20, "2,000 %"), (0, "exact")]
+    ("share", "shown"),
+    [(0.05, "5 %"), (0.0123, "1.23 %"), (20, "2,000 %"), (1e9, "> 1,000,000 %"), (0, "exact")],
 )
 def test_a_limit_is_a_plain_percentage(share, shown):
     assert units.limit(share) == shown

@@ -122,6 +122,38 @@ def test_a_shallow_clone_is_told_how_to_get_its_history(forked, tmp_path):
     assert merge_base.find(clone.root, "origin/main").commit
 
 
+@pytest.mark.parametrize(
+    ("ref", "later"), [("HEAD~1", "HEAD~1"), ("main", "origin/main"), ("origin/main",) * 2]
+)
+def test_what_a_shallow_clone_lacks_comes_with_its_history(forked, tmp_path, ref, later):
+    clone = forked.clone(tmp_path / "clone", "--depth=1", "--branch=change")
+
+    with pytest.raises(UsageError, match="fetch-depth: 0") as raised:
+        merge_base.find(clone.root, ref)
+    clone.ask(*fetch(str(raised.value)))
+
+    assert merge_base.find(clone.root, later).commit == forked.ask("rev-parse", "change~1")
+
+
+def test_the_hash_of_a_commit_that_a_shallow_clone_lacks_needs_its_history(forked, tmp_path):
+    clone = forked.clone(tmp_path / "clone", "--depth=1", "--branch=change")
+    base = forked.ask("rev-parse", "change~1")
+
+    with pytest.raises(UsageError) as raised:
+        merge_base.find(clone.root, base)
+    clone.ask(*fetch(str(raised.value)))
+
+    assert merge_base.find(clone.root, base).commit == base
+
+
+@pytest.mark.parametrize("ref", ["HEAD~9", "nowhere^", "HEAD@{yesterweek}", ":/no such message"])
+def test_what_leads_to_no_commit_is_nothing_to_be_fetched(forked, ref):
+    with pytest.raises(UsageError, match="name a branch") as raised:
+        merge_base.find(forked.root, ref)
+
+    assert "git fetch" not in str(raised.value)
+
+
 def test_unrelated_histories_have_no_base(forked):
     forked.ask("checkout", "--quiet", "--orphan", "island")
     forked.commit(code_py="island")

@@ -1,0 +1,60 @@
+"""What is answered to a comment that asks for something."""
+
+from collections.abc import Iterable
+
+from ci_perf.report import acceptance, accepting, escape, markdown
+from ci_perf.report.acceptance import Accepted
+from ci_perf.report.accepting import Way
+from ci_perf.report.escape import Command, Sentence, Words
+
+_MAX_LINES = 60
+
+
+def refused(login: str, reason: str, way: Way | None) -> str:
+    """Say why nothing was done, and what can be done instead where there is another way."""
+    said = markdown.phrase(
+        (Words("Not accepted, as asked by "), login, Words(": "), Sentence(reason), Words("."))
+    )
+    if way is None:
+        return f"{said}\n"
+    by_hand = escape.fence(accepting.lines(way), info="sh")
+    where = "It can be accepted by hand, on the branch of the pull request:"
+    return f"{said}\n\n{where}\n\n{by_hand}\n"
+
+
+def unchanged(login: str) -> str:
+    """Say that there was nothing to do."""
+    return markdown.phrase(
+        (
+            Words("Nothing to accept, as asked by "),
+            login,
+            Words(": every baseline already says what was measured."),
+        )
+    )
+
+
+def accepted(login: str, sha: str, files: Iterable[Accepted]) -> str:
+    """Say what was committed, and what happens next."""
+    said = markdown.phrase(
+        (
+            Words("Accepted, as asked by "),
+            login,
+            Words(": "),
+            sha[:12],
+            Words(" on top of the commit that was measured."),
+        )
+    )
+    listed = acceptance.render(files).splitlines()
+    shown = listed[:_MAX_LINES] + (["…"] if len(listed) > _MAX_LINES else [])
+    next_ = markdown.phrase(
+        (
+            Words(
+                "GitHub starts no workflow for a commit that was made with the token of a job. If "
+                "no check begins for it, close and reopen the pull request, or push an empty "
+                "commit: "
+            ),
+            Command("git commit --allow-empty -m 'Run the checks'"),
+            Words("."),
+        )
+    )
+    return f"{said}\n\n{escape.fence(chr(10).join(shown), info='text')}\n\n{next_}\n"

@@ -1,0 +1,110 @@
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_perf.errors import UsageError
+from ci_perf.github import orders
+from ci_perf.github.orders import Order
+
+SHA = "a1b2c3d"
+WORDS = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,30}", fullmatch=True)
+SPACES = st.text(" \t", min_size=1, max_size=3)
+REASONS = st.text(
+    st.characters(exclude_categories=["C", "Z"], exclude_characters='"“”'), min_size=1, max_size=80
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "order"),
+    [
+        (f"/ci-perf accept {SHA}", Order(sha=SHA, workloads=(), reason="")),
+        (f"/ci-perf accept {SHA} mlp", Order(sha=SHA, workloads=("mlp",), reason="")),
+        (
+            f'/ci-perf accept {"a" * 40} mlp cnn.n=4 "the fix is worth it"  ',
+            Order(sha="a" * 40, workloads=("mlp", "cnn.n=4"), reason="the fix is worth it"),
+        ),
+        (
+            f"/ci-perf accept {SHA} “from a phone”",
+            Order(sha=SHA, workloads=(), reason="from a phone"),
+        ),
+        (f"/ci-perf\taccept  {SHA}\r\n\r\nThanks!", Order(sha=SHA, workloads=(), reason="")),
+        (
+            f'/ci-perf accept {SHA} "naïve → fast"',
+            Order(sha=SHA, workloads=(), reason="naïve → fast"),
+        ),
+    ],
+)
+def test_what_follows_the_grammar_is_understood(line, order):
+    assert orders.is_one(line)
+    assert orders.parse(line) == order
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "LGTM",
+        " /ci-perf accept a1b2c3d",
+        "> /ci-perf accept a1b2c3d",
+        "Please:\n/ci-perf accept a1b2c3d",
+        "`/ci-perf accept a1b2c3d`",
+        "/ci-performance accept a1b2c3d",
+        "/CI-PERF accept a1b2c3d",
+        "/ci-perf-accept a1b2c3d",
+    ],
+)
+def test_what_does_not_speak_to_us_is_left_alone(body):
+    assert not orders.is_one(body)
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ("/ci-perf", "expected accept, found 'nothing'"),
+        ("/ci-perf reject a1b2c3d", "expected accept, found 'reject'"),
+        ("/ci-perf accept", "digits of the commit, in small letters, found 'nothing'"),
+        ("/ci-perf accept a1b2c3", "digits of the commit"),
+        ("/ci-perf accept A1B2C3D", "in small letters"),
+        (f"/ci-perf accept {'a' * 41}", "digits of the commit"),
+        ("/ci-perf accept main", "digits of the commit"),
+        (f"/ci-perf accept {SHA} --replace", "the name of a workload"),
+        (f"/ci-perf accept {SHA} ../../x", "the name of a workload"),
+        (f"/ci-perf accept {SHA} a/b", "the name of a workload"),
+        (f"/ci-perf accept {SHA} $(id)", "the name of a workload"),
+        (f"/ci-perf accept {SHA} because, it is", "the name of a workload"),
+        (f'/ci-perf accept {SHA} "one" two', "the name of a workload"),
+        (f'/ci-perf accept {SHA} "begun', "the name of a workload"),
+        (f'/ci-perf accept {SHA} ""', "a reason in words"),
+        (f'/ci-perf accept {SHA} "\u202e"', "a reason in words"),
+        (f'/ci-perf accept {SHA} "{"x" * 401}"', "at most 400 characters"),
+        (f"/ci-perf accept {SHA} {'w ' * 51}", "at most 50 workloads"),
+        (f"/ci-perf accept {SHA} {'w' * 3000}", "at most 2,000 characters"),
+    ],
+)
+def test_what_breaks_the_grammar_is_refused_with_what_is_wrong(line, match):
+    assert orders.is_one(line)
+    with pytest.raises(UsageError, match=match) as caught:
+        orders.parse(line)
+
+    assert orders.USAGE in str(caught.value)
+
+
+@given(st.lists(WORDS, max_size=5), REASONS | st.just(""), SPACES, SPACES)
+def test_every_order_that_can_be_written_is_read_as_it_was_meant(workloads, reason, gap, end):
+    said = [f'"{reason}"'] if reason else []
+    line = gap.join(["/ci-perf", "accept", SHA, *workloads, *said]) + end
+
+    assert orders.parse(line) == Order(sha=SHA, workloads=tuple(workloads), reason=reason)
+
+
+@given(st.text(max_size=200) | st.text('/ci-perf acpt"“”\n\t 0a', max_size=60))
+def test_any_text_is_an_order_that_fits_or_is_refused(text):
+    with contextlib.suppress(UsageError):
+        found = orders.parse(f"/ci-perf {text}")
+        assert 7 <= len(found.sha) <= 40
+        assert set(found.sha) <= set("0123456789abcdef")
+        assert all(name.isascii() and "/" not in name for name in found.workloads)
+        assert found.reason.isprintable()
+        assert len(found.reason) <= orders.MAX_REASON_CHARS

@@ -1,0 +1,45 @@
+"""What a run must not say: pairs of which nobody could tell whose they are, or against what."""
+
+import msgspec
+import pytest
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.model import codec
+from ci_perf.model.run import Run
+from tests.histories import in_turns, pairs
+from tests.runs import STEADY, a_measured, a_run
+
+
+def read(run):
+    return codec.decode(codec.encode(run), Run, name="run.json")
+
+
+def test_a_run_with_pairs_is_read_as_it_was_written():
+    run = in_turns(a_run(a_measured("w", *STEADY)), pairs(1.1))
+
+    assert read(run) == run
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"interleaved": None}, "expected interleaved to name the base"),
+        ({"measured": ()}, "expected workload 'w' once, and measured"),
+    ],
+)
+def test_pairs_of_nobody_are_refused(changed, message):
+    run = in_turns(a_run(a_measured("w", *STEADY)), pairs(1.1))
+    text = codec.encode(run)
+    document = msgspec.json.decode(text) | changed
+
+    with pytest.raises(InvalidFileError, match=message):
+        codec.decode(msgspec.json.encode(document).decode(), Run, name="run.json")
+
+
+def test_pairs_of_one_workload_stand_in_one_place():
+    once = in_turns(a_run(a_measured("w", *STEADY)), pairs(1.1))
+    document = msgspec.json.decode(codec.encode(once))
+    document["paired"] *= 2
+
+    with pytest.raises(InvalidFileError, match="once"):
+        codec.decode(msgspec.json.encode(document).decode(), Run, name="run.json")

@@ -1,0 +1,144 @@
+"""What is said beside a comparison: changed baselines, lines to copy, answers to a comment."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_perf.report import accepting, edits, publication, replies
+from ci_perf.report.acceptance import Accepted
+from ci_perf.report.accepting import Way
+from ci_perf.report.edits import Edit
+from ci_perf.report.escape import Markdown
+from ci_perf.report.publication import Beside, Origin
+from tests.unit.report import shapes
+from tests.unit.report.rendered import Page
+
+WAY = Way(pull=7, run=42, artifact="ci-perf", baselines="baselines", sha="a" * 40)
+ORIGIN = Origin(url="https://github.com/octo/model/actions/runs/42", attempt=1, is_fork=False)
+HOSTILE = st.text(max_size=60) | st.sampled_from(
+    ["@octo/team", "<!-- ci-perf:v1 key=x -->", "</details>", "`|`\n# x", "#1", "$(id)", "\u202e"]
+)
+
+
+def an_edit(path="baselines/m/smoke/mlp.json", before=None, after=None, **more):
+    before = {"step_time_s": 1e-3} if before is None else before
+    after = {"step_time_s": 2e-3} if after is None else after
+    return Edit(path=path, before=before, after=after, **more)
+
+
+def test_where_no_baseline_is_changed_nothing_is_said():
+    assert edits.note([], None, is_judged_by_base=True) == ""
+    assert edits.folded([]) == ""
+
+
+def test_a_changed_baseline_is_shown_old_and_new():
+    page = Page(edits.folded([an_edit()]))
+
+    assert page.open == []
+    assert page.rows == [5, 5]
+    assert "step time" in page.prose
+    assert "1.00 ms" in page.prose
+    assert "+100 %" in page.prose
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (an_edit(before={}), "2.00 ms"),
+        (an_edit(after={}), "1.00 ms"),
+        (an_edit(after={"step_time_s": 1e-3}), "other sessions"),
+        (an_edit(before={"graph_breaks": 0.0}, after={"graph_breaks": 2.0}), "graph breaks"),
+    ],
+)
+def test_a_baseline_that_is_new_or_gone_or_says_the_same_is_shown(edit, said):
+    assert said in Page(edits.folded([edit])).prose
+
+
+def test_of_very_many_changes_a_few_are_shown_and_the_rest_counted():
+    page = Page(edits.folded([an_edit(f"baselines/m/s/w{number}.json") for number in range(90)]))
+
+    assert len(page.rows) == 41
+    assert "40 of 90 rows shown" in page.prose
+
+
+def test_both_verdicts_are_said_where_both_are_known():
+    said = edits.note([an_edit(), an_edit()], shapes.unchanged(), is_judged_by_base=True)
+
+    assert "changes 2 baselines" in said
+    assert "by its own it would be: ✅ ci_perf: no regression" in said
+
+
+def test_where_the_job_that_measured_has_judged_it_says_so():
+    said = edits.note([an_edit()], None, is_judged_by_base=False)
+
+    assert "by the baselines of the job that measured" in said
+
+
+def test_the_lines_to_copy_name_what_is_not_usual():
+    way = Way(pull=7, run=42, artifact="of a matrix", baselines="perf/base lines")
+
+    assert accepting.lines(way).replace(" --", "\n--").splitlines() == [
+        "gh pr checkout 7",
+        "ci-perf accept",
+        "--run 42",
+        "--artifact 'of a matrix'",
+        "--baselines 'perf/base lines'",
+        '--reason "…"',
+        "git add 'perf/base lines' && git commit -m 'Accept new baselines' && git push",
+    ]
+
+
+def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
+    assert "/ci-perf accept aaaaaaaaaaaa" in accepting.folded(WAY)
+    assert "/ci-perf" not in accepting.folded(Way(pull=7, run=42, artifact="x", baselines="b"))
+
+
+@given(HOSTILE, HOSTILE)
+def test_no_foreign_text_leaves_its_code_span(text, trouble):
+    edit = an_edit(text, trouble=trouble)
+    way = Way(pull=7, run=42, artifact=text, baselines=text, sha=text)
+    beside = Beside(
+        note=edits.note([edit], None, is_judged_by_base=True),
+        folded=Markdown(edits.folded([edit]) + accepting.folded(way)),
+    )
+    page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, beside=beside))
+    answer = Page(replies.refused("octocat", text, way))
+
+    assert page.open == answer.open == []
+    assert "@" not in page.prose + answer.prose
+    assert "<!--" not in page.prose + answer.prose
+    assert set(answer.tags) <= {"p", "code", "pre"}
+
+
+def test_what_stands_beside_is_left_out_before_the_report_is():
+    folded = edits.folded([an_edit()])
+    beside = Beside(note=edits.note([an_edit()], None, is_judged_by_base=True), folded=folded)
+    whole = publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000, beside=beside)
+    least = len(publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000).encode())
+    cut = publication.rest(shapes.regressed(), ORIGIN, max_bytes=least, beside=beside)
+
+    assert folded in whole
+    assert folded not in cut or len(cut.encode()) <= least
+    assert len(cut.encode()) <= least
+
+
+def test_an_answer_says_what_was_committed():
+    one = Accepted(
+        action="moved on",
+        path="baselines/m/smoke/mlp.json",
+        before={"step_time_s": 1e-3},
+        after={"step_time_s": 2e-3},
+        began=("step_time_s",),
+        changed_numerics=False,
+    )
+    page = Page(replies.accepted("octocat", "b" * 40, [one]))
+
+    assert "moved on  baselines/m/smoke/mlp.json" in page.code[2]
+    assert "bbbbbbbbbbbb" in page.code[1]
+    assert "GitHub starts no workflow" in page.prose
+
+
+def test_a_refusal_without_another_way_ends_with_the_reason():
+    assert replies.refused("octocat", "no", None) == (
+        "Not accepted, as asked by `octocat`: `no`.\n"
+    )
