@@ -1,27 +1,48 @@
 """`ci-perf accept`: turn a run into the baseline files that are then committed."""
 
+import contextlib
+import os
 from pathlib import Path
 
 import click
 
-from ci_perf import files
+from ci_perf import files, git
 from ci_perf.baselines import accept, lock
 from ci_perf.baselines.accept import Acceptance, Action, Mode
-from ci_perf.cli import judging, options, output
+from ci_perf.cli import accepting, fetching, judging, options, output, patches
 from ci_perf.errors import UsageError
 from ci_perf.model.run import Run
 
 
 @click.command("accept")
-@click.argument("run_file", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("run_file", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
+@click.option(
+    "--run",
+    type=click.IntRange(min=1),
+    metavar="ID",
+    help="Instead of RUN, what this workflow run on GitHub has uploaded. Needs GH_TOKEN.",
+)
+@fetching.artifact
 @click.option("--workload", multiple=True, help="Only this workload; may be repeated.")
 @click.option("--reason", default="", help="Why a number may get worse; kept in the baseline.")
 @options.baselines
 @options.workloads
 @click.option("--append", is_flag=True, help="Add this session also where nothing changed.")
 @click.option("--replace", is_flag=True, help="Forget the history and begin anew.")
+@click.option(
+    "--patch",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Leave --baselines alone and write a patch for `git apply`.",
+)
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Leave --baselines alone and write the files that change below this folder.",
+)
 def command(
-    run_file: Path,
+    run_file: Path | None,
+    run: int | None,
+    artifact: str,
     workload: tuple[str, ...],
     reason: str,
     baselines: Path,
@@ -29,6 +50,8 @@ def command(
     *,
     append: bool,
     replace: bool,
+    patch: Path | None,
+    into: Path | None,
 ) -> None:
     """Make a run the new baseline: writes the files that you then commit.
 
@@ -37,20 +60,73 @@ def command(
     baseline, the others keep theirs to the byte. Refused: an invalid run, a failed workload, a
     number that gets worse, or numerics that change and gate, without a reason.
     """
+    mode = _mode(append=append, replace=replace, reason=reason)
+    if (run_file is None) == (run is None):
+        raise click.UsageError("expected RUN, the file that `ci-perf run` wrote, or --run ID")
+    found, label = _read(run_file, run, artifact)
+    rules = judging.rules(workloads, found.suite, baselines, found.environment.hard)
+    is_elsewhere = patch is not None or into is not None
+    # From what is read to what is written, nobody else adds a session.
+    with contextlib.nullcontext() if is_elsewhere else lock.held(baselines):
+        comparison = judging.against_baselines(found, baselines, label=label, rules=rules)
+        accepted = accept.prepare(
+            baselines, found, comparison, workloads=workload, reason=reason, mode=mode
+        )
+        next_step = _write(accepted, baselines, patch=patch, into=into)
+    _caution(found)
+    output.emit(_summary(accepted), output=None)
+    if any(acceptance.action is not Action.KEPT for acceptance in accepted):
+        output.say(f"next: {next_step}")
+
+
+def _mode(*, append: bool, replace: bool, reason: str) -> Mode:
     if append and replace:
         raise UsageError("--append and --replace exclude each other: choose one")
     if replace and not reason.strip():
         # Small losses, each within its limit, would otherwise be forgotten one by one.
         raise UsageError('--replace forgets the history: say why with --reason "…"')
-    run = files.read(run_file, Run)
-    mode = Mode.APPEND if append else Mode.REPLACE if replace else Mode.KEEP
-    rules = judging.rules(workloads, run.suite, baselines, run.environment.hard)
-    with lock.held(baselines):  # from what is read to what is written, nobody else adds a session
-        comparison = judging.against_baselines(run, baselines, label=str(run_file), rules=rules)
-        accepted = accept.prepare(
-            baselines, run, comparison, workloads=workload, reason=reason, mode=mode
-        )
-        accept.write(baselines, accepted)
+    return Mode.APPEND if append else Mode.REPLACE if replace else Mode.KEEP
+
+
+def _read(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run, str]:
+    """Read the run, and say what it is called."""
+    if file is not None:
+        return files.read(file, Run), str(file)
+    assert run_id is not None
+    return _fetch(run_id, artifact), fetching.label(run_id, artifact)
+
+
+def _fetch(run_id: int, artifact: str) -> Run:
+    from ci_perf.github import home, runs
+    from ci_perf.github.client import Client
+
+    here = options.root()
+    remote = git.run(here, "remote", "get-url", "origin")
+    client = Client(home.access(os.environ, remote.out if remote.code == 0 else ""))
+    found = runs.get(client, run_id)
+    output.say(f"{runs.what(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
+    if found.is_fork:
+        output.say("note: it was measured by code from a fork, which could make up any number")
+    return fetching.measured(client, run_id, artifact)
+
+
+def _write(
+    accepted: tuple[Acceptance, ...], baselines: Path, *, patch: Path | None, into: Path | None
+) -> str:
+    """Write what changes to where it is wanted; return what a person does next."""
+    if into is not None:
+        accept.write(into, accepted)
+    if patch is not None:
+        patches.write(patch, accepted, root=options.root())
+        return f"git apply {patch}, at the top of the repository"
+    if into is not None:
+        return f"copy what is below {into} to {baselines}"
+    accept.write(baselines, accepted)
+    return f"git add {baselines} && git commit"
+
+
+def _caution(run: Run) -> None:
+    """Say what is kept in the baseline from now on and might be regretted."""
     if run.source.dirty:
         output.say("note: the run was measured with uncommitted changes, and the baseline says so")
     if run.validity.reasons:
@@ -59,22 +135,9 @@ def command(
             f"note: the machine was not at its best ({codes}); every later check will be compared "
             "with these numbers"
         )
-    output.emit(_summary(accepted), output=None)
-    if any(acceptance.action is not Action.KEPT for acceptance in accepted):
-        output.say(f"next: git add {baselines} && git commit")
 
 
 def _summary(accepted: tuple[Acceptance, ...]) -> str:
     from ci_perf.report import acceptance
 
-    return acceptance.render(
-        acceptance.Accepted(
-            action=one.action.value,
-            path=str(one.path),
-            before=one.before,
-            after=one.after,
-            began=one.began,
-            changed_numerics=one.changed_numerics,
-        )
-        for one in accepted
-    )
+    return acceptance.render(map(accepting.described, accepted))

@@ -1,11 +1,14 @@
 """`ci-perf check`: measure, compare, report: the one command that a person or a CI types."""
 
+import os
 from pathlib import Path
 
 import click
 
+from ci_perf import files
 from ci_perf.cli import judging, measuring, options
-from ci_perf.errors import ExitCode
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.suite import FailOn
 
 
@@ -27,6 +30,11 @@ from ci_perf.model.suite import FailOn
     show_default=True,
     help="Where to keep the run: `ci-perf accept` reads it.",
 )
+@click.option(
+    "--comparison-output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to keep the comparison, too, as JSON: `ci-perf publish` reads it.",
+)
 @options.report_format
 @options.output
 def command(
@@ -41,6 +49,7 @@ def command(
     budget: float,
     fail_on: FailOn | None,
     run_output: Path,
+    comparison_output: Path | None,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
@@ -55,6 +64,8 @@ def command(
     there is no baseline at all.
     """
     judging.check_target(format, output, inputs=[run_output, baselines])
+    if comparison_output is not None:
+        _check_apart(comparison_output, run_output, output)
     judging.check_baselines(baselines, suite)
     plan = measuring.plan(
         workloads, suite, names, device=device, processes=processes, is_paired=against is not None
@@ -71,5 +82,18 @@ def command(
         return ExitCode.INTERRUPTED
     rules = judging.rules(workloads, suite, baselines, run.environment.hard).of(fail_on)
     comparison = judging.against_baselines(run, baselines, label=str(run_output), rules=rules)
+    _keep(comparison, comparison_output)
     judging.emit(comparison, format, output)
     return comparison.exit_code
+
+
+def _check_apart(path: Path, *others: Path | None) -> None:
+    """Find out before the work that the comparison has no file of its own. Raises UsageError."""
+    if os.path.realpath(path) in {os.path.realpath(other) for other in others if other}:
+        raise UsageError(f"--comparison-output {path}: is written already; name another file")
+    files.check_target(path)
+
+
+def _keep(comparison: Comparison, path: Path | None) -> None:
+    if path is not None:
+        files.write(path, comparison)

@@ -22,6 +22,8 @@ COMMANDS = {
     "compare": "Judge one run against another, or against the committed baselines.",
     "judge": "Judge samples that any harness has recorded.",
     "publish": "Show on GitHub what was found: a comment, the job summary, a check.",
+    "report": "Show on GitHub what another workflow run has measured, judged again here.",
+    "bot": "Do what a comment on a pull request asks for: accept new baselines.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Look at the committed history, and let git merge it.",
     "calibrate": "Measure how noisy this machine is, and choose statistic and preset for it.",

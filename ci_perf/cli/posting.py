@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from ci_perf import suite
-from ci_perf.cli import options, output
+from ci_perf.cli import edited, options, output
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.github import check, comment, pulls, sections, status
 from ci_perf.github.check import Annotation, Check, Conclusion
@@ -20,10 +20,16 @@ from ci_perf.github.event import Event, Kind
 from ci_perf.github.pulls import Found
 from ci_perf.github.status import Status
 from ci_perf.model.comparison import Comparison, Verdict
-from ci_perf.report import publication
-from ci_perf.report.publication import Origin
+from ci_perf.report import accepting, publication
+from ci_perf.report import edits as report_edits
+from ci_perf.report.accepting import Way
+from ci_perf.report.edits import Edit
+from ci_perf.report.escape import Markdown
+from ci_perf.report.publication import Beside, Origin
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}
+# Where there is something that accepting changes, and no rule against it.
+_ACCEPTABLE = set(Verdict) - {Verdict.UNCHANGED, Verdict.INVALID, Verdict.INCONCLUSIVE}
 _NOTHING = Posted(outcome=Outcome.SKIPPED)
 
 
@@ -38,14 +44,20 @@ class Wishes:
     skip_if_unchanged: bool
     key: str | None
     workloads: Path
+    baselines: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A comparison, and the machine that it is about."""
+    """A comparison, the machine that it is about, and the artifact that its run lies in.
+
+    ``own`` is the same run by the baselines that the pull request brings, where that is known.
+    """
 
     comparison: Comparison
     machine: str
+    artifact: str = accepting.USUAL_ARTIFACT
+    own: Comparison | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +74,7 @@ class Job:
     environment: Mapping[str, str]
     event: Event
     problems: list[str] = field(default_factory=list)
+    is_judged_by_base: bool = False
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -72,6 +85,14 @@ class Job:
     def origin(self, *, is_fork: bool) -> Origin:
         """Say where the comparisons were measured."""
         return Origin(url=self.event.run.url, attempt=self.event.run.attempt, is_fork=is_fork)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pull:
+    """The pull request that is reported on, and what it does to baselines."""
+
+    found: Found
+    edits: Sequence[Edit]
 
 
 @contextmanager
@@ -103,40 +124,52 @@ def post(job: Job) -> Posted:
         output.say("no comment: no open pull request belongs to this event")
     if not has_pull and not (event.sha and (wishes.check or wishes.status)):
         return _NOTHING
-    return _post(job, _client(job), has_pull=has_pull)
+    client = client_of(job.environment, job.event.repository)
+    return _post(job, client, has_pull=has_pull)
 
 
 def _post(job: Job, client: Client, *, has_pull: bool) -> Posted:
     """Post one thing after the other: what fails keeps nothing else from being posted."""
-    posted, found, wishes = _NOTHING, None, job.wishes
+    posted, pull, wishes = _NOTHING, None, job.wishes
     with job.noting():
-        found = pulls.find(client, job.event) if has_pull else None
+        pull = _pull(job, client) if has_pull else None
         if has_pull and wishes.comment:
-            posted = _comment(job, client, found)
-    if not (wishes.check or wishes.status) or not (sha := _sha(job, found)):
+            posted = _comment(job, client, pull)
+    if not (wishes.check or wishes.status) or not (sha := _sha(job, pull)):
         return posted
     if wishes.check:
         with job.noting():
-            _put_checks(job, client, found, sha)
+            _put_checks(job, client, pull, sha)
     if wishes.status:
         with job.noting():
             _put_statuses(job, client, sha)
     return posted
 
 
-def _client(job: Job) -> Client:
+def _pull(job: Job, client: Client) -> _Pull | None:
+    found = pulls.find(client, job.event)
+    if found is None:
+        return None
+    edits: list[Edit] = []
+    with job.noting():
+        edits = edited.look(client, found, job.wishes.baselines)
+    return _Pull(found=found, edits=edits)
+
+
+def client_of(environment: Mapping[str, str], repository: str) -> Client:
+    """Ask GitHub as this job. Raises MissingError."""
     return Client(
         Access(
-            repository=job.event.repository,
-            token=job.environment.get("GITHUB_TOKEN", ""),
-            api_url=job.environment.get("GITHUB_API_URL") or API_URL,
+            repository=repository,
+            token=environment.get("GITHUB_TOKEN", ""),
+            api_url=environment.get("GITHUB_API_URL") or API_URL,
         )
     )
 
 
-def _comment(job: Job, client: Client, found: Found | None) -> Posted:
+def _comment(job: Job, client: Client, pull: _Pull | None) -> Posted:
     posted = _NOTHING
-    if found is None:
+    if pull is None:
         output.say(
             "no comment: no open pull request has the measured commit at its head; it was closed, "
             "or a newer commit will be reported"
@@ -145,10 +178,10 @@ def _comment(job: Job, client: Client, found: Found | None) -> Posted:
     for key, reports in _by_key(job).items():
         posted = comment.put(
             client,
-            found.number,
+            pull.found.number,
             key,
-            [_draft(job, one, found) for one in reports],
-            is_skippable=job.wishes.skip_if_unchanged and all(map(_is_quiet, reports)),
+            [_draft(job, one, pull) for one in reports],
+            is_skippable=_is_skippable(job, pull, reports),
         )
         output.say(f"comment {posted.outcome.value}" + (f": {posted.url}" if posted.url else ""))
     return posted
@@ -162,51 +195,77 @@ def _by_key(job: Job) -> dict[str, list[Report]]:
     return groups
 
 
-def _draft(job: Job, one: Report, found: Found) -> sections.Draft:
-    origin = job.origin(is_fork=found.is_fork)
+def _draft(job: Job, one: Report, pull: _Pull) -> sections.Draft:
+    origin = job.origin(is_fork=pull.found.is_fork)
+    beside = _beside(job, one, pull)
     return sections.Draft(
         name=sections.name(one.machine),
         run=job.event.run.number,
         attempt=job.event.run.attempt,
-        brief=publication.brief(one.comparison, origin),
-        rest=lambda size: publication.rest(one.comparison, origin, max_bytes=size),
+        brief=publication.brief(one.comparison, origin, beside),
+        rest=lambda size: publication.rest(one.comparison, origin, max_bytes=size, beside=beside),
     )
+
+
+def _beside(job: Job, one: Report, pull: _Pull) -> Beside:
+    """Say what the pull request does to baselines, and how its numbers become some."""
+    run, found = job.event.run.number, pull.found
+    way = Way(
+        pull=found.number,
+        run=run,
+        artifact=one.artifact,
+        baselines=str(edited.in_repository(job.wishes.baselines)),
+        sha="" if found.is_fork else found.sha,
+    )
+    steps = accepting.folded(way) if run and one.comparison.verdict in _ACCEPTABLE else ""
+    parts = (report_edits.folded(pull.edits), steps)
+    return Beside(
+        note=report_edits.note(pull.edits, one.own, is_judged_by_base=job.is_judged_by_base),
+        folded=Markdown("\n".join(filter(None, parts))),
+    )
+
+
+def _is_skippable(job: Job, pull: _Pull, reports: Sequence[Report]) -> bool:
+    is_quiet = all(map(_is_quiet, reports)) and not pull.edits
+    return job.wishes.skip_if_unchanged and is_quiet
 
 
 def _is_quiet(one: Report) -> bool:
     return one.comparison.verdict is Verdict.UNCHANGED and one.comparison.exit_code == ExitCode.OK
 
 
-def _sha(job: Job, found: Found | None) -> str:
+def _sha(job: Job, pull: _Pull | None) -> str:
     """Choose the commit that a check hangs on: never one that was not measured."""
     if job.event.sha:
         return job.event.sha
     measured = {one.comparison.head.source.commit for one in job.reports}
-    if found is not None and measured == {found.sha}:
-        return found.sha
+    if pull is not None and measured == {pull.found.sha}:
+        return pull.found.sha
     output.say("no check and no status: it is not known which commit of GitHub was measured")
     return ""
 
 
-def _put_checks(job: Job, client: Client, found: Found | None, sha: str) -> None:
+def _put_checks(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
     changed: frozenset[str] = frozenset()
-    if found is not None:
+    if pull is not None:
         with job.noting():
-            changed = pulls.changed_files(client, found.number)
+            changed = pulls.changed_files(client, pull.found.number)
     for one in job.reports:
         with job.noting():
-            made = _check(job, one, changed, is_fork=found.is_fork if found else job.event.is_fork)
+            made = _check(job, one, changed, pull)
             output.say(f"check {made.conclusion.value}: {check.put(client, sha, made)}")
 
 
-def _check(job: Job, one: Report, changed: frozenset[str], *, is_fork: bool) -> Check:
-    run, origin = job.event.run, job.origin(is_fork=is_fork)
+def _check(job: Job, one: Report, changed: frozenset[str], pull: _Pull | None) -> Check:
+    run = job.event.run
+    origin = job.origin(is_fork=pull.found.is_fork if pull else job.event.is_fork)
+    beside = _beside(job, one, pull) if pull else publication.NOTHING_BESIDE
     return Check(
         name=one.name,
         identity=f"ci-perf/{run.number}/{run.attempt}/{job.wishes.key or ''}",
         conclusion=_conclusion(one.comparison),
         title=publication.title(one.comparison),
-        summary=publication.whole(one.comparison, origin, max_bytes=check.MAX_CHARS),
+        summary=publication.whole(one.comparison, origin, max_bytes=check.MAX_CHARS, beside=beside),
         annotations=_annotations(job, one.comparison, changed),
         url=run.url,
     )

@@ -7,6 +7,39 @@ import click
 from ci_perf.cli import options, posting, publishing
 from ci_perf.errors import ExitCode
 
+# What `ci-perf report` asks, too.
+comment = click.option(
+    "--comment/--no-comment",
+    default=True,
+    show_default=True,
+    help="Keep one comment on the pull request up to date.",
+)
+check = click.option("--check", is_flag=True, help="Report a check run on the commit, too.")
+status = click.option(
+    "--status", is_flag=True, help="Report a commit status: for tokens without checks."
+)
+summary = click.option(
+    "--summary/--no-summary",
+    default=True,
+    show_default=True,
+    help="Put the whole report on the page of the run.",
+)
+skip_if_unchanged = click.option(
+    "--skip-if-unchanged",
+    is_flag=True,
+    help="Begin no comment while nothing has changed; one that is there is kept up to date.",
+)
+require_report = click.option(
+    "--require-report",
+    is_flag=True,
+    help="End with exit code 3 when the report could not be shown.",
+)
+key = click.option(
+    "--key",
+    metavar="NAME",
+    help="Tells this comment from another one of ours; by default the name of the suite.",
+)
+
 
 @click.command("publish")
 @click.argument(
@@ -16,36 +49,15 @@ from ci_perf.errors import ExitCode
     type=click.Path(path_type=Path),
     metavar="COMPARISON...",
 )
-@click.option(
-    "--comment/--no-comment",
-    default=True,
-    show_default=True,
-    help="Keep one comment on the pull request up to date.",
-)
-@click.option("--check", is_flag=True, help="Report a check run on the commit, too.")
-@click.option("--status", is_flag=True, help="Report a commit status: for tokens without checks.")
-@click.option(
-    "--summary/--no-summary",
-    default=True,
-    show_default=True,
-    help="Put the whole report on the page of the run.",
-)
-@click.option(
-    "--skip-if-unchanged",
-    is_flag=True,
-    help="Begin no comment while nothing has changed; one that is there is kept up to date.",
-)
-@click.option(
-    "--require-report",
-    is_flag=True,
-    help="End with exit code 3 when the report could not be shown.",
-)
-@click.option(
-    "--key",
-    metavar="NAME",
-    help="Tells this comment from another one of ours; by default the name of the suite.",
-)
+@comment
+@check
+@status
+@summary
+@skip_if_unchanged
+@require_report
+@key
 @options.workloads
+@options.baselines
 def command(
     *,
     comparisons: tuple[Path, ...],
@@ -57,6 +69,7 @@ def command(
     require_report: bool,
     key: str | None,
     workloads: Path,
+    baselines: Path,
 ) -> int:
     """Show on GitHub what was found: a comment, the job summary, a check.
 
@@ -75,6 +88,7 @@ def command(
         skip_if_unchanged=skip_if_unchanged,
         key=key,
         workloads=workloads,
+        baselines=baselines,
     )
     problems = publishing.publish(reports, wishes)
     if problems and require_report:

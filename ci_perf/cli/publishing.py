@@ -29,21 +29,33 @@ def read(paths: Sequence[Path], key: str | None) -> list[Report]:
 
     Raises InvalidFileError and UsageError.
     """
-    found: dict[tuple[str, str], Report] = {}
-    for path in paths:
-        comparison = files.read(path, Comparison)
-        _check(comparison, path)
-        of_machine = comparison.head.machine
-        name = machine.key(of_machine) if of_machine else _UNKNOWN_MACHINE
-        if (comparison.suite, name) in found:
+    found = [(str(path), report_on(files.read(path, Comparison), str(path))) for path in paths]
+    check_apart(found, key)
+    return [one for _, one in found]
+
+
+def report_on(comparison: Comparison, name: str) -> Report:
+    """Make a report of a comparison that can be shown; `name` begins every error message."""
+    _check(comparison, name)
+    of_machine = comparison.head.machine
+    return Report(
+        comparison=comparison, machine=machine.key(of_machine) if of_machine else _UNKNOWN_MACHINE
+    )
+
+
+def check_apart(found: Sequence[tuple[str, Report]], key: str | None) -> None:
+    """Refuse two reports that would stand in the same place, by their names. Raises UsageError."""
+    places: set[tuple[str, str]] = set()
+    for name, one in found:
+        place = (one.comparison.suite, one.machine)
+        if place in places:
             raise UsageError(
-                f"{path}: a second comparison of suite {comparison.suite!r} on {name}; "
+                f"{name}: a second comparison of suite {place[0]!r} on {place[1]}; "
                 "publish it with another --key"
             )
-        found[comparison.suite, name] = Report(comparison=comparison, machine=name)
-    if key is not None and len({suite for suite, _ in found}) > 1:
+        places.add(place)
+    if key is not None and len({suite for suite, _ in places}) > 1:
         raise UsageError("--key: expected comparisons of one suite; call once per suite")
-    return list(found.values())
 
 
 def exit_code(reports: Sequence[Report]) -> int:
@@ -52,15 +64,26 @@ def exit_code(reports: Sequence[Report]) -> int:
     return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
 
 
-def publish(reports: Sequence[Report], wishes: Wishes) -> list[str]:
-    """Report wherever it is wished and allowed; return what went wrong."""
+def publish(
+    reports: Sequence[Report], wishes: Wishes, *, measured_by: Event | None = None
+) -> list[str]:
+    """Report wherever it is wished and allowed; return what went wrong.
+
+    ``measured_by`` is what has measured, where it is known better than by the event of this job:
+    then the verdicts are ours, by the baselines of the base branch.
+    """
     environment, problems = dict(os.environ), list[str]()
     # Some event of GitHub's, until it is known which: that alone allows only the job summary.
     found = Event(kind=Kind.OTHER, run=event.Run(number=0, attempt=1, url=""))
     with posting.noting(problems, environment):
-        found = _event(environment)
+        found = measured_by or _event(environment)
     job = Job(
-        reports=reports, wishes=wishes, environment=environment, event=found, problems=problems
+        reports=reports,
+        wishes=wishes,
+        environment=environment,
+        event=found,
+        problems=problems,
+        is_judged_by_base=measured_by is not None,
     )
     _print(job)
     posted = Posted(outcome=Outcome.SKIPPED)
@@ -74,7 +97,7 @@ def publish(reports: Sequence[Report], wishes: Wishes) -> list[str]:
     return problems
 
 
-def _check(comparison: Comparison, path: Path) -> None:
+def _check(comparison: Comparison, path: str) -> None:
     """Refuse what the types allow and no judge would write. Raises InvalidFileError."""
     if comparison.exit_code not in _KNOWN_CODES:
         raise InvalidFileError(

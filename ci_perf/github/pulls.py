@@ -17,6 +17,19 @@ class Found:
     is_fork: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A file of a pull request, and the content that it gets there, by its name in git.
+
+    ``before`` is another path only where it was renamed.
+    """
+
+    path: str
+    before: str
+    sha: str
+    is_removed: bool
+
+
 class _Repository(msgspec.Struct):
     id: int
     full_name: str
@@ -37,6 +50,8 @@ class _PullRequest(msgspec.Struct):
 class _File(msgspec.Struct):
     filename: str
     status: str
+    sha: str | None = None
+    previous_filename: str = ""
 
 
 def find(client: Client, event: Event) -> Found | None:
@@ -53,9 +68,27 @@ def find(client: Client, event: Event) -> Found | None:
 
 def changed_files(client: Client, pull: int) -> frozenset[str]:
     """Name the files that a pull request adds or changes. Raises GithubError."""
+    return frozenset(one.path for one in changes(client, pull) if not one.is_removed)
+
+
+def changes(client: Client, pull: int) -> list[Changed]:
+    """List what a pull request does to files. Raises GithubError."""
     what = f"files of pull request {pull}"
     found = client.pages(f"/pulls/{pull}/files", _File, what=what)
-    return frozenset(one.filename for one in found if one.status != "removed")
+    return [
+        Changed(
+            path=one.filename,
+            before=one.previous_filename or one.filename,
+            sha=one.sha or "",
+            is_removed=one.status == "removed",
+        )
+        for one in found
+    ]
+
+
+def base(client: Client, pull: int) -> str:
+    """Return the commit of the base branch, as GitHub knows it. Raises GithubError."""
+    return client.get(f"/pulls/{pull}", _PullRequest, what=f"pull request {pull}").base.sha
 
 
 def _by_number(client: Client, number: int, sha: str) -> Found | None:

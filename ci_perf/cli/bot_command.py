@@ -1,0 +1,51 @@
+"""`ci-perf bot`: do what a comment on a pull request asks for."""
+
+import os
+from pathlib import Path
+
+import click
+
+from ci_perf import files
+from ci_perf.cli import answering, fetching, options, output, posting
+from ci_perf.cli.answering import Rules
+from ci_perf.errors import UsageError
+from ci_perf.github import asked, home, orders
+from ci_perf.github.asked import Asked
+
+
+@click.command("bot")
+@fetching.workflow
+@fetching.some_artifacts
+@options.baselines
+@options.workloads
+def command(*, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path) -> None:
+    """Do what a comment on a pull request asks for: accept new baselines.
+
+    For a job of the event issue_comment, in a checkout of the default branch, whose limits hold.
+    GITHUB_TOKEN needs contents: write, pull-requests: write and actions: read. What is asked for is
+    `/ci-perf accept SHA [WORKLOAD…] ["REASON"]`, by somebody who may push, of the commit at the
+    head of a branch of this repository. What cannot be done is answered with the reason, and ends
+    with exit code 0 as well.
+    """
+    _check_folder(baselines)
+    comment = _comment()
+    if comment is None:
+        output.say("nothing to do: no new comment on a pull request that asks for something")
+        return
+    client = posting.client_of(os.environ, home.repository(os.environ))
+    rules = Rules(workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads)
+    answering.obey(client, comment, rules)
+
+
+def _comment() -> Asked | None:
+    path = os.environ.get("GITHUB_EVENT_PATH", "")
+    found = asked.read(os.environ, files.read_text(Path(path))) if path else None
+    return found if found and orders.is_one(found.body) else None
+
+
+def _check_folder(baselines: Path) -> None:
+    """Refuse a folder that no commit could hold. Raises UsageError."""
+    if baselines.is_absolute() or ".." in baselines.parts or not baselines.parts:
+        raise UsageError(
+            f"--baselines: expected a folder of the repository, as baselines, found {baselines}"
+        )

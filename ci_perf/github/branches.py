@@ -1,0 +1,181 @@
+"""Files of a commit, read without checking it out, and one commit on top of exactly that one."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import msgspec
+
+from ci_perf.errors import InvalidFileError, RefusedError
+from ci_perf.github.client import Client
+from ci_perf.github.failures import GithubError
+
+# Larger than any baseline; a hundred of them are read at once.
+_MAX_FILE_BYTES = 5 * 2**20
+# GitHub lists no more of a folder.
+_MAX_FILES = 1_000
+_BLOB_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+_COMMIT = """
+mutation($input: CreateCommitOnBranchInput!) {
+  createCommitOnBranch(input: $input) { commit { oid url } }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The commit that was made."""
+
+    sha: str
+    url: str
+
+
+class _Entry(msgspec.Struct):
+    name: str
+    type: str
+    sha: str
+
+
+class _Blob(msgspec.Struct):
+    content: str
+    encoding: str
+    size: int | None = None
+
+
+class _Commit(msgspec.Struct):
+    oid: str
+    url: str
+
+
+class _Made(msgspec.Struct, rename="camel"):
+    commit: _Commit
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    create_commit_on_branch: _Made
+
+
+class _Parent(msgspec.Struct):
+    sha: str
+
+
+class _Known(msgspec.Struct):
+    message: str
+    parents: list[_Parent]
+    html_url: str = ""
+
+
+class _Object(msgspec.Struct):
+    sha: str
+
+
+class _Ref(msgspec.Struct):
+    object: _Object
+
+
+def folder(client: Client, sha: str, path: str) -> dict[str, bytes]:
+    """Return the files of one folder of a commit by their names: files only, never links.
+
+    Raises GithubError, and InvalidFileError where there are too many or one is too large.
+    """
+    what = f"{path} in commit {sha[:12]}"
+    try:
+        listed = client.get(f"/contents/{quote(path)}", list[_Entry], what=what, ref=sha)
+    except GithubError as error:
+        if error.status == 404:
+            return {}
+        raise
+    mine = {one.name: one.sha for one in listed if one.type == "file"}
+    if len(listed) >= _MAX_FILES:
+        raise InvalidFileError(f"{what}: expected fewer than {_MAX_FILES:,} files, found more")
+    return {name: blob(client, of, what=f"{path}/{name}") for name, of in sorted(mine.items())}
+
+
+def file(client: Client, sha: str, path: str) -> bytes | None:
+    """Return one file of a commit, if it is there. Raises GithubError and InvalidFileError."""
+    try:
+        found = client.get(f"/contents/{quote(path)}", _Blob, what=path, ref=sha)
+    except GithubError as error:
+        if error.status == 404:
+            return None
+        raise
+    return _decoded(found, path)
+
+
+def blob(client: Client, sha: str, *, what: str) -> bytes:
+    """Return the content of one file. Raises GithubError and InvalidFileError."""
+    if not _BLOB_SHA.fullmatch(sha):
+        raise InvalidFileError(f"{what}: expected a file that GitHub keeps, found none")
+    return _decoded(client.get(f"/git/blobs/{sha}", _Blob, what=what), what)
+
+
+def _decoded(found: _Blob, what: str) -> bytes:
+    if found.encoding != "base64" or (found.size or 0) > _MAX_FILE_BYTES:
+        raise InvalidFileError(
+            f"{what}: expected at most {_MAX_FILE_BYTES // 2**20} MiB, found more"
+        )
+    try:
+        return base64.b64decode(found.content)
+    except binascii.Error:
+        raise InvalidFileError(f"{what}: expected base64, found something else") from None
+
+
+def commit(
+    client: Client, branch: str, parent: str, files: Mapping[str, bytes], *, message: str
+) -> Committed:
+    """Put `files` on top of `parent`, if that is still the head of `branch`.
+
+    Asked twice it is done once, because the head is another one by then. Raises RefusedError
+    where the branch has moved, and GithubError.
+    """
+    headline, _, body = message.partition("\n\n")
+    what = f"commit on {branch}"
+    variables = {
+        "branch": {
+            "repositoryNameWithOwner": f"{client.owner}/{client.name}",
+            "branchName": branch,
+        },
+        "expectedHeadOid": parent,
+        "message": {"headline": headline, "body": body},
+        "fileChanges": {
+            "additions": [
+                {"path": path, "contents": base64.b64encode(content).decode()}
+                for path, content in sorted(files.items())
+            ]
+        },
+    }
+    try:
+        made = client.query(_COMMIT, _Answer, what=what, input=variables)
+    except GithubError:
+        if (done := _anyway(client, branch, parent, message)) is None:
+            raise
+        return done
+    found = made.create_commit_on_branch.commit
+    return Committed(sha=found.oid, url=found.url)
+
+
+def _anyway(client: Client, branch: str, parent: str, message: str) -> Committed | None:
+    """Find out, after a failure, whether it was done all the same; `None` where it was not.
+
+    Raises RefusedError where it cannot be done any more.
+    """
+    head = _head(client, branch)
+    if head == parent:
+        return None
+    found = client.get(f"/git/commits/{head}", _Known, what=f"commit {head[:12]}")
+    is_on_top = [one.sha for one in found.parents] == [parent]
+    if is_on_top and found.message.strip() == message.strip():
+        return Committed(sha=head, url=found.html_url)
+    raise RefusedError(
+        f"{branch}: expected {parent[:12]} at its head, found {head[:12]}: somebody has pushed "
+        "meanwhile, and that is not what was measured"
+    )
+
+
+def _head(client: Client, branch: str) -> str:
+    path = f"/git/ref/heads/{quote(branch)}"
+    return client.get(path, _Ref, what=f"branch {branch}").object.sha

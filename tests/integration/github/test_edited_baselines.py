@@ -1,0 +1,99 @@
+"""Pull requests that change baselines: seen to, and judged by the bar that was there before."""
+
+import re
+import shutil
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from ci_perf.report import units
+from tests import repositories
+from tests.fakes.github.fixtures import on_github_and_ghes
+from tests.integration.github.second_stage import (
+    HEAD,
+    TOGETHER,
+    broken,
+    committed,
+    slower,
+    steady,
+)
+
+MLP = f"{TOGETHER}/mlp.json"
+
+
+def with_a_higher_bar(second, *, fork=False):
+    """A pull request that accepts its own numbers."""
+    moved = committed(second.folder / "moved", steady(), broken())
+    second.opened(fork=fork, files=moved)
+    return second.measured(broken(), fork=fork)
+
+
+@on_github_and_ghes
+@pytest.mark.parametrize("fork", [False, True])
+def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(second, fork):
+    ended = with_a_higher_bar(second, fork=fork).report()
+
+    assert ended.code == ExitCode.REGRESSED
+    assert "✏️ This pull request changes 1 baseline" in second.body
+    assert "1 regression" in second.body.splitlines()[2]
+    assert "regression" not in re.findall("by its own it would be: (.*)", second.body)[0]
+    assert f"| `{MLP}` | graph breaks | 0 | 3 |" in second.body
+
+
+def test_a_baseline_that_cannot_be_read_is_named_all_the_same(second):
+    second.opened(files={MLP: b'{"headline": {"@octo": 1}}'})
+    second.measured(slower()).report()
+
+    assert "✏️ This pull request changes 1 baseline" in second.body
+    assert "cannot be read: " in second.body
+    assert "by its own it would be" not in second.body
+    assert "/tmp" not in second.body
+
+
+def test_a_baseline_that_is_removed_shows_what_it_said(second):
+    second.opened(files={MLP: None})
+    second.measured(slower()).report()
+
+    assert f"| `{MLP}` | step time | 1.00 ms | {units.NOTHING} |" in second.body
+
+
+def test_other_files_of_a_pull_request_are_no_baselines(second):
+    second.opened(files={"code.py": "x", "baselines/README.md": "x", "other/a/b/c.json": "{}"})
+    second.measured(slower()).report()
+
+    assert "✏️" not in second.body
+
+
+def test_publish_says_that_baselines_are_edited_too(second):
+    with_a_higher_bar(second)
+    second.stage.on_pull().publish()
+
+    assert "✏️ This pull request changes 1 baseline" in second.body
+    assert "by the baselines of the job that measured" in second.body
+    assert f"| `{MLP}` | graph breaks | 0 | 3 |" in second.body
+
+
+def test_a_comment_is_begun_where_baselines_are_edited_though_nothing_changed(second):
+    with_a_higher_bar(second)
+    second.stage.on_pull().publish("--skip-if-unchanged")
+
+    assert "✏️" in second.body
+
+
+def test_the_base_may_be_checked_out_below_another_folder(second):
+    """Paths in a pull request begin at the top of the repository, wherever that lies here."""
+    with_a_higher_bar(second)
+    made = repositories.init(second.folder / "base")
+    shutil.copytree(second.folder / "baselines", made.root / "baselines")
+    second.report("--baselines", "base/baselines")
+
+    assert "✏️ This pull request changes 1 baseline" in second.body
+    assert "by its own it would be" in second.body
+    assert "git add baselines && git commit" in second.body
+
+
+def test_a_check_says_that_baselines_are_edited_too(second):
+    with_a_higher_bar(second).report("--no-comment", "--check")
+    (check,) = second.github.checks(HEAD)
+
+    assert "✏️ This pull request changes 1 baseline" in check.output["summary"]
