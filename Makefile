@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types floors accuracy unit schema clean
+.PHONY: help setup node demo test lint types floors accuracy unit schema lock clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -22,6 +22,19 @@ $(STAMP): pyproject.toml constraints.txt Makefile
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable '.[all]'
 	@touch $(STAMP)
+
+# GitHub's own parts, by which the tests execute and check action.yml. Where there is no npm, these
+# tests are skipped and say so.
+NODE_STAMP := tests/actions/node_modules/.installed
+
+node: $(NODE_STAMP) ## Install what the tests of the Action need of npm, if there is npm
+
+$(NODE_STAMP): tests/actions/package.json tests/actions/package-lock.json
+	@if command -v npm > /dev/null; then \
+	  npm ci --prefix tests/actions --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@; \
+	else \
+	  echo 'no npm: the tests that execute action.yml will be skipped'; \
+	fi
 
 demo: $(STAMP) ## Watch a small project being judged (DEMO='--keep DIR' keeps it)
 	$(BIN)/python -m ci_perf demo $(DEMO)
@@ -41,11 +54,16 @@ floors: $(STAMP) ## import-linter: you may only look down
 accuracy: $(STAMP) ## False alarms and power of the judge, simulated: seconds
 	$(BIN)/python -m benchmarks.verdicts
 
-unit: $(STAMP) ## pytest: unit, integration and end to end
+unit: $(STAMP) node ## pytest: unit, integration and end to end
 	$(BIN)/python -m pytest $(PYTEST)
 
 schema: $(STAMP) ## Write docs/schema anew
 	$(BIN)/python -m ci_perf schema --directory docs/schema
 
+lock: $(STAMP) ## Write requirements/report.txt anew: what the Action installs beside a token
+	$(BIN)/python -m uv pip compile pyproject.toml --group build --extra report \
+	  --constraint constraints.txt --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command 'make lock' --quiet --output-file requirements/report.txt
+
 clean: ## Remove everything that make made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) tests/actions/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -123,4 +123,4 @@ def test_schema_prints_one_and_writes_all(project):
 
     assert json.loads(done.out)["title"] == "ci-perf run"
     assert project.run("schema", "--directory", "out/schema").code == ExitCode.OK
-    assert len(list((project.root / "out/schema").iterdir())) == 5
+    assert len(list((project.root / "out/schema").iterdir())) == 7

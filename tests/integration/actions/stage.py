@@ -1,0 +1,116 @@
+"""A repository with a pull request, a GitHub that knows it, and jobs that run for it."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests import repositories
+from tests.actions.runner import Finished, Job
+from tests.fakes.github import events
+from tests.projects import Project
+
+ROOT = Path(__file__).parents[3]
+PULL = 7
+RESULTS = ("run.json", "report.md", "comparison.json", "baseline.patch")
+
+# A step that takes as long as the product says: time that no busy machine makes shorter.
+NAP = '''
+"""Sleeps as long as the product says."""
+import time
+from ci_perf.workload import Workload
+import product
+def step():
+    time.sleep(product.SECONDS)
+'''
+QUICK = """
+[protocol]
+processes = 2
+timeout_s = 60
+warmup_min_steps = 2
+warmup_window = 2
+warmup_min_s = 0.01
+warmup_max_s = 0.2
+timed_min_blocks = 3
+timed_min_s = 0.02
+timed_max_s = 0.3
+block_min_s = 0.002
+statistic = "min"
+fingerprint_steps = 0
+[limits]
+step_time_s = { relative = 0.2, margin = 0.5 }
+host_rss_peak_bytes = { gate = false }
+"""
+FAST, SLOW = "SECONDS = 0.005\n", "SECONDS = 0.02\n"
+
+
+@dataclass
+class Stage:
+    """What jobs find: the checkout of a branch, and a GitHub."""
+
+    git: repositories.Repository
+    github: Any
+    make_job: Any
+    runs: int = 0
+
+    def pull_request(self, action="opened"):
+        """Let GitHub know of what is checked out as the head of a pull request."""
+        base = self.git.ask("rev-parse", "main")
+        head = self.git.ask("rev-parse", "HEAD")
+        self.github.add_pull(PULL, head_sha=head, base_sha=base)
+        return self.github.event("pull_request", action, number=PULL)
+
+    def job(self, payload, *, name="pull_request", workspace=None, token=None, **machine):
+        """Make a job that this event has started."""
+        assert events.problems(name, payload, self.github.flavour) == []
+        self.runs += 1
+        path = self.git.root.parent / f"event {self.runs}.json"
+        path.write_text(json.dumps(payload))
+        given = self.github.environment()
+        context = {
+            key.removeprefix("GITHUB_").lower(): value
+            for key, value in given.items()
+            if key.startswith("GITHUB_") and key not in {"GITHUB_TOKEN", "GITHUB_ACTIONS"}
+        }
+        context |= {"event": payload, "event_name": name, "event_path": str(path)}
+        context |= {"run_id": str(100 + self.runs), "run_attempt": "1", "sha": "c" * 40}
+        machine |= Project(self.git.root).locks
+        machine |= {key: value for key, value in given.items() if "PROXY" in key.upper()}
+        return self.make_job(
+            github=context, workspace=workspace or self.git.root, token=token, **machine
+        )
+
+    def measured(self, payload, **inputs) -> tuple[Job, Finished]:
+        """Measure what is checked out; whatever token a runner has, its steps need none."""
+        job = self.job(payload, token=self.github.token)
+        return job, job.run_action(ROOT, **inputs)
+
+    def reported(self, payload, **inputs) -> tuple[Job, Finished]:
+        """Report what lies in the checkout from another, empty workspace, as a second job does."""
+        folder = self.git.root.parent / f"hosted {self.runs}"
+        folder.mkdir()
+        for name in RESULTS:
+            if (self.git.root / name).exists():
+                shutil.copy(self.git.root / name, folder / name)
+        job = self.job(payload, workspace=folder, token=self.github.token)
+        return job, job.run_action(ROOT, mode="report", **inputs)
+
+
+def a_project(folder):
+    """Make a repository with a suite, a fast product, a baseline on main, and results."""
+    git = repositories.init(folder)
+    project = Project(git.root)
+    project.workload("nap", NAP).suite("nap", settings=QUICK, device="cpu")
+    (git.root / ".gitignore").write_text("\n".join(RESULTS) + "\n__pycache__\n")
+    git.commit(product_py=FAST)
+    for command in (
+        ("run",),
+        ("accept", "run.json", "--reason", "First baseline"),
+        ("compare", "run.json", "--format", "json", "--output", "comparison.json"),
+    ):
+        done = project.run(*command)
+        assert done.code == 0, done.err
+    git.commit()
+    git.ask("switch", "--quiet", "--create", "feature")
+    return git

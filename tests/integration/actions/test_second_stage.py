@@ -1,0 +1,119 @@
+"""What the Action does with a token: for a fork that was measured, and for a comment that asks."""
+
+import pytest
+
+from tests.integration.actions.stage import PULL, ROOT
+from tests.integration.github.second_stage import HEAD, RUN, artifact_of, committed, slower, steady
+from tests.runs import STEADY, a_measured, a_run
+
+BASE = "b" * 40
+FORKS = ".github/workflows/label-gated.yml"
+WRITES = {"contents": "write", "pull_requests": "write", "actions": "read"}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """The default branch on a hosted runner: nothing but its baselines matters."""
+    folder = tmp_path / "hosted"
+    folder.mkdir()
+    committed(folder, steady())
+    return folder
+
+
+@pytest.fixture
+def opened(stage, checkout):
+    """Open a pull request, measured by a workflow; return its GitHub."""
+
+    def make(*, fork=False, workflow=".github/workflows/perf.yml"):
+        base = {
+            str(path.relative_to(checkout)): path.read_bytes() for path in checkout.rglob("*.json")
+        }
+        stage.github.add_pull(PULL, head_sha=HEAD, base_sha=BASE, fork=fork, base_files=base)
+        stage.github.add_run(RUN, head_sha=HEAD, fork=fork, path=workflow)
+        stage.github.add_artifact(RUN, "ci-perf", artifact_of(slower()))
+        return stage.github
+
+    return make
+
+
+def run_in(stage, checkout, name, payload, **inputs):
+    job = stage.job(payload, name=name, workspace=checkout, token=stage.github.token)
+    return job, job.run_action(ROOT, **inputs)
+
+
+def test_a_fork_is_reported_by_numbers_that_are_judged_again(stage, checkout, opened):
+    github = opened(fork=True, workflow=FORKS)
+    event = github.event("workflow_run", "completed", run_id=RUN)
+
+    job, done = run_in(
+        stage, checkout, "workflow_run", event, mode="report", run_id=str(RUN), workflow=FORKS,
+        suite="smoke", check="true",
+    )  # fmt: skip
+
+    assert done.step("report").code == 1, done.step("report").log
+    (comment,) = github.comments(PULL)
+    assert "1 regression" in comment.body
+    assert "Measured by code from a fork" in comment.body
+    assert "1 regression" in job.summaries[0]
+    assert (done.outputs["exit-code"], done.outputs["outcome"]) == ("1", "failure")
+    assert done.outputs["comment-url"].endswith(str(comment.id))
+    assert [one.conclusion for one in github.checks(HEAD)] == ["failure"]
+
+
+@pytest.mark.parametrize("wrong", [{"workflow": ".github/workflows/perf.yml"}, {"suite": "other"}])
+def test_another_workflow_or_suite_than_the_job_names_is_refused(stage, checkout, opened, wrong):
+    github = opened(fork=True, workflow=FORKS)
+    event = github.event("workflow_run", "completed", run_id=RUN)
+
+    _, done = run_in(
+        stage, checkout, "workflow_run", event,
+        **{"mode": "report", "run_id": str(RUN), "workflow": FORKS, **wrong},
+    )  # fmt: skip
+
+    assert done.conclusion == "failure"
+    assert done.step("report").code != 1
+    assert github.comments(PULL) == []
+
+
+def test_a_comment_has_the_baselines_committed_that_were_measured(stage, checkout, opened):
+    github = opened()
+    github.permissions = WRITES
+    github.set_permission("alice", "write")
+    order = f'/ci-perf accept {HEAD[:8]} mlp "it does more"'
+    comment = github.add_comment(PULL, order, author="alice")
+    event = github.event("issue_comment", "created", comment_id=comment.id)
+
+    _, done = run_in(stage, checkout, "issue_comment", event, mode="accept")
+
+    assert done.outputs["outcome"] == "success", done.step("accept").log
+    assert github.head("feature") != HEAD
+    assert [one.content for one in github.comments(PULL)[0].reactions] == ["eyes", "rocket"]
+    assert github.token not in done.step("accept").log
+
+
+def test_a_stranger_who_asks_is_refused_and_nothing_is_committed(stage, checkout, opened):
+    github = opened()
+    github.permissions = WRITES
+    comment = github.add_comment(PULL, f"/ci-perf accept {HEAD[:8]}", author="mallory")
+    event = github.event("issue_comment", "created", comment_id=comment.id)
+
+    _, done = run_in(stage, checkout, "issue_comment", event, mode="accept")
+
+    assert done.conclusion == "success"
+    assert github.head("feature") == HEAD
+    assert "confused" in [one.content for one in github.comments(PULL)[0].reactions]
+
+
+def test_a_nightly_session_is_added_to_the_history(stage, checkout):
+    before = {path: path.read_text() for path in checkout.rglob("baselines/*/*/*.json")}
+    tonight = a_run(a_measured("mlp", *STEADY), id="tonight")
+    (checkout / "measured").mkdir()
+    (checkout / "measured/run.json").write_text(artifact_of(tonight)["run.json"])
+    event = stage.github.event("schedule")
+
+    _, done = run_in(
+        stage, checkout, "schedule", event, mode="accept", run="measured/run.json", append="true"
+    )
+
+    assert done.outputs["outcome"] == "success", done.step("accept").log
+    assert all(path.read_text() != text for path, text in before.items())

@@ -1,0 +1,103 @@
+"""A pull request from opening to a green re-run: real measurements, and a GitHub that remembers."""
+
+from ci_perf import files
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.run import Run
+from tests.integration.actions.stage import PULL, RESULTS, SLOW
+
+
+def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
+    stage.git.commit(product_py=SLOW)
+    event = stage.pull_request()
+
+    gpu, measured = stage.measured(event)
+
+    folder = stage.git.root
+    written = [(folder / name).read_text() for name in RESULTS]
+    seen = [str(step.environment) + step.log for step in measured.steps] + gpu.summaries + written
+    assert not [text for text in seen if stage.github.token in text or "***" in text]
+    assert stage.github.requests == []
+
+    hosted, reported = stage.reported(event, check="true")
+
+    assert files.read(folder / "run.json", Run).measured
+    assert files.read(folder / "comparison.json", Comparison).exit_code == 1
+    headline = (folder / "report.md").read_text().splitlines()[0]
+    assert "1 regression" in headline
+    assert headline in gpu.summaries[0]
+    assert (measured.outputs["exit-code"], measured.outputs["verdict"]) == ("1", "regressed")
+    assert measured.step("measure").code == reported.step("report").code == 1
+    (comment,) = stage.github.comments(PULL)
+    assert headline in comment.body
+    assert headline in hosted.summaries[0]
+    assert reported.outputs["comment-url"].endswith(str(comment.id))
+    assert [
+        one.conclusion for one in stage.github.checks(event["pull_request"]["head"]["sha"])
+    ] == ["failure"]
+
+    stage.git.ask("apply", "baseline.patch")
+    stage.git.commit()
+    event = stage.pull_request("synchronize")
+    _, measured = stage.measured(event)  # its own baseline clears it: no base is launched
+    _, reported = stage.reported(event)
+
+    assert measured.conclusion == reported.conclusion == "success", measured.step("measure").log
+    (comment,) = stage.github.comments(PULL)
+    assert len(comment.bodies) == 2
+    assert "1 regression" in comment.bodies[0]
+    assert "1 regression" not in comment.body
+    assert stage.git.worktrees() == [str(folder)]
+
+
+def test_a_pull_request_from_a_fork_gets_a_summary_and_no_comment(stage):
+    """Its token may only read; the second stage posts."""
+    head = stage.git.ask("rev-parse", "HEAD")
+    stage.github.add_pull(PULL, head_sha=head, base_sha=head, fork=True)
+    stage.github.read_only()
+    event = stage.github.event("pull_request", "opened", number=PULL)
+
+    job, done = stage.reported(event)
+
+    assert done.conclusion == "success"
+    assert stage.github.comments(PULL) == []
+    assert "ci_perf" in job.summaries[0]
+
+
+def test_a_workload_that_crashes_is_told_and_blames_nobody(stage):
+    stage.git.commit(product_py="raise RuntimeError('no such device')\n")
+    event = stage.pull_request()
+
+    gpu, measured = stage.measured(event, against="none", processes="1")
+    _, reported = stage.reported(event)
+
+    assert measured.step("measure").code == reported.step("report").code == 3
+    assert measured.outputs["exit-code"] == "3"
+    assert "no such device" in gpu.summaries[0]
+    assert "no such device" in stage.github.comments(PULL)[0].body
+
+
+def test_a_suite_that_is_wrong_leaves_nothing_to_report_and_says_so(stage):
+    (stage.git.root / "workloads/suite.toml").write_text("[suites\n")
+    event = stage.pull_request()
+
+    gpu, measured = stage.measured(event, against="none")
+    _, reported = stage.reported(event)
+
+    assert (measured.step("measure").code, measured.outputs["exit-code"]) == (2, "")
+    assert "came to no verdict" in gpu.summaries[0]
+    assert "suite.toml" in measured.step("measure").log
+    assert reported.step("report").code == 2
+    assert "comparison.json" in reported.step("report").log
+    assert stage.github.comments(PULL) == []
+
+
+def test_a_report_that_github_refuses_changes_no_verdict(stage):
+    event = stage.pull_request()
+    stage.github.permissions["pull_requests"] = "read"
+
+    job, forgiven = stage.reported(event)
+    _, strict = stage.reported(event, require_report="true")
+
+    assert forgiven.conclusion == "success"
+    assert [level for level, _ in job.annotations] == ["warning"]
+    assert strict.step("report").code == 3

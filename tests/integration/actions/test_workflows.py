@@ -1,0 +1,194 @@
+"""What the workflows to copy do: their conditions by GitHub's own rules, their scripts for real."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests import repositories
+from tests.actions.runner import SHELLS
+from tests.integration.actions.conftest import executable
+
+ROOT = Path(__file__).parents[3]
+SAME, FORK = "octo/model", "mallory/model"
+
+
+def workflow(name):
+    return YAML(typ="safe").load((ROOT / f"examples/workflows/{name}.yml").read_text())
+
+
+@pytest.fixture
+def starts(expressions):
+    """Say whether a job of a workflow starts, by GitHub's own evaluation of its condition."""
+
+    def ask(name, job, status="success", needs=None, **event):
+        contexts = {
+            "github": {"repository": SAME, "event_name": "x", "event": event, "ref_name": "main"},
+            "needs": needs or {},
+        }
+        return expressions.holds(workflow(name)["jobs"][job]["if"], contexts, status)
+
+    return ask
+
+
+def a_pull(repository):
+    return {"head": {"repo": repository and {"full_name": repository}}}
+
+
+@pytest.mark.parametrize(("repository", "measured"), [(SAME, True), (FORK, False), (None, False)])
+def test_only_branches_of_this_repository_are_measured_without_being_asked(
+    starts, repository, measured
+):
+    assert starts("measure", "measure", pull_request=a_pull(repository)) is measured
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "reported"),
+    [
+        ("success", "success", True),
+        ("failure", "failure", True),
+        ("skipped", "success", False),
+        ("cancelled", "failure", False),
+        ("failure", "cancelled", False),
+    ],
+)
+def test_a_measurement_that_ended_is_reported_whatever_it_found(starts, result, status, reported):
+    found = starts("measure", "report", status, needs={"measure": {"result": result}})
+
+    assert found is reported
+
+
+@pytest.mark.parametrize(
+    ("label", "repository", "measured"),
+    [("perf", FORK, True), ("bug", FORK, False), ("perf", SAME, False)],
+)
+def test_a_fork_is_measured_for_the_label_alone(starts, label, repository, measured):
+    found = starts("label-gated", "measure", label={"name": label}, pull_request=a_pull(repository))
+
+    assert found is measured
+
+
+@pytest.mark.parametrize(
+    ("event", "path", "conclusion", "reported"),
+    [
+        ("pull_request", ".github/workflows/label-gated.yml", "success", True),
+        ("pull_request", ".github/workflows/label-gated.yml@refs/pull/7/merge", "failure", True),
+        ("push", ".github/workflows/label-gated.yml", "success", False),
+        ("pull_request", ".github/workflows/other.yml", "success", False),
+        ("pull_request", ".github/workflows/label-gated.yml", "cancelled", False),
+        ("pull_request", ".github/workflows/label-gated.yml", "skipped", False),
+    ],
+)
+def test_only_what_the_gated_workflow_has_measured_is_reported(
+    starts, event, path, conclusion, reported
+):
+    run = {"event": event, "path": path, "conclusion": conclusion}
+
+    assert starts("report", "report", workflow_run=run) is reported
+
+
+@pytest.mark.parametrize(
+    ("body", "association", "pull", "answered"),
+    [
+        ("/ci-perf accept 1234567", "MEMBER", {}, True),
+        ("/ci-perf accept 1234567", "CONTRIBUTOR", {}, False),
+        ("I would say /ci-perf accept", "OWNER", {}, False),
+        ("/ci-perf accept 1234567", "OWNER", None, False),
+    ],
+)
+def test_a_comment_starts_a_job_only_when_it_may_be_an_order(
+    starts, body, association, pull, answered
+):
+    comment = {"body": body, "author_association": association}
+
+    assert starts("accept", "accept", comment=comment, issue={"pull_request": pull}) is answered
+
+
+# --- the script of the nightly workflow
+
+# Knows how many pull requests are open, and notes those that are made.
+GH = """\
+#!/bin/sh
+case "$1 $2" in
+  "pr list") cat "$OPEN" ;;
+  "pr create") printf '%s\\n' "$@" > "$MADE" ;;
+esac
+"""
+
+
+@dataclass
+class Night:
+    """A clone on a hosted runner, in which the nightly workflow has accepted a run."""
+
+    origin: repositories.Repository
+    clone: repositories.Repository
+    folder: Path
+
+    @property
+    def made(self):
+        """What `gh pr create` was asked, if it was."""
+        return self.folder / "made"
+
+    def propose(self, text, *, opened=0):
+        """Run the last step, with this baseline and so many open pull requests of the last one."""
+        for name, content in (("baselines/x.json", text), ("measured/run.json", "not for git")):
+            path = self.clone.root / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(content)
+        (self.folder / "open").write_text(f"{opened}\n")
+        script = workflow("nightly")["jobs"]["propose"]["steps"][-1]["run"]
+        return subprocess.run(
+            [*SHELLS["bash"], "-c", script],
+            capture_output=True,
+            check=True,
+            cwd=self.clone.root,
+            env={
+                "PATH": f"{self.folder}:/usr/bin:/bin",
+                "OPEN": str(self.folder / "open"),
+                "MADE": str(self.made),
+                "BRANCH": "ci-perf/nightly",
+                "BASE": "main",
+                "GITHUB_WORKFLOW": "perf-nightly",
+                "GITHUB_RUN_ID": "42",
+                "HOME": str(self.folder),
+            },
+            text=True,
+        )
+
+
+@pytest.fixture
+def night(tmp_path):
+    origin = repositories.init(tmp_path / "origin")
+    origin.commit()
+    executable(tmp_path / "gh", GH)
+    return Night(origin, origin.clone(tmp_path / "clone"), tmp_path)
+
+
+def test_a_night_proposes_its_baselines_and_nothing_else(night):
+    night.propose("new")
+
+    changed = night.origin.ask("show", "--name-only", "--format=%an", "ci-perf/nightly")
+    assert changed.split() == ["github-actions[bot]", "baselines/x.json"]
+    assert "--base\nmain\n" in night.made.read_text()
+
+
+def test_the_next_night_replaces_what_the_last_one_proposed(night):
+    night.propose("new")
+    night.made.unlink()
+    night.clone.ask("reset", "--quiet", "--hard", "HEAD~1")
+    night.propose("newer", opened=1)
+
+    assert night.origin.ask("show", "ci-perf/nightly:baselines/x.json") == "newer"
+    assert not night.made.exists()
+
+
+def test_a_night_without_news_proposes_nothing(night):
+    night.propose("new")
+    night.made.unlink()
+
+    done = night.propose("new")
+
+    assert done.stdout == "Nothing to propose.\n"
+    assert not night.made.exists()
