@@ -14,6 +14,7 @@ from ci_perf.cli.main import COMMANDS
 from ci_perf.demo import ending, outcome, scratch, story
 from ci_perf.demo.shell import Shell, neutral
 from ci_perf.errors import ExitCode
+from ci_perf.launch import lock
 
 EXAMPLE = "tiny_vision"
 
@@ -34,7 +35,11 @@ def command(keep: Path | None) -> int:
             folder=folder,
             show=lambda line: console.print(f"$ {line}", style="cyan"),
             # torch leaves a cache beside its temporary files: it goes when the demo goes.
-            environment={**neutral(os.environ), "TMPDIR": str(temporary)},
+            environment={
+                **neutral(os.environ),
+                "CI_PERF_LOCK_DIR": str(lock.folder()),  # that of the host, and not a scratch one
+                "TMPDIR": str(temporary),
+            },
         )
         judged = story.play(
             suite.shipped("examples") / EXAMPLE,

@@ -1,6 +1,7 @@
 """The step that `check`, `compare` and `accept` share: a run against the committed baselines."""
 
 import dataclasses
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import files, git, suite
-from ci_perf.baselines import calibration, layout
+from ci_perf.baselines import accepted, calibration, layout
 from ci_perf.baselines import summarise as baselines
 from ci_perf.cli import measuring, options, output
 from ci_perf.errors import UsageError
@@ -73,7 +74,22 @@ def beside(
     """Return the base that is launched where the baselines do not clear the head, if asked for."""
     if ref is None:
         return None
-    return measuring.Beside(ref=ref, budget_s=budget_s, undecided=_Undecided(baselines, folder))
+    return measuring.Beside(
+        ref=ref,
+        budget_s=budget_s,
+        undecided=_Undecided(baselines, folder),
+        accepted=lambda run, base: _accepted(run, baselines, base),
+    )
+
+
+def _accepted(run: Run, root: Path, base: Path) -> dict[str, tuple[str, ...]]:
+    """Name what was accepted since the base; nothing where baselines lie outside the repository."""
+    here = Path(os.path.realpath(root))
+    repository = Path(os.path.realpath(options.root()))
+    if not here.is_relative_to(repository):
+        return {}
+    there = base / here.relative_to(repository)
+    return accepted.since(root, there, run.environment.hard, run.suite)
 
 
 class _Undecided:

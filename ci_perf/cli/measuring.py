@@ -1,7 +1,7 @@
 """The step that `run` and `check` share: from options to a run on disk."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,12 +44,14 @@ def plan(
 class Beside:
     """The base that is launched beside the head: what --against and --budget say.
 
-    `undecided` is asked after every pair: see `session.Against`.
+    `undecided` is asked after every pair, and `accepted` once, of a run and the root of the base's
+    checkout: see `session.Against`.
     """
 
     ref: str
     budget_s: float
     undecided: session.Undecided
+    accepted: Callable[[Run, Path], dict[str, tuple[str, ...]]]
 
 
 def measure(
@@ -107,7 +109,10 @@ def _checked_out(
         _set_up(plan, checkout.root, "base", ending)
         ending.check()
         yield session.Against(
-            checkout=checkout, budget_s=beside.budget_s, undecided=beside.undecided
+            checkout=checkout,
+            budget_s=beside.budget_s,
+            undecided=beside.undecided,
+            accepted=lambda run: beside.accepted(run, checkout.root),
         )
 
 

@@ -15,7 +15,7 @@ from ci_perf.model.comparison import Change, Interval, Remedy, Verdict
 from ci_perf.model.metrics import Kind
 from ci_perf.model.summary import Subject
 
-BASE_FAILED = "base_failed"
+BASE_FAILED, ACCEPTED = "base_failed", "accepted"
 # What is judged by ranges is decided by as many pairs as the first look of the others.
 _PAIRS_FOR_RANGES = LOOKS[0]
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
@@ -52,7 +52,8 @@ def answer(questions: Sequence[Question], *, suspects: int = 0) -> list[Answer]:
 
 def count_suspects(questions: Sequence[Question]) -> int:
     """Count what will share alpha: noisy metrics that gate and that no history clears."""
-    return stages.count_suspects([one.candidate() for one in questions if one.is_noisy])
+    asked = (one for one in questions if one.is_noisy and not one.is_accepted)
+    return stages.count_suspects([one.candidate() for one in asked])
 
 
 # --- noisy metrics
@@ -79,7 +80,14 @@ def _of_question(question: Question, decision: Decision) -> Change:
         item_unit=subject.item_unit,
         gate=question.limit.gate,
     )
-    return _with_note(change, subject, is_suspect=decision.is_suspect)
+    return _as_accepted(question, _with_note(change, subject, is_suspect=decision.is_suspect))
+
+
+def _as_accepted(question: Question, change: Change) -> Change:
+    """Leave in peace what this change has accepted: its new epoch is too young to clear anybody."""
+    if not question.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
+        return change
+    return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=ACCEPTED)
 
 
 def change_of_noisy(

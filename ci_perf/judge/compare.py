@@ -128,11 +128,14 @@ def _questions(
 ) -> Iterator[Question]:
     """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
     history = {after.workload: before for before, after in _comparable(base, head, tiers)}
+    accepted = head.interleaved.accepted if head.interleaved else {}
     for subject in head.subjects:
         name = subject.workload
         found = limits.of(name)
         silenced = canaries.silenced(moved, name, found.get(metrics.CANARY))
-        yield from questions.of_workload(subject, history.get(name), found, moved=silenced)
+        yield from questions.of_workload(
+            subject, history.get(name), found, moved=silenced, accepted=accepted.get(name, ())
+        )
 
 
 def _changes(found: Sequence[Answer], validity: Validity) -> Iterator[Row]:

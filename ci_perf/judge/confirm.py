@@ -140,7 +140,8 @@ class Confirmation:
             raise ValueError(f"expected at least one pair, found {pairs}")
         tails = (self.alarm_tail(MOST_PAIRS, 1), POWER_TAIL)
         reach = math.fsum(alarm_reach(tail, pairs) for tail in tails)
-        spread = self.spread()
+        seen = self._seen()
+        spread = math.sqrt(seen.value) if seen.df else self.spread()
         if math.isinf(reach) or math.isinf(spread):
             return math.inf
         return max(self.policy.margin, self.policy.floor + reach * spread)

@@ -1,7 +1,7 @@
 """What is asked of the judge: one metric of one workload, with all that both sides say of it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judge import evidence, limits, subjects
@@ -20,7 +20,8 @@ Pairs = list[tuple[float, float]]
 class Question:
     """One metric that can be judged: by the history (``None`` where it does not compare), or pairs.
 
-    ``clears`` says whether the history may clear the head: not when the machine has moved.
+    ``clears`` says whether the history may clear the head: not when the machine has moved. Where
+    the change has been accepted already, the base is known to differ and its pairs say nothing.
     """
 
     metric: Metric
@@ -28,6 +29,7 @@ class Question:
     subject: Subject
     history: History | None
     clears: bool = True
+    is_accepted: bool = False
 
     @property
     def is_noisy(self) -> bool:
@@ -42,13 +44,13 @@ class Question:
     @property
     def pairs(self) -> Pairs:
         """The values of base and head that took turns, in order."""
-        return _paired(self.subject, self.metric)
+        return [] if self.is_accepted else _paired(self.subject, self.metric)
 
     @property
     def is_absent_from_pairs(self) -> bool:
-        """Whether pairs were launched and this is not measured in them: no more will help."""
+        """Whether pairs say nothing of this: no more of them will help."""
         turns = self.subject.turns
-        return turns is not None and bool(turns.pairs) and not self.pairs
+        return self.is_accepted or (turns is not None and bool(turns.pairs) and not self.pairs)
 
     def cost(self, value: float) -> float:
         """Return the logarithm of a quantity of which less is better."""
@@ -80,7 +82,7 @@ class Question:
 
     def _cycles(self) -> Pairs:
         """Return the pairs of a step time in cycles, where a GPU's clock was seen."""
-        if self.metric is not metrics.STEP_TIME:
+        if self.metric is not metrics.STEP_TIME or self.is_accepted:
             return []
         return self._costs(_paired(self.subject, metrics.STEP_CYCLES))
 
@@ -89,11 +91,17 @@ class Question:
 
 
 def of_workload(
-    head: Subject, base: Subject | None, found: dict[str, Limit], *, moved: frozenset[Kind]
+    head: Subject,
+    base: Subject | None,
+    found: dict[str, Limit],
+    *,
+    moved: frozenset[Kind],
+    accepted: Collection[str] = (),
 ) -> Iterator[Question]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
-    Kinds in `moved` are not cleared by their history. A count that is zero everywhere is no
+    Kinds in `moved` are not cleared by their history, `accepted` metrics are judged by nothing
+    else. A count that is zero everywhere is no
     question: nothing is compiled here.
     """
     for metric in metrics.JUDGED:
@@ -106,6 +114,7 @@ def of_workload(
             subject=head,
             history=history if history and history.current else None,
             clears=metric.kind not in moved,
+            is_accepted=metric.name in accepted and bool(history and history.current),
         )
         if question.head and not _says_nothing(question):
             yield question

@@ -105,6 +105,8 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     ``ref`` is what was asked for, ``source`` its merge base with the head. ``suspects`` is how many
     pairs of workload and metric share the chance of a false alarm: counted once, after the screen.
     ``stopped`` says why no more pairs of launches followed, ``pairs`` how many there were.
+    ``accepted`` names, by workload, the metrics of which this change has committed a new epoch:
+    the base is known to differ there, and is not asked.
     """
 
     ref: Text
@@ -115,6 +117,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     stopped: Literal["decided", "budget", "interrupted"]
     pairs: Count = 0
     notes: tuple[Text, ...] = ()
+    accepted: dict[Name, tuple[Name, ...]] = {}
 
 
 class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
@@ -151,6 +154,5 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
         names = [one.workload for one in self.paired]
         if names and self.interleaved is None:
             raise ValueError("expected interleaved to name the base of paired, found none")
-        for name in names:
-            if names.count(name) > 1 or name not in known:
-                raise ValueError(f"paired: expected workload {name!r} once, and measured")
+        if len(set(names)) < len(names) or not known.issuperset(names):
+            raise ValueError("paired: expected each workload once, and measured")

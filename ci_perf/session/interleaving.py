@@ -33,12 +33,14 @@ class Against:
     """The base, checked out, and for how long it may be launched.
 
     `undecided` names, of a run so far, the workloads of which another pair may decide something,
-    and counts the suspects that share the chance of a false alarm.
+    and counts the suspects that share the chance of a false alarm. `accepted` names what the head
+    has accepted since the base, metrics by workload.
     """
 
     checkout: Checkout
     budget_s: float
     undecided: Undecided
+    accepted: Callable[[Run], dict[str, tuple[str, ...]]] = lambda _run: {}
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class Interleaving:
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {one.id: _Base(one) for one in plan.workloads}
         self._suspects = 0
+        self._accepted: dict[str, tuple[str, ...]] = {}
         self._start: float | None = None
         self._spent_s = 0.0
         self._stopped: Literal["decided", "budget", "interrupted"] = "interrupted"
@@ -81,7 +84,8 @@ class Interleaving:
         if run.validity.against("") is not None:
             self._stopped = "decided"  # nothing of this run will be judged
             return
-        left, self._suspects = self._against.undecided(run)
+        self._accepted = self._against.accepted(run)
+        left, self._suspects = self._against.undecided(snapshot())
         self._start = time.monotonic()
         if left:
             self._listener.interleaving(left, self._against.budget_s)
@@ -106,6 +110,7 @@ class Interleaving:
             stopped=self._stopped,
             pairs=sum(len(base.pairs) for base in self._bases.values()),
             notes=self._against.checkout.notes,
+            accepted=self._accepted,
         )
 
     def paired(self) -> tuple[Paired, ...]:

@@ -91,6 +91,20 @@ def test_a_slower_product_is_proven_to_be_slower(repository):
     assert len(repository.worktrees()) == 1
 
 
+def test_a_slower_product_that_was_accepted_is_green(repository):
+    repository.commit(product_py=SLOW)
+    red, _ = checked(repository)
+    accepted = Project(repository.root).run("accept", "../run.json", "--reason", "exact attention")
+    repository.commit()
+
+    green, rows = checked(repository)
+
+    assert (red.code, accepted.code) == (ExitCode.REGRESSED, ExitCode.OK)
+    assert green.code == ExitCode.OK, green.err
+    assert rows["nap"]["verdict"] == "unchanged"
+    assert rows["nap"]["pairs"] == 0
+
+
 def four_times_as_fast(baseline):
     """The same history, whose steps took a quarter of the time."""
     (session,) = baseline.sessions

@@ -1,5 +1,6 @@
 """Screen and confirmation, as they meet in a comparison."""
 
+import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
@@ -406,6 +407,38 @@ def test_a_loss_that_shows_in_cycles_is_one():
 
     assert said(judged(HISTORY, same_clock)) == (Verdict.REGRESSED, "confirmed")
     assert said(judged(HISTORY, both)) == (Verdict.REGRESSED, "confirmed")
+
+
+# --- what the change has accepted
+
+
+def accepting(head, *metrics):
+    return msgspec.structs.replace(
+        head, interleaved=an_interleaved(accepted={"w": metrics}, suspects=0)
+    )
+
+
+def test_the_base_is_not_asked_of_what_this_change_has_accepted():
+    """One session is too young to clear anybody, and pairs would only show what was accepted."""
+    head = in_turns(a_head(SLOWER), pairs(1.1))
+    young = [a_head(SLOWER)]
+
+    assert said(judged(young, head)) == (Verdict.REGRESSED, "confirmed")
+    green = judged(young, accepting(head, "step_time_s"))
+    assert said(green) == (Verdict.UNCHANGED, "accepted")
+    assert green.exit_code == ExitCode.OK
+
+
+def test_no_pair_is_launched_for_what_this_change_has_accepted():
+    limits = Limits(default={"step_time_s": Limit(relative=0.01, margin=0.02)})
+
+    assert undecided([a_head(SLOWER)], accepting(a_head(SLOWER), "step_time_s"), limits) == ((), 0)
+
+
+def test_a_head_beyond_what_was_accepted_is_suspected_all_the_same():
+    far = accepting(a_head(scaled(STEADY, 2.0)), "step_time_s")
+
+    assert said(judged([a_head(SLOWER)], far)) == (Verdict.UNCONFIRMED, "assumed")
 
 
 # --- a baseline that is left behind

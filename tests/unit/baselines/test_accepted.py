@@ -1,0 +1,54 @@
+"""What a change has accepted since its base, by the files of both."""
+
+from ci_perf.baselines import accepted
+from ci_perf.baselines.accept import Mode
+from ci_perf.model import metrics
+from tests import accepting
+from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
+
+ALL = tuple(metric.name for metric in metrics.JUDGED)
+
+
+def since(root, base):
+    return accepted.since(root, base, CPU, "smoke")
+
+
+def with_baseline(root):
+    accepting.accepted(root, a_run(a_measured("a", *STEADY), id="1"))
+    return root
+
+
+def test_the_same_files_accept_nothing(tmp_path):
+    base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
+
+    assert since(head, base) == {}
+
+
+def test_a_session_that_was_appended_accepts_nothing(tmp_path):
+    base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
+    accepting.accepted(head, a_run(a_measured("a", *STEADY), id="2"), mode=Mode.APPEND)
+
+    assert since(head, base) == {}
+
+
+def test_a_new_epoch_accepts_its_metrics(tmp_path):
+    base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
+    slower = a_run(a_measured("a", *SLOW), id="2")
+    accepting.accepted(head, slower, reason="exact attention")
+
+    assert "step_time_s" in since(head, base)["a"]
+    assert "host_rss_peak_bytes" not in since(head, base)["a"]
+
+
+def test_a_history_that_begins_anew_accepts_everything(tmp_path):
+    base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
+    again = a_run(a_measured("a", *STEADY), id="2")
+    accepting.accepted(head, again, mode=Mode.REPLACE, reason="another machine room")
+
+    assert since(head, base) == {"a": ALL}
+
+
+def test_a_first_baseline_accepts_everything(tmp_path):
+    head = with_baseline(tmp_path / "head")
+
+    assert since(head, tmp_path / "base") == {"a": ALL}
