@@ -55,7 +55,7 @@ accuracy: $(STAMP) ## False alarms and power of the judge, simulated: seconds
 	$(BIN)/python -m benchmarks.verdicts
 
 unit: $(STAMP) node ## pytest: unit, integration and end to end
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest -n 2 $(PYTEST)
 
 schema: $(STAMP) ## Write docs/schema anew
 	$(BIN)/python -m ci_perf schema --directory docs/schema
