@@ -24,6 +24,8 @@ _ELSEWHERE = (
     "GIT_PREFIX",
     "GIT_WORK_TREE",
 )
+# Git may start helpers that a checkout or its user has set up: none needs a token.
+_SECRET = ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
 # Nothing is asked of a person or of the network, and what git says is English.
 _QUIET = {
     "GIT_ALLOW_PROTOCOL": "file",
@@ -79,7 +81,8 @@ def command(folder: Path, *arguments: str) -> list[str]:
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a git command that works in the folder it is given, and alone."""
-    return {name: value for name, value in ours.items() if name not in _ELSEWHERE} | _QUIET
+    kept = {name: value for name, value in ours.items() if name not in {*_ELSEWHERE, *_SECRET}}
+    return kept | _QUIET
 
 
 def run(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> Answer:

@@ -69,11 +69,7 @@ def read_anywhere(file: Path) -> Baseline:
             _check(numbers, f"{file}: $.sessions[{i}].processes[{j}]")
         for name, seconds in session.canaries.items():
             _check_range(seconds, f"{file}: $.sessions[{i}].canaries.{name}", zero=False)
-    if found.headline != headline(found):
-        raise InvalidFileError(
-            f"{file}: $.headline: expected {headline(found)}, which follows from the sessions, "
-            f"found {found.headline}; do not edit it by hand: `ci-perf accept` writes it"
-        )
+    _check_headline(found, f"{file}: $.headline")
     return found
 
 
@@ -200,6 +196,22 @@ def _check(numbers: Numbers, where: str) -> None:
         # Of what has an interval the logarithm is taken.
         zero = metrics.BY_NAME[name].kind not in KIND_OF
         _check_range(value, f"{where}.{name}", zero=zero)
+
+
+def _check_headline(found: Baseline, where: str) -> None:
+    """Find what was edited by hand; every metric that differs is named, and no other."""
+    follows, said = headline(found), found.headline
+    differ = [name for name in sorted({*follows, *said}) if follows.get(name) != said.get(name)]
+    if not differ:
+        return
+    expected, there = (
+        ", ".join(f"{name} {numbers.get(name, 'absent')}" for name in differ)
+        for numbers in (follows, said)
+    )
+    raise InvalidFileError(
+        f"{where}: expected {expected}, as follows from the sessions, found {there}; do not edit "
+        "it by hand: `ci-perf accept` writes it"
+    )
 
 
 def _check_name(name: str, known: Collection[str], where: str) -> None:

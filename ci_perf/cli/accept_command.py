@@ -59,6 +59,8 @@ def command(
     those that follow, and the older ones still say how noisy the machine is. New workloads get a
     baseline, the others keep theirs to the byte. Refused: an invalid run, a failed workload, a
     number that gets worse, or numerics that change and gate, without a reason.
+
+    Exit codes: 0 written, or nothing to write; 3 refused.
     """
     mode = _mode(append=append, replace=replace, reason=reason)
     if (run_file is None) == (run is None):

@@ -4,14 +4,13 @@ Whatever the comment names is checked against what GitHub says now; whatever is 
 here, of numbers that a run has measured. Nothing of the pull request is run.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.baselines import accept, layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
-from ci_perf.cli import accepting, edited, fetching, judging, output
+from ci_perf.cli import accepting, believing, edited, fetching, judging, output
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.github import answers, asked, branches, orders, runs
 from ci_perf.github.answers import Reaction
@@ -19,12 +18,12 @@ from ci_perf.github.asked import Asked, Pull
 from ci_perf.github.branches import Committed
 from ci_perf.github.client import Client
 from ci_perf.github.orders import Order
+from ci_perf.model.run import Run
 from ci_perf.report import replies
 from ci_perf.report.accepting import Way
 
 # What a person can do something about. Anything else is GitHub's failure, or a bug of ours.
 _REFUSALS = (RefusedError, UsageError, InvalidFileError)
-_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}\.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,14 @@ class Wanted:
     run: runs.Found
 
 
+class _DoneError(Exception):
+    """An earlier run of this job has made the commit `sha`, and was not able to say so."""
+
+    def __init__(self, sha: str) -> None:
+        super().__init__(sha)
+        self.sha = sha
+
+
 def obey(client: Client, comment: Asked, rules: Rules) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     way: Way | None = None
@@ -60,6 +67,8 @@ def obey(client: Client, comment: Asked, rules: Rules) -> None:
         way = _by_hand(wanted, rules)
         _check_home(wanted.pull)
         text = _accept(client, comment, wanted, rules)
+    except _DoneError as done:
+        text = replies.accepted_before(comment.login, done.sha)
     except _REFUSALS as refusal:
         _refuse(client, comment, str(refusal), way)
         return
@@ -72,10 +81,21 @@ def _wanted(client: Client, comment: Asked, rules: Rules) -> Wanted:
     asked.check_permission(client, comment.login)
     order = orders.parse(comment.body)
     pull = asked.pull(client, comment.pull)
-    asked.check_head(pull, order.sha)
-    run = runs.of_commit(client, pull.sha, pull.repository_id, workflow=rules.workflow)
+    _check_head(client, comment, pull, order)
+    run = runs.of_commit(
+        client, pull.sha, pull.repository_id, pull=pull.number, workflow=rules.workflow
+    )
     runs.check(run, workflow=rules.workflow)
     return Wanted(order=order, pull=pull, run=run)
+
+
+def _check_head(client: Client, comment: Asked, pull: Pull, order: Order) -> None:
+    try:
+        asked.check_head(pull, order.sha)
+    except RefusedError:
+        if branches.is_on_top(client, pull.sha, order.sha, line=_asked_by(comment)):
+            raise _DoneError(pull.sha) from None
+        raise
 
 
 def _check_home(pull: Pull) -> None:
@@ -106,12 +126,12 @@ def _prepared(
     client: Client, comment: Asked, wanted: Wanted, rules: Rules, name: str
 ) -> tuple[Acceptance, ...]:
     """Decide what one artifact changes in the baselines as they are at the head."""
-    run = fetching.measured(client, wanted.run.number, name)
+    run = _believed(client, wanted, name)
     limits = judging.rules(rules.workloads, run.suite, rules.baselines, run.environment.hard)
     place = layout.folder(Path(), run.environment.hard, run.suite)
     where = edited.in_repository(rules.baselines) / place
     found = branches.folder(client, wanted.pull.sha, str(where))
-    known = {str(place / file): content for file, content in found.items() if _is_ours(file)}
+    known = {str(place / file): content for file, content in found.items() if edited.is_name(file)}
     label = fetching.label(wanted.run.number, name)
     with edited.written(known) as root, fetching.distrusting(label):
         comparison = judging.against_baselines(run, root, label=label, rules=limits)
@@ -125,16 +145,30 @@ def _prepared(
         )
 
 
+def _believed(client: Client, wanted: Wanted, name: str) -> Run:
+    """Return what one artifact has of the head. Raises RefusedError where it is of other code."""
+    run = fetching.measured(client, wanted.run.number, name)
+    believing.check_source(run, wanted.pull.sha, fetching.label(wanted.run.number, name))
+    believed = believing.of(client, run, base=wanted.pull.base)
+    for doubt in believed.doubts:
+        output.say("".join(doubt))
+    return believed.run
+
+
 def _commit(
     client: Client, comment: Asked, wanted: Wanted, rules: Rules, made: Sequence[Acceptance]
 ) -> Committed:
     """Commit the files, under paths and with contents of ours, on the commit that was measured."""
     files = {_path(rules, one): layout.render(one.baseline).encode() for one in made}
     headline = f"Accept {len(made)} new baseline{'s' if len(made) > 1 else ''}"
-    body = [wanted.order.reason, f"Asked for by {comment.login}: {comment.url}"]
+    body = [wanted.order.reason, _asked_by(comment)]
     body.append(f"Measured by {wanted.run.url}" if wanted.run.url else "")
     message = "\n\n".join(filter(None, [headline, *body]))
     return branches.commit(client, wanted.pull.branch, wanted.pull.sha, files, message=message)
+
+
+def _asked_by(comment: Asked) -> str:
+    return f"Asked for by {comment.login}: {comment.url}"
 
 
 def _path(rules: Rules, one: Acceptance) -> str:
@@ -164,8 +198,3 @@ def _refuse(client: Client, comment: Asked, reason: str, way: Way | None) -> Non
         client, comment.pull, comment.comment, replies.refused(comment.login, reason, way)
     )
     answers.react(client, comment.comment, Reaction.REFUSED)
-
-
-def _is_ours(file: str) -> bool:
-    """Whether a file of the pull request is called as a baseline is."""
-    return _FILE.fullmatch(file) is not None

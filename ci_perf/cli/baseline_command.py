@@ -10,7 +10,9 @@ import click
 
 from ci_perf.baselines import change_points, driver, layout, machine, merge, summarise
 from ci_perf.cli import judging, options, output
+from ci_perf.errors import UsageError
 from ci_perf.judge import chronicle, drift
+from ci_perf.model import codec
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.suite import is_selected
 from ci_perf.report import history
@@ -42,7 +44,9 @@ def show(names: tuple[str, ...], baselines: Path, workloads: Path, format: Form)
     Sessions, epochs, age, centre, spread between sessions, and the trend within the epoch. Change
     points need ruptures (the extra "history"). They are information, never the gate.
     """
-    found = [one for one in layout.read_everything(baselines) if is_selected(one.workload, names)]
+    every = layout.read_everything(baselines)
+    _check_names(names, sorted({one.workload for one in every}), baselines)
+    found = [one for one in every if is_selected(one.workload, names)]
     if not change_points.is_known():
         output.say(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
     output.emit(history.render(list(_shelves(found, workloads)), format), output=None)
@@ -79,6 +83,14 @@ def install(baselines: Path) -> None:
     attributes = driver.install(baselines)
     output.say(f"this clone merges {baselines} with ci-perf from now on; every clone needs this")
     output.say(f"next: git add {attributes} && git commit")
+
+
+def _check_names(names: Iterable[str], known: list[str], baselines: Path) -> None:
+    for name in names:
+        if not any(is_selected(workload, (name,)) for workload in known):
+            families = {workload.partition(".")[0] for workload in known}
+            hint = codec.did_you_mean(name, [*sorted(families), *known])
+            raise UsageError(f"{baselines}: has no baseline of a workload {name!r}; {hint}")
 
 
 def _shelves(found: Iterable[Baseline], workloads: Path) -> Iterator[Shelf]:

@@ -71,4 +71,5 @@ def command(
     found = judge.calibrate(run, plan, random.Random(_SEED).random)  # noqa: S311  no secret
     from ci_perf.report import calibration as words
 
-    return keeping.keep(found, run, baselines, words=words, form=format, target=output)
+    own = {one.id for one in plan.workloads if one.own_statistic}
+    return keeping.keep(found, run, baselines, words=words, form=format, target=output, own=own)

@@ -1,14 +1,15 @@
 """The step that `publish`, `report` and `bot` share: what a pull request does to the baselines."""
 
 import contextlib
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ci_perf import files, git
-from ci_perf.baselines import layout
-from ci_perf.errors import CiPerfError, InvalidFileError
+from ci_perf.baselines import calibration, layout
+from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
 from ci_perf.github import branches, pulls
 from ci_perf.github.client import Client
 from ci_perf.github.pulls import Changed, Found
@@ -18,6 +19,7 @@ from ci_perf.report.edits import Edit
 # More than any suite has workloads; each costs a request.
 _MAX_READ = 50
 _ANY = "MACHINE/SUITE/WORKLOAD.json"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
 
 
 def look(client: Client, found: Found, folder: Path) -> list[Edit]:
@@ -46,14 +48,20 @@ def in_repository(folder: Path) -> PurePosixPath:
 
 
 def inside(path: str, folder: PurePosixPath) -> str:
-    """Return where below `folder` a baseline file lies; empty for any other file."""
+    """Return where below `folder` a baseline or a calibration lies; empty for any other file."""
     try:
         below = PurePosixPath(path).relative_to(folder)
     except ValueError:
         return ""
     is_one = len(below.parts) == len(PurePosixPath(_ANY).parts) and below.suffix == ".json"
-    is_safe = ".." not in below.parts and path.isprintable()
-    return str(below) if is_one and is_safe else ""
+    is_calibration = below.parts[1:] == (calibration.CALIBRATION,)
+    is_safe = all(map(is_name, below.parts))
+    return str(below) if (is_one or is_calibration) and is_safe else ""
+
+
+def is_name(part: str) -> bool:
+    """Whether a file or folder is called as ours are: no disk refuses such a name."""
+    return _NAME.fullmatch(part) is not None
 
 
 @contextlib.contextmanager
@@ -90,12 +98,16 @@ def contents(client: Client, changed: list[Changed], folder: Path) -> dict[str, 
 
 
 def _put(path: Path, content: bytes | None) -> None:
-    if content is None:
+    try:
+        if content is not None:
+            files.make_folder(path.parent)
         path.unlink(missing_ok=True)
-        return
-    files.make_folder(path.parent)
-    path.unlink(missing_ok=True)
-    files.write_bytes(path, content)
+    except OSError as error:
+        raise CannotWriteError(
+            f"{path.name}: expected a place for a file, found none: {error.strerror}"
+        ) from None
+    if content is not None:
+        files.write_bytes(path, content)
 
 
 def _after(client: Client, one: Changed) -> bytes | None:
@@ -103,6 +115,8 @@ def _after(client: Client, one: Changed) -> bytes | None:
 
 
 def _edit(client: Client, one: Changed, base: str) -> Edit:
+    if PurePosixPath(one.path).name == calibration.CALIBRATION:
+        return Edit(path=one.path, before={}, after={}, trouble="it chooses the default limits")
     try:
         before, after = branches.file(client, base, one.before), _after(client, one)
         return Edit(

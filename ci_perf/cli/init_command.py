@@ -25,7 +25,13 @@ Next:
                                 ci-perf run --suite standard -o run.json
                                 ci-perf accept run.json --reason "first baseline"
  4. Change the lines marked EDIT in .github/workflows/perf.yml.
- 5. Add run.json and report.md to .gitignore."""
+ 5. Results are no part of the repository. Add these lines to .gitignore:
+                                run.json
+                                report.md
+                                comparison.json
+                                baseline.patch
+                                calibration-run.json
+                                qualification-run.json"""
 
 
 @click.command

@@ -1,5 +1,6 @@
 """The step that `calibrate` and `qualify` share: show what was found of a machine, and keep it."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +13,9 @@ from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Status
+
+# More names than this make a sentence that nobody reads.
+_SHOWN = 5
 
 
 def check_targets(run_file: Path, report: Path | None) -> None:
@@ -31,10 +35,12 @@ def keep(
     words: ModuleType,
     form: str,
     target: Path | None,
+    own: Collection[str] = (),
 ) -> ExitCode:
     """Show `found` in the form that was asked for, and write it beside the machine's baselines.
 
-    `words` is the room of report/ that renders it. What an untrusted machine showed is not kept.
+    `words` is the room of report/ that renders it, `own` are the workloads whose statistic
+    suite.toml sets. What an untrusted machine showed is not kept.
     """
     output.emit(_text(found, words, form), output=target)
     if run.validity.status is Status.INVALID:
@@ -42,20 +48,30 @@ def keep(
         return ExitCode.NO_ANSWER
     before = documents.read(baselines, found.machine)
     file = documents.write(baselines, found)
-    output.say("\n".join([f"written: {file}", *_outdated(before, found), _next(file)]))
+    output.say("\n".join([f"written: {file}", *_outdated(before, found, own), _next(file)]))
     return measuring.exit_code(run)
 
 
-def _outdated(before: Calibration | None, found: Calibration | Qualification) -> list[str]:
+def _outdated(
+    before: Calibration | None, found: Calibration | Qualification, own: Collection[str]
+) -> list[str]:
     """Say what a new statistic means for numbers that were made by another one."""
     old = before.statistic if before else Protocol().statistic
     if isinstance(found, Qualification) or found.statistic == old:
         return []
+    changed = [name for name in found.workloads if name not in own]
+    if not changed:
+        return []
     note = (
-        f"note: {old} spoke for a launch before, and {found.statistic} will from now on, except "
-        "where suite.toml says otherwise: accept baselines that were made by another one anew"
+        f"note: {old} spoke for a launch of {_named(changed)} before, and {found.statistic} will "
+        "from now on: accept baselines that were made by another one anew"
     )
     return [note]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _next(file: Path) -> str:

@@ -1,7 +1,6 @@
 """Where results go: a file, whole or not at all, or stdout. People are spoken to on stderr."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from ci_perf import files
 from ci_perf.report import escape
 
 _SHOWN_LINES = 12
+# Columns where no terminal limits them: every column of a comparison has room.
+_NO_TERMINAL = 160
 
 
 def emit(text: str, *, output: Path | None) -> None:
@@ -45,5 +46,15 @@ def in_color() -> bool:
 
 
 def width() -> int:
-    """Return the columns of the terminal; wide enough for a table where there is none."""
-    return shutil.get_terminal_size(fallback=(160, 24)).columns
+    """Return the columns of the terminal; wide enough for a table where there is none.
+
+    `shutil.get_terminal_size` asks the stdout that Python began with, which `streams` has replaced.
+    """
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):  # no terminal; a stream without a file has no number either
+        return _NO_TERMINAL
+    return found or _NO_TERMINAL  # a terminal that nobody has told its size says 0

@@ -20,12 +20,13 @@ from ci_perf.github.event import Event, Kind
 from ci_perf.github.pulls import Found
 from ci_perf.github.status import Status
 from ci_perf.model.comparison import Comparison, Verdict
-from ci_perf.report import accepting, publication
+from ci_perf.report import accepting, doubts, publication
 from ci_perf.report import edits as report_edits
 from ci_perf.report.accepting import Way
 from ci_perf.report.edits import Edit
 from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Beside, Origin
+from ci_perf.report.words import Phrase
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}
 # Where there is something that accepting changes, and no rule against it.
@@ -52,12 +53,14 @@ class Report:
     """A comparison, the machine that it is about, and the artifact that its run lies in.
 
     ``own`` is the same run by the baselines that the pull request brings, where that is known.
+    ``doubts`` is what was not believed of the run.
     """
 
     comparison: Comparison
     machine: str
     artifact: str = accepting.USUAL_ARTIFACT
     own: Comparison | None = None
+    doubts: tuple[Phrase, ...] = ()
 
     @property
     def name(self) -> str:
@@ -219,10 +222,16 @@ def _beside(job: Job, one: Report, pull: _Pull) -> Beside:
     )
     steps = accepting.folded(way) if run and one.comparison.verdict in _ACCEPTABLE else ""
     parts = (report_edits.folded(pull.edits), steps)
+    edits = report_edits.note(pull.edits, one.own, is_judged_by_base=job.is_judged_by_base)
     return Beside(
-        note=report_edits.note(pull.edits, one.own, is_judged_by_base=job.is_judged_by_base),
+        note=Markdown("\n\n".join(filter(None, (doubts.note(one.doubts), edits)))),
         folded=Markdown("\n".join(filter(None, parts))),
     )
+
+
+def doubted(one: Report) -> Beside:
+    """Say what was not believed, where nothing is known of a pull request."""
+    return Beside(note=doubts.note(one.doubts), folded=Markdown(""))
 
 
 def _is_skippable(job: Job, pull: _Pull, reports: Sequence[Report]) -> bool:
@@ -231,7 +240,8 @@ def _is_skippable(job: Job, pull: _Pull, reports: Sequence[Report]) -> bool:
 
 
 def _is_quiet(one: Report) -> bool:
-    return one.comparison.verdict is Verdict.UNCHANGED and one.comparison.exit_code == ExitCode.OK
+    is_fine = one.comparison.exit_code == ExitCode.OK and not one.doubts
+    return is_fine and one.comparison.verdict is Verdict.UNCHANGED
 
 
 def _sha(job: Job, pull: _Pull | None) -> str:
@@ -259,7 +269,7 @@ def _put_checks(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
 def _check(job: Job, one: Report, changed: frozenset[str], pull: _Pull | None) -> Check:
     run = job.event.run
     origin = job.origin(is_fork=pull.found.is_fork if pull else job.event.is_fork)
-    beside = _beside(job, one, pull) if pull else publication.NOTHING_BESIDE
+    beside = _beside(job, one, pull) if pull else doubted(one)
     return Check(
         name=one.name,
         identity=f"ci-perf/{run.number}/{run.attempt}/{job.wishes.key or ''}",

@@ -139,7 +139,8 @@ def _summarise(job: Job) -> None:
     origin = job.origin(is_fork=job.event.is_fork)
     room = outputs.summary_room(Path(target)) // len(job.reports)
     for one in job.reports:
-        text = publication.whole(one.comparison, origin, max_bytes=room - len("\n"))
+        beside, size = posting.doubted(one), room - len("\n")
+        text = publication.whole(one.comparison, origin, max_bytes=size, beside=beside)
         outputs.summarise(Path(target), text)
 
 

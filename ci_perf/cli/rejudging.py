@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.cli import edited, fetching, judging, posting, publishing
+from ci_perf.cli import believing, edited, fetching, judging, output, posting, publishing
 from ci_perf.cli.posting import Report
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.github import home, pulls, runs
 from ci_perf.github.client import Client
+from ci_perf.github.event import Event
 from ci_perf.github.pulls import Changed, Found
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
+from ci_perf.report import doubts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +33,9 @@ class Folders:
 class Measured:
     """A workflow run that measured a pull request that is still open with that commit."""
 
-    repository: str
     client: Client
     run: runs.Found
+    event: Event
     pull: Found
 
 
@@ -46,10 +48,11 @@ def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> Measu
     client = posting.client_of(environment, repository)
     run = runs.get(client, run_id)
     runs.check(run, workflow=workflow)
-    pull = pulls.find(client, run.as_event(repository)) if run.head else None
+    event = run.as_event(repository, environment.get("GITHUB_REF_NAME", ""))
+    pull = pulls.find(client, event) if run.head else None
     if pull is None:
         return None
-    return Measured(repository=repository, client=client, run=run, pull=pull)
+    return Measured(client=client, run=run, event=event, pull=pull)
 
 
 def reports(
@@ -57,12 +60,41 @@ def reports(
 ) -> list[Report]:
     """Judge what every artifact holds by the baselines of the base branch, and by the edited ones.
 
-    Raises GithubError, RefusedError and InvalidFileError.
+    What one machine has left out hides nothing of the others: they name it. Raises GithubError,
+    RefusedError and InvalidFileError where nothing is left.
     """
-    changed = edited.changes(found.client, found.pull, folders.baselines)
-    made = [(name, _report(found, name, folders, suite, changed)) for name in names]
+    changed = _changed(found, folders)
+    made: list[tuple[str, Report]] = []
+    troubles: list[CiPerfError] = []
+    for name in names:
+        try:
+            made.append((name, _report(found, name, folders, suite, changed)))
+        except CiPerfError as error:
+            troubles.append(error)
+    if not made:
+        raise troubles[0]
     publishing.check_apart(made, key)
-    return [one for _, one in made]
+    return [_beside(one, troubles) for _, one in made]
+
+
+def _beside(one: Report, troubles: Sequence[CiPerfError]) -> Report:
+    """Return a report that names what could not be reported, and is no success then."""
+    if not troubles:
+        return one
+    return dataclasses.replace(
+        one,
+        comparison=believing.without_answer(one.comparison),
+        doubts=(*one.doubts, *(doubts.not_reported(str(error)) for error in troubles)),
+    )
+
+
+def _changed(found: Measured, folders: Folders) -> list[Changed]:
+    """Name the baselines that the pull request changes; a verdict does not wait for that."""
+    try:
+        return edited.changes(found.client, found.pull, folders.baselines)
+    except CiPerfError as error:
+        output.say(f"not judged by baselines of the pull request itself: {error}")
+        return []
 
 
 def _report(
@@ -72,24 +104,30 @@ def _report(
     label = fetching.label(found.run.number, name)
     if suite is not None and run.suite != suite:
         raise RefusedError(f"{label}: expected suite {suite!r}, found {run.suite!r}")
-    comparison = _judged(run, folders, label)
+    believed = believing.of(found.client, run, base=found.pull.base)
+    comparison = _judged(believed.run, folders, label)
+    doubted = (*believing.doubted_source(run, found.pull.sha), *believed.doubts)
+    if found.pull.is_fork and (unanswered := believing.incomparable(comparison)):
+        comparison, doubted = believing.without_answer(comparison), (*doubted, *unanswered)
     return dataclasses.replace(
         publishing.report_on(comparison, label),
         artifact=name,
-        own=_own(found, run, folders, changed, label) if changed else None,
+        own=_own(found, believed.run, folders, changed, label) if changed else None,
+        doubts=doubted,
     )
 
 
 def _own(
     found: Measured, run: Run, folders: Folders, changed: list[Changed], label: str
 ) -> Comparison | None:
-    """Judge by the baselines that the pull request would leave; they may be none at all."""
+    """Judge by the baselines that the pull request would leave; they may be anything at all."""
     try:
         brought = edited.contents(found.client, changed, folders.baselines)
         with edited.written(brought, folders.baselines) as root:
             own = dataclasses.replace(folders, baselines=root)
             return _judged(run, own, label)
-    except CiPerfError:
+    except Exception as error:  # noqa: BLE001  whatever it brings, the verdict itself stands
+        output.say(f"not judged by the baselines of the pull request itself: {error}")
         return None
 
 

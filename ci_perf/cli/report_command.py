@@ -49,7 +49,7 @@ def command(
     """Show on GitHub what another workflow run has measured, judged again here.
 
     The second of two stages, for pull requests from forks: it holds a token (GITHUB_TOKEN), runs
-    none of their code, and believes nothing but numbers. --baselines and --workloads are folders
+    none of their code, and believes numbers, not verdicts. --baselines and --workloads are folders
     of the base branch. Nothing is posted where the pull request is closed or has moved on.
 
     The exit code is that of `ci-perf publish`; 2 or 3 where what was uploaded cannot be used.
@@ -70,8 +70,7 @@ def command(
         workloads=workloads,
         baselines=baselines,
     )
-    event = found.run.as_event(found.repository)
-    problems = publishing.publish(reports, wishes, measured_by=event)
+    problems = publishing.publish(reports, wishes, measured_by=found.event)
     if problems and require_report:
         return ExitCode.NO_ANSWER
     return publishing.exit_code(reports)

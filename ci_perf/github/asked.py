@@ -36,10 +36,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull:
-    """An open pull request as it is now. ``branch`` is that of its head."""
+    """An open pull request as it is now.
+
+    ``branch`` is that of its head, ``base`` the commit of the branch that it shall go to.
+    """
 
     number: int
     sha: str
+    base: str
     branch: str
     repository_id: int
     is_fork: bool
@@ -157,6 +161,7 @@ def pull(client: Client, number: int) -> Pull:
     return Pull(
         number=number,
         sha=found.head.sha,
+        base=found.base.sha,
         branch=found.head.ref,
         repository_id=head.id if head else 0,
         is_fork=head is None or base is None or head.id != base.id,

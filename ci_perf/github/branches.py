@@ -80,15 +80,18 @@ class _Ref(msgspec.Struct):
 def folder(client: Client, sha: str, path: str) -> dict[str, bytes]:
     """Return the files of one folder of a commit by their names: files only, never links.
 
-    Raises GithubError, and InvalidFileError where there are too many or one is too large.
+    Raises GithubError, and InvalidFileError where it is no folder, or has too much in it.
     """
     what = f"{path} in commit {sha[:12]}"
+    of_any: type[list[_Entry] | _Entry] = list[_Entry] | _Entry  # type: ignore[assignment]  # a union is no class to mypy
     try:
-        listed = client.get(f"/contents/{quote(path)}", list[_Entry], what=what, ref=sha)
+        listed = client.get(f"/contents/{quote(path)}", of_any, what=what, ref=sha)
     except GithubError as error:
         if error.status == 404:
             return {}
         raise
+    if isinstance(listed, _Entry):
+        raise InvalidFileError(f"{what}: expected a folder, found a {listed.type[:20]}")
     mine = {one.name: one.sha for one in listed if one.type == "file"}
     if len(listed) >= _MAX_FILES:
         raise InvalidFileError(f"{what}: expected fewer than {_MAX_FILES:,} files, found more")
@@ -111,6 +114,16 @@ def blob(client: Client, sha: str, *, what: str) -> bytes:
     if not _BLOB_SHA.fullmatch(sha):
         raise InvalidFileError(f"{what}: expected a file that GitHub keeps, found none")
     return _decoded(client.get(f"/git/blobs/{sha}", _Blob, what=what), what)
+
+
+def is_on_top(client: Client, sha: str, parent: str, *, line: str) -> bool:
+    """Whether a commit lies on `parent` (or its first digits) and has this line in its message.
+
+    Raises GithubError.
+    """
+    found = client.get(f"/git/commits/{sha}", _Known, what=f"commit {sha[:12]}")
+    is_there = any(one.sha.startswith(parent) for one in found.parents)
+    return is_there and line in found.message.splitlines()
 
 
 def _decoded(found: _Blob, what: str) -> bytes:

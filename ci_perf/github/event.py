@@ -61,7 +61,8 @@ class Event:
 
     ``pull`` is 0 where there is none, or none that the event itself knows: then ``head`` leads to
     it. ``sha`` is the commit that a person would look at, never the trial merge; empty where only
-    the pull request knows it. ``is_read_only``: the token of this job may post nothing.
+    the pull request knows it. ``branch`` is the one that this job was begun on, by its name.
+    ``is_read_only``: the token of this job may post nothing.
     """
 
     kind: Kind
@@ -70,6 +71,7 @@ class Event:
     pull: int = 0
     sha: str = ""
     head: Head | None = None
+    branch: str = ""
     is_fork: bool = False
     is_draft: bool = False
     is_closed: bool = False
@@ -186,6 +188,7 @@ def _workflow_run(environment: Mapping[str, str], payload: str) -> Event:
         run=run,
         sha=sha,
         head=_head(found, sha) if found.event == _MEASURED else None,
+        branch=environment.get("GITHUB_REF_NAME", ""),
         is_fork=is_fork,
     )
 

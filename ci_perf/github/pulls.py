@@ -1,19 +1,30 @@
 """The pull request that an event is about, by what GitHub says of it now, not a run."""
 
+import re
 from dataclasses import dataclass
 
 import msgspec
 
+from ci_perf.errors import RefusedError
 from ci_perf.github.client import Client
-from ci_perf.github.event import Event, Head, Kind
+from ci_perf.github.event import Event, Head
+from ci_perf.github.failures import GithubError
+
+_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+# What GitHub says of a branch, compared with a commit that it contains.
+_CONTAINED = {"identical", "ahead"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """An open pull request, and the commit at its head that was measured."""
+    """An open pull request, and the commit at its head that was measured.
+
+    ``base`` is the commit of the branch that it shall go to.
+    """
 
     number: int
     sha: str
+    base: str
     is_fork: bool
 
 
@@ -37,6 +48,7 @@ class _Repository(msgspec.Struct):
 
 class _Place(msgspec.Struct):
     sha: str
+    ref: str
     repo: _Repository | None = None
 
 
@@ -45,6 +57,10 @@ class _PullRequest(msgspec.Struct):
     state: str
     head: _Place
     base: _Place
+
+
+class _Compared(msgspec.Struct):
+    status: str
 
 
 class _File(msgspec.Struct):
@@ -57,13 +73,26 @@ class _File(msgspec.Struct):
 def find(client: Client, event: Event) -> Found | None:
     """Find the open pull request that `event` is about. Raises GithubError.
 
-    `None`: there is none, or its head is another commit by now.
+    `None`: there is none, or its head is another commit by now. Raises RefusedError where it
+    could be one or the other.
     """
-    if event.kind is Kind.PULL_REQUEST:
-        return Found(number=event.pull, sha=event.sha, is_fork=event.is_fork)
     if event.pull:
         return _by_number(client, event.pull, event.sha)
-    return _by_head(client, event.head) if event.head else None
+    return _by_head(client, event.head, event.branch) if event.head else None
+
+
+def contains(client: Client, base: str, commit: str) -> bool:
+    """Whether `commit` lies in the history of the commit `base`. Raises GithubError."""
+    if not _SHA.fullmatch(commit):
+        return False
+    what = f"commit {commit[:12]} in the history of {base[:12]}"
+    try:
+        found = client.get(f"/compare/{commit}...{base}", _Compared, what=what, per_page=1)
+    except GithubError as error:
+        if error.status != 404:
+            raise
+        return False
+    return found.status in _CONTAINED
 
 
 def changed_files(client: Client, pull: int) -> frozenset[str]:
@@ -98,17 +127,28 @@ def _by_number(client: Client, number: int, sha: str) -> Found | None:
     return _found(found) if found.state == "open" and is_current else None
 
 
-def _by_head(client: Client, head: Head) -> Found | None:
+def _by_head(client: Client, head: Head, branch: str) -> Found | None:
     """Look for the one whose branch, commit and repository are those that a run measured.
 
     The list that an event carries is empty for forks, and a number that a run has written down
-    could be anybody's.
+    could be anybody's. Of several that only differ in where they go, the one for `branch` is meant:
+    that is checked out, and judges.
     """
     listed = client.pages(
         "/pulls", _PullRequest, what="pull requests", state="open", head=head.label
     )
     mine = [one for one in listed if _is_from(one, head) and _is_for(one, client)]
-    return _found(mine[0]) if len(mine) == 1 else None
+    if len(mine) < 2:
+        return _found(mine[0]) if mine else None
+    chosen = [one for one in mine if one.base.ref == branch]
+    if len(chosen) != 1:
+        numbers = ", ".join(f"#{one.number}" for one in mine)
+        raise RefusedError(
+            f"commit {head.sha[:12]}: expected one open pull request of it for the branch "
+            f"{branch or 'of this job'}, found {len(chosen)} of {numbers}; close those that are "
+            "not meant"
+        )
+    return _found(chosen[0])
 
 
 def _is_from(one: _PullRequest, head: Head) -> bool:
@@ -124,4 +164,4 @@ def _is_for(one: _PullRequest, client: Client) -> bool:
 def _found(one: _PullRequest) -> Found:
     head, base = one.head.repo, one.base.repo
     is_fork = head is None or base is None or head.id != base.id
-    return Found(number=one.number, sha=one.head.sha, is_fork=is_fork)
+    return Found(number=one.number, sha=one.head.sha, base=one.base.sha, is_fork=is_fork)

@@ -5,19 +5,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ci_perf.errors import CiPerfError, RefusedError
+from ci_perf.errors import RefusedError
 from ci_perf.github.client import Client
 from ci_perf.github.event import Event, Head, Kind, Run
 
 # The only event whose runs measure what a pull request changes.
 MEASURED = "pull_request"
 _COMPLETED = "completed"
+# A regression fails the job that has found it.
+_MEASURED_ALL = {"success", "failure"}
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]+")
-
-
-class SupersededError(CiPerfError):
-    """What a run measured is no open pull request's head any more, so there is nobody to tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +32,15 @@ class Found:
     head: Head | None
     is_fork: bool
 
-    def as_event(self, repository: str) -> Event:
-        """Return what happened, as if this run had just told."""
+    def as_event(self, repository: str, branch: str) -> Event:
+        """Return what happened, as if this run had just told a job on `branch`."""
         return Event(
             kind=Kind.WORKFLOW_RUN,
             repository=repository,
             run=Run(number=self.number, attempt=self.attempt, url=self.url),
             sha=self.sha,
             head=self.head,
+            branch=branch,
             is_fork=self.is_fork,
         )
 
@@ -56,6 +55,10 @@ class _Repository(msgspec.Struct):
     owner: _Owner
 
 
+class _OfPull(msgspec.Struct):
+    number: int
+
+
 class _Run(msgspec.Struct):
     id: int
     event: str
@@ -63,6 +66,8 @@ class _Run(msgspec.Struct):
     status: str | None
     head_sha: str
     repository: _Repository
+    conclusion: str | None = None
+    pull_requests: list[_OfPull] | None = None
     head_branch: str | None = None
     head_repository: _Repository | None = None
     run_attempt: int = 1
@@ -103,10 +108,11 @@ def check(found: Found, *, workflow: str) -> None:
         )
 
 
-def of_commit(client: Client, sha: str, repository_id: int, *, workflow: str) -> Found:
-    """Find the newest run that measured this commit of this repository.
+def of_commit(client: Client, sha: str, repository_id: int, *, pull: int, workflow: str) -> Found:
+    """Find the newest run that measured this commit of this repository for this pull request.
 
-    Raises RefusedError where there is none, or it is still going, and GithubError.
+    One that was cancelled or skipped has measured nothing that counts. Raises RefusedError where
+    there is none, or it is still going, and GithubError.
     """
     listed = client.get(
         "/actions/runs",
@@ -116,7 +122,11 @@ def of_commit(client: Client, sha: str, repository_id: int, *, workflow: str) ->
         event=MEASURED,
         per_page=100,
     )
-    mine = [one for one in listed.workflow_runs if _is_of(one, sha, repository_id, workflow)]
+    mine = [
+        one
+        for one in listed.workflow_runs
+        if _is_of(one, sha, repository_id, workflow) and _is_for(one, pull) and _counts(one)
+    ]
     if not mine:
         raise RefusedError(
             f"commit {sha[:12]}: expected a run of {workflow} that measured it, found none"
@@ -133,6 +143,15 @@ def _is_of(one: _Run, sha: str, repository_id: int, workflow: str) -> bool:
     source = one.head_repository
     is_from = source is not None and source.id == repository_id
     return is_from and one.head_sha == sha and _path(one) == workflow and one.event == MEASURED
+
+
+def _is_for(one: _Run, pull: int) -> bool:
+    """Whether it may be of this pull request: GitHub does not always know of which it is."""
+    return not one.pull_requests or pull in {of.number for of in one.pull_requests}
+
+
+def _counts(one: _Run) -> bool:
+    return one.status != _COMPLETED or one.conclusion in _MEASURED_ALL
 
 
 def _check_home(client: Client, found: _Run) -> None:

@@ -86,6 +86,8 @@ def parse(body: str, key: str) -> tuple[Section, ...]:
         return ()
     text = _unix(body)
     starts = list(_BEGIN.finditer(text))
+    if not starts:
+        return ()  # somebody has taken its text away
     ends = [one.start() for one in starts[1:]] + [len(text)]
     found = (_section(one, text[one.end() : end]) for one, end in zip(starts, ends, strict=True))
     return newest(one for one in found if one is not None)

@@ -13,6 +13,8 @@ from ci_perf.model.summary import Numbers, Sitting, Subject
 from ci_perf.model.validity import Canary, Reason, Status
 
 CODE = stages.CANARY_MOVED
+# It moved, and as the suite has it, that silences nothing.
+CODE_WITHOUT_GATE = f"{CODE}_no_gate"
 _DATE = len("2026-11-21")
 # What a slower or faster machine shows in. What is counted, and memory, it does not touch.
 MOVED_BY_THE_MACHINE = frozenset(
@@ -35,16 +37,17 @@ def judge(pairs: Sequence[tuple[Subject, Subject]], limits: Limits) -> tuple[Rea
 
     One reason without a workload where all have met the same.
     """
-    told: dict[str, list[str]] = {}
+    told: dict[tuple[str, str], list[str]] = {}
     for base, head in pairs:
         limit = limits.of(head.workload).get(CANARY)
         detail = _moves(base.sessions[-1], head.sessions[-1], limit) if limit else ""
-        if detail:
-            told.setdefault(detail, []).append(head.workload)
+        if limit and detail:
+            code = CODE if limit.gate else CODE_WITHOUT_GATE
+            told.setdefault((code, detail), []).append(head.workload)
     reasons: list[Reason] = []
-    for detail, workloads in told.items():
+    for (code, detail), workloads in told.items():
         met = [""] if len(workloads) == len(pairs) else workloads
-        reasons += [_reason(detail, workload) for workload in met]
+        reasons += [_reason(code, detail, workload) for workload in met]
     return tuple(reasons)
 
 
@@ -56,8 +59,8 @@ def silenced(reasons: Iterable[Reason], workload: str, limit: Limit | None) -> f
     return MOVED_BY_THE_MACHINE if moved else frozenset()
 
 
-def _reason(detail: str, workload: str) -> Reason:
-    return Reason(code=CODE, status=Status.DEGRADED, detail=detail, workload=workload)
+def _reason(code: str, detail: str, workload: str) -> Reason:
+    return Reason(code=code, status=Status.DEGRADED, detail=detail, workload=workload)
 
 
 def _moves(base: Sitting, head: Sitting, limit: Limit) -> str:
@@ -74,7 +77,7 @@ def _moves(base: Sitting, head: Sitting, limit: Limit) -> str:
 def _spell(before: Numbers, after: Numbers, limit: Limit) -> str:
     ratios = {name: after[name] / before[name] for name in sorted(before.keys() & after.keys())}
     return ", ".join(
-        f"{name} {100 * (max(r, 1 / r) - 1):.1f} % {'slower' if r > 1 else 'faster'}"
+        f"{name} took {100 * abs(r - 1):.1f} % {'more' if r > 1 else 'less'} time"
         for name, r in ratios.items()
         if max(r, 1 / r) - 1 > limit.relative
     )

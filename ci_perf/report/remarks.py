@@ -9,6 +9,7 @@ from ci_perf.report.standings import Standing
 _PREDICTED, _ALONE = "predicted", "by its history alone"
 # What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
 _SAID = {
+    "accepted": "accepted in this change, with a history that is still too young to clear it",
     "assumed": "its history has fewer than 3 sessions, so how much these differ is assumed",
     "canary_moved": "the machine moved, so no time is judged by its history",
     "clocks_moved": "the clocks of the two sides differ, and in cycles the change does not show",

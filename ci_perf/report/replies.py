@@ -33,6 +33,13 @@ def unchanged(login: str) -> str:
     )
 
 
+def accepted_before(login: str, sha: str) -> str:
+    """Say that it was done, where the answer to it was lost."""
+    return markdown.phrase(
+        (Words("Accepted already, as asked by "), login, Words(": "), sha[:12], Words("."))
+    )
+
+
 def accepted(login: str, sha: str, files: Iterable[Accepted]) -> str:
     """Say what was committed, and what happens next."""
     said = markdown.phrase(

@@ -4,18 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table as RichTable
 from rich.text import Text
 
-from ci_perf.report import escape
+from ci_perf.report import columns, escape
+from ci_perf.report.columns import Column, Line
 from ci_perf.report.escape import Markdown
 
 # Cells and parts of sentences: our own words, or foreign text, which is shown and never obeyed.
 Phrase = Sequence[str]
-# A name that is cut could be any point of a matrix.
-_NAME_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ def terminal(page: Page, *, width: int, color: bool) -> str:
     )
     for index, part in enumerate(page):
         if isinstance(part, Table):
-            console.print(Padding(_terminal_table(part), (1, 0)))
+            console.print(Padding(_terminal_table(part, width), (1, 0)))
         else:
             console.print(Text("".join(map(_plain, part)), style="" if index else "bold"))
     return "\n".join(line.rstrip() for line in stream.getvalue().split("\n")).strip("\n") + "\n"
@@ -69,22 +67,20 @@ def _markdown_table(table: Table) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _terminal_table(table: Table) -> RichTable:
-    found = RichTable(box=None, padding=(0, 1), header_style="dim")
-    for index, title in enumerate(table.heading):
-        found.add_column(
-            title,
-            justify="left" if _is_left(table, index) else "right",
-            overflow="fold",
-            min_width=0 if index else min(_NAME_WIDTH, max(map(len, _names(table)), default=0)),
-        )
-    for row in table.rows:
-        found.add_row(*(Text(_plain(cell)) for cell in row))
-    return found
+def _terminal_table(table: Table, width: int) -> RenderableType:
+    """Lay out a table; where there is no room for one, every row is a sentence."""
+    shown = [
+        Column(title, is_number=not _is_left(table, index), is_name=index == 0)
+        for index, title in enumerate(table.heading)
+    ]
+    lines = [Line([Text(_plain(cell)) for cell in row]) for row in table.rows]
+    return columns.grid(shown, lines, width) or Group(*(_sentence(table, row) for row in lines))
 
 
-def _names(table: Table) -> list[str]:
-    return [row[0] for row in table.rows]
+def _sentence(table: Table, row: Line) -> Text:
+    name, *others = (cell.plain for cell in row.cells)
+    said = (f"{title} {cell}" for title, cell in zip(table.heading[1:], others, strict=True))
+    return Text(f"{name}: {', '.join(said)}")
 
 
 def _is_left(table: Table, index: int) -> bool:

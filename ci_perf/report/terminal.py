@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ci_perf.model.comparison import Comparison, Uncompared
-from ci_perf.report import advice, escape, notices, rows, turns, words
+from ci_perf.report import advice, columns, escape, notices, rows, turns, words
+from ci_perf.report.columns import Column, Line
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.standings import Standing
@@ -33,33 +32,24 @@ _STYLE = {
 }
 # More rows than this scroll the verdict away; the other formats have them all.
 _SHOWN = 200
-# A name that is cut could be any point of a matrix.
-_NAME_WIDTH = 16
 # Folding a long word may put "::" first on a line, where a CI would take it for a command.
 _WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*)::")
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column; those that say least need the widest terminal."""
-
-    title: str
-    is_number: bool = False
-    from_width: int = 0
-
-
 _COLUMNS = (
-    _Column(""),
-    _Column("workload"),
-    _Column("metric"),
-    _Column("base", is_number=True),
-    _Column("head", is_number=True),
-    _Column("change [interval]", is_number=True),
-    _Column("limit", is_number=True),
-    _Column("detects", is_number=True, from_width=140),
-    _Column("processes", is_number=True, from_width=120),
-    _Column("note", from_width=120),
+    Column(""),
+    Column("workload", is_name=True),
+    Column("metric"),
+    Column("base", is_number=True),
+    Column("head", is_number=True),
+    Column("change [interval]", is_number=True),
+    Column("limit", is_number=True),
+    Column("detects", is_number=True, from_width=140),
+    Column("processes", is_number=True, from_width=120),
+    Column("note", from_width=120),
 )
+# Where a number may go on in a second line: before its interval, or what its limit does not do.
+_SECOND_LINE = re.compile(r" (?=[\[(]|no gate)")
 
 
 def render(comparison: Comparison, *, width: int, color: bool) -> str:
@@ -120,23 +110,36 @@ def _part(part: str) -> str | tuple[str, str]:
     return part if isinstance(part, Markdown) else escape.clean(part)
 
 
-def _table(found: list[TableRow], width: int) -> Table:
-    """Lay out the rows; where there is little room, columns go and no name is cut."""
-    table = Table(box=None, padding=(0, 1), header_style="dim")
-    shown = [one for one in _COLUMNS if width >= one.from_width]
-    for one in shown:
-        # A `Text`, for in a plain title "[interval]" would be markup.
-        table.add_column(
-            Text(one.title),
-            justify="right" if one.is_number else "left",
-            overflow="fold",
-            min_width=_NAME_WIDTH if one.title == "workload" else None,
-        )
-    for row in found:
-        cells = dict(zip(_COLUMNS, _cells(row), strict=True))
-        style = _STYLE.get(row.standing, "")
-        table.add_row(*(_text(cells[one]) for one in shown), style=style)
-    return table
+def _table(found: list[TableRow], width: int) -> RenderableType:
+    """Lay out the rows; where there is little room, numbers take two lines, then each row does."""
+    lines = [Line([_text(cell) for cell in _cells(row)], _style(row)) for row in found]
+    for shown in (lines, list(map(_in_two_lines, lines))):
+        table = columns.grid(_COLUMNS, shown, width)
+        if table is not None:
+            return table
+    return Group(*map(_sentence, found))
+
+
+def _style(row: TableRow) -> str:
+    return _STYLE.get(row.standing, "")
+
+
+def _in_two_lines(line: Line) -> Line:
+    cells = [
+        Text(_SECOND_LINE.sub("\n", cell.plain)) if column.is_number else cell
+        for column, cell in zip(_COLUMNS, line.cells, strict=True)
+    ]
+    return Line(cells, line.style)
+
+
+def _sentence(row: TableRow) -> Padding:
+    """Say in a sentence what a table has no room for."""
+    said = (
+        *(row.icon, Words(" "), row.workload, Words(" "), row.metric, Words(": ")),
+        *(row.base, Words(" → "), row.head, Words(", "), row.change),
+        *(Words(", limit "), row.limit),
+    )
+    return Padding(_text(said, style=_style(row)), (0, 0, 0, 1))
 
 
 def _cells(row: TableRow) -> list[Phrase]:

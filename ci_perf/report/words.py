@@ -44,16 +44,16 @@ _PARTLY_INVALID = Words(
 )
 _MOVED = Words(
     "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
-    "Times that this may explain are not judged; memory and counts are:"
+    "Times that this may explain are not judged; memory and counts are"
 )
 _MOVED_AND_PAIRED = Words(
     "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. So "
     "the history of a time says nothing; what base and head show when they are launched in turns "
-    "decides:"
+    "decides"
 )
 _MOVED_AND_JUDGED = Words(
     "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
-    "As suite.toml has it, times are judged all the same:"
+    "As suite.toml has it, times are judged all the same"
 )
 _DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
 
@@ -203,14 +203,29 @@ def tally(rows: Iterable[Row]) -> str:
 def footer(comparison: Comparison) -> Phrase:
     """Say what was measured, so that a stale report can be seen to be stale."""
     return (
-        Words("Base "),
-        *commit(comparison.base.source),
+        *_numbers(comparison),
         Words(" → head "),
         *commit(comparison.head.source),
+        *_beside(comparison),
         *_run(comparison.head.run),
         Words(f" · exit code {comparison.exit_code} · ci-perf "),
         comparison.tool.version,
     )
+
+
+def _numbers(comparison: Comparison) -> Phrase:
+    """Say whose numbers the head was compared with; where the base was launched, there are two."""
+    base = commit(comparison.base.source)
+    if not _beside(comparison):
+        return (Words("Base "), *base)
+    return (Words("Baseline of "), *base) if comparison.base.sessions else (Words("No baseline"),)
+
+
+def _beside(comparison: Comparison) -> Phrase:
+    found = comparison.interleaved
+    if found is None or not found.pairs:
+        return ()
+    return (Words(", launched beside "), *commit(found.source))
 
 
 def _run(name: str) -> Phrase:
@@ -250,12 +265,19 @@ def _trust(comparison: Comparison) -> Words:
         return _INVALID
     if comparison.validity.status is Status.INVALID:
         return _PARTLY_INVALID
-    if all(one.code != canaries.CODE for one in comparison.validity.reasons):
+    codes = {one.code for one in comparison.validity.reasons}
+    if not codes & {canaries.CODE, canaries.CODE_WITHOUT_GATE}:
         return _DEGRADED
-    if comparison.interleaved is not None:
-        return _MOVED_AND_PAIRED
-    silenced = any(row.code == canaries.CODE for row in comparison.rows)
-    return _MOVED if silenced else _MOVED_AND_JUDGED
+    others = codes - {canaries.CODE, canaries.CODE_WITHOUT_GATE}
+    end = ". This, and what else was found of the machine:" if others else ":"
+    return Words(_moved_machine(comparison, codes) + end)
+
+
+def _moved_machine(comparison: Comparison, codes: set[str]) -> Words:
+    """Say what a move meant for the verdicts: nothing, where the canaries do not gate."""
+    if canaries.CODE not in codes:
+        return _MOVED_AND_JUDGED
+    return _MOVED if comparison.interleaved is None else _MOVED_AND_PAIRED
 
 
 def exhausted(row: Uncompared) -> Phrase:

@@ -1,5 +1,6 @@
 """The commit where a change began, or why it cannot be told. Reads; never writes, never fetches."""
 
+import difflib
 import os
 import re
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ _HASH = re.compile(r"[0-9a-f]{7,64}")
 _EXPRESSION = re.compile(r"[~^:?*\[\\\s]|\.\.|@\{")
 _IN_ACTIONS = "(`fetch-depth: 0` for actions/checkout)"
 _SHOWN = 12
+# Two letters that have changed places in a name of four are alike.
+_ALIKE = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,22 @@ def _where_it_is(root: Path, ref: str) -> str:
         return "name a branch, such as `main`"
     if _commit(root, f"origin/{ref}") is not None:
         return f"`origin/{ref}` is one: name that"
-    return _how_to_deepen(ref) if _is_shallow(root) else _how_to_fetch(ref)
+    elsewhere = _how_to_deepen(ref) if _is_shallow(root) else _how_to_fetch(ref)
+    near = _nearest(root, ref)
+    return f"did you mean `{near}`? If not, {elsewhere}" if near else elsewhere
+
+
+def _nearest(root: Path, ref: str) -> str:
+    """Return the branch or tag that is spelled most alike; empty where none is."""
+    if not _is_name(ref):
+        return ""
+    form = "--format=%(refname:short)"
+    names = _ask(root, "for-each-ref", form, "refs/heads", "refs/remotes", "refs/tags").out.split()
+    # Of two names on the same remote, what they share there is no likeness.
+    remote = "origin/" if ref.startswith("origin/") else ""
+    known = [name.removeprefix(remote) for name in names if name.startswith(remote)]
+    near = difflib.get_close_matches(ref.removeprefix(remote), known, n=1, cutoff=_ALIKE)
+    return remote + near[0] if near else ""
 
 
 def _how_to_deepen(ref: str) -> str:

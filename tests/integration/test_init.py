@@ -47,6 +47,14 @@ def test_an_empty_repository_gets_every_file_and_the_next_steps(repository):
     assert "warning" not in done.stderr
 
 
+def test_what_commands_leave_behind_is_to_be_ignored_by_git(repository):
+    said = ci_perf(repository, "init").stderr.split(".gitignore:")[1].split()
+
+    readme = (ROOT / "README.md").read_text().split("printf '")[1].split("'")[0]
+    assert said == readme.replace("\\n", "\n").split()
+    assert {"run.json", "report.md", "baseline.patch", "calibration-run.json"} <= set(said)
+
+
 def test_a_file_that_exists_is_named_and_left(repository):
     (repository / SUITE).parent.mkdir()
     (repository / SUITE).write_text("# mine\n")

@@ -72,3 +72,8 @@ def test_a_branch_in_another_encoding_is_no_error(repository):
 
     assert found.branch == "caf\N{REPLACEMENT CHARACTER}"
     assert codec.decode(codec.encode(found), Source, name="source") == found
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN"])
+def test_git_is_given_no_token(name):
+    assert git.environment({name: "secret", "HOME": "/root"}).keys() & {name, "HOME"} == {"HOME"}

@@ -28,6 +28,7 @@ PERMISSIONS = {
 }
 EXCEPTIONS = {
     "issues/get": ("issues",),
+    "repos/compare-commits-with-basehead": ("contents",),
     "repos/create-commit-status": ("statuses",),
     "repos/get-branch": ("contents",),
     "repos/get-combined-status-for-ref": ("statuses",),

@@ -199,6 +199,16 @@ class State:
             return pull.head_sha if pull else None
         return ref if ref in self.commits else None
 
+    def history(self, sha):
+        """Return this commit and all before it, the newest first."""
+        found, waiting = [], [sha]
+        while waiting:
+            one = waiting.pop(0)
+            if one not in found:
+                found.append(one)
+                waiting += self.commits[one].parents
+        return found
+
     def blob(self, sha):
         """Return the content of this sha, or None."""
         for commit in self.commits.values():

@@ -214,16 +214,37 @@ def test_whoever_may_write_runs_on_a_hosted_runner_and_checks_out_no_pull_reques
     assert not [job for job in in_pull_requests if "checkout@" in str(job)]
 
 
+def concurrency_of(path):
+    """That of the workflow; or of its only job, where not every event starts that."""
+    (found,) = [one for one in (load(path), *load(path)["jobs"].values()) if "concurrency" in one]
+    return found["concurrency"]
+
+
 @pytest.mark.parametrize("path", [TEMPLATE, *EXAMPLES], ids=lambda path: path.name)
 def test_no_workflow_cuts_off_a_measurement(path):
-    concurrency = load(path)["concurrency"]
+    assert concurrency_of(path)["cancel-in-progress"] is False
 
-    assert concurrency["cancel-in-progress"] is False
+
+@pytest.mark.parametrize("path", [TEMPLATE, *EXAMPLES], ids=lambda path: path.name)
+def test_an_event_that_starts_no_job_pushes_none_out_that_waits(path):
+    """A comment that is no order, another label: most events of these are not meant for us."""
+    events = load(path)["on"]
+    is_any = "issue_comment" in events or "labeled" in str(events)
+
+    assert ("concurrency" in load(path)) != is_any
+
+
+@pytest.mark.parametrize("path", [TEMPLATE, *EXAMPLES[2:3]], ids=lambda path: path.name)
+def test_the_head_is_measured_and_not_its_trial_merge(path):
+    """A report and an acceptance are of the commit that a person sees."""
+    (checkout,) = [s for s in load(path)["jobs"]["measure"]["steps"] if "checkout@" in str(s)]
+
+    assert "github.event.pull_request.head.sha" in checkout["with"]["ref"]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_each_pull_request_and_each_run_waits_only_for_itself(path):
-    group = load(path)["concurrency"]["group"]
+    group = concurrency_of(path)["group"]
     event = next(iter(load(path)[True] if True in load(path) else load(path)["on"]))
 
     assert ("github.event." in group) == (event != "schedule")

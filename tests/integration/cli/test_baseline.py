@@ -190,6 +190,16 @@ def grown(repository):
     return repository.project
 
 
+def test_a_workload_without_a_baseline_is_wrong_use_with_a_suggestion(project):
+    project.recorded("run.json", a_measured("matmul.size=256", *STEADY), id="first")
+    assert project.run("accept", "run.json").code == ExitCode.OK
+
+    done = project.run("baseline", "show", "matmil")
+    assert done.code == ExitCode.USAGE
+    assert "baselines: has no baseline of a workload 'matmil'; did you mean 'matmul'?" in done.err
+    assert project.run("baseline", "show", "matmul").code == ExitCode.OK
+
+
 def test_the_history_is_shown_with_its_epochs_and_what_has_drifted(grown):
     done = grown.run("baseline", "show")
 

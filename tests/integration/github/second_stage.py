@@ -8,8 +8,9 @@ from ci_perf.baselines import layout
 from ci_perf.cli.main import cli
 from ci_perf.errors import CiPerfError
 from ci_perf.model import codec
+from ci_perf.model import run as runs
 from tests.accepting import accepted
-from tests.histories import beside
+from tests.histories import an_interleaved, beside
 from tests.integration.github.stage import PULL, Ended, Stage
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
@@ -19,19 +20,30 @@ WORKFLOW = ".github/workflows/perf.yml"
 TOGETHER = f"baselines/{layout.folder(Path(), CPU, 'smoke')}"
 
 
+def of_head(*measured, commit=HEAD, **more):
+    """A run of the commit at the head of the pull request."""
+    return a_run(*measured, commit=commit, **more)
+
+
+def paired(ratio, *, commit=BASE, dirty=False):
+    """Pairs of a commit of the base branch, unless told, and of the head."""
+    source = runs.Source(commit=commit, branch="main", dirty=dirty)
+    return beside(ratio, workload="mlp") | {"interleaved": an_interleaved(source=source)}
+
+
 def steady(*names, **more):
     """A run in which nothing is new."""
-    return a_run(*(a_measured(name, *STEADY) for name in names or ("mlp",)), id="steady", **more)
+    return of_head(*(a_measured(name, *STEADY) for name in names or ("mlp",)), id="steady", **more)
 
 
 def slower(**more):
     """A run of which pairs have proven that it takes twice as long."""
-    return a_run(a_measured("mlp", *SLOW), id="slower", **beside(2.0, workload="mlp"), **more)
+    return of_head(a_measured("mlp", *SLOW), id="slower", **paired(2.0), **more)
 
 
 def broken(**more):
     """A run whose graph breaks where that of the base did not: exact, without any pairs."""
-    return a_run(a_measured("mlp", *STEADY, graphs=4, breaks=3), id="broken", **more)
+    return of_head(a_measured("mlp", *STEADY, graphs=4, breaks=3), id="broken", **more)
 
 
 def artifact_of(run):
@@ -128,5 +140,5 @@ def answer(second):
     said = [one for one in second.github.comments(PULL) if one.author == "github-actions[bot]"]
     assert len(said) == 1
     marker, _, text = said[0].body.partition("\n")
-    assert marker.startswith("<!-- ci-perf:v1 key=answer-")
+    assert marker.startswith("<!-- ci-perf:v1 key=answer/")
     return text

@@ -18,12 +18,13 @@ from tests.integration.github.second_stage import (
     answer,
     artifact_of,
     committed,
+    of_head,
     reactions,
     slower,
     steady,
 )
 from tests.integration.github.stage import PULL
-from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
+from tests.runs import GPU, STEADY, a_measured, an_environment
 
 MLP = f"{TOGETHER}/mlp.json"
 
@@ -91,7 +92,7 @@ def test_the_answer_says_what_was_done_and_what_comes_next(second):
 
 
 def test_all_machines_of_a_matrix_are_accepted_in_one_commit(second):
-    gpu = a_run(a_measured("mlp", *STEADY), environment=an_environment(hard=GPU))
+    gpu = of_head(a_measured("mlp", *STEADY), environment=an_environment(hard=GPU))
     second.measured(slower())
     second.github.add_artifact(RUN, "ci-perf-h200", artifact_of(gpu))
     second.bot(ACCEPT, "--artifact", "ci-perf", "--artifact", "ci-perf-h200")
@@ -109,8 +110,8 @@ def test_the_history_is_that_of_the_branch_not_of_the_checkout(second):
     assert [one.run for one in accepted_baseline(second).sessions] == ["steady", "again", "slower"]
 
 
-def steady_again():
-    return a_run(a_measured("mlp", *STEADY, breaks=1), id="again")
+def steady_again(**more):
+    return of_head(a_measured("mlp", *STEADY, breaks=1), id="again", **more)
 
 
 def test_a_workload_that_is_new_needs_no_reason(second):
@@ -135,7 +136,7 @@ def test_after_it_a_report_of_the_same_numbers_has_nothing_to_say_of_them(second
     second.bot(f'/ci-perf accept {HEAD} "why"')
     new = second.github.head("feature")
     second.github.add_run(50, head_sha=new)
-    second.github.add_artifact(50, "ci-perf", artifact_of(steady_again()))
+    second.github.add_artifact(50, "ci-perf", artifact_of(steady_again(commit=new)))
     for path, content in second.github.commit("feature").files.items():
         (second.folder / path).write_bytes(content)  # what merging will give
 
@@ -286,7 +287,7 @@ def test_a_branch_that_moves_at_the_last_moment_is_left_alone(second):
 
 
 def test_what_is_refused_is_quoted_and_never_obeyed(second):
-    second.measured(a_run(a_measured("mlp", *STEADY), suite="smoke", id="x", validity=_invalid()))
+    second.measured(of_head(a_measured("mlp", *STEADY), suite="smoke", id="x", validity=_invalid()))
     second.bot(ACCEPT)
 
     assert "@octo/team" in answer(second)

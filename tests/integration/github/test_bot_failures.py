@@ -92,3 +92,16 @@ def test_a_failure_anywhere_commits_nothing(second, path, fault):
     assert ended.code == ExitCode.NO_ANSWER
     assert second.github.head("feature") == HEAD
     assert second.github.token not in ended.out + ended.err
+
+
+def test_a_job_that_is_repeated_after_its_answer_was_lost_says_that_it_is_done(second):
+    second.measured(slower())
+    second.github.fail_next("POST", r"/issues/7/comments$", faults.NOT_ACCESSIBLE)
+    comment, _ = second.bot(ACCEPT)
+    made = second.github.head("feature")
+    second.stage.happens("issue_comment", "created", run=902, comment_id=comment.id)
+    second.types("bot")
+
+    assert f"Accepted already, as asked by `octo`: `{made[:12]}`" in answer(second)
+    assert "rocket" in reactions(comment)
+    assert second.github.head("feature") == made

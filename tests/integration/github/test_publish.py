@@ -55,7 +55,7 @@ def test_whatever_github_does_the_verdict_stands(on_pull, everything_is_logged, 
     ended = on_pull.publish("--check", "--status", of=[comparison])
 
     assert ended.code == comparison.exit_code
-    assert "::warning title=ci-perf::not reported: comment on pull request 7: " in ended.err
+    assert "::warning title=ci-perf::not reported: pull request 7: " in ended.err
     assert "ci_perf" in on_pull.summary
     assert "bug in ci-perf" not in ended.err
     assert on_pull.github.token not in ended.out + ended.err + everything_is_logged.text

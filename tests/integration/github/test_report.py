@@ -15,6 +15,7 @@ from tests.integration.github.second_stage import (
     RUN,
     WORKFLOW,
     artifact_of,
+    of_head,
     slower,
     steady,
 )
@@ -89,7 +90,7 @@ def test_a_fork_is_not_told_of_a_comment_that_could_not_help(second):
 
 
 def test_a_matrix_of_machines_is_reported_as_one_comment(second):
-    gpu = a_run(a_measured("mlp", *STEADY), environment=an_environment(hard=GPU))
+    gpu = of_head(a_measured("mlp", *STEADY), environment=an_environment(hard=GPU))
     second.measured(slower())
     second.github.add_artifact(RUN, "ci-perf-h200", artifact_of(gpu))
     ended = second.report("--artifact", "ci-perf", "--artifact", "ci-perf-h200")
@@ -284,7 +285,7 @@ def test_more_workloads_than_any_suite_has_are_refused(second, monkeypatch):
 
 
 def test_numbers_that_no_machine_gives_are_refused_or_judged_and_never_a_crash(second):
-    tiny = a_run(a_measured("mlp", 1e-12, 1e9, 1e-12, items_per_step=1e18))
+    tiny = of_head(a_measured("mlp", 1e-12, 1e9, 1e-12, items_per_step=1e18))
     second.measured(tiny)
     ended = second.report()
 

@@ -42,6 +42,14 @@ def edited(root, edit):
     ("edit", "message"),
     [
         (lambda d: d["headline"].update(step_time_s=9), r"headline: .*do not edit it by hand"),
+        (
+            lambda d: d["headline"].update(step_time_s=9),
+            r"expected step_time_s [\d.e-]+, as follows from the sessions, found step_time_s 9.0;",
+        ),
+        (
+            lambda d: d["headline"].pop("step_time_s"),
+            r"expected step_time_s [\d.e-]+, as .*, found step_time_s absent;",
+        ),
         (lambda d: d.update(workload="b"), r"\$\.workload: expected 'a', as the file is called"),
         (
             lambda d: d["sessions"][0]["processes"][0].update(step_time_s=-1),

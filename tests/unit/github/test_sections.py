@@ -163,3 +163,10 @@ def test_a_comment_never_exceeds_its_bytes(machines, max_bytes):
     drafts = [a_draft(f"m{number}", rest="€" * size) for number, size in machines]
 
     assert len(posted(*drafts, max_bytes=max_bytes).encode()) <= max_bytes
+
+
+@pytest.mark.parametrize(
+    "left", ["", "\n\n*(removed by a maintainer)*\n", "\n<!-- ci-perf:end -->\n"]
+)
+def test_a_comment_of_which_somebody_left_only_the_marker_has_no_sections(left):
+    assert sections.parse(sections.marker(KEY) + left, KEY) == ()

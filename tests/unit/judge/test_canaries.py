@@ -58,7 +58,7 @@ def test_the_comparison_says_which_canary_moved_by_how_much():
 
     (reason,) = comparison.validity.reasons
     assert (reason.code, reason.workload) == ("canary_moved", "")
-    assert reason.detail == "matmul 8.4 % slower than in the session of 2026-11-21"
+    assert reason.detail == "matmul took 8.4 % more time than in the session of 2026-11-21"
     assert comparison.validity.status is Status.DEGRADED
 
 
@@ -74,7 +74,16 @@ def test_a_canary_that_drifts_during_the_run_is_no_better():
 
     assert found(comparison)["step_time_s"] == (Verdict.INCONCLUSIVE, "canary_moved")
     (reason,) = comparison.validity.reasons
-    assert reason.detail == "matmul 5.0 % slower at the end of this run than at its beginning"
+    assert reason.detail == (
+        "matmul took 5.0 % more time at the end of this run than at its beginning"
+    )
+
+
+def test_a_faster_machine_is_said_in_time_as_every_row_of_a_time_is():
+    comparison = judged(*a_slow_pair(some_canaries(), some_canaries(before=0.49e-3)))
+
+    (reason,) = comparison.validity.reasons
+    assert reason.detail == "matmul took 51.0 % less time than in the session of 2026-11-21"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +117,8 @@ def test_a_suite_may_widen_the_gate_or_only_look():
 
     assert judged(*pair, limits=wide).validity.reasons == ()
     looked = judged(*pair, limits=look)
-    assert looked.validity.status is Status.DEGRADED
+    (reason,) = looked.validity.reasons
+    assert (reason.code, reason.status) == ("canary_moved_no_gate", Status.DEGRADED)
     assert found(looked)["step_time_s"][0] is Verdict.UNCONFIRMED
 
 

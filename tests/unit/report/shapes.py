@@ -262,7 +262,9 @@ def numerics_vary():
 
 
 def canary_moved():
-    detail = "copy 4.1 % slower, matmul 8.4 % slower than in the session of 2026-11-20"
+    detail = (
+        "copy took 4.1 % more time, matmul took 8.4 % more time than in the session of 2026-11-20"
+    )
     return a_comparison(
         *(
             a_change(name, Verdict.INCONCLUSIVE, ratio=1.08, code="canary_moved")

@@ -304,7 +304,7 @@ def test_a_machine_that_moved_is_said_before_the_table():
     before = markdown.render(shapes.canary_moved()).split("| | Workload")[0]
 
     assert "The machine moved" in before
-    assert "matmul 8.4 % slower" in before
+    assert "matmul took 8.4 % more time" in before
 
 
 def test_more_reasons_than_can_be_read_are_counted():

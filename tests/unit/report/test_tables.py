@@ -61,3 +61,14 @@ def test_a_name_is_never_cut():
 
 def test_colour_is_used_where_it_is_wanted():
     assert "\x1b[1m" in terminal(a_page(), color=True)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_table_that_has_no_room_becomes_sentences_and_loses_no_number(width):
+    headings = [Words(f"column {number}") for number in range(12)]
+    row = ["matmul", *(Words(f"{number}.25 ms") for number in range(11))]
+
+    shown = " ".join(terminal([[Words("All is well")], Table(headings, [row])], width).split())
+
+    assert all(f"{number}.25 ms" in shown for number in range(11))
+    assert ("matmul: column 1 0.25 ms, column 2 1.25 ms" in shown) is (width < 120)

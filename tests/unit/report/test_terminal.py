@@ -1,9 +1,10 @@
 import re
 
 import pytest
+from rich.cells import cell_len
 
 from ci_perf.model.comparison import Verdict
-from ci_perf.report import terminal
+from ci_perf.report import rows, terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.unit.report import shapes, shapes_in_turns
 
@@ -82,3 +83,33 @@ def test_a_terminal_says_who_moved_and_what_was_launched_in_turns():
     assert "7 of 8 suspects do not differ from the base" in text
     assert "Main itself has drifted away" in text
     assert "Base a1b2c3d (merge base of main) and head launched in turns: 81 pairs" in text
+
+
+@pytest.mark.parametrize("width", [30, 60, 72, 80, 90, 100, 119, 120, 141, 160])
+@pytest.mark.parametrize(
+    "shape", [shapes.regressed, shapes_in_turns.who_moved, shapes.canary_moved]
+)
+def test_no_number_is_cut_whatever_the_width(shape, width):
+    comparison = shape()
+    lines = terminal.render(comparison, width=width, color=False).splitlines()
+    shown = " ".join(" ".join(lines).split())
+
+    assert max(map(cell_len, lines)) <= width
+    for row in rows.changed(comparison.rows):
+        # A cell may go on in a second line, but only between its words.
+        for word in f"{row.base} {row.head} {row.change} {row.limit}".split():
+            assert word in shown
+
+
+def test_at_80_columns_an_interval_and_a_gate_stand_in_a_second_line():
+    lines = terminal.render(shapes.regressed(), width=80, color=False).splitlines()
+
+    (first,) = (number for number, line in enumerate(lines) if "first step" in line)
+    assert lines[first].split()[-4:] == ["+90.0", "%", "65", "%,"]
+    assert lines[first + 1].split() == ["[+89.0,", "+91.0]", "no", "gate"]
+
+
+def test_where_no_table_has_room_every_row_is_a_sentence():
+    text = terminal.render(shapes.regressed(), width=50, color=False)
+
+    assert " ❌ resnet18 step time: 41.2 ms → 43.7 ms, +6.1 %\n [+5.1, +7.1], limit 1 %" in text

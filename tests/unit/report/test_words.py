@@ -1,8 +1,11 @@
 """Sentences that a report has once."""
 
+import pytest
+
+from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status, Validity
 from ci_perf.report import words
-from tests.comparisons import a_change, a_comparison, a_head
+from tests.comparisons import a_change, a_comparison, a_head, a_side, an_interleaved
 
 
 def reason_for(*workloads):
@@ -28,3 +31,50 @@ def test_samples_that_have_no_run_name_none():
 
     assert " · run 0123456789ab · exit code 0" in named
     assert "run" not in unnamed
+
+
+BESIDE = an_interleaved(source=Source(commit="c" * 40, branch="", dirty=False), pairs=3)
+
+
+def test_where_the_base_was_launched_its_commit_and_that_of_the_baseline_are_told_apart():
+    found = "".join(words.footer(a_comparison(a_change(), interleaved=BESIDE)))
+
+    assert found.startswith("Baseline of a1b2c3d → head d4e5f6a, launched beside ccccccc · run")
+
+
+def test_a_base_that_was_launched_beside_a_head_without_a_baseline_is_the_only_one():
+    nobody = a_side(sessions=0, source=Source(commit="none", branch="none", dirty=False))
+    found = "".join(words.footer(a_comparison(a_change(), base=nobody, interleaved=BESIDE)))
+
+    assert found.startswith("No baseline → head d4e5f6a, launched beside ccccccc · run")
+
+
+def test_a_base_that_no_suspect_needed_is_not_said_to_have_been_launched():
+    found = a_comparison(a_change(), interleaved=an_interleaved(pairs=0, suspects=0))
+
+    assert "".join(words.footer(found)).startswith("Base a1b2c3d → head d4e5f6a · run")
+
+
+def trust(*codes, **more):
+    """Return the sentence above the reasons of these codes."""
+    reasons = tuple(Reason(code=one, status=Status.DEGRADED, detail="x") for one in codes)
+    validity = Validity(status=Status.DEGRADED, reasons=reasons)
+    return "".join(words.validity(a_comparison(a_change(), validity=validity, **more))[0])
+
+
+@pytest.mark.parametrize("interleaved", [None, BESIDE])
+def test_canaries_that_gate_nothing_are_said_to_have_silenced_nothing(interleaved):
+    found = trust("canary_moved_no_gate", interleaved=interleaved)
+
+    assert "times are judged all the same:" in found
+    assert "history of a time says nothing" not in found
+
+
+def test_a_move_that_gates_leaves_times_to_the_pairs_where_there_are_some():
+    assert "the history of a time says nothing" in trust("canary_moved", interleaved=BESIDE)
+    assert "are not judged; memory and counts are:" in trust("canary_moved")
+
+
+def test_what_is_no_fixed_program_is_not_listed_as_one():
+    assert trust("canary_moved").endswith("memory and counts are:")
+    assert trust("canary_moved", "host_pressure").endswith("what else was found of the machine:")

@@ -100,6 +100,22 @@ def fetch(message):
     return message.partition("`git ")[2].partition("`")[0].split()
 
 
+@pytest.mark.parametrize(("ref", "near"), [("mian", "main"), ("chnage", "change")])
+def test_a_branch_that_is_spelled_alike_is_suggested_before_a_fetch(forked, ref, near):
+    with pytest.raises(UsageError, match=f"did you mean `{near}`.* `git fetch origin {ref}:"):
+        merge_base.find(forked.root, ref)
+
+
+def test_what_two_names_of_a_remote_share_by_being_there_is_no_likeness(forked, tmp_path):
+    clone = forked.clone(tmp_path / "clone")
+
+    with pytest.raises(UsageError, match=r"did you mean `origin/main`"):
+        merge_base.find(clone.root, "origin/mian")
+    with pytest.raises(UsageError) as raised:
+        merge_base.find(clone.root, "origin/wholly-other")
+    assert "did you mean" not in str(raised.value)
+
+
 def test_a_commit_that_is_not_here_is_fetched_by_its_hash(forked):
     with pytest.raises(UsageError, match="`git fetch origin 0123456789` brings it"):
         merge_base.find(forked.root, "0123456789")

@@ -31,6 +31,7 @@ OPERATIONS = {
     "rate-limit/get": repositories.rate_limit,
     "reactions/create-for-issue-comment": comments.react,
     "reactions/list-for-issue-comment": comments.reactions,
+    "repos/compare-commits-with-basehead": repositories.compare,
     "repos/create-commit-status": checks.create_status,
     "repos/get": repositories.get,
     "repos/get-branch": repositories.branch,

@@ -14,29 +14,41 @@ def get(call):
 def branch(call):
     name = call.parts["branch"]
     sha = call.found(call.repository.branches, name)
-    commit = call.state.commits[sha]
     address = f"{call.forms.api}/repos/{call.repository.full_name}"
-    written = call.forms.git_commit(call.repository, commit)
     body = {
         "name": name,
-        "commit": {
-            **{key: written[key] for key in ("sha", "node_id", "html_url", "parents")},
-            "url": f"{address}/commits/{sha}",
-            "comments_url": f"{address}/commits/{sha}/comments",
-            "commit": {
-                **{k: written[k] for k in ("author", "committer", "message", "tree", "url")},
-                "comment_count": 0,
-                "verification": written["verification"],
-            },
-            "author": call.forms.user(commit.author),
-            "committer": call.forms.user(commit.author),
-        },
+        "commit": _whole(call, call.state.commits[sha]),
         "_links": {"self": f"{address}/branches/{name}", "html": call.forms.html},
         "protected": False,
         "protection": {"enabled": False},
         "protection_url": f"{address}/branches/{name}/protection",
     }
     return Answer(200, body)
+
+
+def compare(call):
+    """Commits of a fork are found as well: both share what git keeps."""
+    base, head = (_commit(call, ref) for ref in call.parts["basehead"].split("..."))
+    before, after = call.state.history(base.sha), call.state.history(head.sha)
+    common = [sha for sha in before if sha in after]
+    if not common:
+        raise RefusedError(404, f"No common ancestor between {base.sha} and {head.sha}.")
+    ahead = [sha for sha in after if sha not in before]
+    behind = [sha for sha in before if sha not in after]
+    page, headers = call.page(ahead[::-1])
+    address = f"{call.forms.api}/repos/{call.repository.full_name}/compare/{base.sha}...{head.sha}"
+    body = {
+        **dict.fromkeys(("url", "html_url", "permalink_url", "diff_url", "patch_url"), address),
+        "base_commit": _whole(call, base),
+        "merge_base_commit": _whole(call, call.state.commits[common[0]]),
+        "status": _standing(ahead, behind),
+        "ahead_by": len(ahead),
+        "behind_by": len(behind),
+        "total_commits": len(ahead),
+        "commits": [_whole(call, call.state.commits[sha]) for sha in page],
+        "files": [],
+    }
+    return Answer(200, body, headers)
 
 
 def contents(call):
@@ -117,6 +129,30 @@ def _commit(call, ref):
     if sha is None:
         raise RefusedError(404, f"No commit found for the ref {ref}")
     return call.state.commits[sha]
+
+
+def _whole(call, commit):
+    """Write a commit as it stands beside a branch, or in a list."""
+    address = f"{call.forms.api}/repos/{call.repository.full_name}"
+    written = call.forms.git_commit(call.repository, commit)
+    return {
+        **{key: written[key] for key in ("sha", "node_id", "html_url", "parents")},
+        "url": f"{address}/commits/{commit.sha}",
+        "comments_url": f"{address}/commits/{commit.sha}/comments",
+        "commit": {
+            **{k: written[k] for k in ("author", "committer", "message", "tree", "url")},
+            "comment_count": 0,
+            "verification": written["verification"],
+        },
+        "author": call.forms.user(commit.author),
+        "committer": call.forms.user(commit.author),
+    }
+
+
+def _standing(ahead, behind):
+    if ahead and behind:
+        return "diverged"
+    return "ahead" if ahead else "behind" if behind else "identical"
 
 
 def _public_user(call, login):

@@ -1,0 +1,79 @@
+"""The step that `report` and `bot` share: how much is believed of a run that anybody may have made.
+
+Its numbers. Not which workloads it was to measure, and not against what it launched pairs.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ci_perf.errors import ExitCode, RefusedError
+from ci_perf.github import pulls
+from ci_perf.github.client import Client
+from ci_perf.model.comparison import Comparison, Verdict
+from ci_perf.model.run import Run
+from ci_perf.report import doubts
+from ci_perf.report.words import Phrase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Believed:
+    """What is left of a run, and what a reader of the report must know of it."""
+
+    run: Run
+    doubts: tuple[Phrase, ...] = ()
+
+
+def of(client: Client, run: Run, *, base: str) -> Believed:
+    """Leave of a run what may be judged; `base` is the commit of the base branch.
+
+    Nothing may be missing because the run says that nobody asked for it. Pairs count against a
+    commit that the base branch contains: any other one may be as slow as its author likes. Raises
+    GithubError.
+    """
+    whole = msgspec.structs.replace(run, selection=())
+    if whole.interleaved is None:
+        return Believed(run=whole)
+    source = whole.interleaved.source
+    if not source.dirty and pulls.contains(client, base, source.commit):
+        return Believed(run=whole)
+    alone = msgspec.structs.replace(whole, interleaved=None, paired=())
+    return Believed(run=alone, doubts=(doubts.foreign_base(source.commit),))
+
+
+def doubted_source(run: Run, head: str) -> tuple[Phrase, ...]:
+    """Say where the numbers are not surely those of the commit `head`."""
+    found = []
+    if run.source.commit != head:
+        found.append(doubts.other_commit(run.source.commit, head))
+    if run.source.dirty:
+        found.append(doubts.changed_files())
+    return tuple(found)
+
+
+def check_source(run: Run, head: str, label: str) -> None:
+    """Refuse numbers of any other code than that of the commit `head`. Raises RefusedError."""
+    source = run.source
+    if source.commit != head:
+        raise RefusedError(
+            f"{label}: expected numbers of {head[:12]}, found some of {source.commit[:12]}; let "
+            "the workflow check out the head of the pull request, not its trial merge, and have git"
+        )
+    if source.dirty:
+        raise RefusedError(
+            f"{label}: expected numbers of {head[:12]}, found some of a checkout with changed "
+            "files; measure the commit itself"
+        )
+
+
+def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
+    """Say that baselines were there and could not judge: another machine, or another workload."""
+    names = {row.workload for row in comparison.rows if row.verdict is Verdict.INCOMPARABLE}
+    return (doubts.not_comparable(len(names)),) if names else ()
+
+
+def without_answer(comparison: Comparison) -> Comparison:
+    """Return the same comparison, with an exit code that is no success."""
+    if comparison.exit_code != ExitCode.OK:
+        return comparison
+    return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
