@@ -27,14 +27,15 @@ class Believed:
 def of(client: Client, run: Run, *, base: str) -> Believed:
     """Leave of a run what may be judged; `base` is the commit of the base branch.
 
-    Nothing may be missing because the run says that nobody asked for it. Pairs count against a
-    commit that the base branch contains: any other one may be as slow as its author likes. Raises
-    GithubError.
+    Nothing may be missing because the run says that nobody asked for it, and nothing is accepted
+    because the run says so. Pairs count against a commit that the base branch contains: any other
+    one may be as slow as its author likes. Raises GithubError.
     """
     whole = msgspec.structs.replace(run, selection=())
     if whole.interleaved is None:
         return Believed(run=whole)
-    source = whole.interleaved.source
+    how = msgspec.structs.replace(whole.interleaved, accepted={})
+    whole, source = msgspec.structs.replace(whole, interleaved=how), how.source
     if not source.dirty and pulls.contains(client, base, source.commit):
         return Believed(run=whole)
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())

@@ -49,6 +49,16 @@ def test_pairs_of_a_commit_of_the_base_branch_count(second):
     assert LEFT_ALONE not in second.body
 
 
+def test_a_run_cannot_say_that_a_change_was_accepted(second):
+    """The baselines of the base branch say what was; a run could name every metric."""
+    second.opened(fork=True)
+    run = twice_as_slow(paired(2.0, commit=BASE))
+    how = msgspec.structs.replace(run.interleaved, accepted={"mlp": ("step_time_s",)})
+    ended = second.measured(msgspec.structs.replace(run, interleaved=how), fork=True).report()
+
+    assert ended.code == ExitCode.REGRESSED
+
+
 @on_github_and_ghes
 @pytest.mark.parametrize("commit", ["f" * 40, HEAD, "unknown", "main", "../../../user"])
 def test_pairs_of_any_other_commit_are_left_alone_and_the_report_says_so(second, commit):
