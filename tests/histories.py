@@ -4,7 +4,9 @@ import msgspec
 
 from ci_perf.judge import compare as judge
 from ci_perf.judge import summarise
+from ci_perf.judge.limits import defaults
 from ci_perf.model import run as runs
+from ci_perf.model.suite import Limits, Tiers
 from tests.runs import BASE_COMMIT, STEADY, VALID, a_measured, a_process, a_run
 
 # Six days of a quiet machine: sessions differ by a few thousandths, as launches do.
@@ -92,3 +94,15 @@ def said(comparison, metric="step_time_s", workload="w"):
     """Its verdict and reason code."""
     row = row_of(comparison, metric, workload)
     return row.verdict, row.code
+
+
+def a_head(step_s=STEADY, **more):
+    """A run of the workload `w`."""
+    return a_run(a_measured("w", *step_s), **more)
+
+
+def undecided(history, head, limits=None):
+    """Whom another pair may decide, and how many suspects there are."""
+    before = a_history(*history) if history else no_history(head)
+    found = limits or Limits(default=defaults())
+    return judge.undecided(before, summarise.run(head, label=""), limits=found, tiers=Tiers())

@@ -4,29 +4,27 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge import compare, summarise
 from ci_perf.judge.limits import defaults
 from ci_perf.judge.policy import LOOKS
 from ci_perf.model.comparison import Verdict
-from ci_perf.model.suite import Limit, Limits, Tiers
+from ci_perf.model.suite import Limit, Limits
 from tests.histories import (
-    a_history,
+    a_head,
     a_pair,
     an_interleaved,
     in_turns,
     judged,
-    no_history,
     pairs,
     row_of,
     said,
     scaled,
     sessions_of,
+    undecided,
 )
 from tests.runs import (
     GPU,
     MIB,
     STEADY,
-    a_device_memory,
     a_gpu_evidence,
     a_measured,
     a_run,
@@ -37,10 +35,6 @@ from tests.runs import (
 
 HISTORY = sessions_of()
 SLOWER = scaled(STEADY, 1.1)
-
-
-def a_head(step_s=STEADY, **more):
-    return a_run(a_measured("w", *step_s), **more)
 
 
 def test_a_head_like_its_history_is_cleared_without_a_single_pair():
@@ -242,12 +236,6 @@ def test_what_does_not_gate_takes_no_chance_from_what_does():
 # --- what another pair may decide
 
 
-def undecided(history, head, limits=None):
-    before = a_history(*history) if history else no_history(head)
-    found = limits or Limits(default=defaults())
-    return compare.undecided(before, summarise.run(head, label=""), limits=found, tiers=Tiers())
-
-
 def test_who_is_cleared_is_launched_no_more():
     assert undecided(HISTORY, a_head()) == ((), 0)
     assert undecided(HISTORY, a_head(SLOWER)) == (("w",), 1)
@@ -281,78 +269,6 @@ def test_what_is_not_measured_in_pairs_keeps_nobody_waiting():
 
     assert undecided([], head, limits)[0] == ("w.world_size=2",)
     assert undecided([], beside, limits)[0] == ()
-
-
-# --- exact metrics
-
-
-def with_memory(run_of, peak):
-    return run_of(a_measured("w", *STEADY, device=a_device_memory(peak_allocated_bytes=peak)))
-
-
-def of_memory(peak):
-    return with_memory(a_run, peak)
-
-
-def device_pairs(base, head, count=4):
-    return [
-        a_pair(
-            1e-3,
-            1e-3,
-            base={"device": a_device_memory(peak_allocated_bytes=base)},
-            device=a_device_memory(peak_allocated_bytes=head),
-        )
-        for _ in range(count)
-    ]
-
-
-def test_an_exact_loss_needs_no_pairs_to_be_proven():
-    history = [of_memory(100 * MIB)] * 3
-
-    assert said(judged(history, of_memory(200 * MIB)), "peak_allocated_bytes") == (
-        Verdict.REGRESSED,
-        "beyond_limit",
-    )
-
-
-def test_an_exact_loss_that_the_base_has_too_is_not_this_change():
-    history = [of_memory(100 * MIB)] * 3
-    head = in_turns(of_memory(200 * MIB), device_pairs(200 * MIB, 200 * MIB))
-    comparison = judged(history, head)
-
-    assert said(comparison, "peak_allocated_bytes") == (Verdict.UNCHANGED, "not_confirmed")
-    assert row_of(comparison, "peak_allocated_bytes").drift == pytest.approx(2.0)
-
-
-def test_an_exact_suspect_is_launched_as_often_as_the_first_look_asks():
-    history = [of_memory(100 * MIB)] * 3
-    few = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB, count=3))
-    enough = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB))
-
-    assert undecided(history, few)[0] == ("w",)
-    assert undecided(history, enough)[0] == ()
-    assert said(judged(history, enough), "peak_allocated_bytes")[0] is Verdict.REGRESSED
-
-
-def test_what_is_noisy_and_judged_by_ranges_needs_as_many_pairs_as_the_first_look():
-    """One pair of an A/A run differs as launches do: it proves nothing."""
-    wait = Limit(relative=0.05, gate=True)
-    limits = Limits(default={"compile_cold_s": wait})
-
-    def head(count):
-        slower = [
-            a_pair(
-                1e-3, 1e-3, graphs=1, first_step_s=12.0, base={"graphs": 1, "first_step_s": 10.0}
-            )
-            for _ in range(count)
-        ]
-        return in_turns(a_run(a_measured("w", *STEADY, graphs=1, first_step_s=12.0)), slower)
-
-    def verdict(count):
-        return said(judged([], head(count), limits=limits), "compile_cold_s")
-
-    assert verdict(1) == (Verdict.INCONCLUSIVE, "too_few_pairs")
-    assert verdict(4) == (Verdict.REGRESSED, "beyond_limit")
 
 
 # --- the base

@@ -1,0 +1,90 @@
+"""Exact metrics, and what ranges decide, beside a launched base."""
+
+import pytest
+
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.suite import Limit, Limits
+from tests.histories import (
+    a_pair,
+    in_turns,
+    judged,
+    row_of,
+    said,
+    undecided,
+)
+from tests.runs import (
+    MIB,
+    STEADY,
+    a_device_memory,
+    a_measured,
+    a_run,
+)
+
+
+def with_memory(run_of, peak):
+    return run_of(a_measured("w", *STEADY, device=a_device_memory(peak_allocated_bytes=peak)))
+
+
+def of_memory(peak):
+    return with_memory(a_run, peak)
+
+
+def device_pairs(base, head, count=4):
+    return [
+        a_pair(
+            1e-3,
+            1e-3,
+            base={"device": a_device_memory(peak_allocated_bytes=base)},
+            device=a_device_memory(peak_allocated_bytes=head),
+        )
+        for _ in range(count)
+    ]
+
+
+def test_an_exact_loss_needs_no_pairs_to_be_proven():
+    history = [of_memory(100 * MIB)] * 3
+
+    assert said(judged(history, of_memory(200 * MIB)), "peak_allocated_bytes") == (
+        Verdict.REGRESSED,
+        "beyond_limit",
+    )
+
+
+def test_an_exact_loss_that_the_base_has_too_is_not_this_change():
+    history = [of_memory(100 * MIB)] * 3
+    head = in_turns(of_memory(200 * MIB), device_pairs(200 * MIB, 200 * MIB))
+    comparison = judged(history, head)
+
+    assert said(comparison, "peak_allocated_bytes") == (Verdict.UNCHANGED, "not_confirmed")
+    assert row_of(comparison, "peak_allocated_bytes").drift == pytest.approx(2.0)
+
+
+def test_an_exact_suspect_is_launched_as_often_as_the_first_look_asks():
+    history = [of_memory(100 * MIB)] * 3
+    few = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB, count=3))
+    enough = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB))
+
+    assert undecided(history, few)[0] == ("w",)
+    assert undecided(history, enough)[0] == ()
+    assert said(judged(history, enough), "peak_allocated_bytes")[0] is Verdict.REGRESSED
+
+
+def test_what_is_noisy_and_judged_by_ranges_needs_as_many_pairs_as_the_first_look():
+    """One pair of an A/A run differs as launches do: it proves nothing."""
+    wait = Limit(relative=0.05, gate=True)
+    limits = Limits(default={"compile_cold_s": wait})
+
+    def head(count):
+        slower = [
+            a_pair(
+                1e-3, 1e-3, graphs=1, first_step_s=12.0, base={"graphs": 1, "first_step_s": 10.0}
+            )
+            for _ in range(count)
+        ]
+        return in_turns(a_run(a_measured("w", *STEADY, graphs=1, first_step_s=12.0)), slower)
+
+    def verdict(count):
+        return said(judged([], head(count), limits=limits), "compile_cold_s")
+
+    assert verdict(1) == (Verdict.INCONCLUSIVE, "too_few_pairs")
+    assert verdict(4) == (Verdict.REGRESSED, "beyond_limit")
