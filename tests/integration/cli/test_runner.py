@@ -29,7 +29,7 @@ def found(project, name, kind):
 
 
 def test_calibrate_chooses_and_says_how_much_launches_differ(measured):
-    done = measured.run("calibrate")
+    done = measured.run("calibrate", COLUMNS="160")
 
     calibration = found(measured, "calibration", Calibration)
     run = files.read(measured.root / "calibration-run.json", Run)
