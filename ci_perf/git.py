@@ -1,11 +1,11 @@
-"""What git says of the code under measure. Reads; never writes."""
+"""What git says of the code under measure, and how it is asked anything at all."""
 
 import os
-import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf import commands
+from ci_perf.commands import Answer
 from ci_perf.errors import CiPerfError
 from ci_perf.model.run import Source
 
@@ -41,15 +41,6 @@ _ALONE = (
     *("-c", "gc.auto=0"),
     *("-c", "submodule.recurse=false"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """How one git command ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 def source(root: Path) -> Source:
@@ -88,18 +79,10 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
 def run(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> Answer:
     """Run one git command in `folder`. Raises CiPerfError: no git here, or no end in time."""
     try:
-        done = subprocess.run(
-            command(folder, *arguments),
-            capture_output=True,
-            check=False,
-            env=environment(os.environ),
-            stdin=subprocess.DEVNULL,
-            encoding="utf-8",
-            errors="replace",  # a branch may be called in any encoding
-            start_new_session=True,  # Ctrl-C reaches us, and we decide when to end
-            timeout=timeout_s,
+        return commands.ask(
+            command(folder, *arguments), timeout_s=timeout_s, environment=environment(os.environ)
         )
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         raise CiPerfError(
             f"`git {arguments[0]}` in {folder}: expected an answer within {timeout_s:g} s, found "
             "none; see whether its disk is busy or gone"
@@ -108,7 +91,6 @@ def run(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> Answer:
         raise CiPerfError(
             f"git: expected a program that can be started, found {error.strerror}; install git"
         ) from None
-    return Answer(code=done.returncode, out=done.stdout.strip(), err=done.stderr.strip())
 
 
 def _short(name: str | None) -> str:

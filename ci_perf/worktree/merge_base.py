@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from ci_perf import git
+from ci_perf.commands import Answer
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.git import Answer
 
 # A long history without a commit graph, a large tree on a slow disk.
 _ANSWER_S = 300.0
