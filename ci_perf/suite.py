@@ -120,6 +120,7 @@ def plan(
         fail_on=spec.fail_on,
         setup=found.setup,
         python_path=found.python_path,
+        container=found.container,
         workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
     )
     # What could not be written must be refused now, not when everything has been measured.

@@ -1,6 +1,7 @@
 """What a machine is, in three tiers: hard (another machine), soft (a possible cause), noted."""
 
 from ci_perf.model.base import Bytes, Count, Struct, Text
+from ci_perf.model.container import Image
 
 
 class CpuMachine(Struct, tag_field="device", tag="cpu", frozen=True, kw_only=True):
@@ -50,8 +51,9 @@ class Noted(Struct, frozen=True, kw_only=True):
 
 
 class Environment(Struct, frozen=True, kw_only=True):
-    """The machine, the software on it, and what was noted."""
+    """The machine, the software on it, what was noted, and the image of the container, if any."""
 
     hard: Machine
     soft: Software
     noted: Noted
+    image: Image | None = None

@@ -9,6 +9,7 @@ from ci_perf.model.base import (
     AtLeastOne,
     Bytes,
     Count,
+    CpuList,
     Key,
     Name,
     NameOrEmpty,
@@ -20,6 +21,7 @@ from ci_perf.model.base import (
     SuiteName,
     Text,
 )
+from ci_perf.model.container import Container
 
 LARGEST_LIMIT = 10
 # A limit that is raised takes its margin along, to twice its size.
@@ -30,9 +32,6 @@ Margin = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_MARGIN)]
 Launch = Literal["process", "torchrun"]
 # Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
 SuiteDevice = Literal["auto", "cpu", "cuda"]
-CpuList = Annotated[
-    str, msgspec.Meta(max_length=200, pattern=r"^([0-9]{1,5}([-,][0-9]{1,5})*)?(?!\n)$")
-]
 # One that looks less often sees nothing of most processes.
 SLOWEST_MONITOR_HZ = 0.1
 
@@ -203,6 +202,7 @@ class SuiteFile(Struct, frozen=True, kw_only=True):
     setup: Setup = Setup()
     # Folders of the checkout that go on sys.path before what is installed: `src`, say.
     python_path: tuple[Text, ...] = ()
+    container: Container = Container()
     suites: dict[Name, SuiteSpec]
 
 
@@ -249,6 +249,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     fail_on: FailOn = "regressed"
     setup: Setup = Setup()
     python_path: tuple[Text, ...] = ()
+    container: Container = Container()
     workloads: tuple[PlannedWorkload, ...]
 
 

@@ -1,0 +1,1 @@
+"""Launch workers in containers: one fresh container per task, by the engine's command line."""
