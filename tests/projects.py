@@ -26,6 +26,36 @@ STEP = "def step():\n    sum(range(1000))\n"
 GOOD = f'"""A good one."""\nfrom ci_perf.workload import Workload\n{STEP}'
 BUILD = "def build(context):\n    return Workload(step=step)\n"
 
+# A step that takes as long as the product says: time that no busy machine makes shorter.
+NAP = '''
+"""Sleeps as long as the product says."""
+import time
+from ci_perf.workload import Workload
+import product
+def step():
+    time.sleep(product.SECONDS)
+'''
+NAP_SETTINGS = """
+[protocol]
+processes = 2
+timeout_s = 60
+warmup_min_steps = 2
+warmup_window = 2
+warmup_min_s = 0.01
+warmup_max_s = 0.2
+timed_min_blocks = 3
+timed_min_s = 0.02
+timed_max_s = 0.3
+block_min_s = 0.002
+statistic = "min"
+fingerprint_steps = 0
+[limits]
+step_time_s = { relative = 0.2, margin = 0.5 }
+host_rss_peak_bytes = { gate = false }
+"""
+# What the product says, before and after.
+FAST, SLOW = "SECONDS = 0.005\n", "SECONDS = 0.02\n"
+
 
 @dataclass(frozen=True)
 class Done:

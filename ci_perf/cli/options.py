@@ -95,6 +95,17 @@ table_format = click.option(
 )
 
 
+def run_output(*, default: str) -> Callable[[_Command], _Command]:
+    """Make the option --run-output of a command that shows something else than its run."""
+    return click.option(
+        "--run-output",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=default,
+        show_default=True,
+        help="Where to keep the run.",
+    )
+
+
 def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
     """Make the option --fail-on; without a default, suite.toml says it."""
     return click.option(

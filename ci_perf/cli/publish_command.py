@@ -1,44 +1,58 @@
 """`ci-perf publish`: show on GitHub what was found."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from ci_perf.cli import options, posting, publishing
 from ci_perf.errors import ExitCode
 
-# What `ci-perf report` asks, too.
-comment = click.option(
-    "--comment/--no-comment",
-    default=True,
-    show_default=True,
-    help="Keep one comment on the pull request up to date.",
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_WISHES = (
+    click.option(
+        "--comment/--no-comment",
+        default=True,
+        show_default=True,
+        help="Keep one comment on the pull request up to date.",
+    ),
+    click.option("--check", is_flag=True, help="Report a check run on the commit, too."),
+    click.option(
+        "--status", is_flag=True, help="Report a commit status: for tokens without checks."
+    ),
+    click.option(
+        "--summary/--no-summary",
+        default=True,
+        show_default=True,
+        help="Put the whole report on the page of the run.",
+    ),
+    click.option(
+        "--skip-if-unchanged",
+        is_flag=True,
+        help="Begin no comment while nothing has changed; one that is there is kept up to date.",
+    ),
+    click.option(
+        "--require-report",
+        is_flag=True,
+        help="End with exit code 3 when the report could not be shown.",
+    ),
+    click.option(
+        "--key",
+        metavar="NAME",
+        help="Tells this comment from another one of ours; by default the name of the suite.",
+    ),
+    options.workloads,
+    options.baselines,
 )
-check = click.option("--check", is_flag=True, help="Report a check run on the commit, too.")
-status = click.option(
-    "--status", is_flag=True, help="Report a commit status: for tokens without checks."
-)
-summary = click.option(
-    "--summary/--no-summary",
-    default=True,
-    show_default=True,
-    help="Put the whole report on the page of the run.",
-)
-skip_if_unchanged = click.option(
-    "--skip-if-unchanged",
-    is_flag=True,
-    help="Begin no comment while nothing has changed; one that is there is kept up to date.",
-)
-require_report = click.option(
-    "--require-report",
-    is_flag=True,
-    help="End with exit code 3 when the report could not be shown.",
-)
-key = click.option(
-    "--key",
-    metavar="NAME",
-    help="Tells this comment from another one of ours; by default the name of the suite.",
-)
+
+
+def wishes(command: _Command) -> _Command:
+    """Add the options that say where a report is shown, and how: `ci-perf report` has them, too."""
+    for option in reversed(_WISHES):
+        command = option(command)
+    return command
 
 
 @click.command("publish")
@@ -49,15 +63,7 @@ key = click.option(
     type=click.Path(path_type=Path),
     metavar="COMPARISON...",
 )
-@comment
-@check
-@status
-@summary
-@skip_if_unchanged
-@require_report
-@key
-@options.workloads
-@options.baselines
+@wishes
 def command(
     *,
     comparisons: tuple[Path, ...],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from ci_perf.cli import fetching, options, output, posting, publish_command, publishing, rejudging
+from ci_perf.cli import fetching, output, posting, publish_command, publishing, rejudging
 from ci_perf.cli.rejudging import Folders
 from ci_perf.errors import ExitCode
 
@@ -21,15 +21,7 @@ from ci_perf.errors import ExitCode
 @fetching.some_artifacts
 @fetching.workflow
 @click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
-@publish_command.comment
-@publish_command.check
-@publish_command.status
-@publish_command.summary
-@publish_command.skip_if_unchanged
-@publish_command.require_report
-@publish_command.key
-@options.workloads
-@options.baselines
+@publish_command.wishes
 def command(
     *,
     run_id: int,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ci_perf.errors import InvalidFileError, RefusedError
+from ci_perf.github import pulls
 from ci_perf.github.client import Client
 from ci_perf.github.failures import GithubError
 
@@ -78,24 +79,6 @@ class _Permission(msgspec.Struct):
     permission: str
 
 
-class _Repository(msgspec.Struct):
-    id: int
-    full_name: str
-
-
-class _Place(msgspec.Struct):
-    sha: str
-    ref: str
-    repo: _Repository | None = None
-
-
-class _PullRequest(msgspec.Struct):
-    number: int
-    state: str
-    head: _Place
-    base: _Place
-
-
 def read(environment: Mapping[str, str], payload: str) -> Asked | None:
     """Say what was written; `None` where nobody has written something new on a pull request.
 
@@ -152,19 +135,19 @@ def check_unchanged(client: Client, asked: Asked) -> None:
 def pull(client: Client, number: int) -> Pull:
     """Return the pull request. Raises RefusedError where it is not open, and GithubError."""
     what = f"pull request {number}"
-    found = client.get(f"/pulls/{number}", _PullRequest, what=what)
+    found = pulls.ask(client, number)
     if found.state != "open":
         raise RefusedError(f"{what}: expected it open, found it {found.state[:40]}")
     if not _BRANCH.fullmatch(found.head.ref):
         raise RefusedError(f"{what}: expected the name of a branch, found {found.head.ref[:80]!r}")
-    head, base = found.head.repo, found.base.repo
+    head = found.head.repo
     return Pull(
         number=number,
         sha=found.head.sha,
         base=found.base.sha,
         branch=found.head.ref,
         repository_id=head.id if head else 0,
-        is_fork=head is None or base is None or head.id != base.id,
+        is_fork=found.is_fork,
     )
 
 

@@ -52,11 +52,19 @@ class _Place(msgspec.Struct):
     repo: _Repository | None = None
 
 
-class _PullRequest(msgspec.Struct):
+class PullRequest(msgspec.Struct):
+    """What GitHub answers of one pull request."""
+
     number: int
     state: str
     head: _Place
     base: _Place
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether its head is not known to lie in the repository that it shall go to."""
+        head, base = self.head.repo, self.base.repo
+        return head is None or base is None or head.id != base.id
 
 
 class _Compared(msgspec.Struct):
@@ -68,6 +76,11 @@ class _File(msgspec.Struct):
     status: str
     sha: str | None = None
     previous_filename: str = ""
+
+
+def ask(client: Client, number: int) -> PullRequest:
+    """Return what GitHub says of a pull request now. Raises GithubError."""
+    return client.get(f"/pulls/{number}", PullRequest, what=f"pull request {number}")
 
 
 def find(client: Client, event: Event) -> Found | None:
@@ -117,12 +130,11 @@ def changes(client: Client, pull: int) -> list[Changed]:
 
 def base(client: Client, pull: int) -> str:
     """Return the commit of the base branch, as GitHub knows it. Raises GithubError."""
-    return client.get(f"/pulls/{pull}", _PullRequest, what=f"pull request {pull}").base.sha
+    return ask(client, pull).base.sha
 
 
 def _by_number(client: Client, number: int, sha: str) -> Found | None:
-    what = f"pull request {number}"
-    found = client.get(f"/pulls/{number}", _PullRequest, what=what)
+    found = ask(client, number)
     is_current = not sha or found.head.sha == sha
     return _found(found) if found.state == "open" and is_current else None
 
@@ -135,7 +147,7 @@ def _by_head(client: Client, head: Head, branch: str) -> Found | None:
     that is checked out, and judges.
     """
     listed = client.pages(
-        "/pulls", _PullRequest, what="pull requests", state="open", head=head.label
+        "/pulls", PullRequest, what="pull requests", state="open", head=head.label
     )
     mine = [one for one in listed if _is_from(one, head) and _is_for(one, client)]
     if len(mine) < 2:
@@ -151,17 +163,15 @@ def _by_head(client: Client, head: Head, branch: str) -> Found | None:
     return _found(chosen[0])
 
 
-def _is_from(one: _PullRequest, head: Head) -> bool:
+def _is_from(one: PullRequest, head: Head) -> bool:
     is_there = one.head.repo is not None and one.head.repo.id == head.repository_id
     return is_there and one.head.sha == head.sha
 
 
-def _is_for(one: _PullRequest, client: Client) -> bool:
+def _is_for(one: PullRequest, client: Client) -> bool:
     base = one.base.repo.full_name if one.base.repo else ""
     return base.lower() == f"{client.owner}/{client.name}".lower()
 
 
-def _found(one: _PullRequest) -> Found:
-    head, base = one.head.repo, one.base.repo
-    is_fork = head is None or base is None or head.id != base.id
-    return Found(number=one.number, sha=one.head.sha, base=one.base.sha, is_fork=is_fork)
+def _found(one: PullRequest) -> Found:
+    return Found(number=one.number, sha=one.head.sha, base=one.base.sha, is_fork=one.is_fork)

@@ -9,40 +9,11 @@ from typing import Any
 from tests import repositories
 from tests.actions.runner import Finished, Job
 from tests.fakes.github import events
-from tests.projects import Project
+from tests.projects import FAST, NAP, NAP_SETTINGS, Project
 
 ROOT = Path(__file__).parents[3]
 PULL = 7
 RESULTS = ("run.json", "report.md", "comparison.json", "baseline.patch")
-
-# A step that takes as long as the product says: time that no busy machine makes shorter.
-NAP = '''
-"""Sleeps as long as the product says."""
-import time
-from ci_perf.workload import Workload
-import product
-def step():
-    time.sleep(product.SECONDS)
-'''
-QUICK = """
-[protocol]
-processes = 2
-timeout_s = 60
-warmup_min_steps = 2
-warmup_window = 2
-warmup_min_s = 0.01
-warmup_max_s = 0.2
-timed_min_blocks = 3
-timed_min_s = 0.02
-timed_max_s = 0.3
-block_min_s = 0.002
-statistic = "min"
-fingerprint_steps = 0
-[limits]
-step_time_s = { relative = 0.2, margin = 0.5 }
-host_rss_peak_bytes = { gate = false }
-"""
-FAST, SLOW = "SECONDS = 0.005\n", "SECONDS = 0.02\n"
 
 
 @dataclass
@@ -101,7 +72,7 @@ def a_project(folder):
     """Make a repository with a suite, a fast product, a baseline on main, and results."""
     git = repositories.init(folder)
     project = Project(git.root)
-    project.workload("nap", NAP).suite("nap", settings=QUICK, device="cpu")
+    project.workload("nap", NAP).suite("nap", settings=NAP_SETTINGS, device="cpu")
     (git.root / ".gitignore").write_text("\n".join(RESULTS) + "\n__pycache__\n")
     git.commit(product_py=FAST)
     for command in (

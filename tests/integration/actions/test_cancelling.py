@@ -8,8 +8,9 @@ import pytest
 
 from ci_perf import files
 from ci_perf.model.run import Run
-from tests.integration.actions.stage import ROOT, SLOW
+from tests.integration.actions.stage import ROOT
 from tests.processes import is_alive
+from tests.projects import SLOW
 
 # Starts a daemon in a session of its own, notes both processes, and never ends its step.
 STUBBORN = """

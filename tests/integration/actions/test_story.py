@@ -3,7 +3,8 @@
 from ci_perf import files
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
-from tests.integration.actions.stage import PULL, RESULTS, SLOW
+from tests.integration.actions.stage import PULL, RESULTS
+from tests.projects import SLOW
 
 
 def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):

@@ -10,36 +10,7 @@ import pytest
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from tests import repositories
-from tests.projects import Project
-
-# A step that takes as long as the product says: time that no busy machine makes shorter.
-WORKLOAD = '''
-"""Sleeps as long as the product says."""
-import time
-from ci_perf.workload import Workload
-import product
-def step():
-    time.sleep(product.SECONDS)
-'''
-QUICK = """
-[protocol]
-processes = 2
-timeout_s = 60
-warmup_min_steps = 2
-warmup_window = 2
-warmup_min_s = 0.01
-warmup_max_s = 0.2
-timed_min_blocks = 3
-timed_min_s = 0.02
-timed_max_s = 0.3
-block_min_s = 0.002
-statistic = "min"
-fingerprint_steps = 0
-[limits]
-step_time_s = { relative = 0.2, margin = 0.5 }
-host_rss_peak_bytes = { gate = false }
-"""
-FAST, SLOW = "SECONDS = 0.005\n", "SECONDS = 0.02\n"
+from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
 
 @pytest.fixture
@@ -47,7 +18,7 @@ def repository(tmp_path):
     """A project with a baseline on main, and a branch that is checked out."""
     git = repositories.init(tmp_path / "project")
     project = Project(git.root)
-    project.workload("nap", WORKLOAD).suite("nap", settings=QUICK, device="cpu")
+    project.workload("nap", NAP).suite("nap", settings=NAP_SETTINGS, device="cpu")
     git.commit(product_py=FAST)
     recorded(project)
     git.commit()
@@ -130,8 +101,8 @@ def test_a_baseline_that_is_wrong_blames_the_machine_and_not_the_change(reposito
 
 def test_a_workload_that_the_base_does_not_know_runs_on_its_code(repository):
     """Without any baseline, the base's code answers: by the head's workload file."""
-    Project(repository.root).workload("new", WORKLOAD).suite(
-        "nap", "new", settings=QUICK, device="cpu"
+    Project(repository.root).workload("new", NAP).suite(
+        "nap", "new", settings=NAP_SETTINGS, device="cpu"
     )
     repository.commit()
 
@@ -143,7 +114,7 @@ def test_a_workload_that_the_base_does_not_know_runs_on_its_code(repository):
 
 def test_where_the_head_s_file_does_not_run_on_the_base_its_own_does(repository):
     """The branch renames what the workload uses, and makes it slower."""
-    Project(repository.root).workload("nap", WORKLOAD.replace("SECONDS", "PAUSE_S"))
+    Project(repository.root).workload("nap", NAP.replace("SECONDS", "PAUSE_S"))
     repository.commit(product_py=SLOW.replace("SECONDS", "PAUSE_S"))
 
     done, rows = checked(repository)
@@ -154,7 +125,7 @@ def test_where_the_head_s_file_does_not_run_on_the_base_its_own_does(repository)
 
 def test_a_setup_that_fails_names_its_side_and_shows_its_last_words(repository):
     broken = 'setup = { command = "echo no compiler >&2; exit 7" }\n'
-    Project(repository.root).suite("nap", settings=broken + QUICK, device="cpu")
+    Project(repository.root).suite("nap", settings=broken + NAP_SETTINGS, device="cpu")
     repository.commit()
 
     done, _ = checked(repository)

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_perf.judge import confirm, numbers
+from ci_perf.judge import numbers
 from ci_perf.judge.confirm import Confirmation
 from ci_perf.judge.policy import (
     ALPHA,
@@ -19,33 +19,13 @@ from ci_perf.judge.policy import (
     MOST_PAIRS,
     WEIGHTS,
     Policy,
-    PolicyKind,
-    policy,
 )
+from tests.confirmations import EXACT, MIRRORED, SHARES, TIME, a_confirmation, confirmed
 from tests.runs import a_process
 
-TIME = policy(PolicyKind.TIME)
-# Without a spread: what is left is the size of the change alone.
-EXACT = {"prior_variance": 0.0, "prior_df": 0.0}
-MIRRORED = {"regressed": "improved", "improved": "regressed"}
 small = st.floats(-0.1, 0.1)
 pairs_of_launches = st.lists(small, min_size=MOST_PAIRS, max_size=MOST_PAIRS)
 histories = st.tuples(st.sampled_from([0.0, 1e-6, 1e-4, 1e-2]), st.sampled_from([0.0, 0.5, 8.0]))
-# Where the screen saw the head, and what each side then has of alpha: losses, gains.
-SHARES = {1: (0.9, 0.1), 0: (0.5, 0.5), -1: (0.1, 0.9)}
-
-
-def a_confirmation(*, alpha=ALPHA, prior_variance=1e-5, prior_df=8.0, suspected=0):
-    return Confirmation(TIME, alpha, prior_variance, prior_df, suspected=suspected)
-
-
-def confirmed(differences, **history):
-    """Add pairs until there is an outcome."""
-    confirmation = a_confirmation(**history)
-    for difference in differences:
-        if outcome := confirmation.add(difference):
-            return outcome
-    return confirmation.finish()
 
 
 def of_scipy(differences, history, suspected):
@@ -340,47 +320,6 @@ def test_whatever_was_measured_no_figure_is_nan(differences, prior_variance, pri
     assert confirmation.smallest_detectable() >= TIME.margin
 
 
-def share_of_calls(call, effect, *, alpha=ALPHA, times=1500, **history):
-    noise = random.Random(1)
-    return (
-        sum(
-            confirmed(
-                (noise.gauss(effect, 0.01) for _ in range(MOST_PAIRS)), alpha=alpha, **history
-            ).call
-            == call
-            for _ in range(times)
-        )
-        / times
-    )
-
-
-@pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
-def test_a_change_as_large_as_the_floor_is_seldom_called_a_regression(history):
-    assert share_of_calls("regressed", TIME.floor, **history) <= ALPHA
-
-
-@pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
-def test_a_change_as_large_as_the_margin_is_seldom_called_none(history):
-    assert share_of_calls("unchanged", TIME.margin, **history) <= BETA_CONFIRM
-
-
-@pytest.mark.parametrize("suspected", SHARES)
-def test_a_calm_history_makes_no_alarms_of_the_noise_of_today(suspected):
-    """Launches differed by 0.1 %, and today pairs differ by 35 %: without a change."""
-    noise = random.Random(1)
-
-    calls = [
-        confirmed(
-            (noise.gauss(0, 0.35) for _ in range(MOST_PAIRS)),
-            prior_variance=0.0016**2 / 2,
-            suspected=suspected,
-        ).call
-        for _ in range(1500)
-    ]
-
-    assert sum(call in MIRRORED for call in calls) / len(calls) <= ALPHA
-
-
 @given(pairs_of_launches)
 def test_a_history_that_the_pairs_contradict_is_as_good_as_none(differences):
     assume(all(statistics.variance(differences[:look]) > 1e-8 for look in CALM_LOOKS))
@@ -388,58 +327,6 @@ def test_a_history_that_the_pairs_contradict_is_as_good_as_none(differences):
     calm = confirmed(differences, prior_variance=1e-9, prior_df=8.0)
 
     assert calm == confirmed(differences, **EXACT)
-
-
-def test_the_smallest_detectable_change_is_found_in_most_cases():
-    # A launch's variance is half of a pair's.
-    history = {"prior_variance": 0.5e-4, "prior_df": 8.0}
-
-    effect = a_confirmation(alpha=0.01, **history).smallest_detectable()
-
-    assert share_of_calls("regressed", effect, alpha=0.01, **history) >= 0.75
-
-
-def test_more_pairs_detect_smaller_changes():
-    confirmation = a_confirmation(prior_variance=1e-3)
-
-    found = [confirmation.smallest_detectable(pairs) for pairs in (4, 9, 18, 40)]
-
-    assert found == sorted(found, reverse=True)
-    assert len(set(found)) == 4
-
-
-def test_what_is_detectable_is_a_loss():
-    """A suspect that the screen saw improve keeps little of alpha for a loss."""
-    sizes = [
-        a_confirmation(prior_variance=1e-3, suspected=suspected).smallest_detectable()
-        for suspected in (1, 0, -1)
-    ]
-
-    assert sizes == sorted(set(sizes))
-
-
-def test_without_any_spread_known_nothing_is_detectable():
-    assert a_confirmation(**EXACT).smallest_detectable() == math.inf
-
-
-def test_alpha_is_shared_over_all_suspects():
-    assert confirm.share_alpha(1) == ALPHA
-    assert confirm.share_alpha(20) == pytest.approx(ALPHA / 20)
-
-
-def test_more_suspects_make_each_harder_to_prove():
-    differences = [0.02, 0.05, 0.03, 0.06, 0.04, 0.05] * 3
-
-    alone = confirmed(differences, alpha=confirm.share_alpha(1), prior_variance=1e-4)
-    many = confirmed(differences, alpha=confirm.share_alpha(1000), prior_variance=1e-4)
-
-    assert (alone.call, many.call) == ("regressed", "regressed")
-    assert alone.pairs < many.pairs
-
-
-def test_alpha_is_not_shared_over_nobody():
-    with pytest.raises(ValueError, match="expected at least one suspect"):
-        confirm.share_alpha(0)
 
 
 @pytest.mark.parametrize("difference", [math.nan, math.inf, 1e9])
@@ -461,11 +348,6 @@ def test_what_cannot_be_a_difference_of_logarithms_is_refused(difference):
 def test_what_no_confirmation_can_start_from_is_refused(wrong):
     with pytest.raises(ValueError, match="expected 0 < alpha < 1 and a finite prior_variance"):
         a_confirmation(**wrong)
-
-
-def test_no_change_is_detected_in_no_pairs():
-    with pytest.raises(ValueError, match="expected at least one pair, found 0"):
-        a_confirmation().smallest_detectable(0)
 
 
 def test_a_wider_policy_calls_more_unchanged():

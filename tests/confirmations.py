@@ -1,0 +1,24 @@
+"""Builders of confirmations: pairs in, an outcome out."""
+
+from ci_perf.judge.confirm import Confirmation
+from ci_perf.judge.policy import ALPHA, PolicyKind, policy
+
+TIME = policy(PolicyKind.TIME)
+# Without a spread: what is left is the size of the change alone.
+EXACT = {"prior_variance": 0.0, "prior_df": 0.0}
+MIRRORED = {"regressed": "improved", "improved": "regressed"}
+# Where the screen saw the head, and what each side then has of alpha: losses, gains.
+SHARES = {1: (0.9, 0.1), 0: (0.5, 0.5), -1: (0.1, 0.9)}
+
+
+def a_confirmation(*, alpha=ALPHA, prior_variance=1e-5, prior_df=8.0, suspected=0):
+    return Confirmation(TIME, alpha, prior_variance, prior_df, suspected=suspected)
+
+
+def confirmed(differences, **history):
+    """Add pairs until there is an outcome."""
+    confirmation = a_confirmation(**history)
+    for difference in differences:
+        if outcome := confirmation.add(difference):
+            return outcome
+    return confirmation.finish()
