@@ -1,10 +1,12 @@
 """The worker's words to the monitor: here I am, timing begins, timing has ended.
 
-Each is a datagram with the word and the moment until which the worker waits; the monitor sends the
-word back when it has taken its readings. Without a monitor they do nothing. They never raise, and
-a monitor that does not answer in time is not waited for again.
+Each is a datagram with the word and the moment until which the worker waits, and a socket on which
+the monitor sends the word back when it has taken its readings: a name of ours it could not reach
+from outside of our container. Without a monitor they do nothing. They never raise, and a monitor
+that does not answer in time is not waited for again.
 """
 
+import array
 import contextlib
 import os
 import socket
@@ -41,7 +43,7 @@ class Marks:
             self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             if (folder / SOCKET).is_socket():
                 self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                self._socket.bind("")  # the kernel finds a name by which we can be answered
+                self._answered, self._answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 
     def hello(self) -> None:
         """Say that this process is the one to watch, and wait for the first look at the machine.
@@ -64,9 +66,18 @@ class Marks:
         deadline = self._clock() + patience_s
         try:
             self._socket.settimeout(patience_s)
-            self._socket.sendto(b"%b %.6f" % (word, deadline), address(self._folder))
-            while self._socket.recv(len(HELLO) + 1) != word:
-                self._socket.settimeout(max(0.001, deadline - self._clock()))
+            self._answered.settimeout(patience_s)
+            answers = array.array("i", [self._answers.fileno()])
+            # Not socket.send_fds: Python 3.11 forgets the address there.
+            self._socket.sendmsg(
+                [b"%b %.6f" % (word, deadline)],
+                [(socket.SOL_SOCKET, socket.SCM_RIGHTS, answers)],
+                0,
+                address(self._folder),
+            )
+            while self._answered.recv(len(HELLO) + 1) != word:
+                self._answered.settimeout(max(0.001, deadline - self._clock()))
         except OSError:  # nobody listens, or nobody answers in time
-            self._socket.close()
+            for one in (self._socket, self._answered, self._answers):
+                one.close()
             self._socket = None

@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ _STDIN = 0
 _MAX_DATAGRAM = 200
 # struct ucred of the kernel: who has sent a datagram, whatever he says.
 _CREDENTIALS = struct.Struct("3i")
+# An open file that came with a datagram.
+_HANDLE = struct.Struct("i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,23 +182,47 @@ def serve(monitor: Monitor, line: socket.socket, *, hz: float) -> None:
 
 def _answer(monitor: Monitor, line: socket.socket) -> None:
     """Hear one datagram. Who sends junk gets no answer, and who is gone none either."""
-    data, ancillary, _, sender = line.recvmsg(_MAX_DATAGRAM, socket.CMSG_SPACE(_CREDENTIALS.size))
-    mark = _mark(data, ancillary)
-    if mark is None:
-        return
-    monitor.hear(mark)
-    with contextlib.suppress(OSError):
-        line.sendto(mark.word, socket.MSG_DONTWAIT, sender)
+    space = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(_HANDLE.size)
+    data, ancillary, _, _ = line.recvmsg(_MAX_DATAGRAM, space)
+    said = {kind: what for level, kind, what in ancillary if level == socket.SOL_SOCKET}
+    with _answers(said.get(socket.SCM_RIGHTS, b"")) as back:
+        mark = _mark(data, said.get(socket.SCM_CREDENTIALS, b""))
+        if mark is None or back is None:
+            return
+        monitor.hear(mark)
+        with contextlib.suppress(OSError):
+            back.send(mark.word, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
 
-def _mark(data: bytes, ancillary: list[tuple[int, int, bytes]]) -> Mark | None:
+@contextlib.contextmanager
+def _answers(handles: bytes) -> Iterator[socket.socket | None]:
+    """Provide the socket that came with a mark; whatever else came is closed, too."""
+    found = [handle for (handle,) in _HANDLE.iter_unpack(handles[: _whole(handles)])]
+    try:
+        # Of another kind than a socket it is nothing that we would write to.
+        back = socket.socket(fileno=os.dup(found[0])) if found else None
+    except OSError:
+        back = None
+    try:
+        yield back
+    finally:
+        if back is not None:
+            back.close()
+        for handle in found:
+            os.close(handle)
+
+
+def _whole(handles: bytes) -> int:
+    """Return how many of these bytes are whole handles: the kernel may cut the last."""
+    return len(handles) - len(handles) % _HANDLE.size
+
+
+def _mark(data: bytes, credentials: bytes) -> Mark | None:
     word, _, deadline = data.partition(b" ")
     if word not in {marks.HELLO, marks.BEGIN, marks.END}:
         return None
-    for level, kind, credentials in ancillary:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-            with contextlib.suppress(ValueError, struct.error):
-                return Mark(word, _CREDENTIALS.unpack(credentials)[0], float(deadline))
+    with contextlib.suppress(ValueError, struct.error):
+        return Mark(word, _CREDENTIALS.unpack(credentials)[0], float(deadline))
     return None
 
 
