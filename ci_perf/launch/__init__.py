@@ -1,8 +1,13 @@
-"""Where a worker runs: siblings behind one interface. `local` is a child process here."""
+"""Where a worker runs: siblings behind one interface.
+
+`local` is a child process here, `containers` a container of docker or podman.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
+from ci_perf.launch.child import Ended
 from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model.process import WorkerResult
@@ -48,4 +53,19 @@ class Launcher(Protocol):
         They take turns phase by phase, `first` first, and block by block in an order that is drawn
         each time; both time equally many blocks. When one fails, the other's result stands.
         `room.reason_against` says whether a pair may be resident.
+        """
+
+    def shell(
+        self,
+        command: str,
+        *,
+        root: Path,
+        variables: Mapping[str, str],
+        timeout_s: float,
+        interrupted: Callable[[], bool] = never,
+    ) -> Ended:
+        """Run a line of shell in the checkout at `root`, which it may change.
+
+        It gets the environment of what is measured, and `variables`. What it starts ends with it.
+        Raises OSError and CiPerfError when it cannot be started.
         """

@@ -10,11 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Self
+from typing import IO, Protocol, Self
 
 from ci_perf.launch import processes
 from ci_perf.launch.processes import Process
-from ci_perf.launch.turns import Seat
 from ci_perf.measure import linux
 
 # What is kept of a child's output: enough for a traceback, harmless when it prints gigabytes.
@@ -47,6 +46,16 @@ class Cookie:
     value: str
 
 
+class Turns(Protocol):
+    """Where a child sits that runs only when it is its turn: `turns.Seat`."""
+
+    def started(self, child: "subprocess.Popen[bytes]") -> None:
+        """Hear which child it is."""
+
+    def clock(self) -> float:
+        """Return seconds; they do not pass while it waits."""
+
+
 def run(
     command: Sequence[str],
     *,
@@ -55,7 +64,7 @@ def run(
     cookie: Cookie,
     timeout_s: float,
     interrupted: Callable[[], bool],
-    seat: Seat | None = None,
+    seat: Turns | None = None,
 ) -> Ended:
     """Run `command` to its end or its time limit.
 

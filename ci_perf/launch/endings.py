@@ -5,6 +5,7 @@ import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -23,6 +24,21 @@ _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _MEANWHILE = "; meanwhile the kernel ended a process because memory had run out"
 
 
+class Kills(Protocol):
+    """Whether the kernel has killed somebody for want of memory while a process ran."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it can only have been what we have launched, and not anybody on this host."""
+
+    @property
+    def words(self) -> str:
+        """What a kill means, to be put behind how the process ended."""
+
+    def has_risen(self) -> bool:
+        """Whether it has killed somebody since."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillCount:
     """The file in which the kernel counts whom it has killed for want of memory, and the count.
@@ -33,6 +49,7 @@ class KillCount:
     file: Path
     before: int
     is_ours: bool
+    words: str = "; the kernel's out-of-memory killer did this"
 
     def has_risen(self) -> bool:
         """Whether it has killed somebody since; unknown, once the file is gone, is no."""
@@ -42,15 +59,21 @@ class KillCount:
 
 def kill_count(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> KillCount | None:
     """Count the kills so far: of our control group, else of the host. `None` if nobody counts."""
-    ours = [(file, True) for file in _files(proc, cgroups)]
-    for file, is_ours in (*ours, (proc / "vmstat", False)):
+    for file in _files(proc, cgroups):
         before = _count(file)
         if before is not None:
-            return KillCount(file=file, before=before, is_ours=is_ours)
-    return None
+            return KillCount(file=file, before=before, is_ours=True)
+    return kill_count_of_host(proc)
 
 
-def in_words(ended: child.Ended, phase: Phase, kills: KillCount | None) -> str:
+def kill_count_of_host(proc: Path = _PROC) -> KillCount | None:
+    """Count the kills so far of the whole host; `None` if nobody counts."""
+    file = proc / "vmstat"
+    before = _count(file)
+    return None if before is None else KillCount(file=file, before=before, is_ours=False)
+
+
+def in_words(ended: child.Ended, phase: Phase, kills: Kills | None) -> str:
     """Say how a process ended that left no result."""
     where = f" in phase {phase.value}"
     if ended.code >= 0:
@@ -67,7 +90,7 @@ def in_words(ended: child.Ended, phase: Phase, kills: KillCount | None) -> str:
 
 
 def explained(
-    trouble: Trouble, ended: child.Ended, kills: KillCount | None, evidence: Evidence | None
+    trouble: Trouble, ended: child.Ended, kills: Kills | None, evidence: Evidence | None
 ) -> Trouble:
     """Add what is known of the memory, when a launch failed because there was too little of it.
 
@@ -88,11 +111,11 @@ def explained(
     )
 
 
-def _about_sigkill(kills: KillCount | None) -> str:
+def _about_sigkill(kills: Kills | None) -> str:
     if kills is None:
         return "; the kernel's out-of-memory killer does this"
     if kills.has_risen():
-        return "; the kernel's out-of-memory killer did this"
+        return kills.words
     return "; the kernel's out-of-memory killer did not: somebody else sent it"
 
 

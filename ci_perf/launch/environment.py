@@ -23,7 +23,9 @@ WITHHELD = (
     "GITHUB_TOKEN",
 )
 
-_PACKAGES = Path(__file__).resolve().parents[2]
+# The folder of this package, and the one in which it is found.
+PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGES = PACKAGE.parent
 
 
 def of_child(ours: Mapping[str, str], threads: int) -> dict[str, str]:

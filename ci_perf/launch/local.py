@@ -10,27 +10,20 @@ from typing import TypeVar
 
 import msgspec
 
-from ci_perf import files
-from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
-from ci_perf.launch import child, endings, monitoring, never, scratch, turns
+from ci_perf.errors import CannotWriteError
+from ci_perf.launch import child, endings, launching, monitoring, never, scratch
 from ci_perf.launch import environment as environments
+from ci_perf.launch.child import Cookie, Ended
 from ci_perf.launch.endings import KillCount
+from ci_perf.launch.launching import Finished, Outcome
 from ci_perf.launch.scratch import Scratch
-from ci_perf.launch.turns import Seat
+from ci_perf.launch.turns import Interrupted, Seat
 from ci_perf.measure import canaries
-from ci_perf.measure import task as tasks
 from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity.gpu_preflight import GpuStates
-from ci_perf.model.evidence import Evidence, HostEvidence
-from ci_perf.model.process import Phase, WorkerResult
 
-# Importing torch from a cold disk can take a minute.
-_TORCH_TIMEOUT_S = 300.0
 # A driver that has lost a GPU may never answer.
 _DRIVER_TIMEOUT_S = 60.0
-
-# A sentence; what does not fit would only be refused by the run file.
-_REASON_CHARS = 2000
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -57,41 +50,30 @@ class LocalLauncher:
         self._kill_count = kill_count
 
     def describe(
-        self, device: str, threads: int, devices: int, interrupted: Callable[[], bool] = never
+        self, device: str, threads: int, devices: int, interrupted: Interrupted = never
     ) -> Surroundings | Trouble:
         """See Launcher."""
         try:
             scratch.sweep()
         except OSError as error:
-            return _not_started(error)
+            return launching.not_started(error)
         return _aside(
             "ci_perf.measure.surroundings",
             [device, str(threads), str(devices)],
             Surroundings,
             what="describing the machine",
-            timeout_s=_TORCH_TIMEOUT_S,
+            timeout_s=launching.TORCH_TIMEOUT_S,
             cwd=self._root,
             environment=environments.of_child(self._environment, threads),
             interrupted=interrupted,
         )
 
-    def look(
-        self, gpus: Sequence[str], interrupted: Callable[[], bool] = never
-    ) -> GpuStates | Trouble:
+    def look(self, gpus: Sequence[str], interrupted: Interrupted = never) -> GpuStates | Trouble:
         """See Launcher."""
-        return _aside(
-            "ci_perf.measure.validity.gpu_preflight",
-            gpus,
-            GpuStates,
-            what="looking at the GPUs",
-            timeout_s=_DRIVER_TIMEOUT_S,
-            cwd=None,
-            environment=environments.apart_from(self._root, self._environment, threads=1),
-            interrupted=interrupted,
-        )
+        return look(gpus, self._root, self._environment, interrupted)
 
     def canaries(
-        self, device: str, threads: int, interrupted: Callable[[], bool] = never
+        self, device: str, threads: int, interrupted: Interrupted = never
     ) -> Mapping[str, float] | Trouble:
         """See Launcher."""
         found = _aside(
@@ -99,78 +81,62 @@ class LocalLauncher:
             [device, str(threads)],
             canaries.Times,
             what="the canaries",
-            timeout_s=_TORCH_TIMEOUT_S,
+            timeout_s=launching.TORCH_TIMEOUT_S,
             cwd=None,
             environment=environments.apart_from(self._root, self._environment, threads),
             interrupted=interrupted,
         )
         return found if isinstance(found, Trouble) else found.median_s
 
-    def launch(self, task: Task, interrupted: Callable[[], bool] = never) -> WorkerResult | Trouble:
+    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
-        return self._launch(task, interrupted)
+        return launching.task(task, lambda folder: self._run(task, folder, interrupted, seat=None))
 
     def launch_pair(
-        self, first: Task, second: Task, interrupted: Callable[[], bool] = never
-    ) -> tuple[WorkerResult | Trouble, WorkerResult | Trouble]:
+        self, first: Task, second: Task, interrupted: Interrupted = never
+    ) -> tuple[Outcome, Outcome]:
         """See Launcher."""
-        if "torchrun" in {first.workload.launch, second.workload.launch}:
-            trouble = _not_started(ValueError("ranks cannot take turns with those of another task"))
-            return trouble, trouble
-        launches = [self._launch_of_pair(task) for task in (first, second)]
-        try:
-            with child.ending_orphans():
-                of_first, of_second = turns.conduct(launches, interrupted)
-        except OSError as error:
-            trouble = _not_started(error)
-            return trouble, trouble
-        return of_first, of_second
+        return launching.pair((first, second), self._launch_seated, interrupted)
 
-    def _launch_of_pair(
-        self, task: Task
-    ) -> Callable[[Seat, Callable[[], bool]], WorkerResult | Trouble]:
-        def launch(seat: Seat, interrupted: Callable[[], bool]) -> WorkerResult | Trouble:
-            return self._launch(
-                msgspec.structs.replace(task, turns=str(seat.folder)), interrupted, seat
+    def shell(
+        self,
+        command: str,
+        *,
+        root: Path,
+        variables: Mapping[str, str],
+        timeout_s: float,
+        interrupted: Interrupted = never,
+    ) -> Ended:
+        """See Launcher."""
+        processors = len(os.sched_getaffinity(0))  # nothing is measured meanwhile
+        with scratch.folder() as folder:
+            return child.run(
+                ["/bin/sh", "-c", command],
+                cwd=str(root),
+                environment={**environments.of_child(self._environment, processors), **variables},
+                cookie=_cookie(folder),
+                timeout_s=timeout_s,
+                interrupted=interrupted,
             )
 
-        return launch
-
-    def _launch(
-        self, task: Task, interrupted: Callable[[], bool], seat: Seat | None = None
-    ) -> WorkerResult | Trouble:
-        protocol = task.workload.protocol
-        kills = self._kill_count()
-        try:
-            with scratch.folder() as folder:
-                files.write(folder.path / tasks.TASK, task)
-                ended, evidence = self._run(task, folder, interrupted, seat)
-                limit = f"{protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
-                result = _collect(folder, ended, WorkerResult, limit, kills)
-        except (OSError, CiPerfError) as error:
-            return _not_started(error)
-        if isinstance(result, Trouble):
-            return endings.explained(result, ended, kills, evidence)
-        if evidence is not None and seat is not None:
-            evidence = monitoring.without_partner(evidence)
-        process = msgspec.structs.replace(result.process, evidence=evidence)
-        return msgspec.structs.replace(result, process=process)
+    def _launch_seated(self, task: Task, interrupted: Interrupted, seat: Seat) -> Outcome:
+        spelled = msgspec.structs.replace(task, turns=str(seat.folder))
+        return launching.task(
+            spelled,
+            lambda folder: self._run(spelled, folder, interrupted, seat),
+            is_paired=True,
+        )
 
     def _run(
-        self, task: Task, folder: Scratch, interrupted: Callable[[], bool], seat: Seat | None
-    ) -> tuple[child.Ended, Evidence | None]:
+        self, task: Task, folder: Scratch, interrupted: Interrupted, seat: Seat | None
+    ) -> Finished:
         """Run the child of one task, with the monitor beside it."""
         protocol = task.workload.protocol
         in_ranks = task.workload.launch == "torchrun"
         module = "ci_perf.measure.ranks" if in_ranks else "ci_perf.measure.worker"
         environment = environments.of_task(self._environment, protocol, self._cache(task, folder))
-        with monitoring.beside(
-            folder.path,
-            task.gpus,
-            protocol.monitor_hz,
-            [sys.executable, "-P"],
-            environments.apart_from(self._root, self._environment, protocol.threads),
-        ) as watch:
+        kills = self._kill_count()
+        with beside(task, folder, self._root, self._environment) as watch:
             ended = child.run(
                 _python(module, folder),
                 cwd=task.root,
@@ -180,31 +146,74 @@ class LocalLauncher:
                 interrupted=interrupted,
                 seat=seat,
             )
-        return ended, _evidence(watch) if protocol.monitor_hz else None
+        evidence = launching.evidence(watch) if protocol.monitor_hz else None
+        return Finished(ended=ended, evidence=evidence, kills=kills)
 
     def _cache(self, task: Task, folder: Scratch) -> Path:
-        """Return the folder of compiled code; a short name, as compilers get it in commands.
-
-        Each root has its own: what base has compiled must not be there for head.
-        """
+        """Return the folder of compiled code of a workload on one side."""
         if self._caches is None:
             return folder.path / "cache"
-        whose = f"{task.workload.id}\n{task.root}"
-        return self._caches / hashlib.sha256(whose.encode()).hexdigest()[:12]
+        return self._caches / cache_name(task)
 
 
 @contextlib.contextmanager
 def launcher(root: Path) -> Iterator[LocalLauncher]:
     """Provide a launcher that keeps compiled code until the end. Raises CannotWriteError."""
+    with caches() as folder:
+        yield LocalLauncher(root, caches=folder)
+
+
+@contextlib.contextmanager
+def caches() -> Iterator[Path]:
+    """Provide a folder for compiled code. Raises CannotWriteError."""
     with contextlib.ExitStack() as stack:
         try:
-            caches = stack.enter_context(scratch.folder())
+            folder = stack.enter_context(scratch.folder())
         except OSError as error:
             raise CannotWriteError(
                 f"{error.filename}: cannot be made: {error.strerror}; TMPDIR names another place "
                 "for temporary files"
             ) from None
-        yield LocalLauncher(root, caches=caches.path)
+        yield folder.path
+
+
+def cache_name(task: Task) -> str:
+    """Name the folder of compiled code; a short name, as compilers get it in commands.
+
+    Each root has its own: what base has compiled must not be there for head.
+    """
+    whose = f"{task.workload.id}\n{task.root}"
+    return hashlib.sha256(whose.encode()).hexdigest()[:12]
+
+
+def look(
+    gpus: Sequence[str], root: Path, environment: Mapping[str, str], interrupted: Interrupted
+) -> GpuStates | Trouble:
+    """Ask NVML of this host in what state GPUs are. See Launcher."""
+    return _aside(
+        "ci_perf.measure.validity.gpu_preflight",
+        gpus,
+        GpuStates,
+        what="looking at the GPUs",
+        timeout_s=_DRIVER_TIMEOUT_S,
+        cwd=None,
+        environment=environments.apart_from(root, environment, threads=1),
+        interrupted=interrupted,
+    )
+
+
+def beside(
+    task: Task, folder: Scratch, root: Path, environment: Mapping[str, str]
+) -> contextlib.AbstractContextManager[monitoring.Watch]:
+    """Within, a monitor on this host watches the process of a task."""
+    protocol = task.workload.protocol
+    return monitoring.beside(
+        folder.path,
+        task.gpus,
+        protocol.monitor_hz,
+        [sys.executable, "-P"],
+        environments.apart_from(root, environment, protocol.threads),
+    )
 
 
 def _aside(
@@ -216,37 +225,22 @@ def _aside(
     timeout_s: float,
     cwd: Path | None,
     environment: Mapping[str, str],
-    interrupted: Callable[[], bool],
+    interrupted: Interrupted,
 ) -> T | Trouble:
     """Run one of our modules that measures no workload; in its own folder when `cwd` is `None`."""
-    try:
-        with scratch.folder() as folder:
-            ended = child.run(
-                [*_python(module, folder), *arguments],
-                cwd=str(cwd or folder.path),
-                environment=environment,
-                cookie=_cookie(folder),
-                timeout_s=timeout_s,
-                interrupted=interrupted,
-            )
-            return _collect(folder, ended, kind, f"{timeout_s:g} s for {what}", None)
-    except (OSError, CiPerfError) as error:
-        return _not_started(error)
 
+    def run(folder: Scratch) -> Finished:
+        ended = child.run(
+            [*_python(module, folder), *arguments],
+            cwd=str(cwd or folder.path),
+            environment=environment,
+            cookie=_cookie(folder),
+            timeout_s=timeout_s,
+            interrupted=interrupted,
+        )
+        return Finished(ended=ended)
 
-def _evidence(watch: monitoring.Watch) -> Evidence:
-    """Return what the monitor saw; where it left nothing, only why."""
-    nothing = HostEvidence(
-        wall_s=0.0,
-        cpu_s=None,
-        cpu_pressure=None,
-        memory_pressure=None,
-        involuntary_switches=None,
-        throttled_s=None,
-    )
-    return watch.evidence() or Evidence(
-        host=nothing, gpus=(), host_rss_peak_bytes=None, overhead_cpu_s=0.0, trouble=watch.trouble
-    )
+    return launching.module(run, kind, what=what, timeout_s=timeout_s)
 
 
 def _python(module: str, folder: Scratch) -> list[str]:
@@ -255,43 +249,5 @@ def _python(module: str, folder: Scratch) -> list[str]:
     return [sys.executable, "-P", "-m", module, str(folder.path), str(os.getpid())]
 
 
-def _cookie(folder: Scratch) -> child.Cookie:
-    return child.Cookie(variable=scratch.COOKIE, value=folder.path.name)
-
-
-def _not_started(error: Exception) -> Trouble:
-    return Trouble(phase=Phase.LAUNCH, reason=f"cannot start a process: {error}"[:_REASON_CHARS])
-
-
-def _collect(
-    folder: Scratch,
-    ended: child.Ended,
-    kind: type[T],
-    limit: str,
-    kills: KillCount | None,
-) -> T | Trouble:
-    """Read what the child left; a result counts only when the process ended well."""
-    tail = ended.tail[-10_000:]
-    phase = _last_phase(folder)
-    if ended.timed_out:
-        return Trouble(
-            phase=phase, reason=f"no result within the time limit of {limit}", output=tail
-        )
-    try:
-        if trouble := folder.read(tasks.TROUBLE, Trouble):
-            return msgspec.structs.replace(trouble, output=trouble.output or tail)
-        result = folder.read(tasks.RESULT, kind)
-    except InvalidFileError as error:
-        reason = f"invalid result: {error}"[:_REASON_CHARS]
-        return Trouble(phase=phase, reason=reason, output=tail)
-    if result is not None and ended.code == 0:
-        return result
-    gone = "" if folder.path.exists() else f"; its folder {folder.path} has been removed meanwhile"
-    return Trouble(phase=phase, reason=endings.in_words(ended, phase, kills) + gone, output=tail)
-
-
-def _last_phase(folder: Scratch) -> Phase:
-    try:
-        return Phase((folder.read_bytes(tasks.PHASE, limit=100) or b"").decode())
-    except (InvalidFileError, ValueError):
-        return Phase.LAUNCH
+def _cookie(folder: Scratch) -> Cookie:
+    return Cookie(variable=scratch.COOKIE, value=folder.path.name)

@@ -15,8 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ci_perf.launch import scratch
 from ci_perf.measure import turns
@@ -27,6 +28,26 @@ Interrupted = Callable[[], bool]
 
 # What a seat is told for a process that will never ask again.
 _GONE = b"g"
+
+
+class Resident(Protocol):
+    """Whoever has a seat: a process with all that it has started."""
+
+    def signal(self, what: signal.Signals) -> None:
+        """Send all of its processes a signal; nothing once they have ended. Raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroup:
+    """A child of ours that leads a group of its own."""
+
+    child: "subprocess.Popen[bytes]"
+
+    def signal(self, what: signal.Signals) -> None:
+        """See Resident."""
+        if self.child.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.child.pid, what)
 
 
 class Seat:
@@ -42,7 +63,7 @@ class Seat:
         folder.mkdir()
         self.folder = folder
         self.word = b""
-        self._child: subprocess.Popen[bytes] | None = None
+        self._resident: Resident | None = None
         # Seconds that it has waited, and since when it waits now: changed at once.
         self._waited: tuple[float, float | None] = (0.0, None)
         self._asked, self._granted = map(self._named_pipe, (turns.ASKED, turns.GRANTED))
@@ -54,7 +75,11 @@ class Seat:
 
     def started(self, child: "subprocess.Popen[bytes]") -> None:
         """Hear which process takes these turns; it leads a group of its own."""
-        self._child = child
+        self.is_taken_by(ProcessGroup(child))
+
+    def is_taken_by(self, resident: "Resident") -> None:
+        """Hear who takes these turns."""
+        self._resident = resident
 
     def leave(self) -> None:
         """Hear that the process has ended, however it did: its turn is free."""
@@ -101,9 +126,8 @@ class Seat:
 
     def _signal(self, what: signal.Signals) -> None:
         # One that asks before we have heard its name has not come to its workload yet.
-        if self._child is not None and self._child.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._child.pid, what)
+        if self._resident is not None:
+            self._resident.signal(what)
 
 
 def conduct(

@@ -5,11 +5,9 @@ FOLDER are named in task.py, PARENT is the id of the process that waits for them
 """
 
 import contextlib
-import hashlib
 import importlib.metadata
 import os
 import platform
-import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -164,8 +162,7 @@ def _driver() -> str | None:
 
 def _noted() -> Noted:
     return Noted(
-        # Enough to tell two hosts apart; the name itself is nobody's business.
-        host_hash=hashlib.sha256(socket.gethostname().encode()).hexdigest()[:12],
+        host_hash=host.name_hash(),
         memory_total_bytes=host.memory_total_bytes(),
         load_average=os.getloadavg()[0],
         allocator=host.short(os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),

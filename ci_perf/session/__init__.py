@@ -24,7 +24,7 @@ from ci_perf.session.listener import Listener
 from ci_perf.session.sitting import Sitting, threads
 from ci_perf.version import __version__
 
-__all__ = ["Against", "Listener", "Undecided", "as_planned", "measure"]
+__all__ = ["Against", "Listener", "Undecided", "as_planned", "measure", "new_identity"]
 
 Settle = Callable[[Plan, Machine], Plan]
 
@@ -60,6 +60,11 @@ class _Record:
         )
 
 
+def new_identity() -> str:
+    """Return the id of a run that is about to begin."""
+    return uuid.uuid4().hex[:12]
+
+
 def as_planned(plan: Plan, _machine: Machine) -> Plan:
     """Leave a plan as it is, whatever the machine."""
     return plan
@@ -74,6 +79,7 @@ def measure(
     lock_timeout_s: float,
     against: Against | None = None,
     settle: Settle = as_planned,
+    identity: str | None = None,
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
 ) -> runs.Run:
     """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
@@ -85,7 +91,7 @@ def measure(
     Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
     with interrupts.noted() as ending:
-        identity = uuid.uuid4().hex[:12]
+        identity = identity or new_identity()
         surroundings = _describe(plan, launcher, device, ending)
         plan = settle(plan, surroundings.environment.hard)
         source = git.source(Path(plan.root))

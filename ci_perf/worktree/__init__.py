@@ -99,6 +99,8 @@ def _add(start: Start, folder: Path, run: submodules.Run) -> None:
     how = ("--detach", "--lock", "--reason", places.REASON)
     ended = run(start.top, ["worktree", "add", *how, str(folder), start.commit])
     if ended.code == 0 and not ended.timed_out:
+        # Who may read the head, as another user in a container has to, may read the base.
+        folder.chmod(start.top.stat().st_mode & 0o755)
         return
     name = f"the base {merge_base.shown(start.commit)}"
     if ended.timed_out:

@@ -1,14 +1,12 @@
 """The suite's own command that makes one side ready to be measured: it builds, it installs."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import child, scratch
-from ci_perf.launch import environment as environments
-from ci_perf.launch.child import Cookie, Ended
+from ci_perf.launch import Launcher
+from ci_perf.launch.child import Ended
 
 Side = Literal["base", "head"]
 
@@ -18,27 +16,26 @@ SIDE = "CI_PERF_SIDE"
 
 def run(
     command: str,
+    launcher: Launcher,
     *,
     root: Path,
     side: Side,
     timeout_s: float,
     interrupted: Callable[[], bool],
 ) -> None:
-    """Run a line of shell in `root`, once, in the environment of a child that is measured.
+    """Run a line of shell in `root`, once, where and as what is measured will run.
 
     What it starts ends with it. Raises CiPerfError for a failure, with its last output, and
     KeyboardInterrupt.
     """
     try:
-        with scratch.folder() as folder:
-            ended = child.run(
-                ["/bin/sh", "-c", command],
-                cwd=str(root),
-                environment={**environments.of_child(os.environ, _processors()), SIDE: side},
-                cookie=Cookie(variable=scratch.COOKIE, value=folder.path.name),
-                timeout_s=timeout_s,
-                interrupted=interrupted,
-            )
+        ended = launcher.shell(
+            command,
+            root=root,
+            variables={SIDE: side},
+            timeout_s=timeout_s,
+            interrupted=interrupted,
+        )
     except OSError as error:
         raise CiPerfError(
             f"setup of the {side} in {root}: cannot be started: {error.strerror}"
@@ -57,8 +54,3 @@ def _found(ended: Ended) -> str:
     if ended.code < 0:
         return f"it killed by signal {-ended.code}"
     return f"code {ended.code}"
-
-
-def _processors() -> int:
-    """Return how many processors may build; nothing is measured meanwhile."""
-    return len(os.sched_getaffinity(0))

@@ -6,7 +6,7 @@ import signal
 import msgspec
 import pytest
 
-from ci_perf.launch import endings, local, monitoring
+from ci_perf.launch import endings, launching, local, monitoring
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity import preflight
@@ -228,6 +228,6 @@ def test_the_gpus_of_a_task_are_looked_at_before_it_and_watched_beside_it(task, 
 def test_a_monitor_that_left_nothing_says_why():
     watch = monitoring.Watch(trouble="the monitor did not end within 5 s")
 
-    evidence = local._evidence(watch)
+    evidence = launching.evidence(watch)
 
     assert (evidence.trouble, evidence.gpus) == ("the monitor did not end within 5 s", ())

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from ci_perf.errors import CiPerfError, ExitCode
+from ci_perf.launch.local import LocalLauncher
 from ci_perf.worktree import setup
 from tests.processes import is_alive, wait_until
 
@@ -14,7 +15,14 @@ def run(tmp_path):
     """Run a line of shell in a folder of its own."""
 
     def run_line(line, *, side="base", timeout_s=60.0, interrupted=lambda: False):
-        setup.run(line, root=tmp_path, side=side, timeout_s=timeout_s, interrupted=interrupted)
+        setup.run(
+            line,
+            LocalLauncher(tmp_path),
+            root=tmp_path,
+            side=side,
+            timeout_s=timeout_s,
+            interrupted=interrupted,
+        )
 
     return run_line
 
@@ -74,6 +82,7 @@ def test_a_side_that_is_not_there_is_named(tmp_path):
     with pytest.raises(CiPerfError, match=r"setup of the base in .*nowhere: cannot be started"):
         setup.run(
             "true",
+            LocalLauncher(tmp_path),
             root=tmp_path / "nowhere",
             side="base",
             timeout_s=60,
