@@ -15,7 +15,7 @@ from ci_perf import files
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judge import limits, numbers
 from ci_perf.judge.policy import SCREENED_LAUNCHES
-from ci_perf.model import codec, metrics
+from ci_perf.model import codec, metrics, reference
 from ci_perf.model.base import Scalar
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
@@ -171,6 +171,7 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
     for where, settings in _protocol_tables(found):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
     _check_keys(found.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
+    _check_image(found.container.image, f"{path}: $.container.image")
     for name in found.suites:
         if name.startswith("builtin"):
             raise InvalidFileError(
@@ -185,6 +186,15 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
             )
         _check_matrix(entry, f"{path}: {where}.matrix")
         _check_world_sizes(entry, f"{path}: {where}")
+
+
+def _check_image(image: str, where: str) -> None:
+    """Refuse what is no reference; whether it is pinned matters to whoever measures in it."""
+    try:
+        if image:
+            reference.parse(image)
+    except ValueError as error:
+        raise InvalidFileError(f"{where}: {error}") from None
 
 
 def _check_matrix(entry: Entry, where: str) -> None:

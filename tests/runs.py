@@ -5,6 +5,7 @@ import msgspec
 from ci_perf.model import process as processes
 from ci_perf.model import run as runs
 from ci_perf.model import validity as validities
+from ci_perf.model.container import Image
 from ci_perf.model.environment import CpuMachine, Environment, GpuMachine, Noted, Software
 from ci_perf.model.evidence import Evidence, GpuEvidence, HostEvidence, Span
 from ci_perf.model.suite import Protocol
@@ -34,6 +35,20 @@ BASE_COMMIT, HEAD_COMMIT = "a1b2c3d4" * 5, "d4e5f6a7" * 5
 
 def an_environment(*, hard=CPU, **soft):
     return Environment(hard=hard, soft=msgspec.structs.replace(SOFT, **soft), noted=NOTED)
+
+
+def an_image(**more):
+    """Name the image of a container, which a registry has, unless told."""
+    plain = Image(
+        reference=f"ghcr.io/us/perf:2.13@sha256:{'fedcba9876543210' * 4}",
+        digest=f"sha256:{'fedcba9876543210' * 4}",
+        config=f"sha256:{'0123456789abcdef' * 4}",
+        inputs="",
+        is_pinned=True,
+        engine="docker",
+        engine_version="28.0",
+    )
+    return msgspec.structs.replace(plain, **more)
 
 
 def a_process(

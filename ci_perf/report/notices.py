@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ci_perf.errors import ExitCode
 from ci_perf.model.comparison import Change, Comparison, Drifted, Stale
 from ci_perf.model.metrics import Unit
-from ci_perf.report import remarks, standings, words
+from ci_perf.report import differences, remarks, standings, words
 from ci_perf.report.escape import Words
 from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
@@ -21,7 +21,7 @@ def of(comparison: Comparison) -> list[Phrase]:
         _fails_unproven(comparison),
         _cleared(comparison),
         _drifted(comparison.drifted),
-        words.differences(comparison),
+        *differences.of(comparison),
     )
     return [phrase for phrase in said if phrase]
 

@@ -13,7 +13,6 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     Change,
     Comparison,
-    Difference,
     Numerics,
     Row,
     Side,
@@ -233,18 +232,6 @@ def _run(name: str) -> Phrase:
     return (Words(" · run "), name) if name else ()
 
 
-def differences(comparison: Comparison) -> Phrase:
-    """Name the soft facts that differ; empty when none does."""
-    found = comparison.differences
-    if not found:
-        return ()
-    return (
-        Words("⚠️ Not the same environment: "),
-        *joined(_difference(one) for one in found),
-        Words(". Such a difference may explain a change below, or hide one."),
-    )
-
-
 def validity(comparison: Comparison) -> list[Phrase]:
     """Say why the machine is not simply trusted, worst reasons first; empty when it is."""
     if comparison.validity.status is Status.VALID:
@@ -359,7 +346,3 @@ def _denominators(comparison: Comparison) -> Phrase:
     if measured:
         counted += f", {measured:,} metric{'s' * (measured != 1)}"
     return (comparison.suite, Words(" on "), machine(comparison.head.machine), Words(counted))
-
-
-def _difference(one: Difference) -> Phrase:
-    return (one.field, Words(" "), one.base or "none", Words(" → "), one.head or "none")

@@ -61,6 +61,7 @@ class Sitting:
         rounds are over. An interrupt ends it all.
         """
         self.reasons += preflight.check()
+        self.reasons += preflight.image(self._surroundings.environment.image)
         processes = {one.workload.id: one.workload.protocol.processes for one in self._progress}
         rounds = max(processes.values(), default=0)
         self._listener.planned(processes, rounds + 1 if self._plan.canaries else 0)

@@ -5,6 +5,7 @@ import os
 import signal
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from ci_perf import session
@@ -16,7 +17,7 @@ from ci_perf.model.process import Exhausted, Phase, WorkerResult
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import sitting
-from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence
+from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image
 
 GPUS = ("GPU-a", "GPU-b")
 BOOM = Trouble(phase=Phase.BUILD, reason="RuntimeError: boom")
@@ -25,7 +26,17 @@ BOOM = Trouble(phase=Phase.BUILD, reason="RuntimeError: boom")
 class Answers:
     """A launcher of which every answer is given beforehand, and that notes what it was asked."""
 
-    def __init__(self, *, failing=(), canaries=(), device="cpu", gpus=(), looks=(), evidence=None):
+    def __init__(
+        self,
+        *,
+        failing=(),
+        canaries=(),
+        device="cpu",
+        gpus=(),
+        looks=(),
+        evidence=None,
+        image=None,
+    ):
         self.asked = []
         self.tasks = []
         self._failing = dict.fromkeys(failing, BOOM) if not isinstance(failing, dict) else failing
@@ -34,11 +45,12 @@ class Answers:
         self._gpus = gpus
         self._looks = itertools.chain(looks, itertools.repeat(a_look()))
         self._evidence = evidence
+        self._environment = msgspec.structs.replace(an_environment(), image=image)
 
     def describe(self, _device, _threads, devices, _interrupted=None):
         self.asked.append(f"describe {devices}")
         return Surroundings(
-            device=self._device, locks=(), gpus=self._gpus, environment=an_environment()
+            device=self._device, locks=(), gpus=self._gpus, environment=self._environment
         )
 
     def canaries(self, _device, _threads, _interrupted=None):
@@ -316,6 +328,15 @@ def test_a_gpu_that_the_monitor_has_not_watched_is_said_to_be_so(measure):
         ("unwatched", "b"),
     ]
     assert "could not be started" in run.validity.reasons[0].detail
+
+
+def test_an_image_that_is_not_pinned_degrades_the_run_once_and_is_kept(measure):
+    image = an_image(reference="perf:dev", is_pinned=False)
+    run = measure(Answers(image=image), "a", "b")
+
+    assert [reason.code for reason in run.validity.reasons] == ["unpinned_image"]
+    assert run.validity.status is Status.DEGRADED
+    assert run.environment.image == image
 
 
 def test_an_interrupt_between_two_launches_asks_no_canary_and_keeps_what_is_finished(measure):

@@ -325,6 +325,22 @@ def test_two_entries_of_one_file_have_names(folder):
     assert [w.id for w in found.workloads] == ["bert_long", "bert"]
 
 
+IN = "[container]\nimage = {image!r}\n"
+
+
+@pytest.mark.parametrize(
+    "image", ["", "perf", "perf:dev", f"ghcr.io/us/perf@sha256:{'0' * 64}", f"sha256:{'0' * 64}"]
+)
+def test_a_suite_may_name_an_image_that_is_not_pinned_for_it_may_be_measured_without(folder, image):
+    assert plan(folder, IN.format(image=image) + textwrap.dedent(BOTH)).container.image == image
+
+
+@pytest.mark.parametrize("image", ["--privileged", "Perf:1", "perf@sha256:12", "a b", "x" * 401])
+def test_what_is_no_image_is_refused_with_its_place(folder, image):
+    with pytest.raises(InvalidFileError, match=r"suite.toml: \$.container.image: .*expected"):
+        plan(folder, IN.format(image=image) + textwrap.dedent(BOTH))
+
+
 def test_an_unknown_suite_is_named_with_the_nearest(folder):
     with pytest.raises(UsageError, match="no suite 'smok'; did you mean 'smoke'"):
         plan(folder, BOTH, "smok")

@@ -24,6 +24,7 @@ STATUS = {
     "pcie_link": Status.DEGRADED,
     "mig_mode": Status.DEGRADED,
     "unwatched": Status.DEGRADED,
+    "unpinned_image": Status.DEGRADED,
 }
 
 # A sentence with figures.

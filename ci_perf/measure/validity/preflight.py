@@ -7,6 +7,7 @@ from pathlib import Path
 from ci_perf.measure import host
 from ci_perf.measure.validity import distrust
 from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
+from ci_perf.model.container import Image
 from ci_perf.model.validity import Reason
 
 # With more than this share of time lost to other programs before we start, times are doubtful.
@@ -54,6 +55,17 @@ def room(folder: Path, expected: int, free: int | None) -> tuple[Reason, ...]:
 def gpus(states: GpuStates) -> tuple[Reason, ...]:
     """Return what speaks against the GPUs, as gpu_preflight.py found them."""
     return tuple(reason for state in states.gpus for reason in _gpu(state))
+
+
+def image(found: Image | None) -> tuple[Reason, ...]:
+    """Return what speaks against the image of the container; `None` is that there is none."""
+    if found is None or found.is_pinned:
+        return ()
+    detail = (
+        f"{found.reference}: expected an image pinned by its digest, found one that may be another "
+        "tomorrow"
+    )
+    return (distrust.reason("unpinned_image", detail),)
 
 
 def _pressure(proc: Path) -> tuple[Reason, ...]:

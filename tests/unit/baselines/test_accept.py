@@ -51,6 +51,20 @@ def test_accepting_twice_changes_no_byte(root):
     assert contents(root) == before
 
 
+def test_the_image_of_a_container_stands_in_the_line_of_its_session_that_a_diff_shows(root):
+    images = ("pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e")
+    for number, image in enumerate(images):
+        environment = an_environment(image=image)
+        run = a_run(a_measured("a", *STEADY), id=str(number), environment=environment)
+        accepted(root, run, mode=Mode.APPEND)
+    software = [line for line in contents(root)["a.json"].decode().splitlines() if '"soft"' in line]
+
+    assert len(software) == len(images)
+    for image, line in zip(images, software, strict=True):
+        assert f'"image": "{image}"' in line
+    assert says_what_it_says(root, run)
+
+
 def test_what_has_not_changed_stays_byte_identical(root):
     accepted(root, a_run(a_measured("a", *STEADY), a_measured("b", *SLOW), id="1"))
     before = contents(root)

@@ -186,6 +186,24 @@ def invalid():
     )
 
 
+def image_changed():
+    """Another image, and with it other software; the driver is the host's own."""
+    return a_comparison(
+        a_change("resnet18", Verdict.REGRESSED, ratio=1.051),
+        *UNCHANGED,
+        differences=(
+            Difference(field="cuda", base="12.6", head="13.0"),
+            Difference(field="driver", base="570.86", head="580.65"),
+            Difference(
+                field="image",
+                base="pytorch@sha256:417bd75df636",
+                head="pytorch@sha256:6acf597eeb8e",
+            ),
+            Difference(field="torch", base="2.12.0", head="2.13.0"),
+        ),
+    )
+
+
 def degraded():
     return a_comparison(
         *UNCHANGED,
@@ -217,7 +235,10 @@ def hostile():
             notes=(HOSTILE, "::error::" + HOSTILE),
         ),
         suite=HOSTILE,
-        differences=(Difference(field=HOSTILE, base=HOSTILE, head=HOSTILE),),
+        differences=tuple(
+            Difference(field=name, base=HOSTILE, head=HOSTILE)
+            for name in ("image", "torch", HOSTILE)
+        ),
         validity=Validity(
             status=Status.DEGRADED,
             reasons=(Reason(code=HOSTILE, status=Status.DEGRADED, detail=HOSTILE),),
@@ -353,6 +374,7 @@ ALL = (
     inconclusive,
     invalid,
     degraded,
+    image_changed,
     hostile,
     numerics_changed,
     numerics_gated,

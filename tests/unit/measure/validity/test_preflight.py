@@ -3,6 +3,7 @@ import pytest
 from ci_perf.measure.validity import preflight
 from ci_perf.model import validity
 from ci_perf.model.validity import Status
+from tests.runs import an_image
 
 
 @pytest.fixture
@@ -80,3 +81,15 @@ def test_the_folder_for_temporary_files_and_shared_memory_are_both_looked_at(
 
 def test_a_machine_without_shared_memory_is_not_distrusted(check, tmp_path):
     assert check(shared=tmp_path / "nothing") == ()
+
+
+def test_an_image_that_may_be_another_tomorrow_degrades_the_run():
+    (reason,) = preflight.image(an_image(reference="perf:dev", is_pinned=False))
+
+    assert (reason.code, reason.status) == ("unpinned_image", Status.DEGRADED)
+    assert reason.detail.startswith("perf:dev: expected an image pinned by its digest")
+
+
+def test_neither_a_pinned_image_nor_none_speaks_against_a_run():
+    assert preflight.image(an_image()) == ()
+    assert preflight.image(None) == ()

@@ -1,0 +1,102 @@
+"""What the first lines say of two environments that are not the same."""
+
+import pytest
+
+from ci_perf.model.comparison import Difference
+from ci_perf.report import differences, html, markdown, terminal
+from tests.comparisons import a_change, a_comparison
+
+OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
+MAY_BE_ITS_DOING = ". A change below may be its doing."
+
+
+def comparing(**facts):
+    found = [
+        Difference(field=name, base=base, head=head) for name, (base, head) in sorted(facts.items())
+    ]
+    return a_comparison(a_change(), differences=tuple(found))
+
+
+def said(**facts):
+    """Return the sentences about these facts, each (base, head)."""
+    return ["".join(phrase) for phrase in differences.of(comparing(**facts))]
+
+
+def test_the_same_environment_is_not_mentioned():
+    assert said() == []
+
+
+def test_a_changed_image_is_told_with_the_software_that_came_with_it_torch_first():
+    (found,) = said(
+        image=(OLD, NEW),
+        cuda=("12.6", "13.0"),
+        cudnn=("90501", "91002"),
+        python=("3.11.9", "3.12.3"),
+        torch=("2.12.0", "2.13.0"),
+        transformers=("4.57.0", "none"),
+    )
+
+    assert found == (
+        f"⚠️ Image changed: {OLD} → {NEW}: torch 2.12.0 → 2.13.0, cuda 12.6 → 13.0, "
+        "cudnn 90501 → 91002, python 3.11.9 → 3.12.3, transformers 4.57.0 → none"
+        f"{MAY_BE_ITS_DOING}"
+    )
+
+
+def test_what_is_the_hosts_own_is_not_laid_at_the_door_of_the_image():
+    image, rest = said(
+        image=(OLD, NEW),
+        torch=("2.12.0", "2.13.0"),
+        driver=("570.86", "580.65"),
+        kernel=("6.8", "6.14"),
+        threads=("8", "16"),
+    )
+
+    assert image == f"⚠️ Image changed: {OLD} → {NEW}: torch 2.12.0 → 2.13.0{MAY_BE_ITS_DOING}"
+    assert rest == (
+        "⚠️ Not the same environment: driver 570.86 → 580.65, kernel 6.8 → 6.14, threads 8 → 16. "
+        "Such a difference may explain a change below, or hide one."
+    )
+
+
+def test_an_image_that_brought_nothing_new_is_named_all_the_same():
+    assert said(image=(OLD, NEW)) == [f"⚠️ Image changed: {OLD} → {NEW}{MAY_BE_ITS_DOING}"]
+
+
+def test_without_another_image_torch_is_a_part_of_the_environment():
+    assert said(torch=("2.12.0", "2.13.0"))[0].startswith(
+        "⚠️ Not the same environment: torch 2.12.0 → 2.13.0."
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "opening"),
+    [
+        (("none", NEW), f"⚠️ Measured in a container now ({NEW}), and in none before: torch "),
+        ((OLD, "none"), f"⚠️ Measured in no container now, and in one before ({OLD}): torch "),
+    ],
+)
+def test_a_container_on_one_side_only_is_said_in_words(facts, opening):
+    (found,) = said(image=facts, torch=("2.12.0", "2.13.0"))
+
+    assert found == f"{opening}2.12.0 → 2.13.0{MAY_BE_ITS_DOING}"
+
+
+def test_baselines_of_several_images_are_all_named():
+    images = tuple(Difference(field="image", base=base, head=NEW) for base in (OLD, "none"))
+    (found,) = differences.of(a_comparison(a_change(), differences=images))
+
+    assert "".join(found) == (f"⚠️ Image changed: {OLD} → {NEW}, none → {NEW}{MAY_BE_ITS_DOING}")
+
+
+def test_every_form_of_the_report_says_it_before_its_table():
+    found = comparing(image=(OLD, NEW), torch=("2.12.0", "2.13.0"))
+    forms = (
+        markdown.render(found),
+        html.comparison(found),
+        terminal.render(found, width=200, color=False),
+    )
+
+    for text in forms:
+        assert "Image changed" in text
+        assert text.index("Image changed") < text.index("step time")
