@@ -55,15 +55,19 @@ accuracy: $(STAMP) ## False alarms and power of the judge, simulated: seconds
 	$(BIN)/python -m benchmarks.verdicts
 
 unit: $(STAMP) node ## pytest: unit, integration and end to end
-	$(BIN)/python -m pytest -n 2 $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)
 
 schema: $(STAMP) ## Write docs/schema anew
 	$(BIN)/python -m ci_perf schema --directory docs/schema
 
-lock: $(STAMP) ## Write requirements/report.txt anew: what the Action installs beside a token
+lock: $(STAMP) ## Write requirements/ anew: what is installed beside a token, and in the image
 	$(BIN)/python -m uv pip compile pyproject.toml --group build --extra report \
 	  --constraint constraints.txt --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command 'make lock' --quiet --output-file requirements/report.txt
+	$(BIN)/python -m ci_perf image lock --requirements pyproject.toml --extra measure --group build \
+	  --constraint constraints.txt --output requirements/container.txt
+	$(BIN)/python -m ci_perf image lock --requirements docker/jupyter.in \
+	  --constraint requirements/container.txt --output requirements/jupyter.txt
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) tests/actions/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

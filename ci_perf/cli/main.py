@@ -28,6 +28,7 @@ COMMANDS = {
     "baseline": "Look at the committed history, and let git merge it.",
     "calibrate": "Measure how noisy this machine is, and choose statistic and preset for it.",
     "qualify": "Find out what this machine would notice, and how often it cries wolf.",
+    "image": "Make the image that a suite is measured in, and pin it.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
     "demo": "Watch a small project being judged, from baseline to red mark.",
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
