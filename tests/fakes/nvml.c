@@ -7,6 +7,7 @@
  * tests/drivers.py writes such files.
  *
  * -DOLD_DRIVER builds a driver from before R535: functions that came later are not in it.
+ * -DSTATE_FILE='"PATH"' names the file where FAKE_NVML_STATE does not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,10 @@ enum {
     INSUFFICIENT_SIZE = 7,
     ARGUMENT_VERSION_MISMATCH = 25,
 };
+
+#ifndef STATE_FILE
+#define STATE_FILE NULL
+#endif
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -79,7 +84,8 @@ static int matches(const char *line, const char *key, char *value, size_t size) 
 }
 
 static int in_file(const char *key, char *value, size_t size) {
-    const char *path = getenv("FAKE_NVML_STATE");
+    const char *named = getenv("FAKE_NVML_STATE");
+    const char *path = named ? named : STATE_FILE;
     FILE *file = path ? fopen(path, "r") : NULL;
     char line[512];
     int found = 0;
