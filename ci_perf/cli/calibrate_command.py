@@ -2,10 +2,11 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ci_perf.cli import keeping, measuring, options
+from ci_perf.cli import keeping, measuring, options, runners
 from ci_perf.errors import ExitCode
 from ci_perf.judge import calibration as judge
 
@@ -26,6 +27,7 @@ def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> i
 @options.workloads
 @options.baselines
 @options.device
+@runners.options
 @click.option(
     "--processes",
     type=click.IntRange(judge.FEWEST_PROCESSES, 100),
@@ -35,13 +37,7 @@ def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> i
     help="Fresh processes per workload: an even number.",
 )
 @options.lock_timeout
-@click.option(
-    "--run-output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default="calibration-run.json",
-    show_default=True,
-    help="Where to keep the run.",
-)
+@options.run_output(default="calibration-run.json")
 @options.table_format
 @options.output
 def command(
@@ -55,6 +51,7 @@ def command(
     run_output: Path,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
+    **runner: Any,  # noqa: ANN401  the options of runners.py
 ) -> int:
     """Measure how noisy this machine is, and choose statistic and preset for it.
 
@@ -65,7 +62,14 @@ def command(
     """
     keeping.check_targets(run_output, output)
     plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
-    run = measuring.measure(plan, device=device, lock_timeout_s=lock_timeout, run_file=run_output)
+    run = measuring.measure(
+        plan,
+        device=device,
+        lock_timeout_s=lock_timeout,
+        run_file=run_output,
+        runner=runners.choice(**runner),
+        workloads=workloads,
+    )
     if measuring.is_interrupted(run):
         return ExitCode.INTERRUPTED
     found = judge.calibrate(run, plan, random.Random(_SEED).random)  # noqa: S311  no secret

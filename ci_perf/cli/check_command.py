@@ -2,11 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ci_perf import files
-from ci_perf.cli import judging, measuring, options
+from ci_perf.cli import judging, measuring, options, runners
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.suite import FailOn
@@ -22,6 +23,7 @@ from ci_perf.model.suite import FailOn
 @options.lock_timeout
 @options.against
 @options.budget
+@runners.options
 @options.fail_on(default=None)
 @click.option(
     "--run-output",
@@ -52,6 +54,7 @@ def command(
     comparison_output: Path | None,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
+    **runner: Any,  # noqa: ANN401  the options of runners.py
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
 
@@ -75,6 +78,8 @@ def command(
         device=device,
         lock_timeout_s=lock_timeout,
         run_file=run_output,
+        runner=runners.choice(**runner),
+        workloads=workloads,
         baselines=baselines,
         beside=judging.beside(against, budget, baselines, workloads),
     )

@@ -1,6 +1,7 @@
 """The step that `run` and `check` share: from options to a run on disk."""
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,16 +9,16 @@ from pathlib import Path
 from ci_perf import files, session, worktree
 from ci_perf import suite as suites
 from ci_perf.baselines import calibration
-from ci_perf.cli import options, output, progress
+from ci_perf.cli import options, output, progress, runners
 from ci_perf.errors import ExitCode
-from ci_perf.launch import interrupts, local
+from ci_perf.launch import Launcher, interrupts
 from ci_perf.launch.interrupts import Interrupts
 from ci_perf.measure.validity import preflight
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan
 from ci_perf.model.validity import Reason, Status
-from ci_perf.worktree import setup
+from ci_perf.worktree import Checkout, setup
 
 
 def plan(
@@ -60,69 +61,89 @@ def measure(
     device: str,
     lock_timeout_s: float,
     run_file: Path,
+    runner: runners.Choice,
+    workloads: Path,
     baselines: Path | None = None,
     beside: Beside | None = None,
 ) -> Run:
     """Measure `plan` and write the run, interrupted or not.
 
-    A calibration below `baselines` completes the plan. See `session.measure`; what `worktree` and
-    the suite's own setup raise is raised before anything is measured.
+    A calibration below `baselines` completes the plan. See `session.measure`; what `worktree`, the
+    suite's own setup and the engine of containers raise is raised before anything is measured.
     """
     files.check_target(run_file)
     settle = calibration.settled(baselines) if baselines else session.as_planned
+    identity = session.new_identity()
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
     with (
         interrupts.noted() as ending,
-        local.launcher(options.root()) as launcher,
-        _checked_out(plan, beside, ending) as against,
-        progress.listener() as listener,
+        _checked_out(plan, beside) as checkout,
+        runners.launcher(
+            runner, plan, workloads, checkout, run=identity, ending=ending
+        ) as launcher,
     ):
-        ending.check()  # one that came while the base was checked out: nobody else remembers it
-        ending.check()  # what came until here, nobody else has heard
-        run = session.measure(
-            plan,
-            launcher,
-            listener,
-            device=plan.device if device == "auto" else device,
-            lock_timeout_s=lock_timeout_s,
-            against=against,
-            settle=settle,
-        )
+        against = _against_base(plan, beside, checkout, launcher, ending)
+        with progress.listener() as listener:
+            ending.check()  # what came until here, nobody else has heard
+            run = session.measure(
+                plan,
+                launcher,
+                listener,
+                device=plan.device if device == "auto" else device,
+                lock_timeout_s=lock_timeout_s,
+                against=against,
+                settle=settle,
+                identity=identity,
+            )
         files.write(run_file, run)
     output.say(_told(run, run_file))
     return run
 
 
 @contextlib.contextmanager
-def _checked_out(
-    plan: Plan, beside: Beside | None, ending: Interrupts
-) -> Iterator[session.Against | None]:
-    """Provide the base in a worktree of its own, both sides set up as the suite says."""
+def _checked_out(plan: Plan, beside: Beside | None) -> Iterator[Checkout | None]:
+    """Provide the base in a worktree of its own."""
     if beside is None:
         yield None
         return
-    root = Path(plan.root)
-    with worktree.base_of(root, beside.ref, has_setup=bool(plan.setup.command)) as checkout:
-        for note in checkout.notes:
-            output.say(f"note: {note}")
-        _set_up(plan, root, "head", ending)
-        _set_up(plan, checkout.root, "base", ending)
-        ending.check()
-        yield session.Against(
-            checkout=checkout,
-            budget_s=beside.budget_s,
-            undecided=beside.undecided,
-            accepted=lambda run: beside.accepted(run, checkout.root),
-        )
+    has_setup = bool(plan.setup.command)
+    with worktree.base_of(Path(plan.root), beside.ref, has_setup=has_setup) as checkout:
+        yield checkout
 
 
-def _set_up(plan: Plan, root: Path, side: setup.Side, ending: Interrupts) -> None:
+def _against_base(
+    plan: Plan,
+    beside: Beside | None,
+    checkout: Checkout | None,
+    launcher: Launcher,
+    ending: Interrupts,
+) -> session.Against | None:
+    """Set both sides up as the suite says. Raises CiPerfError, KeyboardInterrupt."""
+    if beside is None or checkout is None:
+        return None
+    notes = (*checkout.notes, *runners.notes(launcher))
+    for note in notes:
+        output.say(f"note: {note}")
+    _set_up(plan, launcher, Path(plan.root), "head", ending)
+    _set_up(plan, launcher, checkout.root, "base", ending)
+    return session.Against(
+        checkout=dataclasses.replace(checkout, notes=notes),
+        budget_s=beside.budget_s,
+        undecided=beside.undecided,
+        accepted=lambda run: beside.accepted(run, checkout.root),
+    )
+
+
+def _set_up(
+    plan: Plan, launcher: Launcher, root: Path, side: setup.Side, ending: Interrupts
+) -> None:
     """Have the suite's own command make one side ready. Raises CiPerfError, KeyboardInterrupt."""
     if not plan.setup.command:
         return
     output.say(f"setup of the {side}: {plan.setup.command}")
     setup.run(
         plan.setup.command,
+        launcher,
         root=root,
         side=side,
         timeout_s=plan.setup.timeout_s,

@@ -2,12 +2,13 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ci_perf import suite as suites
 from ci_perf.baselines import calibration as calibrations
-from ci_perf.cli import keeping, measuring, options
+from ci_perf.cli import keeping, measuring, options, runners
 from ci_perf.errors import ExitCode
 from ci_perf.judge import calibration, qualification
 from ci_perf.judge.policy import LOOKS
@@ -22,6 +23,7 @@ _SEED = 0
 @options.workloads
 @options.baselines
 @options.device
+@runners.options
 @click.option(
     "--size",
     type=click.FloatRange(0, 1, min_open=True),
@@ -37,13 +39,7 @@ _SEED = 0
     help="Pairs of launches per workload and change; each round is three launches of each.",
 )
 @options.lock_timeout
-@click.option(
-    "--run-output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default="qualification-run.json",
-    show_default=True,
-    help="Where to keep the run.",
-)
+@options.run_output(default="qualification-run.json")
 @options.table_format
 @options.output
 def command(
@@ -58,6 +54,7 @@ def command(
     run_output: Path,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
+    **runner: Any,  # noqa: ANN401  the options of runners.py
 ) -> int:
     """Find out what this machine would notice, and how often it cries wolf.
 
@@ -75,6 +72,8 @@ def command(
         device=device,
         lock_timeout_s=lock_timeout,
         run_file=run_output,
+        runner=runners.choice(**runner),
+        workloads=workloads,
     )
     if measuring.is_interrupted(run):
         return ExitCode.INTERRUPTED

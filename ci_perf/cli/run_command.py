@@ -1,10 +1,11 @@
 """`ci-perf run`: measure, write run.json, judge nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ci_perf.cli import judging, measuring, options
+from ci_perf.cli import judging, measuring, options, runners
 from ci_perf.errors import ExitCode
 
 
@@ -18,6 +19,7 @@ from ci_perf.errors import ExitCode
 @options.lock_timeout
 @options.against
 @options.budget
+@runners.options
 @click.option(
     "-o",
     "--output",
@@ -37,6 +39,7 @@ def command(
     against: str | None,
     budget: float,
     output: Path,
+    **runner: Any,  # noqa: ANN401  the options of runners.py
 ) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
 
@@ -55,6 +58,8 @@ def command(
         device=device,
         lock_timeout_s=lock_timeout,
         run_file=output,
+        runner=runners.choice(**runner),
+        workloads=workloads,
         baselines=baselines,
         beside=judging.beside(against, budget, baselines, workloads),
     )

@@ -1,1 +1,314 @@
-"""Launch workers in containers: one fresh container per task, by the engine's command line."""
+"""Launch workers in containers: one fresh container per task, by the engine's command line.
+
+What holds the device, watches it and judges stays on the host. docs/decisions/011 says why each
+task has a container of its own.
+"""
+
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ci_perf.errors import CiPerfError
+from ci_perf.launch import environment as environments
+from ci_perf.launch import launching, local, never, scratch
+from ci_perf.launch.child import Ended
+from ci_perf.launch.containers import (
+    arguments,
+    copies,
+    images,
+    inside,
+    places,
+    running,
+    stale,
+)
+from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
+from ci_perf.launch.containers.engine import Engine
+from ci_perf.launch.containers.inside import Folders, Mount
+from ci_perf.launch.containers.running import Stop
+from ci_perf.launch.launching import Finished, Outcome
+from ci_perf.launch.scratch import Scratch
+from ci_perf.launch.turns import Interrupted, Seat
+from ci_perf.measure import canaries, host
+from ci_perf.measure.task import Surroundings, Task, Trouble
+from ci_perf.measure.validity.gpu_preflight import GpuStates
+from ci_perf.model.container import Container, Image
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A checkout, and the image in which it is measured."""
+
+    root: Path
+    image: Image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What whoever starts ci-perf has chosen, and suite.toml where it may.
+
+    ``data`` is mounted read-only, ``checkpoints`` writable; ``ulimits`` are as docker spells them.
+    """
+
+    engine: Engine
+    limits: Container
+    gpu_access: GpuAccess
+    data: Path | None = None
+    checkpoints: Path | None = None
+    ulimits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spec:
+    """One container to run."""
+
+    image: Image
+    command: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+    environment: Mapping[str, str]
+    workdir: str = inside.OUT
+    hidden: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+
+
+class ContainerLauncher:
+    """Each task is a fresh process in a fresh container."""
+
+    def __init__(
+        self,
+        sides: Sequence[Side],
+        settings: Settings,
+        *,
+        run: str,
+        folder: Path,
+        say: Callable[[str], None],
+    ) -> None:
+        """Launch tasks of each of `sides`; what belongs to none of them runs as the first does.
+
+        `run` is the id of the run. Compiled code, and data that nobody has given, are kept in
+        `folder`, which somebody else removes. `say` hears what is removed. Raises EngineError.
+        """
+        self.sides = tuple(sides)
+        self._settings = settings
+        self._folder = folder
+        self._say = say
+        self._user = places.user(settings.engine)
+        self._labels = Labels(run=run, owner=stale.owner())
+        self._numbers = itertools.count(1)
+        # Of each checkout that `setup` has changed, the copy that holds the change.
+        self._copies: dict[Path, Path] = {}
+
+    def describe(
+        self, device: str, threads: int, devices: int, interrupted: Interrupted = never
+    ) -> Surroundings | Trouble:
+        """See Launcher."""
+        try:
+            scratch.sweep()
+            stale.sweep(self._settings.engine, self._say)
+        except (OSError, CiPerfError) as error:
+            return launching.not_started(error)
+        found = self._aside(
+            "ci_perf.measure.surroundings",
+            (device, str(threads), str(devices)),
+            Surroundings,
+            what="describing the machine",
+            interrupted=interrupted,
+        )
+        return found if isinstance(found, Trouble) else self._on_this_host(found)
+
+    def look(self, gpus: Sequence[str], interrupted: Interrupted = never) -> GpuStates | Trouble:
+        """See Launcher. This host is asked: a container is not told who else uses a GPU."""
+        return local.look(gpus, self.sides[0].root, os.environ, interrupted)
+
+    def canaries(
+        self, device: str, threads: int, interrupted: Interrupted = never
+    ) -> Mapping[str, float] | Trouble:
+        """See Launcher."""
+        found = self._aside(
+            "ci_perf.measure.canaries",
+            (device, str(threads)),
+            canaries.Times,
+            what="the canaries",
+            interrupted=interrupted,
+        )
+        return found if isinstance(found, Trouble) else found.median_s
+
+    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
+        """See Launcher."""
+        return launching.task(
+            inside.task(task), lambda folder: self._run_task(task, folder, interrupted, None)
+        )
+
+    def launch_pair(
+        self, first: Task, second: Task, interrupted: Interrupted = never
+    ) -> tuple[Outcome, Outcome]:
+        """See Launcher."""
+        return launching.pair((first, second), self._launch_seated, interrupted)
+
+    def shell(
+        self,
+        command: str,
+        *,
+        root: Path,
+        variables: Mapping[str, str],
+        timeout_s: float,
+        interrupted: Interrupted = never,
+    ) -> Ended:
+        """See Launcher. It changes a copy, which is measured instead of the checkout."""
+        if root not in self._copies:
+            copy = self._folder / f"copy-{len(self._copies)}" / root.name
+            copies.make(root, copy)
+            places.hand_over(copy, self._user)
+            self._copies[root] = copy
+        spec = _Spec(
+            image=self._image_of(root),
+            command=("sh", "-c", command),
+            mounts=(Mount(source=self._copies[root], target=inside.WORKSPACE, writable=True),),
+            environment={
+                **environments.of_child({}, len(os.sched_getaffinity(0))),
+                **variables,
+            },
+            workdir=inside.WORKSPACE,
+        )
+        return self._run(spec, timeout_s, interrupted).ended
+
+    def _launch_seated(self, task: Task, interrupted: Interrupted, seat: Seat) -> Outcome:
+        return launching.task(
+            inside.task(task, turns=True),
+            lambda folder: self._run_task(task, folder, interrupted, seat),
+            is_paired=True,
+        )
+
+    def _run_task(
+        self, task: Task, folder: Scratch, interrupted: Interrupted, seat: Seat | None
+    ) -> Finished:
+        """Run the container of one task, with the monitor on this host beside it."""
+        root = Path(task.root)
+        place = self._copies.get(root, root)
+        places.check_readable(place, self._user)
+        folders = Folders(
+            out=folder.path,
+            cache=self._kept(local.cache_name(task)),
+            own_data=self._kept("data"),
+            data=self._settings.data,
+            checkpoints=self._settings.checkpoints,
+            turns=None if seat is None else seat.folder,
+        )
+        protocol = task.workload.protocol
+        in_ranks = task.workload.launch == "torchrun"
+        spec = _Spec(
+            image=self._image_of(root),
+            command=_module("ci_perf.measure.ranks" if in_ranks else "ci_perf.measure.worker"),
+            mounts=inside.mounts(task, place, folders, environments.PACKAGE),
+            hidden=places.hidden(place),
+            environment=_ours(environments.of_task({}, protocol, Path(inside.CACHE))),
+            workdir=inside.WORKSPACE,
+            gpus=places.of_task(task.device, task.gpus, task.workload.world_size, os.environ),
+        )
+        with local.beside(task, folder, root, os.environ) as watch:
+            for path in (folders.out, folders.cache, folders.own_data, folders.turns):
+                if path is not None:
+                    places.hand_over(path, self._user)
+            stop = self._run(spec, protocol.timeout_s, interrupted, seat)
+        evidence = launching.evidence(watch) if protocol.monitor_hz else None
+        return Finished(ended=stop.ended, evidence=evidence, kills=stop.kills)
+
+    def _aside(
+        self,
+        module: str,
+        words: tuple[str, ...],
+        kind: type[T],
+        *,
+        what: str,
+        interrupted: Interrupted,
+    ) -> T | Trouble:
+        """Run one of our modules that measures no workload; `words` begin with device, threads."""
+        device, threads, *_ = words
+
+        def run(folder: Scratch) -> Finished:
+            places.hand_over(folder.path, self._user)
+            spec = _Spec(
+                image=self.sides[0].image,
+                command=(*_module(module), *words),
+                mounts=inside.ours(folder.path, environments.PACKAGE),
+                environment=_ours(environments.of_child({}, int(threads))),
+                gpus=places.visible(device, os.environ),
+            )
+            return Finished(ended=self._run(spec, launching.TORCH_TIMEOUT_S, interrupted).ended)
+
+        return launching.module(run, kind, what=what, timeout_s=launching.TORCH_TIMEOUT_S)
+
+    def _run(
+        self,
+        spec: _Spec,
+        timeout_s: float,
+        interrupted: Interrupted,
+        seat: Seat | None = None,
+    ) -> Stop:
+        settings = self._settings
+        name = f"ci-perf-{self._labels.run}-{next(self._numbers)}"
+        create = arguments.create(
+            settings.engine.name,
+            name=name,
+            image=spec.image.config,
+            command=spec.command,
+            labels=self._labels,
+            user=self._user,
+            limits=settings.limits,
+            gpus=Gpus(devices=spec.gpus, access=settings.gpu_access),
+            mounts=spec.mounts,
+            hidden=spec.hidden,
+            environment=spec.environment,
+            workdir=spec.workdir,
+            ulimits=settings.ulimits,
+        )
+        return running.run(
+            settings.engine, name, create, timeout_s=timeout_s, interrupted=interrupted, seat=seat
+        )
+
+    def _image_of(self, root: Path) -> Image:
+        of_root = (side.image for side in self.sides if side.root == root)
+        return next(of_root, self.sides[0].image)
+
+    def _kept(self, name: str) -> Path:
+        path = self._folder / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def _on_this_host(self, found: Surroundings) -> Surroundings:
+        """Say what a container cannot know: which host it is on, and of which image it is."""
+        image = self.sides[0].image
+        environment = found.environment
+        soft = msgspec.structs.replace(environment.soft, image=images.name_for_comparison(image))
+        noted = msgspec.structs.replace(environment.noted, host_hash=host.name_hash())
+        environment = msgspec.structs.replace(environment, soft=soft, noted=noted, image=image)
+        return msgspec.structs.replace(found, environment=environment)
+
+
+@contextlib.contextmanager
+def launcher(
+    sides: Sequence[Side], settings: Settings, *, run: str, say: Callable[[str], None]
+) -> Iterator[ContainerLauncher]:
+    """Provide a launcher that keeps compiled code until the end.
+
+    Raises CannotWriteError and EngineError.
+    """
+    with local.caches() as folder:
+        yield ContainerLauncher(sides, settings, run=run, folder=folder, say=say)
+
+
+def _module(name: str) -> tuple[str, ...]:
+    """Spell the command of one of our modules, whose parent is the engine's init."""
+    return ("python3", "-P", "-m", name, inside.OUT, "1")
+
+
+def _ours(environment: Mapping[str, str]) -> dict[str, str]:
+    """Let Python find our own package."""
+    return {**environment, "PYTHONPATH": inside.PACKAGE}

@@ -1,0 +1,171 @@
+"""One container from create to rm: whatever happens in between, nothing of it is left behind."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ci_perf.launch import child, endings, processes
+from ci_perf.launch.child import Cookie, Ended
+from ci_perf.launch.containers import stale, stops
+from ci_perf.launch.containers.engine import Engine, EngineError
+from ci_perf.launch.containers.stops import Stopped
+from ci_perf.launch.endings import Kills
+from ci_perf.launch.turns import Seat
+
+# What ends a program of the engine with its children, as it does any child of ours.
+_COOKIE = "CI_PERF_CONTAINER"
+
+# How often processes that start others meanwhile are looked for.
+_LOOKS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """How a container ended: as a process does, and whether its memory ran out."""
+
+    ended: Ended
+    kills: Kills
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryKill:
+    """What the engine and the kernel say of the memory of one container; no words, no kill."""
+
+    words: str
+    is_ours: bool = True
+
+    def has_risen(self) -> bool:
+        """See Kills."""
+        return bool(self.words)
+
+
+def run(
+    engine: Engine,
+    name: str,
+    create: Sequence[str],
+    *,
+    timeout_s: float,
+    interrupted: Callable[[], bool],
+    seat: Seat | None = None,
+) -> Stop:
+    """Run a container called `name`, which `create` makes, to its end or its time limit.
+
+    Raises EngineError when it did not begin, or is still there afterwards; KeyboardInterrupt.
+    """
+    before = endings.kill_count_of_host()
+    try:
+        engine.must(*create)
+        ended = child.run(
+            engine.command("start", "--attach", name),
+            cwd="/",
+            environment=engine.environment,
+            cookie=Cookie(variable=_COOKIE, value=name),
+            timeout_s=timeout_s,
+            interrupted=interrupted,
+            seat=None if seat is None else _Seated(seat, Inhabitants(engine, name)),
+        )
+        stopped = _state(engine, name, ended, has_killed=before is not None and before.has_risen())
+    finally:
+        stale.remove(engine, name)
+    return _understood(engine, ended, stopped)
+
+
+@dataclass(slots=True)
+class Inhabitants:
+    """The processes of a container that runs, as the host numbers them."""
+
+    engine: Engine
+    name: str
+    _init: int = field(default=0, init=False)
+
+    def signal(self, what: signal.Signals) -> None:
+        """See turns.Resident: all but the init, which is nobody's work. Raises OSError.
+
+        One that is started while the others are being stopped is found by the next look.
+        """
+        reached: set[int] = set()
+        for _ in range(_LOOKS):
+            found = {one.pid for one in processes.below(self._first())} - reached
+            if not found:
+                return
+            for pid in found:
+                _send(pid, what)
+            reached |= found
+
+    def _first(self) -> int:
+        if not self._init:
+            said = self.engine.must("inspect", "--format", "{{.State.Pid}}", self.name)
+            if not said.isdecimal() or said == "0":
+                raise OSError(f"container {self.name}: expected a running one, found pid {said!r}")
+            self._init = int(said)
+        return self._init
+
+
+@dataclass(frozen=True, slots=True)
+class _Seated:
+    """The seat of a container: what sits there is no child of ours."""
+
+    seat: Seat
+    inhabitants: Inhabitants
+
+    def started(self, _child: "subprocess.Popen[bytes]") -> None:
+        self.seat.is_taken_by(self.inhabitants)
+
+    def clock(self) -> float:
+        return self.seat.clock()
+
+
+def _send(pid: int, what: signal.Signals) -> None:
+    try:
+        os.kill(pid, what)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise OSError(
+            f"process {pid} of a container: expected to be ours to stop, found another user's; "
+            "the engine numbers users in its own way (userns-remap)"
+        ) from None
+
+
+class _State(msgspec.Struct):
+    """The State of `inspect`, as far as we ask."""
+
+    status: str = msgspec.field(name="Status")
+    exit_code: int = msgspec.field(name="ExitCode")
+    oom_killed: bool = msgspec.field(name="OOMKilled")
+    error: str = msgspec.field(name="Error", default="")
+
+
+def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> Stopped:
+    """Ask how a container stopped."""
+    said = engine.must("inspect", "--format", "{{json .State}}", name)
+    try:
+        state = msgspec.json.decode(said, type=_State)
+    except msgspec.MsgspecError as error:
+        raise EngineError(
+            f"`{engine.name} inspect {name}`: expected its state as JSON, found {error}"
+        ) from None
+    return Stopped(
+        began=state.status != "created",
+        code=state.exit_code,
+        oom_killed=state.oom_killed,
+        error=state.error,
+        tail=ended.tail,
+        kernel_killed=has_killed,
+        ended_by_us=ended.timed_out,
+    )
+
+
+def _understood(engine: Engine, ended: Ended, stopped: Stopped) -> Stop:
+    if refused := stops.never_began(engine.name, stopped):
+        raise EngineError(refused, output=ended.tail)
+    return Stop(
+        ended=Ended(
+            code=stops.signal_code(stopped.code), timed_out=ended.timed_out, tail=ended.tail
+        ),
+        kills=MemoryKill(words=stops.out_of_memory(engine.name, stopped) or ""),
+    )

@@ -1,0 +1,77 @@
+"""Containers that a killed ci-perf has left: found by their labels, removed at the next start.
+
+A container names its owner: a process, the start of that process, and the boot and the namespace
+of process ids in which these mean something. What belongs to another namespace is left alone:
+whether its owner lives cannot be told from here.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ci_perf.launch.containers.arguments import OWNER_LABEL
+from ci_perf.launch.containers.engine import Engine
+
+_PROC = Path("/proc")
+
+# A container and its owner, by the template of `ps`: the engines have different words for a label.
+_WHOSE = {
+    "docker": f'{{{{.ID}}}} {{{{.Label "{OWNER_LABEL}"}}}}',
+    "podman": f'{{{{.ID}}}} {{{{index .Labels "{OWNER_LABEL}"}}}}',
+}
+
+
+def owner(pid: int | None = None, proc: Path = _PROC) -> str:
+    """Name a process of this host, ours by default, so that no later one has the same name."""
+    pid = os.getpid() if pid is None else pid
+    return f"{_boot(proc)}.{_namespace(proc)}.{pid}.{_start(pid, proc)}"
+
+
+def sweep(engine: Engine, say: Callable[[str], None], proc: Path = _PROC) -> None:
+    """Remove the containers whose owner is gone. Raises EngineError: nobody can be asked."""
+    ours = ("--filter", f"label={OWNER_LABEL}", "--format", _WHOSE[engine.name])
+    listed = engine.must("ps", "--all", "--no-trunc", *ours)
+    for line in listed.splitlines():
+        identity, _, whose = line.strip().strip("'\"").partition(" ")
+        if is_gone(whose, proc):
+            say(f"removing container {identity[:12]}, which a ci-perf that was killed has left")
+            remove(engine, identity)
+
+
+def remove(engine: Engine, name: str) -> None:
+    """Remove a container, running or not, with what only it uses. Raises EngineError."""
+    answer = engine.ask("rm", "--force", "--volumes", name)
+    if answer.code != 0 and "no such container" not in answer.err.lower():
+        engine.must("rm", "--force", "--volumes", name)
+
+
+def is_gone(whose: str, proc: Path = _PROC) -> bool:
+    """Whether the owner of this name is known to be gone."""
+    boot, _, rest = whose.partition(".")
+    namespace, _, rest = rest.partition(".")
+    pid, _, start = rest.partition(".")
+    if not (pid.isdecimal() and start.isdecimal()):
+        return False
+    if boot != _boot(proc):
+        return True
+    return namespace == _namespace(proc) and _start(int(pid), proc) != int(start)
+
+
+def _boot(proc: Path) -> str:
+    return (proc / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def _namespace(proc: Path) -> str:
+    """Return the number of our namespace of process ids: "pid:[4026531836]"."""
+    return str((proc / "self/ns/pid").readlink()).strip("pid:[]")
+
+
+def _start(pid: int, proc: Path) -> int:
+    """Return when a process started, in ticks since the boot; 0 for one that is gone."""
+    try:
+        stat = (proc / str(pid) / "stat").read_text()
+    except OSError:
+        return 0
+    # "pid (name) state parent ...": the name may hold anything; the start is the 22nd.
+    state, *rest = stat.rpartition(")")[2].split()
+    return 0 if state == "Z" else int(rest[18])  # a zombie is gone: nobody has fetched its code yet
