@@ -81,3 +81,41 @@ def programs(**more):
 def a_machine(**more):
     plain = facts.Facts(host=a_host(), graphics=graphics(), torch=a_torch(), programs=programs())
     return msgspec.structs.replace(plain, **more)
+
+
+def an_engine(**more):
+    plain = facts.EngineAnswer(
+        name="docker",
+        version="28.2.2",
+        rootless=False,
+        storage="overlay2",
+        cgroups="2",
+        architecture="x86_64",
+        data=a_space("/var/lib/docker"),
+        nvidia_runtime=True,
+        knows_cdi=True,
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def an_image(**more):
+    plain = facts.Image(
+        reference=f"registry.example/perf@sha256:{'1' * 64}",
+        is_pinned=True,
+        identity=f"sha256:{'2' * 64}",
+        architecture="amd64",
+        requires="",
+        cuda="",
+    )
+    return msgspec.structs.replace(plain, **more)
+
+
+def containers(**more):
+    plain = facts.Containers(
+        engine=an_engine(),
+        toolkit=facts.Toolkit(version="1.17.8", hook=True, cdi=("/etc/cdi/nvidia.yaml",)),
+        image=an_image(),
+        refused=None,
+        gpus_refused=None,
+    )
+    return msgspec.structs.replace(plain, **more)

@@ -1,35 +1,87 @@
 """`ci-perf doctor`: what this machine is, and why CUDA is not available when it is not."""
 
 import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
 
 import click
 
-from ci_perf.cli import doctor_text, output
+from ci_perf import suite as suites
+from ci_perf.cli import doctor_text, options, output
+from ci_perf.cli.runners import Runner
+from ci_perf.errors import UsageError
+from ci_perf.launch.containers import inquiry
+from ci_perf.launch.containers.inquiry import Asked
 from ci_perf.measure import diagnosis, machine_facts
+from ci_perf.measure.facts import Facts
+from ci_perf.measure.machine_facts import Sources
 from ci_perf.model import codec
+from ci_perf.model.container import Container, EngineName
 from ci_perf.model.run import Tool
 from ci_perf.version import __version__
 
 
 @click.command
 @click.option(
+    "--runner",
+    type=click.Choice(["local", *get_args(EngineName)]),
+    default="local",
+    show_default=True,
+    help="Where would be measured: in processes of this machine, or in containers.",
+)
+@click.option(
+    "--image",
+    metavar="NAME@sha256:DIGEST",
+    help="The image to try; by default that of [container] in suite.toml.",
+)
+@options.workloads
+@click.option(
     "--json",
     is_flag=True,
     help="Print facts and findings as JSON, for a program or an issue report.",
 )
-def command(*, json: bool) -> int:
+def command(*, runner: Runner, image: str | None, workloads: Path, json: bool) -> int:
     """Say what this machine is, and why CUDA is not available when it is not.
 
     Each finding names the next step. On a GPU, torch is asked to run one kernel: on a busy GPU that
-    takes some hundred MiB for a moment.
+    takes some hundred MiB for a moment. With --runner docker or podman, it is the torch of the
+    image, in a container with the flags of a measurement; this machine itself needs none then.
 
     Exit codes: 0 CPU or GPU workloads can be measured, 3 nothing can be measured (torch is
-    missing or broken).
+    missing or broken; no container can be started, or none from this image).
     """
-    facts = machine_facts.gather(machine_facts.this_machine())
+    sources = machine_facts.this_machine()
+    facts = _facts(runner, image, workloads, sources)
     found = diagnosis.diagnose(facts, Tool(version=__version__))
     if json:
         output.emit(codec.encode(found), output=None)
     else:
         output.emit(doctor_text.render(found, colour=sys.stdout.isatty()), output=None)
     return found.exit_code
+
+
+def _facts(runner: Runner, image: str | None, workloads: Path, sources: Sources) -> Facts:
+    """Gather what there is to know; of containers too, if these are asked for."""
+    if runner == "local":
+        if image is not None:
+            raise UsageError("--image: expected --runner docker or podman beside it, found local")
+        return machine_facts.gather(sources)
+    wanted = _container(workloads)
+    asked = Asked(
+        engine=runner,
+        image=wanted.image if image is None else image,
+        limits=wanted,
+        wants_gpus=machine_facts.has_gpu_nodes(sources),
+    )
+    heard = inquiry.ask(asked, sources)
+    return machine_facts.gather(
+        replace(sources, torch=lambda: heard.torch), containers=heard.containers
+    )
+
+
+def _container(workloads: Path) -> Container:
+    """Return what a suite.toml asks for, where there is one. Raises InvalidFileError."""
+    if not (workloads / "suite.toml").exists():
+        return Container()
+    return suites.load(workloads).container

@@ -5,13 +5,17 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from ci_perf.measure.diagnosis import Device, Diagnosis
+from ci_perf.measure.diagnosis import Device, Diagnosis, engines
 from ci_perf.measure.diagnosis.finding import Finding, Level
 from ci_perf.measure.facts import (
+    Containers,
+    EngineSilence,
     Facts,
     Gpu,
     Graphics,
     Host,
+    Image,
+    ImageMissing,
     NvmlAnswer,
     Torch,
     TorchBroken,
@@ -40,11 +44,12 @@ def render(found: Diagnosis, *, colour: bool) -> str:
 
 
 def _headline(found: Diagnosis) -> str:
+    where = "on this machine" if found.facts.containers is None else "in containers on this machine"
     if not found.can_measure:
-        return "Nothing can be measured on this machine."
+        return f"Nothing can be measured {where}."
     if Device.CUDA in found.can_measure:
-        return "CPU and GPU workloads can be measured on this machine."
-    return "CPU workloads can be measured on this machine, GPU workloads cannot."
+        return f"CPU and GPU workloads can be measured {where}."
+    return f"CPU workloads can be measured {where}, GPU workloads cannot."
 
 
 def _finding(finding: Finding) -> Text:
@@ -62,9 +67,34 @@ def _machine(facts: Facts) -> list[tuple[str, str]]:
         ("memory", _memory(facts.host)),
         ("gpu", _gpus(facts.graphics)),
         ("driver", _driver(facts.graphics)),
+        *_within(facts.containers),
         ("torch", _torch(facts.torch)),
         ("python", facts.programs.python),
+        *((("engines", ", ".join(facts.programs.engines)),) if facts.programs.engines else ()),
     ]
+
+
+def _within(containers: Containers | None) -> list[tuple[str, str]]:
+    if containers is None:
+        return []
+    return [("engine", _engine(containers)), ("image", _image(containers.image))]
+
+
+def _engine(containers: Containers) -> str:
+    engine = containers.engine
+    if isinstance(engine, EngineSilence):
+        return f"{engine.name}, which does not answer"
+    return f"{engine.name} {engine.version}, {engines.described(engine)}"
+
+
+def _image(image: Image | ImageMissing | None) -> str:
+    match image:
+        case None:
+            return "none named"
+        case ImageMissing():
+            return f"{image.reference}, which is not here"
+        case Image():
+            return f"{image.reference} ({image.architecture or 'unknown'})"
 
 
 def _system(host: Host) -> str:

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from ci_perf.model.base import Bytes, Count, Struct, Text
+from ci_perf.model.container import EngineName, Reference
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
@@ -121,10 +122,94 @@ class Graphics(Struct, frozen=True, kw_only=True):
     nvml: Nvml
 
 
+class Toolkit(Struct, frozen=True, kw_only=True):
+    """What of the NVIDIA Container Toolkit is on the host.
+
+    ``version`` is what `nvidia-ctk` says; ``hook`` that the program is there by which docker passes
+    GPUs; ``cdi`` are the specifications that name GPUs, by which podman does.
+    """
+
+    version: Text | None
+    hook: bool
+    cdi: tuple[Text, ...]
+
+
+class EngineAnswer(Struct, frozen=True, tag_field="state", tag="answered", kw_only=True):
+    """An engine that answers. ``data`` is where it keeps images; ``cgroups`` is "1" or "2".
+
+    ``nvidia_runtime`` says that NVIDIA's is among its runtimes, ``knows_cdi`` that it looks for
+    specifications of devices.
+    """
+
+    name: EngineName
+    version: Text
+    rootless: bool
+    storage: Text
+    cgroups: Text
+    architecture: Text
+    data: Space | None
+    nvidia_runtime: bool
+    knows_cdi: bool
+
+
+class EngineSilence(Struct, frozen=True, tag_field="state", tag="silent", kw_only=True):
+    """An engine that is not there, does not run, or does not let us in."""
+
+    name: EngineName
+    is_installed: bool
+    why: Text
+    next_step: Text
+
+
+class Image(Struct, frozen=True, tag_field="state", tag="present", kw_only=True):
+    """An image that the host has.
+
+    ``requires`` is what it asks of the driver (NVIDIA_REQUIRE_CUDA), ``cuda`` the version that it
+    says it holds; both empty where it says nothing.
+    """
+
+    reference: Reference
+    is_pinned: bool
+    identity: Text
+    architecture: Text
+    requires: Text
+    cuda: Text
+
+
+class ImageMissing(Struct, frozen=True, tag_field="state", tag="missing", kw_only=True):
+    """An image that was asked for, and that the host does not have."""
+
+    reference: Reference
+    why: Text
+    next_step: Text
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """A container that could not be started, and why."""
+
+    why: Text
+    next_step: Text
+
+
+class Containers(Struct, frozen=True, kw_only=True):
+    """What containers would be started by and from. ``image`` is ``None`` where none is named.
+
+    ``refused`` says why no container could be started from it, ``gpus_refused`` why none with
+    GPUs; ``None`` where it could, or where it was not tried.
+    """
+
+    engine: EngineAnswer | EngineSilence
+    toolkit: Toolkit
+    image: Image | ImageMissing | None
+    refused: Refused | None
+    gpus_refused: Refused | None
+
+
 class Programs(Struct, frozen=True, kw_only=True):
-    """What is installed beside torch."""
+    """What is installed beside torch. ``engines`` are programs that start containers."""
 
     python: Text
+    engines: tuple[EngineName, ...] = ()
     transformers: Text | None
     git: bool
     c_compiler: bool
@@ -132,9 +217,13 @@ class Programs(Struct, frozen=True, kw_only=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Everything that `ci-perf doctor` looks at."""
+    """Everything that `ci-perf doctor` looks at.
+
+    With ``containers``, ``torch`` is that of the image: missing where there is no such image.
+    """
 
     host: Host
     graphics: Graphics
     torch: Torch
     programs: Programs
+    containers: Containers | None = None

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from ci_perf import commands
 from ci_perf.measure import host, libraries
 from ci_perf.measure.facts import (
+    Containers,
     DeviceNode,
     Facts,
     Graphics,
@@ -22,13 +24,23 @@ from ci_perf.measure.facts import (
     Nvml,
     Programs,
     Space,
+    Toolkit,
     Torch,
 )
+from ci_perf.model.container import EngineName
 
 NVIDIA = "0x10de"  # PCI vendor
 DISPLAY_CONTROLLER = "0x03"  # PCI class: VGA, 3D and other display controllers
 
 _NODE = re.compile(r"nvidia(\d+|ctl|-uvm)")
+
+# Where CDI specifications are: docs of the Container Device Interface and of nvidia-ctk.
+_CDI_FOLDERS = ("etc/cdi", "var/run/cdi", "run/cdi")
+# JSON or YAML, which say so in much the same words.
+_CDI_KIND = re.compile(r"""(^|[{,])\s*["']?kind["']?\s*:\s*["']?nvidia\.com/gpu\b""", re.MULTILINE)
+_ENGINES: tuple[EngineName, ...] = ("docker", "podman")
+# `nvidia-ctk --version` asks no driver.
+_VERSION_S = 10.0
 
 # Marks that container engines leave: (file, kind).
 _MARKS = (("run/.containerenv", "podman"), (".dockerenv", "docker"))
@@ -72,14 +84,33 @@ def this_machine() -> Sources:
     return Sources(root=Path("/"), environ=os.environ, temporary=Path(tempfile.gettempdir()))
 
 
-def gather(sources: Sources) -> Facts:
-    """Read every fact; takes seconds, because torch is imported in a child."""
+def gather(sources: Sources, containers: Containers | None = None) -> Facts:
+    """Read every fact; takes seconds, because torch is imported in a child.
+
+    What is known of containers somebody else has asked: we start none.
+    """
     return Facts(
         host=_host(sources),
         graphics=_graphics(sources),
         torch=sources.torch(),
         programs=_programs(sources),
+        containers=containers,
     )
+
+
+def toolkit(sources: Sources) -> Toolkit:
+    """Look for the NVIDIA Container Toolkit."""
+    hook = "nvidia-container-runtime-hook"
+    return Toolkit(
+        version=_toolkit_version(sources.which("nvidia-ctk")),
+        hook=sources.which(hook) is not None,
+        cdi=_cdi(sources.root),
+    )
+
+
+def has_gpu_nodes(sources: Sources) -> bool:
+    """Say whether this host shows a driver through which a GPU could be used."""
+    return bool(_nodes(sources.root))
 
 
 def _host(sources: Sources) -> Host:
@@ -118,6 +149,7 @@ def _programs(sources: Sources) -> Programs:
 
     return Programs(
         python=platform.python_version(),
+        engines=tuple(name for name in _ENGINES if sources.which(name)),
         transformers=_version("transformers"),
         git=sources.which("git") is not None,
         c_compiler=found("CC", "gcc", "cc", "clang"),
@@ -193,6 +225,24 @@ def _nodes(root: Path) -> tuple[DeviceNode, ...]:
         for node in _entries(root / "dev")
         if _NODE.fullmatch(node.name)
     )
+
+
+def _cdi(root: Path) -> tuple[str, ...]:
+    """Name the specifications of NVIDIA GPUs; /var/run is mostly a link to /run."""
+    files = (file for folder in _CDI_FOLDERS for file in _entries(root / folder))
+    named = {file.resolve(): file for file in files if _CDI_KIND.search(_text(file))}
+    return tuple(f"/{file.relative_to(root)}" for file in named.values())
+
+
+def _toolkit_version(program: str | None) -> str | None:
+    """Ask nvidia-ctk: "NVIDIA Container Toolkit CLI version 1.17.8", then the commit."""
+    if program is None:
+        return None
+    try:
+        said = commands.ask([program, "--version"], timeout_s=_VERSION_S).out
+    except (OSError, TimeoutError):
+        return "unknown"
+    return said.partition("\n")[0].rpartition(" ")[2] or "unknown"
 
 
 def _opens(node: Path) -> bool:

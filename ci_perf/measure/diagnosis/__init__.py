@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from enum import Enum
 
 from ci_perf.errors import ExitCode
-from ci_perf.measure.diagnosis import cuda
+from ci_perf.measure.diagnosis import cuda, driver, engines, evidence, image_driver, images
 from ci_perf.measure.diagnosis.finding import Finding, Level
 from ci_perf.measure.facts import (
+    Containers,
     Facts,
     Host,
+    Image,
     Programs,
     Space,
     Torch,
@@ -57,9 +59,8 @@ def diagnose(facts: Facts, tool: Tool) -> Diagnosis:
     """Explain this machine."""
     found = [
         *_python(facts.programs),
-        *_torch(facts.torch),
-        *cuda.explain(facts),
-        *_programs(facts.programs),
+        *(_here(facts) if facts.containers is None else _inside(facts, facts.containers)),
+        *_git(facts.programs),
         *_room(facts.host),
         *_noise(facts.host),
     ]
@@ -72,8 +73,35 @@ def diagnose(facts: Facts, tool: Tool) -> Diagnosis:
     )
 
 
+def _here(facts: Facts) -> Iterable[Finding]:
+    """Look at what processes of this machine are measured with."""
+    yield from _torch(facts.torch)
+    yield from cuda.explain(facts)
+    yield from _programs(facts.programs)
+
+
+def _inside(facts: Facts, containers: Containers) -> Iterable[Finding]:
+    """Look at what containers are measured with: torch and all that it needs is the image's."""
+    yield from engines.explain(containers, facts.graphics)
+    yield from images.explain(containers, facts.torch)
+    image = containers.image
+    too_new = (
+        image_driver.explain(image, facts.torch, facts.graphics) if isinstance(image, Image) else []
+    )
+    yield from too_new
+    known = containers.gpus_refused or any(one.level is Level.PROBLEM for one in too_new)
+    if isinstance(facts.torch, TorchBuild) and not known:
+        yield from cuda.explain(facts)
+    elif evidence.has_gpu(facts.graphics):
+        below = driver.explain(facts.host, facts.graphics)
+        yield from [below] if below else []
+
+
 def _devices(facts: Facts) -> tuple[Device, ...]:
     if not isinstance(facts.torch, TorchBuild) or _is_too_old(facts.programs):
+        return ()
+    within = facts.containers
+    if within is not None and not images.can_be_measured_in(within, facts.torch):
         return ()
     return (Device.CPU, Device.CUDA) if cuda.works(facts.torch) else (Device.CPU,)
 
@@ -128,13 +156,6 @@ def _programs(programs: Programs) -> Iterable[Finding]:
             next_step="`pip install 'ci-perf[measure]'`; not needed when only your own workloads "
             "are measured.",
         )
-    if not programs.git:
-        yield Finding(
-            code="git_missing",
-            level=Level.WARNING,
-            what="git is not on PATH: a run cannot say which commit it measured.",
-            next_step="Install git (`apt-get install git`), in the container too.",
-        )
     if not (programs.c_compiler and programs.cxx_compiler):
         yield Finding(
             code="compiler_missing",
@@ -143,6 +164,16 @@ def _programs(programs: Programs) -> Iterable[Finding]:
             "builds its kernels with one.",
             next_step="Install gcc and g++ (`apt-get install g++`), or point CC and CXX to your "
             "compilers; eager workloads are not affected.",
+        )
+
+
+def _git(programs: Programs) -> Iterable[Finding]:
+    if not programs.git:
+        yield Finding(
+            code="git_missing",
+            level=Level.WARNING,
+            what="git is not on PATH: a run cannot say which commit it measured.",
+            next_step="Install git (`apt-get install git`), in the container too.",
         )
 
 

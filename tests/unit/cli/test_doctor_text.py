@@ -71,3 +71,36 @@ def test_colours_are_for_terminals_only(monkeypatch):
 
     assert "\x1b[" in render(colour=True)
     assert "\x1b[" not in render(colour=False)
+
+
+def test_a_machine_that_measures_in_containers_names_engine_and_image():
+    text = render(containers=machines.containers())
+
+    assert text.startswith("CPU and GPU workloads can be measured in containers on this machine.\n")
+    assert "\nengine   docker 28.2.2, as root, overlay2, cgroup v2\n" in text
+    assert f"\nimage    registry.example/perf@sha256:{'1' * 64} (amd64)\n" in text
+
+
+def test_an_engine_and_an_image_that_are_not_there_are_told():
+    silent = facts.EngineSilence(name="podman", is_installed=True, why="w", next_step="n")
+    missing = facts.ImageMissing(reference="perf:1", why="w", next_step="n")
+
+    text = render(
+        containers=machines.containers(engine=silent, image=missing), torch=facts.TorchMissing()
+    )
+
+    assert text.startswith("Nothing can be measured in containers on this machine.\n")
+    assert "engine   podman, which does not answer" in text
+    assert "image    perf:1, which is not here" in text
+
+
+def test_no_image_is_told_as_none():
+    text = render(containers=machines.containers(image=None), torch=facts.TorchMissing())
+
+    assert "image    none named" in text
+
+
+def test_programs_that_start_containers_are_told():
+    text = render(programs=machines.programs(engines=("docker", "podman")))
+
+    assert "\nengines  docker, podman\n" in text

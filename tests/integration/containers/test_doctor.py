@@ -1,0 +1,146 @@
+"""`ci-perf doctor --runner docker|podman`: the engine is asked, the image is tried, for real."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ci_perf.launch.containers import inquiry
+from ci_perf.launch.containers.inquiry import Asked
+from ci_perf.measure import machine_facts
+from ci_perf.measure.facts import EngineAnswer, TorchMissing
+from ci_perf.model.container import Container
+
+pytestmark = pytest.mark.container
+
+
+def doctor(*arguments, **environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "ci_perf", "doctor", "--json", *arguments],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+        text=True,
+        timeout=300,
+    )
+    return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+
+def codes(found):
+    return [finding["code"] for finding in found["findings"]]
+
+
+def what(code, found):
+    return next(finding["what"] for finding in found["findings"] if finding["code"] == code)
+
+
+@pytest.mark.usefixtures("in_docker")
+def test_an_image_with_torch_can_be_measured_in(torch_image, tmp_path):
+    (tmp_path / "torch.py").write_text("raise OSError('the host has none')")
+
+    code, found = doctor("--runner", "docker", "--image", torch_image, PYTHONPATH=str(tmp_path))
+
+    assert code == 0, found
+    assert found["can_measure"][0] == "cpu"
+    assert "image_works" in codes(found)
+    assert "torch_broken" not in codes(found)
+    assert found["facts"]["torch"]["state"] == "imported"
+    assert found["facts"]["containers"]["image"]["is_pinned"]
+
+
+@pytest.mark.usefixtures("in_docker")
+def test_an_image_without_torch_is_said_to_have_none(python_image):
+    code, found = doctor("--runner", "docker", "--image", python_image)
+
+    assert code == 3
+    assert codes(found)[0] == "image_without_torch"
+    assert "engine_works" in codes(found)
+
+
+@pytest.mark.usefixtures("in_podman")
+def test_podman_is_asked_as_well(podman_python_image):
+    code, found = doctor("--runner", "podman", "--image", podman_python_image)
+
+    assert code == 3
+    assert codes(found)[0] == "image_without_torch"
+    assert found["facts"]["containers"]["engine"]["name"] == "podman"
+
+
+@pytest.mark.usefixtures("in_docker")
+def test_an_image_without_python_is_refused_by_the_engine(shell_image):
+    code, found = doctor("--runner", "docker", "--image", shell_image)
+
+    assert code == 3
+    assert "has no program python3" in what("container_refused", found)
+
+
+@pytest.mark.usefixtures("in_docker")
+def test_the_image_of_suite_toml_is_looked_at(tmp_path):
+    (tmp_path / "suite.toml").write_text(
+        f'[container]\nimage = "nosuch.example/x@sha256:{"1" * 64}"\n'
+        "[suites.smoke]\nworkloads = []\n"
+    )
+
+    code, found = doctor("--runner", "docker", "--workloads", str(tmp_path))
+
+    assert code == 3
+    assert "nosuch.example/x@sha256:1111" in what("image_missing", found)
+
+
+@pytest.mark.usefixtures("in_docker")
+def test_nothing_of_the_trial_is_left(docker, python_image):
+    doctor("--runner", "docker", "--image", python_image)
+
+    assert docker.must("ps", "--all", "--quiet", "--filter", "name=ci-perf-doctor") == ""
+
+
+def test_an_engine_that_does_not_run_is_named_and_the_host_is_still_described(docker):
+    code, found = doctor("--runner", "docker", DOCKER_HOST="unix:///nonexistent.sock")
+
+    assert docker.name == "docker"
+    assert code == 3
+    assert codes(found)[0] == "engine_silent"
+    assert found["facts"]["host"]["logical_cores"] > 0
+
+
+def test_an_engine_that_is_absent_is_named(tmp_path):
+    code, found = doctor("--runner", "podman", PATH=str(tmp_path))
+
+    assert code == 3
+    assert codes(found)[0] == "engine_absent"
+
+
+def test_an_image_without_a_runner_is_wrong_use():
+    code, said = doctor("--image", "x:1")
+
+    assert code == 2
+    assert "--runner docker or podman" in said
+
+
+def ask_with_gpus(engine, image):
+    """Ask as on a host that shows GPUs."""
+    asked = Asked(engine=engine.name, image=image, limits=Container(), wants_gpus=True)
+    return inquiry.ask(asked, machine_facts.this_machine())
+
+
+@pytest.mark.usefixtures("docker_gpus")
+def test_a_host_with_gpus_tries_them(in_docker, python_image):
+    found = ask_with_gpus(in_docker, python_image)
+
+    assert isinstance(found.containers.engine, EngineAnswer)
+    assert found.containers.gpus_refused is None
+    assert found.containers.refused is None
+    assert isinstance(found.torch, TorchMissing)
+
+
+def test_gpus_that_podman_does_not_know_are_not_the_images_fault(
+    in_podman, podman_python_image, podman_gpus
+):
+    found = ask_with_gpus(in_podman, podman_python_image)
+
+    assert podman_gpus.uuids
+    assert found.containers.refused is None
+    assert found.containers.gpus_refused is not None
+    assert "nvidia.com/gpu=all" in found.containers.gpus_refused.why
