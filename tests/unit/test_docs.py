@@ -196,9 +196,8 @@ def test_every_environment_variable_in_a_document_is_read(document):
 def test_the_completion_of_each_shell_is_one_that_click_knows(shell):
     from click import shell_completion
 
-    assert f"_CI_PERF_COMPLETE={shell}_source ci-perf" in text("README.md") or (
-        f"`{shell}_source`" in text("README.md")
-    )
+    page = text("docs/command-line.md")
+    assert f"_CI_PERF_COMPLETE={shell}_source ci-perf" in page or f"`{shell}_source`" in page
     assert shell_completion.get_completion_class(shell) is not None
 
 

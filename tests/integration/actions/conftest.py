@@ -11,10 +11,11 @@ from tests.actions import node
 from tests.actions.expressions import Expressions
 from tests.actions.runner import Job
 from tests.fakes.github.fixtures import github
+from tests.integration.actions.recording import bare, recorded
 from tests.integration.actions.stage import Stage, a_project
 from tests.repositories import Repository
 
-__all__ = ["github"]
+__all__ = ["bare", "github", "recorded"]
 
 # Becomes the command line of this very checkout.
 CI_PERF = f'#!/bin/sh\nexec "{sys.executable}" -P -m ci_perf "$@"\n'

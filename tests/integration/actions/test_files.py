@@ -153,7 +153,7 @@ def test_no_python_of_the_action_looks_for_modules_in_the_workspace():
     install = steps_of(ACTION)[0]["run"]
     started = re.findall(r"/bin/python\"? (.*)|\$INPUT_PYTHON\" (.*)", install)
 
-    assert len(started) == 4
+    assert len(started) == 5
     assert all((one or other).startswith(("-P ", "-c 'import sys;")) for one, other in started)
 
 
