@@ -18,6 +18,9 @@ HOSTNAME = "ci-perf"
 # A name for whatever asks who it is: torch's default cache folder does.
 USER = "ci-perf"
 
+# Holds the name of the container: by it a process of this host is known as one of its.
+NAME_VARIABLE = "CI_PERF_NAME"
+
 RUN_LABEL = "dev.ci_perf.run"
 OWNER_LABEL = "dev.ci_perf.owner"
 
@@ -66,7 +69,8 @@ def create(
     """Spell the arguments of `create`. `command` begins with the program. Raises CiPerfError."""
     program, *rest = command
     return [
-        *("create", "--name", name, "--pull", "never", "--init"),
+        # A health check of the image would run beside what is timed.
+        *("create", "--name", name, "--pull", "never", "--init", "--no-healthcheck"),
         *("--label", f"{RUN_LABEL}={labels.run}", "--label", f"{OWNER_LABEL}={labels.owner}"),
         *_closed(engine, limits),
         *_size(limits),
@@ -74,10 +78,14 @@ def create(
         *_ulimits(engine, ulimits),
         *_gpus(gpus),
         *(part for mount in mounts for part in _mount(mount)),
-        *(part for folder in hidden for part in _empty(engine, folder)),
         *(
             part
-            for key, value in sorted(_environment(environment, gpus).items())
+            for folder in hidden
+            for part in ("--tmpfs", f"{folder}:ro,{_empty(engine, '4k', 0o555)}")
+        ),
+        *(
+            part
+            for key, value in sorted(_environment(environment, name, gpus).items())
             for part in ("--env", f"{key}={value}")
         ),
         *("--workdir", workdir, "--entrypoint", program, image, *rest),
@@ -92,7 +100,7 @@ def _closed(engine: EngineName, limits: Container) -> list[str]:
         *("--hostname", HOSTNAME, "--add-host", f"{HOSTNAME}:127.0.0.1"),
         "--read-only",
         # exec: what torch.compile has built is loaded from there.
-        *("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,size={limits.tmp_size},mode=1777"),  # noqa: S108
+        *("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,{_empty(engine, limits.tmp_size, 0o1777)}"),  # noqa: S108
         *("--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
         # We read its output ourselves, and keep the end of it.
         *("--log-driver", "none"),
@@ -134,10 +142,10 @@ def _gpus(gpus: Gpus) -> list[str]:
     return ["--gpus", f'"device={",".join(gpus.devices)}"']
 
 
-def _empty(engine: EngineName, folder: str) -> tuple[str, str]:
-    # podman would fill it with what it is to hide.
+def _empty(engine: EngineName, size: str, mode: int) -> str:
+    """Spell a memory file system; podman would fill it with what it is to hide."""
     only = ",notmpcopyup" if engine == "podman" else ""
-    return ("--tmpfs", f"{folder}:ro,size=4k,mode=0555{only}")
+    return f"size={size},mode={mode:04o}{only}"
 
 
 def _mount(mount: Mount) -> list[str]:
@@ -152,7 +160,7 @@ def _mount(mount: Mount) -> list[str]:
     return ["--mount", f"type=bind,src={source},dst={mount.target}{access}"]
 
 
-def _environment(given: Mapping[str, str], gpus: Gpus) -> dict[str, str]:
+def _environment(given: Mapping[str, str], name: str, gpus: Gpus) -> dict[str, str]:
     """Return all variables: none is the host's."""
     # Where the engine gives GPUs, the runtime of NVIDIA must not give others: images of CUDA ask
     # for all of them. With --gpus it is the engine that says which.
@@ -169,6 +177,7 @@ def _environment(given: Mapping[str, str], gpus: Gpus) -> dict[str, str]:
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
         "PYTHONDONTWRITEBYTECODE": "1",
         "USER": USER,
+        NAME_VARIABLE: name,
         **seen,
         **given,
     }

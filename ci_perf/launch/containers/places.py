@@ -34,10 +34,15 @@ def user(engine: Engine) -> User:
 
 
 def hand_over(folder: Path, whom: User) -> None:
-    """Let the user of a container write a folder and what is in it. Raises OSError."""
+    """Let the user of a container write a folder and what is in it. Raises OSError.
+
+    The folder itself stays ours: of others, the next start removes none that a killed one has left.
+    """
     if os.geteuid() != 0:
         return
-    for path in (folder, *folder.rglob("*")):
+    os.chown(folder, -1, whom.gid)
+    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXG)
+    for path in folder.rglob("*"):
         os.chown(path, whom.uid, whom.gid, follow_symlinks=False)
 
 

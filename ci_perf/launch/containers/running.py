@@ -1,16 +1,20 @@
 """One container from create to rm: whatever happens in between, nothing of it is left behind."""
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
 from ci_perf.launch import child, endings, processes
 from ci_perf.launch.child import Cookie, Ended
 from ci_perf.launch.containers import stale, stops
+from ci_perf.launch.containers.arguments import NAME_VARIABLE
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.launch.containers.stops import Stopped
 from ci_perf.launch.endings import Kills
@@ -18,6 +22,9 @@ from ci_perf.launch.turns import Seat
 
 # What ends a program of the engine with its children, as it does any child of ours.
 _COOKIE = "CI_PERF_CONTAINER"
+
+# Its number here, and in its own namespace: "NSpid:\t4711\t1".
+_INIT = re.compile(r"^NSpid:\t.*\t1$", re.MULTILINE)
 
 # How often processes that start others meanwhile are looked for.
 _LOOKS = 20
@@ -87,9 +94,10 @@ class Inhabitants:
 
         One that is started while the others are being stopped is found by the next look.
         """
+        first = self._first()
         reached: set[int] = set()
-        for _ in range(_LOOKS):
-            found = {one.pid for one in processes.below(self._first())} - reached
+        for _ in range(_LOOKS if first else 0):
+            found = {one.pid for one in processes.below(first)} - reached
             if not found:
                 return
             for pid in found:
@@ -97,12 +105,36 @@ class Inhabitants:
             reached |= found
 
     def _first(self) -> int:
-        if not self._init:
-            said = self.engine.must("inspect", "--format", "{{.State.Pid}}", self.name)
-            if not said.isdecimal() or said == "0":
-                raise OSError(f"container {self.name}: expected a running one, found pid {said!r}")
-            self._init = int(said)
+        """Return the number of its init; 0 once it has ended. Raises OSError: it is not seen.
+
+        The engine's own number means something to the engine only: its daemon may be in another
+        namespace of process ids, where that of an init of ours is here that of a stranger.
+        """
+        if not self._is_init(self._init):
+            bearers = processes.carrying(NAME_VARIABLE, self.name)
+            self._init = next(filter(self._is_init, bearers), 0)
+        if not self._init and self._is_running():
+            raise OSError(
+                f"container {self.name}: expected to see its processes from here, to have them "
+                "wait for their turn, found none; run ci-perf on the host of the containers, not "
+                "in one of them"
+            )
         return self._init
+
+    def _is_init(self, pid: int) -> bool:
+        """Whether it is the first of its namespace, and of this container."""
+        with contextlib.suppress(OSError):
+            marks = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            status = Path(f"/proc/{pid}/status").read_text()
+            return f"{NAME_VARIABLE}={self.name}".encode() in marks and bool(_INIT.search(status))
+        return False
+
+    def _is_running(self) -> bool:
+        try:
+            asked = self.engine.ask("inspect", "--format", "{{.State.Running}}", self.name)
+        except EngineError as error:
+            raise OSError(str(error)) from None
+        return asked.out == "true"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,15 @@ _INIT = re.compile(
     r"[^\n]*(\n(ERROR \(catatonit:\d+\): )[^\n]*)?\s*"
 )
 
+# What Python says before the first line of ours runs, where the image does not fit: before 3.11 it
+# does not know -P; else something that every worker imports is not there.
+_TOO_OLD = re.compile(r"unknown option:? -P\nusage: ", re.IGNORECASE)
+_LACKING = re.compile(
+    r"Traceback [^\n]*\n  File \"<frozen runpy>\".*"
+    r"\nModuleNotFoundError: No module named '(?P<package>[\w.]+)'\s*",
+    re.DOTALL,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
@@ -39,7 +48,7 @@ class Stopped:
 def never_began(engine: EngineName, stopped: Stopped) -> str | None:
     """Say why the worker was never started, and what to do; `None` if it was."""
     if stopped.began and not stopped.error and not _INIT.fullmatch(stopped.tail):
-        return None
+        return _unfit(stopped.tail)
     return failures.explained(engine, "start", stopped.error or stopped.tail)
 
 
@@ -62,6 +71,21 @@ def out_of_memory(engine: EngineName, stopped: Stopped) -> str | None:
 def signal_code(code: int) -> int:
     """Return the code as a child process has it: minus the signal, where it was one."""
     return _SIGNALLED - code if _SIGNALLED < code < _SIGNALLED + 65 else code
+
+
+def _unfit(tail: str) -> str | None:
+    """Say what the image lacks, if it is that."""
+    if _TOO_OLD.match(tail):
+        return (
+            "the image: expected Python 3.11 or newer as `python3`, found an older one; use "
+            "another image (docs/containers.md)"
+        )
+    if lacking := _LACKING.fullmatch(tail):
+        return (
+            f"the image: expected the package {lacking['package']} for its `python3`, found none; "
+            "install what workers import: torch, msgspec, numpy, nvidia-ml-py (docs/containers.md)"
+        )
+    return None
 
 
 def _was_killed(stopped: Stopped) -> bool:

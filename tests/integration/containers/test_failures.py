@@ -68,7 +68,7 @@ def test_a_digest_that_the_registry_does_not_have(docker, registry):
         (("--nosuchflag",), "does not know an option that it was given: --nosuchflag"),
     ],
 )
-def test_what_cannot_be_created(image, options, meaning):
+def test_what_cannot_be_created(engine, image, options, meaning):
     assert meaning in refusal(engine, *created(image, *options))
 
 

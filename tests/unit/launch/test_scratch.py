@@ -104,6 +104,25 @@ def test_interrupts_are_noted_and_raise_only_when_asked():
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_where_nobody_asks_the_first_signal_raises_and_no_other():
+    with interrupts.noted() as ending:
+        with pytest.raises(KeyboardInterrupt), ending.raising():
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)  # while things are removed
+
+        assert ending.have_come()
+
+
+def test_a_signal_that_came_before_is_raised_where_nobody_asks():
+    entered = []
+    with interrupts.noted() as ending:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt), ending.raising():
+            entered.append(True)
+
+    assert not entered
+
+
 def test_what_is_ignored_stays_ignored():
     """As nohup does it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

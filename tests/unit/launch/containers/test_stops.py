@@ -87,6 +87,42 @@ def test_a_workload_that_prints_words_of_an_init_is_not_believed():
     assert stops.never_began("docker", ended(code=1, tail=tail)) is None
 
 
+def test_an_image_whose_python_is_too_old_is_named():
+    tail = "Unknown option: -P\nusage: python3 [option] ... [-c cmd | -m mod | file | -] [arg]\n"
+
+    found = stops.never_began("docker", ended(code=2, tail=tail)) or ""
+
+    assert "Python 3.11 or newer" in found
+
+
+LACKING = """\
+Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+  File "/opt/ci-perf/ci_perf/files.py", line 9, in <module>
+    import msgspec
+ModuleNotFoundError: No module named 'msgspec'
+"""
+
+
+def test_an_image_that_lacks_what_every_worker_imports_is_named():
+    found = stops.never_began("docker", ended(code=1, tail=LACKING)) or ""
+
+    assert "the package msgspec" in found
+    assert "install what workers import" in found
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        f"some words of a workload\n{LACKING}",
+        LACKING.replace("<frozen runpy>", "/workspace/it.py"),
+        f"{LACKING}more words\n",
+    ],
+)
+def test_what_a_workload_cannot_import_is_its_own_affair(tail):
+    assert stops.never_began("docker", ended(code=1, tail=tail)) is None
+
+
 def test_docker_knows_when_memory_ran_out():
     assert "memory ran out" in memory("docker", ended(code=137, oom_killed=True))
 

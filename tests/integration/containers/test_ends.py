@@ -1,0 +1,205 @@
+"""How containers end: by memory, by time, by signals, or before they begin. Nothing is left."""
+
+import dataclasses
+import itertools
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ci_perf.launch import child
+from ci_perf.model.process import Phase
+from tests.containers import benches, images, keeper, roots
+from tests.containers.benches import SMALL, Bench
+from tests.launches import BUILD, GOOD, HEAD, result_of, trouble_of
+
+pytestmark = pytest.mark.container
+
+NUMBERS = itertools.count(1)
+# Hangs within a step, with all that it has started.
+HANGING = """
+import signal, subprocess, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+for environment in (None, {{}}):
+    subprocess.Popen(["sleep", "{seconds}"], env=environment, start_new_session=True)
+def step():
+    time.sleep({seconds})
+"""
+
+
+BOTH = pytest.mark.parametrize("which", ["docker", "podman"])
+
+
+@pytest.fixture
+def which():
+    """The engine, where a test does not name both."""
+    return "docker"
+
+
+@pytest.fixture
+def bench(request, which, tmp_path):
+    return benches.of(request, which, tmp_path)
+
+
+@pytest.fixture
+def seconds():
+    """How long something sleeps: nobody else sleeps as long."""
+    return f"612.{os.getpid()}{next(NUMBERS):03}"
+
+
+def sleepers(seconds):
+    """Return the processes of this host that sleep so long."""
+    lines = [keeper.arguments(path) for path in Path("/proc").glob("[0-9]*")]
+    return [line for line in lines if line.split("\0")[:2] == ["sleep", seconds]]
+
+
+@BOTH
+def test_memory_that_runs_out_is_named_and_the_next_task_is_measured(request, which, tmp_path):
+    limits = msgspec.structs.replace(SMALL, memory="128m")
+    bench = benches.of(request, which, tmp_path, limits=limits)
+    hog = "def step():\n    return len(bytearray(2**30))\n"
+    trouble = trouble_of(bench.launch(HEAD + hog + BUILD))
+
+    assert trouble.phase is Phase.FIRST_STEP
+    assert "SIGKILL" in trouble.reason
+    assert "the container's memory ran out" in trouble.reason
+    assert "`memory` in [container]" in trouble.reason
+    assert trouble.exhausted is not None
+    assert trouble.exhausted.kind == "host"
+    assert result_of(bench.launch(GOOD))
+
+
+@BOTH
+def test_a_task_that_hangs_says_where_and_ends_with_all_it_has_started(bench, seconds):
+    source = HEAD + HANGING.format(seconds=seconds) + BUILD
+    trouble = trouble_of(bench.launch(source, protocol={"timeout_s": 3}))
+
+    assert trouble.phase is Phase.FIRST_STEP
+    assert "no result within the time limit of 3 s" in trouble.reason
+    assert 'it.py", line 9 in step' in trouble.output
+    assert bench.left() == []
+    assert sleepers(seconds) == []
+
+
+def test_what_a_task_leaves_running_ends_with_it(bench, seconds):
+    daemon = HEAD + HANGING.format(seconds=seconds) + "def step():\n    pass\n" + BUILD
+
+    assert result_of(bench.launch(daemon))
+    assert sleepers(seconds) == []
+
+
+def test_an_interrupt_ends_a_task(bench, seconds):
+    source = HEAD + HANGING.format(seconds=seconds) + BUILD
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.launcher.launch(bench.task(source), lambda: bool(sleepers(seconds)))
+
+    assert bench.left() == []
+    assert sleepers(seconds) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "output"),
+    [
+        ("os._exit(3)", "exit code 3 in phase first_step", ""),
+        ("ctypes.string_at(0)", "SIGSEGV in phase first_step; the stack", "in step"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL in phase first_step; the kernel's", ""),
+    ],
+)
+def test_an_end_is_told_as_that_of_a_child(bench, end, reason, output):
+    source = f"import ctypes, os, signal\ndef step():\n    {end}\n"
+    trouble = trouble_of(bench.launch(HEAD + source + BUILD))
+
+    assert trouble.phase is Phase.FIRST_STEP
+    assert reason in trouble.reason
+    assert output in trouble.output
+    assert trouble.exhausted is None
+
+
+def test_of_much_output_the_end_is_kept(bench):
+    talk = "for _ in range(200):\n    print('x' * 2**20)\n1 / 0\n"
+    trouble = trouble_of(bench.launch(talk))
+
+    assert len(trouble.output) <= child.TAIL_BYTES
+    assert "ZeroDivisionError" in trouble.output
+
+
+@BOTH
+@pytest.mark.parametrize("name", ["result.json", "phase"])
+def test_a_link_in_the_place_of_a_result_is_not_followed(bench, tmp_path, name):
+    secret = tmp_path / "secret"
+    secret.write_text('{"phase": "timed", "reason": "a secret of the host"}')
+    source = f"""
+import os, sys
+it = os.path.join(sys.argv[1], {name!r})
+if os.path.exists(it):
+    os.unlink(it)
+os.symlink({str(secret)!r}, it)
+os._exit(0)
+"""
+    trouble = trouble_of(bench.launch(source))
+
+    assert "secret" not in trouble.reason
+    assert secret.stat().st_uid == os.getuid()
+    if name != "phase":
+        assert f"invalid result: {name}" in trouble.reason
+
+
+@pytest.fixture
+def image_without_python(request, which, tmp_path):
+    engine = request.getfixturevalue(which)
+    image = images.import_into(engine, roots.of_shell(), "LABEL of=test_ends")
+    yield Bench(tmp_path, engine, image)
+    engine.must("rmi", "--force", image)
+
+
+@BOTH
+def test_an_image_without_python_is_named(image_without_python):
+    trouble = trouble_of(image_without_python.launch(GOOD))
+
+    assert trouble.phase is Phase.LAUNCH
+    assert "the image has no program" in trouble.reason
+    assert "use an image with Python 3.11 or newer" in trouble.reason
+    assert image_without_python.left() == []
+
+
+def test_an_image_that_is_gone_is_named(image_without_python):
+    bench = image_without_python
+    bench.engine.must("rmi", "--force", bench.image.config)
+    trouble = trouble_of(bench.launch(GOOD))
+
+    assert trouble.phase is Phase.LAUNCH
+    assert f"`{bench.engine.name} create`" in trouble.reason
+    assert "image" in trouble.reason
+
+
+def test_an_image_that_lacks_what_a_worker_imports_is_named(docker, tmp_path):
+    image = images.import_into(docker, roots.of_python())
+    trouble = trouble_of(Bench(tmp_path, docker, image).launch(GOOD))
+    docker.must("rmi", "--force", image)
+
+    assert trouble.phase is Phase.LAUNCH
+    assert "expected the package msgspec" in trouble.reason
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others are themselves inside")
+def test_a_checkout_that_only_root_can_read_is_named(bench):
+    bench.root.chmod(0o700)
+    trouble = trouble_of(bench.launch(GOOD))
+
+    assert trouble.phase is Phase.LAUNCH
+    assert f"chmod o+rx {bench.root}" in trouble.reason
+
+
+def test_an_engine_that_no_longer_answers_is_named(request, tmp_path):
+    bench = benches.of(request, "docker", tmp_path)
+    settings = bench.launcher._settings
+    nowhere = {**settings.engine.environment, "DOCKER_HOST": f"unix://{tmp_path}/socket"}
+    engine = dataclasses.replace(settings.engine, environment=nowhere)
+    bench.launcher._settings = dataclasses.replace(settings, engine=engine)
+    trouble = trouble_of(bench.launch(GOOD))
+
+    assert trouble.phase is Phase.LAUNCH
+    assert "expected a running daemon" in trouble.reason

@@ -1,0 +1,194 @@
+"""Two containers that are there at once, and of which one runs at any time."""
+
+import itertools
+import json
+
+import msgspec
+import pytest
+
+from ci_perf.model.process import Phase
+from tests.containers import benches
+from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
+
+pytestmark = pytest.mark.container
+
+# Both find the same folder there; they tell themselves apart by a file in their checkouts.
+SHARED = "/data"
+# Notes when each step began and ended, by the clock that all containers of a host share.
+NOTING = f"""
+import json, time
+steps = []
+def step():
+    begin = time.monotonic_ns()
+    time.sleep(0.002)
+    steps.append((begin, time.monotonic_ns()))
+def teardown():
+    with open("name") as name, open(f"{SHARED}/steps-{{name.read()}}.json", "w") as file:
+        json.dump(steps, file)
+def build(context):
+    return Workload(step=step, teardown=teardown)
+"""
+COUNTING = f"""
+import mmap, os, time
+with open("{SHARED}/counter", "ab") as file:
+    file.truncate(8)
+handle = os.open("{SHARED}/counter", os.O_RDWR)
+shared = mmap.mmap(handle, 8)
+def count():
+    return int.from_bytes(shared[:], "little")
+"""
+# A process that works ahead, as those of a data loader do: with a session of its own, orphaned.
+FETCHING = f"""
+{COUNTING}
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            shared[:] = (count() + 1).to_bytes(8, "little")
+    os._exit(0)
+os.wait()
+def step():
+    seen = count()
+    while count() == seen:
+        pass
+"""
+WATCHING = f"""
+{COUNTING}
+moved = []
+def step():
+    before = count()
+    time.sleep(0.002)
+    moved.append(count() - before)
+def teardown():
+    assert count() and moved and not any(moved), moved
+def build(context):
+    return Workload(step=step, teardown=teardown)
+"""
+KILLED = "import os\ndef step():\n    os.kill(os.getpid(), 9)\n"
+
+
+@pytest.fixture
+def benched(request, tmp_path):
+    """Return a bench of an engine with two checkouts, and a function that launches a pair."""
+
+    def make(which="docker"):
+        other = benches.folder(tmp_path / "other")
+        bench = benches.of(request, which, tmp_path, sides=[other])
+        for root, name in ((bench.root, "first"), (other, "second")):
+            (root / "name").write_text(name)
+
+        def pair(first, second, *, interrupted=lambda: False, **protocol):
+            tasks = [
+                bench.task(source, root=root, protocol=protocol)
+                for root, source in ((bench.root, first), (other, second))
+            ]
+            return bench.launcher.launch_pair(*tasks, interrupted)
+
+        return bench, pair
+
+    return make
+
+
+@pytest.fixture
+def pair(benched):
+    return benched()[1]
+
+
+@pytest.mark.parametrize("which", ["docker", "podman"])
+def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, which):
+    bench, pair = benched(which)
+    outcomes = pair(HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20, monitor_hz=20)
+
+    blocks = [len(result_of(outcome).process.timed.block_s) for outcome in outcomes]
+    steps = sorted(
+        (*step, name)
+        for name in ("first", "second")
+        for step in json.loads((bench.kept / f"data/steps-{name}.json").read_text())
+    )
+    turns = [name for name, _ in itertools.groupby(name for *_, name in steps)]
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(steps))
+    assert blocks[0] == blocks[1] >= 20
+    assert len(turns) > 20
+    assert [result_of(outcome).process.evidence.trouble for outcome in outcomes] == ["", ""]
+    assert bench.left() == []
+
+
+@pytest.mark.parametrize("which", ["docker", "podman"])
+def test_what_a_container_has_started_stands_still_while_its_partner_runs(benched, which):
+    _, pair = benched(which)
+
+    for outcome in pair(HEAD + FETCHING + BUILD, HEAD + WATCHING):
+        result_of(outcome)
+
+
+@pytest.mark.parametrize(
+    ("bad", "phase", "is_first"),
+    [
+        ("1 / 0\n", Phase.IMPORT, True),
+        ("import os\nos._exit(0)\n", Phase.IMPORT, False),
+        (HEAD + KILLED + BUILD, Phase.FIRST_STEP, True),
+    ],
+)
+def test_a_container_whose_partner_fails_goes_on(pair, bad, phase, is_first):
+    outcomes = pair(bad, GOOD) if is_first else pair(GOOD, bad)
+
+    failed, other = outcomes if is_first else outcomes[::-1]
+    assert trouble_of(failed).phase is phase
+    assert len(result_of(other).process.timed.block_s) >= QUICK.timed_min_blocks
+
+
+def test_a_container_that_never_begins_leaves_the_turn_to_its_partner(benched):
+    bench, pair = benched()
+    second = bench.launcher.sides[1]
+    gone = msgspec.structs.replace(second.image, config=f"sha256:{'0' * 64}")
+    bench.launcher.sides = (bench.launcher.sides[0], type(second)(root=second.root, image=gone))
+
+    of_first, of_second = pair(GOOD, GOOD)
+
+    assert result_of(of_first)
+    assert trouble_of(of_second).phase is Phase.LAUNCH
+
+
+def test_who_stops_and_asks_for_junk_harms_only_himself(pair):
+    junk = """
+import json, os, sys
+from pathlib import Path
+folder = Path(json.loads(Path(sys.argv[1], "task.json").read_text())["turns"])
+asked = os.open(folder / "asked", os.O_WRONLY | os.O_NONBLOCK)
+try:
+    while True:
+        os.write(asked, b"e?" * 500)
+except BlockingIOError:
+    os._exit(0)
+"""
+
+    failed, other = pair(junk, GOOD)
+
+    assert "without a result" in trouble_of(failed).reason
+    assert result_of(other)
+
+
+def test_a_partner_that_hangs_is_ended_and_costs_nobody_his_time(pair):
+    hanging = "import time\ndef step():\n    time.sleep(600)\n"
+
+    failed, other = pair(HEAD + hanging + BUILD, GOOD, timeout_s=3)
+
+    assert "time limit of 3 s" in trouble_of(failed).reason
+    assert "in step" in trouble_of(failed).output
+    assert result_of(other)
+
+
+def test_an_interrupt_ends_both_containers_also_the_one_that_waits(benched):
+    bench, pair = benched()
+    mark = f"open('{SHARED}/at-work', 'w').close()\n"
+    hanging = f"import time\ndef step():\n    {mark}    time.sleep(600)\n"
+
+    with pytest.raises(KeyboardInterrupt):
+        pair(
+            HEAD + NOTING,
+            HEAD + hanging + BUILD,
+            interrupted=(bench.kept / "data/at-work").exists,
+        )
+
+    assert bench.left() == []
+    assert [file.name for file in (bench.kept / "data").iterdir()] == ["at-work"]

@@ -1,0 +1,207 @@
+"""What a task is given in a container, what is kept for the next one, and what is seen of it."""
+
+import subprocess
+
+import msgspec
+import pytest
+
+from ci_perf.launch import containers
+from ci_perf.launch.containers import Settings, Side, images, stale
+from ci_perf.launch.containers.arguments import OWNER_LABEL, RUN_LABEL
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.measure import host
+from ci_perf.measure.task import Surroundings, Trouble
+from tests.containers import benches
+from tests.containers.benches import SMALL, Bench
+from tests.launches import BUILD, GOOD, HEAD, result_of
+
+pytestmark = pytest.mark.container
+
+WORKING = HEAD + "def step():\n    sum(range(1000))\n" + BUILD
+# Says what its folders of compiled code hold, and leaves something there.
+CACHED = """
+import os
+from pathlib import Path
+places = [Path(os.environ[f"{name}_CACHE_DIR"]) for name in ("TORCHINDUCTOR", "TRITON")]
+found = [sorted(file.name for file in place.glob("*")) for place in places]
+for place in places:
+    place.mkdir(parents=True, exist_ok=True)
+    (place / Path(__file__).stem).touch()
+report(found)
+"""
+# Says what there is in a folder, and leaves something there.
+KEEPING = """
+import os
+def noted(folder):
+    found = sorted(os.listdir(folder))
+    open(f"{folder}/{len(found)}", "w").close()
+    return found
+"""
+
+
+BOTH = pytest.mark.parametrize("which", ["docker", "podman"])
+
+
+@pytest.fixture
+def which():
+    """The engine, where a test does not name both."""
+    return "docker"
+
+
+@pytest.fixture
+def bench(request, which, tmp_path):
+    return benches.of(request, which, tmp_path)
+
+
+@BOTH
+def test_a_workload_is_measured_and_nothing_of_its_container_is_left(bench):
+    (bench.root / "my_model.py").write_text("def step():\n    pass\n")
+    result = result_of(bench.launch(HEAD + "from my_model import step\n" + BUILD))
+
+    assert len(result.process.timed.block_s) >= 3
+    assert bench.left() == []
+
+
+def test_a_workload_that_is_not_of_the_checkout_finds_both(bench, tmp_path):
+    suite = benches.folder(tmp_path / "suite")
+    (suite / "neighbour.py").write_text(
+        "def step():\n    measured()\nfrom measured import measured"
+    )
+    (bench.root / "measured.py").write_text("def measured():\n    pass\n")
+
+    assert result_of(bench.launch(HEAD + "from neighbour import step\n" + BUILD, suite=suite))
+
+
+@BOTH
+def test_the_monitor_of_the_host_sees_of_it_what_it_sees_of_a_child(bench):
+    task = bench.task(WORKING, protocol={"monitor_hz": 20, "timed_min_s": 0.2, "timed_max_s": 0.5})
+    here, there = (
+        result_of(launcher.launch(task)).process.evidence
+        for launcher in (LocalLauncher(bench.root), bench.launcher)
+    )
+
+    assert (here.trouble, there.trouble) == ("", "")
+    assert there.host_rss_peak_bytes > 2**20
+    assert there.host.wall_s > 0
+    for name in ("cpu_s", "involuntary_switches"):
+        values = [getattr(one.host, name) for one in (here, there)]
+        assert all(value is not None for value in values), (name, values)
+    assert _known(there.host) >= _known(here.host)
+
+
+def _known(evidence):
+    return {name for name, value in msgspec.structs.asdict(evidence).items() if value is not None}
+
+
+@BOTH
+def test_data_that_nobody_has_given_stays_from_task_to_task(bench):
+    look = KEEPING + "report(noted('/data'))\n"
+
+    assert [bench.facts(look, name=name) for name in ("one", "two")] == [[], ["0"]]
+
+
+def test_data_that_somebody_has_given_is_read(request, bench, tmp_path):
+    data = benches.folder(tmp_path / "data")
+    (data / "set").write_text("some data")
+    given = benches.of(request, bench.engine.name, tmp_path / "given", data=data)
+    source = (
+        "from pathlib import Path\nsaid = None\n"
+        "def build(context):\n"
+        "    report([context.data_dir, Path(context.data_dir, 'set').read_text()])\n"
+    )
+
+    assert given.facts(source) == ["/data", "some data"]
+    assert list((given.kept / "data").iterdir()) == []
+
+
+def test_checkpoints_are_written_where_the_owner_wants_them(request, bench, tmp_path):
+    there = benches.folder(tmp_path / "checkpoints")
+    there.chmod(0o777)
+    given = benches.of(request, bench.engine.name, tmp_path / "given", checkpoints=there)
+    given.facts("open('/checkpoints/one', 'w').write('weights')\nreport(None)\n")
+
+    assert (there / "one").read_text() == "weights"
+
+
+@BOTH
+def test_compiled_code_of_a_workload_on_one_side_is_kept_for_that_alone(request, bench, tmp_path):
+    other = benches.folder(tmp_path / "other")
+    both = benches.of(request, bench.engine.name, tmp_path / "both", sides=[other])
+    first, second, renamed, of_other = (
+        both.facts(CACHED, **which) for which in ({}, {}, {"name": "renamed"}, {"root": other})
+    )
+
+    assert (first, second) == ([[], []], [["it"], ["it"]])
+    assert (renamed, of_other) == ([[], []], [[], []])
+
+
+def test_what_is_kept_goes_with_the_launcher(bench):
+    settings = Settings(engine=bench.engine, limits=SMALL, gpu_access="gpus")
+    sides = [Side(root=bench.root, image=bench.image)]
+    with containers.launcher(sides, settings, run=f"{bench.run}k", say=print) as launcher:
+        folder = launcher._folder
+        result_of(launcher.launch(bench.task(GOOD)))
+        assert list(folder.iterdir())
+
+    assert not folder.exists()
+
+
+@BOTH
+def test_what_a_killed_ci_perf_has_left_is_removed_by_the_next(bench):
+    with subprocess.Popen(["sleep", "600"]) as process:
+        gone = stale.owner(process.pid)
+        process.kill()
+    owners = {"gone": gone, "ours": stale.owner(), "foreign": gone.replace(".", ".1", 1)}
+    made = {
+        name: bench.engine.must(
+            *("create", "--label", f"{OWNER_LABEL}={owner}"),
+            *("--label", f"{RUN_LABEL}={bench.run}", "--name", f"{bench.run}-{name}"),
+            *(bench.image.config, "true"),
+        )
+        for name, owner in owners.items()
+    }
+    try:
+        bench.launcher.describe("cpu", 1, 1)
+        left = bench.left()
+    finally:
+        for identity in made.values():
+            stale.remove(bench.engine, identity)
+
+    assert sorted(left) == [f"{bench.run}-foreign", f"{bench.run}-ours"]
+    assert [made["gone"][:12] in said for said in bench.said] == [True]
+
+
+@pytest.fixture(scope="module")
+def of_torch(docker, torch_image, tmp_path_factory):
+    return Bench(tmp_path_factory.mktemp("torch"), docker, torch_image)
+
+
+@pytest.fixture(scope="module")
+def surroundings(of_torch):
+    found = of_torch.launcher.describe("auto", 1, 1)
+    assert isinstance(found, Surroundings), found
+    return found
+
+
+def test_a_run_tells_in_which_image_and_on_which_host_it_was(of_torch, surroundings):
+    environment = surroundings.environment
+
+    assert environment.image == of_torch.image
+    assert environment.soft.image == images.name_for_comparison(of_torch.image)
+    assert environment.noted.host_hash == host.name_hash()
+
+
+def test_a_container_describes_this_machine_as_a_child_does(of_torch, surroundings):
+    here = LocalLauncher(of_torch.root).describe("auto", 1, 1)
+    assert isinstance(here, Surroundings)
+
+    assert (surroundings.device, surroundings.locks) == (here.device, here.locks)
+    assert surroundings.environment.hard == here.environment.hard
+
+
+def test_the_canaries_sing_in_a_container(of_torch):
+    seconds = of_torch.launcher.canaries("cpu", 1)
+
+    assert not isinstance(seconds, Trouble), seconds.reason
+    assert set(seconds) >= {"matmul", "memory_copy"}
+    assert all(value > 0 for value in seconds.values())
