@@ -36,8 +36,14 @@ $(NODE_STAMP): tests/actions/package.json tests/actions/package-lock.json
 	  echo 'no npm: the tests that execute action.yml will be skipped'; \
 	fi
 
-demo: $(STAMP) ## Watch a small project being judged (DEMO='--keep DIR' keeps it)
+# IMAGE takes an image instead of building one.
+demo: $(STAMP) ## Watch a small project being judged (DEMO='--keep DIR' keeps it; RUNNER=docker: in containers)
+ifeq ($(filter-out local,$(RUNNER)),)
 	$(BIN)/python -m ci_perf demo $(DEMO)
+else
+	image='$(IMAGE)'; [ -n "$$image" ] || image=$$($(BIN)/python -m ci_perf image build --engine '$(RUNNER)') || exit; \
+	  $(BIN)/python -m ci_perf demo --runner '$(RUNNER)' --image "$$image" $(DEMO)
+endif
 
 test: lint types floors accuracy unit ## Lint, types, import floors, accuracy and all tests
 

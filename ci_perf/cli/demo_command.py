@@ -4,16 +4,17 @@ import importlib.util
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from ci_perf import suite
-from ci_perf.cli import output
+from ci_perf.cli import output, runners
 from ci_perf.cli.main import COMMANDS
 from ci_perf.demo import ending, outcome, scratch, story
 from ci_perf.demo.shell import Shell, neutral
-from ci_perf.errors import ExitCode
+from ci_perf.errors import ExitCode, UsageError
 from ci_perf.launch import lock
 
 EXAMPLE = "tiny_vision"
@@ -26,9 +27,19 @@ EXAMPLE = "tiny_vision"
     metavar="DIR",
     help="Keep the repository in DIR, which must be empty or new.",
 )
-def command(keep: Path | None) -> int:
+@runners.options
+def command(
+    keep: Path | None,
+    **runner: Any,  # noqa: ANN401  the options of runners.py
+) -> int:
     """Play the demo, print its report, and say whether it came out as planted."""
-    story.require(which=shutil.which, find_module=importlib.util.find_spec)
+    chosen = runners.choice(**runner)
+    _check_image(chosen)
+    story.require(
+        which=shutil.which,
+        find_module=importlib.util.find_spec,
+        in_containers=chosen.runner != "local",
+    )
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     with scratch.folder(keep) as folder, scratch.folder(None) as temporary:
         shell = Shell(
@@ -45,6 +56,7 @@ def command(keep: Path | None) -> int:
             suite.shipped("examples") / EXAMPLE,
             shell,
             chapter=lambda title: console.print(f"\n{title}", style="bold"),
+            runner=runners.spelled(chosen),
         )
     output.emit(judged.report, output=None)
     surprises = outcome.surprises(judged.comparison, judged.exit_code)
@@ -52,3 +64,12 @@ def command(keep: Path | None) -> int:
     if keep is not None:
         console.print(f"The repository is kept in {keep}.")
     return ExitCode.NO_ANSWER if surprises else ExitCode.OK
+
+
+def _check_image(chosen: runners.Choice) -> None:
+    """Ask for an image before anything is measured: the demo's suite names none."""
+    if chosen.runner != "local" and not chosen.image:
+        raise UsageError(
+            f"demo: --runner {chosen.runner}: expected an image, found none; say --image REF: "
+            "`ci-perf image build` in a checkout of ci-perf makes one and shows its id"
+        )

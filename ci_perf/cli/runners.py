@@ -3,13 +3,14 @@
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from ci_perf import suite as suites
 from ci_perf.cli import output
@@ -19,7 +20,6 @@ from ci_perf.launch.containers import Settings, Side, engine, images
 from ci_perf.launch.containers.arguments import GpuAccess
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.interrupts import Interrupts
-from ci_perf.model import codec
 from ci_perf.model.container import Container, EngineName, Image
 from ci_perf.model.suite import Plan
 from ci_perf.worktree import Checkout
@@ -30,6 +30,14 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
 # As docker spells them: "memlock=-1", "nofile=1024:4096".
 _ULIMIT = re.compile(r"[a-z]{1,20}=-?[0-9]{1,12}(:-?[0-9]{1,12})?")
+# The options that suite.toml has words for, too, and what may be said.
+_LIMITS = {
+    "memory": "a size such as 32g or 512m",
+    "shm_size": "a size such as 8g or 512m",
+    "tmp_size": "a size such as 8g or 512m",
+    "pids": "a number between 16 and 4194304",
+    "cpus": "numbers of cores, such as 0-3,8",
+}
 
 _OPTIONS = (
     click.option(
@@ -117,7 +125,7 @@ def choice(**said: Any) -> Choice:  # noqa: ANN401  as click gives them
         if not _ULIMIT.fullmatch(limit):
             raise UsageError(f"--ulimit {limit}: expected NAME=SOFT[:HARD], such as memlock=-1")
     if chosen.runner == "local":
-        _refuse_without_container(chosen)
+        _refuse_without_container(said)
     _limits(Container(), chosen)
     return chosen
 
@@ -187,11 +195,14 @@ def _data() -> Path | None:
     return folder.resolve() if folder.is_absolute() and folder.is_dir() else None
 
 
-def _refuse_without_container(chosen: Choice) -> None:
-    """Refuse what only a container could obey: nobody must believe that it held."""
-    default = Choice()
-    for name in Choice.__dataclass_fields__:
-        if name != "runner" and getattr(chosen, name) != getattr(default, name):
+def _refuse_without_container(said: Iterable[str]) -> None:
+    """Refuse what only a container could obey: nobody must believe that it held.
+
+    Variables may say it: they are for all that a machine does.
+    """
+    context = click.get_current_context()
+    for name in said:
+        if name != "runner" and context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             option = name.replace("_", "-")
             raise UsageError(
                 f"--{option}: expected only with a container, found --runner local; add --runner "
@@ -201,16 +212,15 @@ def _refuse_without_container(chosen: Choice) -> None:
 
 def _limits(said: Container, chosen: Choice) -> Container:
     """Return what suite.toml says, where no option says otherwise. Raises UsageError."""
-    given = {
-        name: value
-        for name in ("memory", "shm_size", "tmp_size", "pids", "cpus")
-        if (value := getattr(chosen, name)) is not None
-    }
-    whole = msgspec.structs.replace(said, **given)
-    try:
-        return codec.decode(codec.encode(whole), Container, name="options of the container")
-    except CiPerfError as error:
-        raise UsageError(str(error)) from None
+    given = {name: value for name in _LIMITS if (value := getattr(chosen, name)) is not None}
+    for name, value in given.items():
+        try:
+            msgspec.convert({name: value}, Container)
+        except msgspec.ValidationError:
+            raise UsageError(
+                f"--{name.replace('_', '-')}: expected {_LIMITS[name]}, found {value!r}"
+            ) from None
+    return msgspec.structs.replace(said, **given)
 
 
 def _sides(

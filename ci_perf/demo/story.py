@@ -28,31 +28,43 @@ class Judged:
 
 
 def require(
-    *, which: Callable[[str], object | None], find_module: Callable[[str], object | None]
+    *,
+    which: Callable[[str], object | None],
+    find_module: Callable[[str], object | None],
+    in_containers: bool = False,
 ) -> None:
-    """Look for what the demo cannot do without. Raises CiPerfError."""
+    """Look for what the demo cannot do without. Raises CiPerfError.
+
+    What measures `in_containers` brings its own torch.
+    """
     if which("git") is None:
         raise CiPerfError(
             "demo: expected git on the PATH, found none; install git and try again: the demo "
             "makes a repository of its own"
         )
-    if find_module("torch") is None:
+    if not in_containers and find_module("torch") is None:
         raise CiPerfError(
             "demo: expected torch beside ci-perf, found none: the demo really measures; "
-            "`pip install 'ci-perf[measure]'` brings it"
+            "`pip install 'ci-perf[measure]'` brings it, or measure in containers that have it: "
+            "`ci-perf demo --runner docker --image NAME@sha256:DIGEST`"
         )
 
 
-def play(example: Path, shell: Shell, chapter: Callable[[str], None]) -> Judged:
-    """Play all chapters in the shell's folder. Raises CiPerfError when a command fails."""
+def play(
+    example: Path, shell: Shell, chapter: Callable[[str], None], *, runner: tuple[str, ...] = ()
+) -> Judged:
+    """Play all chapters in the shell's folder. Raises CiPerfError when a command fails.
+
+    `runner` says where is measured, in words of the command line; here, without any.
+    """
     chapter("1/5 A small image project, in a repository of its own")
     _begin(example, shell)
     chapter("2/5 Measure it as it is, and commit the numbers as the baseline")
-    _record(shell)
+    _record(shell, runner)
     chapter("3/5 A pull request: three commits, as anybody might have written them")
     _change(shell)
     chapter("4/5 What the CI job does: measure again, and launch main beside what looks different")
-    exit_code = _check(shell)
+    exit_code = _check(shell, runner)
     chapter("5/5 Did it find what was planted, and nothing else?")
     return Judged(
         report=files.read_text(shell.folder / REPORT),
@@ -69,8 +81,8 @@ def _begin(example: Path, shell: Shell) -> None:
     shell.must("git", "commit", "--quiet", "-m", "Begin tiny_vision")
 
 
-def _record(shell: Shell) -> None:
-    shell.must("ci-perf", "run", *SUITE, "-o", RUN)
+def _record(shell: Shell, runner: tuple[str, ...]) -> None:
+    shell.must("ci-perf", "run", *SUITE, *runner, "-o", RUN)
     shell.must("ci-perf", "accept", RUN, *_BASELINES, "--reason", "First baseline")
     shell.must("git", "add", "baselines")
     shell.must("git", "commit", "--quiet", "-m", "Accept the first baseline")
@@ -83,10 +95,10 @@ def _change(shell: Shell) -> None:
     shell.must("git", "diff", "--stat", f"{MAIN}...{BRANCH}")
 
 
-def _check(shell: Shell) -> int:
+def _check(shell: Shell, runner: tuple[str, ...]) -> int:
     """Judge the pull request; a red mark is an answer, and so is "no answer" with a report."""
-    command = ("ci-perf", "check", *SUITE, *_BASELINES, *_AGAINST, "--run-output", RUN)
-    code = shell.run(*command, "-o", REPORT)
+    where = (*_BASELINES, *_AGAINST, *runner, "--run-output", RUN)
+    code = shell.run("ci-perf", "check", *SUITE, *where, "-o", REPORT)
     if not (shell.folder / REPORT).is_file():
         raise CiPerfError(
             f"demo: `ci-perf check`: expected a report, found none and exit code {code}; it says "

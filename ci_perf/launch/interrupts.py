@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -16,6 +16,7 @@ class Interrupts:
     """What has been heard so far."""
 
     came: bool = False
+    _raises: bool = field(default=False, init=False)
 
     def have_come(self) -> bool:
         """Whether somebody has asked us to end."""
@@ -24,6 +25,26 @@ class Interrupts:
     def check(self) -> None:
         """Raise KeyboardInterrupt when somebody has asked us to end."""
         if self.came:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def raising(self) -> Iterator[None]:
+        """Within, the first signal raises KeyboardInterrupt at once, also one that came before.
+
+        For what may take long, asks nobody meanwhile, and leaves nothing behind.
+        """
+        self._raises = True
+        try:
+            self.check()
+            yield
+        finally:
+            self._raises = False
+
+    def hear(self, _signal: int, _frame: FrameType | None) -> None:
+        """Handle a signal."""
+        self.came = True
+        if self._raises:
+            self._raises = False
             raise KeyboardInterrupt
 
     def sleep(self, seconds: float) -> None:
@@ -45,14 +66,10 @@ def noted() -> Iterator[Interrupts]:
     none is noted.
     """
     interrupts = Interrupts()
-
-    def note(_signal: int, _frame: FrameType | None) -> None:
-        interrupts.came = True
-
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    before = {one: signal.signal(one, note) for one in heard()}
+    before = {one: signal.signal(one, interrupts.hear) for one in heard()}
     try:
         yield interrupts
     finally:

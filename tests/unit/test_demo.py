@@ -1,18 +1,16 @@
 """The demo's pieces: its folder, its shell, its example and its own judgement of the outcome."""
 
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from ci_perf import suite
+from ci_perf import files, suite
+from ci_perf.cli import demo_command
 from ci_perf.demo import ending, outcome, scratch, story
-from ci_perf.demo.shell import Shell, neutral
+from ci_perf.demo.shell import PROGRAMS, Shell, neutral
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.model import comparison as comparisons
 from ci_perf.model import run as runs
@@ -22,9 +20,15 @@ from tests.runs import CPU, VALID
 
 EXAMPLE = suite.shipped("examples") / "tiny_vision"
 SLOWER, FATTER = (("classify_images", "step_time_s"), ("search_gallery", "host_rss_peak_bytes"))
-PRINTS_AND_ENDS = "import sys; print('a result'); sys.exit(int(sys.argv[1]))"
-SLEEPS = "import pathlib, time; pathlib.Path('started').touch(); time.sleep(60)"
-WILL_NOT_END = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SLEEPS
+# Stands for ci-perf: leaves what the demo looks for, and measures nothing.
+LEAVES_FILES = """
+import pathlib, sys
+if sys.argv[1] == "accept":
+    pathlib.Path("baselines").mkdir()
+    pathlib.Path("baselines/one").touch()
+if sys.argv[1] == "check":
+    pathlib.Path("report.md").touch()
+"""
 
 
 def a_row(workload, metric, verdict, *, gate=True):
@@ -100,26 +104,9 @@ AS_PLANTED = (
 )
 
 
-def a_shell(folder, program, shown=None, **more):
-    return Shell(
-        folder=folder,
-        show=([] if shown is None else shown).append,
-        environment=neutral(os.environ),
-        programs={"it": (sys.executable, "-c", program)},
-        **more,
-    )
-
-
 def git(folder, *words):
     shell = Shell(folder=folder, show=lambda _: None, environment=neutral(os.environ))
     shell.must("git", *words)
-
-
-def wait_for(path):
-    deadline = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} did not appear"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -242,78 +229,6 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
         pass
 
 
-# The shell
-
-
-def test_the_shell_shows_a_command_as_a_person_would_type_it(tmp_path, capfd):
-    shown = []
-
-    code = a_shell(tmp_path, PRINTS_AND_ENDS, shown).run("it", "3", "two words")
-
-    assert code == 3
-    assert shown == ["it 3 'two words'"]
-    assert capfd.readouterr() == ("", "a result\n")  # stdout belongs to the report
-
-
-def test_a_command_that_must_succeed_and_does_not_ends_the_demo(tmp_path):
-    with pytest.raises(CiPerfError, match="`it 3`: expected exit code 0, found 3"):
-        a_shell(tmp_path, PRINTS_AND_ENDS).must("it", "3")
-
-
-def test_a_child_that_was_interrupted_interrupts_the_demo(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        a_shell(tmp_path, PRINTS_AND_ENDS).run("it", "130")
-
-
-def interrupt_once(path):
-    """As a terminal does on Ctrl-C, as soon as the child has made `path`."""
-
-    def wait_and_interrupt():
-        wait_for(path)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=wait_and_interrupt)
-    thread.start()
-    return thread
-
-
-def test_an_interrupt_ends_the_child(tmp_path):
-    thread = interrupt_once(tmp_path / "started")
-    start = time.monotonic()
-
-    with pytest.raises(KeyboardInterrupt):
-        a_shell(tmp_path, SLEEPS).run("it")
-
-    thread.join()
-    assert time.monotonic() - start < 50  # it sleeps for 60
-
-
-def test_a_child_that_will_not_end_is_killed(tmp_path):
-    thread = interrupt_once(tmp_path / "started")
-    start = time.monotonic()
-
-    with pytest.raises(KeyboardInterrupt):
-        a_shell(tmp_path, WILL_NOT_END, patience_s=0.1).run("it")
-
-    thread.join()
-    assert time.monotonic() - start < 50
-
-
-def test_settings_of_the_person_do_not_reach_the_demo():
-    theirs = {
-        "CI_PERF_RUN_PROCESSES": "50",
-        "GITHUB_HEAD_REF": "another-branch",
-        "GIT_DIR": "/elsewhere/.git",
-        "PATH": "/usr/bin",
-    }
-
-    ours = neutral(theirs)
-
-    assert ours["PATH"] == "/usr/bin"
-    assert ours["GIT_CONFIG_GLOBAL"] == os.devnull
-    assert not {"CI_PERF_RUN_PROCESSES", "GITHUB_HEAD_REF", "GIT_DIR"} & ours.keys()
-
-
 def test_commits_need_no_git_configuration_and_heed_none(repository, tmp_path, monkeypatch):
     hostile = tmp_path / "gitconfig"
     hostile.write_text("[commit]\n gpgsign = true\n[gpg]\n program = false\n")
@@ -334,6 +249,42 @@ def test_the_demo_says_what_it_lacks(lacking):
         story.require(which=find, find_module=find)
 
     assert caught.value.exit_code == 3
+
+
+def test_torch_is_needed_only_where_it_is_measured():
+    story.require(which=lambda _: object(), find_module=lambda _: None, in_containers=True)
+
+
+def typed(folder, runner):
+    """Play the demo without measuring; return what `ci-perf` was told, by command."""
+    shown: list[str] = []
+    files.write(folder / story.COMPARISON, a_comparison(*AS_PLANTED))
+    programs = {**PROGRAMS, "ci-perf": (sys.executable, "-c", LEAVES_FILES)}
+    shell = Shell(
+        folder=folder, show=shown.append, environment=neutral(os.environ), programs=programs
+    )
+    story.play(EXAMPLE, shell, lambda _: None, runner=runner)
+    lines = (line.split() for line in shown)
+    return {words[1]: words for words in lines if words[0] == "ci-perf"}
+
+
+def test_what_is_measured_is_measured_where_the_demo_was_asked_to(tmp_path):
+    runner = ("--runner", "docker", "--image", "app@sha256:1")
+
+    told = typed(tmp_path, runner)
+
+    assert [name for name, words in told.items() if set(runner) <= set(words)] == ["run", "check"]
+
+
+def test_without_a_word_it_is_measured_here(tmp_path):
+    assert not any("--runner" in words for words in typed(tmp_path, ()).values())
+
+
+def test_the_demo_in_containers_asks_for_an_image_before_it_begins():
+    line = ["--runner", "podman"]
+
+    with pytest.raises(UsageError, match="--runner podman: expected an image, found none"):
+        demo_command.command.main(line, standalone_mode=False)
 
 
 # The example

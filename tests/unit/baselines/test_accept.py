@@ -53,16 +53,18 @@ def test_accepting_twice_changes_no_byte(root):
 
 def test_the_image_of_a_container_stands_in_the_line_of_its_session_that_a_diff_shows(root):
     images = ("pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e")
-    for number, image in enumerate(images):
-        environment = an_environment(image=image)
-        run = a_run(a_measured("a", *STEADY), id=str(number), environment=environment)
+    measured = [
+        a_run(a_measured("a", *STEADY), id=image[-12:], environment=an_environment(image=image))
+        for image in images
+    ]
+    for run in measured:
         accepted(root, run, mode=Mode.APPEND)
     software = [line for line in contents(root)["a.json"].decode().splitlines() if '"soft"' in line]
 
     assert len(software) == len(images)
     for image, line in zip(images, software, strict=True):
         assert f'"image": "{image}"' in line
-    assert says_what_it_says(root, run)
+    assert says_what_it_says(root, measured[-1])
 
 
 def test_what_has_not_changed_stays_byte_identical(root):

@@ -1,0 +1,186 @@
+"""`--against` in containers: each side in the image that its own commit pins, and set up there."""
+
+import contextlib
+
+import pytest
+
+from ci_perf import files
+from ci_perf.errors import ExitCode
+from ci_perf.model.run import Run
+from tests import repositories
+from tests.projects import NAP_SETTINGS, Project
+
+pytestmark = [pytest.mark.container, pytest.mark.usefixtures("in_docker")]
+
+# A step that takes as long as its image says.
+NAP = '''
+"""Sleeps as long as the image says."""
+import time
+from pathlib import Path
+from ci_perf.workload import Workload
+SECONDS = float(Path("/etc/seconds").read_text())
+def step():
+    time.sleep(SECONDS)
+'''
+# The same as `setup` says, which works in the image of its side alone.
+BUILT = NAP.replace("/etc/seconds", "build/seconds")
+FAST, SLOW = "0.005", "0.02"
+SETUP = f"""
+[setup]
+command = '''
+case "$CI_PERF_SIDE $(cat /etc/seconds)" in
+  "base {FAST}"|"head {SLOW}") mkdir build && echo {FAST} > build/seconds ;;
+  *) exit 7 ;;
+esac'''
+"""
+
+
+@pytest.fixture(scope="module")
+def variants(docker, python_image, tmp_path_factory):
+    """Images that differ by one file."""
+    with contextlib.ExitStack() as stack:
+        yield {
+            text: stack.enter_context(a_variant(docker, python_image, text, tmp_path_factory))
+            for text in (FAST, SLOW)
+        }
+
+
+@contextlib.contextmanager
+def a_variant(docker, image, text, folders):
+    file = folders.mktemp("variant") / "seconds"
+    file.write_text(text)
+    container = docker.must("create", image, "x")
+    docker.must("cp", str(file), f"{container}:/etc/seconds")
+    variant = docker.must("commit", container)
+    docker.must("rm", container)
+    yield variant
+    docker.must("rmi", "--no-prune", variant)
+
+
+class App:
+    """A repository whose suite.toml names an image."""
+
+    def __init__(self, root):
+        self.git = repositories.init(root)
+        self.project = Project(root)
+
+    def commit(self, image, *, body=NAP, setup=""):
+        """Commit what is measured, and in which image."""
+        container = f'[container]\nimage = "{image}"\n' if image else ""
+        self.project.workload("nap", body)
+        self.project.suite("nap", settings=setup + container + NAP_SETTINGS, device="cpu")
+        self.git.commit()
+
+    def branch(self):
+        self.git.ask("switch", "--quiet", "--create", "branch")
+
+    def record(self):
+        """Measure what is checked out, and commit the baseline."""
+        self.run("run", "--runner", "docker", "-o", "../base.json")
+        self.run("accept", "../base.json", "--reason", "First baseline")
+        self.git.commit()
+
+    def run(self, *line):
+        """Run a command that goes well."""
+        done = self.project.run(*line)
+        assert done.code == ExitCode.OK, done.err
+
+    def check(self, *more):
+        """Check against main; return how it ended."""
+        outputs = ("-o", "../report.md", "--run-output", "../run.json")
+        return self.project.run("check", "--runner", "docker", "--against", "main", *outputs, *more)
+
+    def report(self):
+        return (self.project.root.parent / "report.md").read_text()
+
+    def notes(self):
+        interleaved = files.read(self.project.root.parent / "run.json", Run).interleaved
+        assert interleaved is not None
+        return interleaved.notes
+
+
+@pytest.fixture
+def app(tmp_path):
+    return App(tmp_path / "app")
+
+
+@pytest.fixture
+def recorded(app, variants):
+    """A branch that begins at a baseline, measured in the fast image."""
+    app.commit(variants[FAST])
+    app.record()
+    app.branch()
+    return app
+
+
+def short(image):
+    """Return what is shown of an id."""
+    return image[: len("sha256:") + 12]
+
+
+def test_an_image_that_makes_it_slower_is_judged_by_pairs(recorded, variants):
+    recorded.commit(variants[SLOW])
+    fast, slow = short(variants[FAST]), short(variants[SLOW])
+
+    done = recorded.check()
+    recorded.run("accept", "../run.json", "--reason", "A slower image")
+
+    head_of_report, _, table = recorded.report().partition("\n| ")
+    (note,) = recorded.notes()
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert f"⚠️ Image changed: `{fast}` → `{slow}`. A change below" in head_of_report
+    assert "regressed: confirmed by" in table
+    assert f"the head in {slow}, the base in {fast}" in note
+    assert f"note: {note}" in done.err
+    assert len(recorded.git.worktrees()) == 1
+    diff = recorded.git.ask("diff", "--unified=0", "--", "baselines").splitlines()
+    (line,) = [line for line in diff if '"image"' in line]
+    assert line.startswith("+")
+    assert f'"image": "{slow}"' in line
+
+
+def test_one_image_for_both_sides_is_no_news(recorded, variants):
+    recorded.commit(variants[SLOW])
+
+    done = recorded.check("--image", variants[FAST])
+
+    assert done.code == ExitCode.OK, done.err
+    assert "each side in the image" not in done.err
+    assert "Image changed" not in recorded.report()
+
+
+def test_a_base_that_names_no_image_is_measured_in_that_of_the_head(app, variants):
+    app.commit("")
+    app.branch()
+    app.commit(variants[FAST])
+
+    done = app.check()
+
+    assert done.code == ExitCode.OK, done.err
+    assert app.notes() == ()
+    assert "pairs" in app.report()
+
+
+def test_a_base_whose_suite_toml_cannot_be_read_is_named(app, variants):
+    app.commit(f"sha256:{'x' * 64}")
+    app.branch()
+    app.commit(variants[FAST])
+
+    done = app.check()
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "the base's suite.toml says in which image it is measured" in done.err
+    assert "$.container.image" in done.err
+    assert "measuring" not in done.err
+    assert len(app.git.worktrees()) == 1
+
+
+def test_setup_runs_in_the_image_of_its_side_and_changes_no_checkout(recorded, variants):
+    recorded.commit(variants[SLOW], body=BUILT, setup=SETUP)
+
+    done = recorded.check()
+
+    assert done.code == ExitCode.OK, done.err
+    assert "setup of the head" in done.err
+    assert "setup of the base" in done.err
+    assert recorded.git.ask("status", "--porcelain", "--ignored") == ""
