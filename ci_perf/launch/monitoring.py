@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.launch import scratch
 from ci_perf.launch.scratch import Scratch
 from ci_perf.measure.monitor import marks
 from ci_perf.model.evidence import Evidence, GpuEvidence
@@ -42,7 +43,7 @@ class Watch:
         return self._evidence
 
     def read(self, code: int, folder: Scratch) -> None:
-        """Read what a monitor left that ended with `code`; the worker may have put things there."""
+        """Read what a monitor left that ended with `code`."""
         try:
             self._evidence = folder.read(marks.EVIDENCE, Evidence) if code == 0 else None
         except InvalidFileError as error:
@@ -61,31 +62,45 @@ def beside(
 ) -> Iterator[Watch]:
     """Within, a monitor reads `gpus` and the host `hz` times a second; with 0 there is none.
 
-    `folder` is that of the launch, `python` the command that starts Python with its switches.
-    Raises nothing of its own.
+    It listens in `folder`, that of the launch; `python` is the command that starts Python with its
+    switches. Raises nothing of its own.
     """
     watch = Watch("the monitor was not started")
-    if hz <= 0:
-        yield watch
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        watch.trouble = f"the monitor could not be started: {error}"
-        yield watch
-        return
-    try:
-        monitor = _start(folder, handle, gpus, hz, python, environment)
-        if isinstance(monitor, str):
-            watch.trouble = monitor
-            yield watch
-            return
+    with contextlib.ExitStack() as stack:
+        monitor = _begun(stack, watch, folder, gpus, hz, python, environment) if hz > 0 else None
         try:
             yield watch
         finally:
-            _finish(monitor, Scratch(folder, handle), watch)
-    finally:
-        os.close(handle)
+            if monitor is not None:
+                _finish(*monitor, watch)
+
+
+def _begun(
+    stack: contextlib.ExitStack,
+    watch: Watch,
+    folder: Path,
+    gpus: Sequence[str],
+    hz: float,
+    python: Sequence[str],
+    environment: Mapping[str, str],
+) -> "tuple[subprocess.Popen[bytes], Scratch] | None":
+    """Start the monitor with a folder of its own; `None` where that fails, and `watch` says why.
+
+    The worker may put links into the folder that it shares with us. A monitor that wrote there
+    would write wherever these lead, with rights that a worker in a container does not have.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, handle)
+        own = stack.enter_context(scratch.folder())
+    except OSError as error:
+        watch.trouble = f"the monitor could not be started: {error}"
+        return None
+    monitor = _start(handle, own.path, gpus, hz, python, environment)
+    if isinstance(monitor, str):
+        watch.trouble = monitor
+        return None
+    return monitor, own
 
 
 def without_partner(evidence: Evidence) -> Evidence:
@@ -107,8 +122,8 @@ def _without_partner(gpu: GpuEvidence) -> GpuEvidence:
 
 
 def _start(
-    folder: Path,
     handle: int,
+    own: Path,
     gpus: Sequence[str],
     hz: float,
     python: Sequence[str],
@@ -122,11 +137,11 @@ def _start(
     try:
         with (
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line,
-            (folder / _STDERR).open("wb") as stderr,
+            (own / _STDERR).open("wb") as stderr,
         ):
             line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             line.bind(marks.address(handle))
-            ours = [str(folder), str(os.getpid()), str(line.fileno()), str(hz)]
+            ours = [str(own), str(os.getpid()), str(line.fileno()), str(hz)]
             return subprocess.Popen(
                 [*python, "-m", "ci_perf.measure.monitor.process", *ours, *gpus],
                 env=dict(environment),

@@ -37,10 +37,10 @@ def carrying(variable: str, value: str) -> list[int]:
     """Return the ids of the processes that were started with this environment variable."""
     mark = os.fsencode(f"{variable}={value}")
     found = []
-    for entry in _PROC.glob("[0-9]*/environ"):
+    for pid in _pids():
         with contextlib.suppress(OSError):
-            if mark in entry.read_bytes().split(b"\0"):
-                found.append(int(entry.parent.name))
+            if mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+                found.append(pid)
     return found
 
 
@@ -54,9 +54,17 @@ def kill(pid: int) -> None:
 
 def _all() -> list[Process]:
     found = []
-    for entry in _PROC.glob("[0-9]*/stat"):
+    for pid in _pids():
         with contextlib.suppress(OSError):
+            stat = (_PROC / str(pid) / "stat").read_bytes()
             # "pid (name) state parent group session ...": the name may hold anything.
-            _, parent, _, session = entry.read_bytes().rpartition(b")")[2].split()[:4]
-            found.append(Process(int(entry.parent.name), int(parent), int(session)))
+            _, parent, _, session = stat.rpartition(b")")[2].split()[:4]
+            found.append(Process(pid, int(parent), int(session)))
     return found
+
+
+def _pids() -> list[int]:
+    """Return who was there a moment ago: any of them may be gone when it is looked at."""
+    with contextlib.suppress(OSError):
+        return [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]
+    return []

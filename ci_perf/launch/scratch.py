@@ -8,7 +8,6 @@ name.
 import contextlib
 import fcntl
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ import msgspec
 
 from ci_perf import files
 from ci_perf.errors import InvalidFileError
-from ci_perf.launch import processes
+from ci_perf.launch import processes, trees
 from ci_perf.model import codec
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -73,7 +72,7 @@ def folder() -> Iterator[Scratch]:
     try:
         yield scratch
     finally:
-        _remove(scratch.path)
+        trees.remove(scratch.path)
         os.close(scratch.handle)
 
 
@@ -85,7 +84,7 @@ def sweep() -> None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for pid in processes.carrying(COOKIE, path.name):
                     processes.kill(pid)
-                _remove(path)
+                trees.remove(path)
 
 
 def _claimed() -> Scratch:
@@ -114,13 +113,3 @@ def _opened(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def _remove(path: Path) -> None:
-    """Remove a folder as far as possible, whatever its workload has made of it."""
-    with contextlib.suppress(OSError):
-        if path.is_symlink() or path.is_file():
-            path.unlink()
-        else:
-            path.chmod(0o700)
-    shutil.rmtree(path, ignore_errors=True)

@@ -10,7 +10,6 @@ import fcntl
 import os
 import re
 import secrets
-import shutil
 import string
 import tempfile
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from ci_perf import git
 from ci_perf.errors import CannotWriteError, CiPerfError
-from ci_perf.launch import child, processes, scratch
+from ci_perf.launch import child, processes, scratch, trees
 
 # git keeps it beside the worktree, so that ours are known by more than a name.
 REASON = "ci-perf: the base of a comparison, removed at its end"
@@ -157,24 +156,8 @@ def _open(path: Path) -> int:
 
 def _remove(top: Path, path: Path) -> None:
     """Remove a folder as far as possible, whatever its code has made of it, and forget it."""
-    with contextlib.suppress(OSError):
-        _make_removable(path)
-    if path.is_symlink() or path.is_file():
-        with contextlib.suppress(OSError):
-            path.unlink()
-    shutil.rmtree(path, ignore_errors=True)
+    trees.remove(path)
     _forget(top, path)
-
-
-def _make_removable(path: Path) -> None:
-    """Give ourselves every right in the folders below `path`; a build may have taken them away."""
-    if path.is_symlink():
-        return
-    path.chmod(0o700)
-    for folder, inner, _ in os.walk(path):
-        for one in (Path(folder, name) for name in inner):
-            if not one.is_symlink():
-                one.chmod(0o700)
 
 
 def _forget(top: Path, path: Path) -> None:

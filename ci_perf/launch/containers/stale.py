@@ -54,7 +54,26 @@ def is_gone(whose: str, proc: Path = _PROC) -> bool:
         return False
     if boot != _boot(proc):
         return True
-    return namespace == _namespace(proc) and _start(int(pid), proc) != int(start)
+    return namespace == _namespace(proc) and not _lives(int(pid), int(start), proc)
+
+
+def _lives(pid: int, start: int, proc: Path) -> bool:
+    """Whether a process is still the one that started then; whom we may not look at, is."""
+    try:
+        return _start(pid, proc) == start
+    except OSError:
+        return _is_there(pid)
+
+
+def _is_there(pid: int) -> bool:
+    """Whether there is a process of this number, also one that /proc hides from us."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _boot(proc: Path) -> str:
@@ -67,11 +86,8 @@ def _namespace(proc: Path) -> str:
 
 
 def _start(pid: int, proc: Path) -> int:
-    """Return when a process started, in ticks since the boot; 0 for one that is gone."""
-    try:
-        stat = (proc / str(pid) / "stat").read_text()
-    except OSError:
-        return 0
+    """Return when a process started, in ticks since the boot. Raises OSError: it is not seen."""
+    stat = (proc / str(pid) / "stat").read_text()
     # "pid (name) state parent ...": the name may hold anything; the start is the 22nd.
     state, *rest = stat.rpartition(")")[2].split()
     return 0 if state == "Z" else int(rest[18])  # a zombie is gone: nobody has fetched its code yet

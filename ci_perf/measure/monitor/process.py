@@ -1,7 +1,7 @@
 """The monitor: a process beside the worker that watches the GPUs and the host while it works.
 
 Run as `python -P -m ci_perf.measure.monitor.process FOLDER PARENT SOCKET HZ UUID...`: FOLDER is
-that of the launch, PARENT the id of the process that waits, SOCKET the handle of the socket on
+its own, PARENT the id of the process that waits, SOCKET the handle of the socket on
 which it hears marks.py. It ends when its stdin does, and leaves evidence.json.
 
 A process of its own, so that reading never holds the interpreter lock of the workload, and outlives

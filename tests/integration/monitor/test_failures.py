@@ -50,14 +50,32 @@ def test_a_monitor_that_dies_costs_no_workload_and_says_why(watch, sitting):
     assert "so it goes" in watched.trouble
 
 
-def test_evidence_that_somebody_else_wrote_is_refused(watch, folder):
-    forger = f"from pathlib import Path; Path({str(folder)!r}, 'evidence.json').write_text('[]')"
+def test_evidence_of_another_form_is_refused(watch):
+    # After -c come "-m", the module, and the monitor's own folder.
+    other = "import sys; open(f'{sys.argv[3]}/evidence.json', 'w').write('[]')"
 
-    with watch(python=[*PYTHON, "-c", forger]) as watched:
+    with watch(python=[*PYTHON, "-c", other]) as watched:
         pass
 
     assert watched.evidence() is None
     assert "evidence.json" in watched.trouble
+
+
+@pytest.mark.parametrize("name", [marks.EVIDENCE, "monitor.stderr"])
+def test_what_the_worker_puts_in_its_folder_is_neither_written_nor_believed(
+    watch, sitting, folder, tmp_path, name
+):
+    victim = tmp_path / "of the host"
+    victim.write_text("mine")
+
+    with watch() as watched:
+        worker = sitting().past("start").at("timing")
+        (folder / name).symlink_to(victim)
+        worker.finished()
+
+    assert victim.read_text() == "mine"
+    assert (folder / name).is_symlink()
+    assert watched.evidence() is not None
 
 
 def test_a_folder_that_is_gone_costs_no_workload(tmp_path):

@@ -46,7 +46,7 @@ def test_the_name_of_a_process_may_hold_anything(proc, name):
 @pytest.mark.parametrize(
     "whose",
     [
-        f"boot.1.43.{START}",  # no such process
+        f"boot.1.{2**22 + 1}.{START}",  # no such process: Linux counts to 2**22
         f"boot.1.42.{START + 1}",  # another one has its number
         f"reboot.1.42.{START}",
         f"reboot.2.42.{START}",
@@ -54,6 +54,12 @@ def test_the_name_of_a_process_may_hold_anything(proc, name):
 )
 def test_an_owner_that_is_not_there_is_gone(proc, whose):
     assert stale.is_gone(whose, proc)
+
+
+def test_an_owner_whom_proc_hides_is_not_gone(proc):
+    hidden = os.getpid()  # it is there, and this /proc does not show it
+
+    assert not stale.is_gone(f"boot.1.{hidden}.{START}", proc)
 
 
 def test_a_zombie_is_gone(proc):
