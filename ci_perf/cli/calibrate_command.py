@@ -61,13 +61,14 @@ def command(
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """
     keeping.check_targets(run_output, output)
+    chosen = runners.choice(outputs=(run_output, output), **runner)
     plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
     run = measuring.measure(
         plan,
         device=device,
         lock_timeout_s=lock_timeout,
         run_file=run_output,
-        runner=runners.choice(**runner),
+        runner=chosen,
         workloads=workloads,
     )
     if measuring.is_interrupted(run):

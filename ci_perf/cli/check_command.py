@@ -70,6 +70,7 @@ def command(
     if comparison_output is not None:
         _check_apart(comparison_output, run_output, output)
     judging.check_baselines(baselines, suite)
+    chosen = runners.choice(outputs=(run_output, comparison_output, output), **runner)
     plan = measuring.plan(
         workloads, suite, names, device=device, processes=processes, is_paired=against is not None
     )
@@ -78,7 +79,7 @@ def command(
         device=device,
         lock_timeout_s=lock_timeout,
         run_file=run_output,
-        runner=runners.choice(**runner),
+        runner=chosen,
         workloads=workloads,
         baselines=baselines,
         beside=judging.beside(against, budget, baselines, workloads),

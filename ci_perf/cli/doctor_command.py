@@ -71,6 +71,7 @@ def _facts(runner: Runner, image: str | None, workloads: Path, sources: Sources)
     asked = Asked(
         engine=runner,
         image=wanted.image if image is None else image,
+        checkout=options.root(),
         limits=wanted,
         wants_gpus=machine_facts.has_gpu_nodes(sources),
     )

@@ -68,7 +68,7 @@ def _machine(facts: Facts) -> list[tuple[str, str]]:
         ("gpu", _gpus(facts.graphics)),
         ("driver", _driver(facts.graphics)),
         *_within(facts.containers),
-        ("torch", _torch(facts.torch)),
+        *_torch(facts),
         ("python", facts.programs.python),
         *((("engines", ", ".join(facts.programs.engines)),) if facts.programs.engines else ()),
     ]
@@ -138,7 +138,15 @@ def _driver(graphics: Graphics) -> str:
     return graphics.kernel_module or f"none ({graphics.nvml.detail})"
 
 
-def _torch(torch: Torch) -> str:
+def _torch(facts: Facts) -> list[tuple[str, str]]:
+    """Tell of torch, where somebody has looked for one: without an image there was none to ask."""
+    within = facts.containers
+    if within is not None and (not isinstance(within.image, Image) or within.refused is not None):
+        return []
+    return [("torch", _torch_words(facts.torch))]
+
+
+def _torch_words(torch: Torch) -> str:
     match torch:
         case TorchBuild():
             return f"{torch.version}, {_built_for(torch)}"

@@ -6,7 +6,7 @@ from typing import get_args
 
 import click
 
-from ci_perf import suite
+from ci_perf import files, suite
 from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
 from ci_perf.launch.containers import building, locking, pinning
@@ -69,6 +69,8 @@ def lock(
     )
     written = locking.default_output(requirements[0]) if target is None else target
     locking.lock(request, written, header=_spelled(request, written))
+    if locking.asks_for_torch(request):
+        output.say("torch is left out: the base image brings it")
     output.say(f"wrote {written}; next: build the image anew (`ci-perf image build`)")
 
 
@@ -123,7 +125,7 @@ def build(
     """
     recipe = building.Recipe(
         context=context,
-        dockerfile=dockerfile or context / "docker/Dockerfile",
+        dockerfile=dockerfile or _dockerfile(context),
         base=base,
         arguments=arguments,
     )
@@ -187,6 +189,17 @@ def pin(
         output.say(f"{path}: $.container.image: {before or 'none'} → {after}")
         output.say(f"next: git add {shlex.quote(str(path))} && git commit")
     output.emit(after, output=None)
+
+
+def _dockerfile(context: Path) -> Path:
+    """Return the Dockerfile that comes with a checkout of ours. Raises UsageError: not there."""
+    ours = context / "docker/Dockerfile"
+    if files.is_missing(ours):
+        raise UsageError(
+            f"{ours}: expected the Dockerfile of ci_perf, found none; run it in a checkout of "
+            "ci_perf, or name a Dockerfile with -f"
+        )
+    return ours
 
 
 def _tagged(reference: str, path: Path) -> str:

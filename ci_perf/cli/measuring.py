@@ -11,7 +11,7 @@ from ci_perf import suite as suites
 from ci_perf.baselines import calibration
 from ci_perf.cli import options, output, progress, runners
 from ci_perf.errors import ExitCode
-from ci_perf.launch import Launcher, interrupts
+from ci_perf.launch import Launcher, interrupts, local
 from ci_perf.launch.interrupts import Interrupts
 from ci_perf.measure.validity import preflight
 from ci_perf.model.base import Scalar
@@ -118,8 +118,13 @@ def _against_base(
     launcher: Launcher,
     ending: Interrupts,
 ) -> session.Against | None:
-    """Set both sides up as the suite says. Raises CiPerfError, KeyboardInterrupt."""
+    """Set the sides up as the suite says. Raises CiPerfError, KeyboardInterrupt.
+
+    Without a base, only where nobody else can make the head ready: in a container.
+    """
     if beside is None or checkout is None:
+        if not isinstance(launcher, local.LocalLauncher):
+            _set_up(plan, launcher, Path(plan.root), "head", ending)
         return None
     notes = (*checkout.notes, *runners.notes(launcher))
     for note in notes:
@@ -168,9 +173,19 @@ def _told(run: Run, run_file: Path) -> str:
     lines = [f"{done} of {total} workloads measured in {run.duration_s:.0f} s"]
     lines += _against(run.validity.reasons)
     if run.failed and not is_interrupted(run):
-        lines.append("next: see the reasons above; `ci-perf doctor` says what a machine lacks")
+        lines.append(f"next: see the reasons above; {_where_to_look(run)}")
     lines.append(f"run: {run_file}")
     return "\n".join(lines)
+
+
+def _where_to_look(run: Run) -> str:
+    image = run.environment.image
+    if image is None:
+        return "`ci-perf doctor` says what a machine lacks"
+    return (
+        f"`ci-perf doctor --runner {image.engine}` says what a machine lacks; a container lacks "
+        "network, variables of the host, and the right to write but in /tmp, /cache, /checkpoints"
+    )
 
 
 def _against(reasons: tuple[Reason, ...]) -> list[str]:

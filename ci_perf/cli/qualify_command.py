@@ -66,13 +66,14 @@ def command(
     trusted.
     """
     keeping.check_targets(run_output, output)
+    chosen = runners.choice(outputs=(run_output, output), **runner)
     plan = measuring.plan(workloads, suite, names, device=device, processes=rounds)
     run = measuring.measure(
         qualification.arms(plan, size),
         device=device,
         lock_timeout_s=lock_timeout,
         run_file=run_output,
-        runner=runners.choice(**runner),
+        runner=chosen,
         workloads=workloads,
     )
     if measuring.is_interrupted(run):

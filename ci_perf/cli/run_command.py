@@ -50,6 +50,7 @@ def command(
     """
     if against is not None:
         judging.check_baselines(baselines, suite)
+    chosen = runners.choice(outputs=(output,), **runner)
     plan = measuring.plan(
         workloads, suite, names, device=device, processes=processes, is_paired=against is not None
     )
@@ -58,7 +59,7 @@ def command(
         device=device,
         lock_timeout_s=lock_timeout,
         run_file=output,
-        runner=runners.choice(**runner),
+        runner=chosen,
         workloads=workloads,
         baselines=baselines,
         beside=judging.beside(against, budget, baselines, workloads),

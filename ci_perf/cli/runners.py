@@ -13,7 +13,7 @@ import msgspec
 from click.core import ParameterSource
 
 from ci_perf import suite as suites
-from ci_perf.cli import output
+from ci_perf.cli import boundaries, output
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch import Launcher, containers, local
 from ci_perf.launch.containers import Settings, Side, engine, images
@@ -30,6 +30,10 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
 # As docker spells them: "memlock=-1", "nofile=1024:4096".
 _ULIMIT = re.compile(r"[a-z]{1,20}=-?[0-9]{1,12}(:-?[0-9]{1,12})?")
+_ULIMIT_NAMES = (
+    *("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc"),
+    *("rss", "rtprio", "rttime", "sigpending", "stack"),
+)
 # The options that suite.toml has words for, too, and what may be said.
 _LIMITS = {
     "memory": "a size such as 32g or 512m",
@@ -118,14 +122,23 @@ def options(command: _Command) -> _Command:
     return command
 
 
-def choice(**said: Any) -> Choice:  # noqa: ANN401  as click gives them
-    """Return what the options say. Raises UsageError: what fits no container."""
+def choice(*, outputs: Iterable[Path | None] = (), **said: Any) -> Choice:  # noqa: ANN401  click's
+    """Return what the options say. Raises UsageError: what fits no container.
+
+    `outputs` are files that will be written, where the measured code may have laid links.
+    """
     chosen = Choice(**said)
     for limit in chosen.ulimit:
-        if not _ULIMIT.fullmatch(limit):
-            raise UsageError(f"--ulimit {limit}: expected NAME=SOFT[:HARD], such as memlock=-1")
+        name = limit.partition("=")[0]
+        if not _ULIMIT.fullmatch(limit) or name not in _ULIMIT_NAMES:
+            raise UsageError(
+                f"--ulimit {limit}: expected NAME=SOFT[:HARD], such as memlock=-1, with one of the "
+                f"names {', '.join(_ULIMIT_NAMES)}"
+            )
     if chosen.runner == "local":
         _refuse_without_container(said)
+    else:
+        boundaries.check_outputs(outputs)
     _limits(Container(), chosen)
     return chosen
 
@@ -163,6 +176,7 @@ def launcher(
         with local.launcher(root) as here:
             yield here
         return
+    boundaries.check_mounts(plan, workloads)
     found = engine.find(chosen.runner)
     with ending.raising():  # an image may be pulled for an hour
         sides = _sides(chosen, found, plan, workloads, checkout)
@@ -182,17 +196,30 @@ def notes(launcher: Launcher) -> tuple[str, ...]:
     """Return what a reader has to know of the images of the two sides."""
     if not isinstance(launcher, containers.ContainerLauncher):
         return ()
-    head, *others = (images.name_for_comparison(side.image) for side in launcher.sides)
-    base = others[0] if others else head
-    if head == base:
-        return ()
-    return (f"each side in the image that its commit pins: the head in {head}, the base in {base}",)
+    head, *others = [side.image for side in launcher.sides]
+    return tuple(_of_two(head, base) for base in others if base.config != head.config)
+
+
+def _of_two(head: Image, base: Image) -> str:
+    tagged = "" if base.is_pinned else " (which is not pinned: it may be another one tomorrow)"
+    return (
+        f"each side has its own image: the head is measured in {images.name_for_comparison(head)}, "
+        f"the base, where it is launched, in {images.name_for_comparison(base)}{tagged}"
+    )
 
 
 def _data() -> Path | None:
-    """Return the folder of data that the runner's owner has named, once it is there."""
-    folder = Path(os.environ.get("CI_PERF_DATA_DIR", ""))
-    return folder.resolve() if folder.is_absolute() and folder.is_dir() else None
+    """Return the folder of data that the machine's owner has named, and say where there is none."""
+    named = os.environ.get("CI_PERF_DATA_DIR")
+    if not named:
+        return None
+    if Path(named).is_dir():
+        return Path(named).resolve()
+    output.say(
+        f"note: CI_PERF_DATA_DIR: expected the folder {named}, found none: /data is an empty "
+        "folder of this run"
+    )
+    return None
 
 
 def _refuse_without_container(said: Iterable[str]) -> None:

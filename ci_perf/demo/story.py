@@ -45,8 +45,8 @@ def require(
     if not in_containers and find_module("torch") is None:
         raise CiPerfError(
             "demo: expected torch beside ci-perf, found none: the demo really measures; "
-            "`pip install 'ci-perf[measure]'` brings it, or measure in containers that have it: "
-            "`ci-perf demo --runner docker --image NAME@sha256:DIGEST`"
+            "`pip install '.[measure]'` in a checkout of ci_perf brings it, or measure in "
+            "containers that have it: `ci-perf demo --runner docker --image NAME@sha256:DIGEST`"
         )
 
 

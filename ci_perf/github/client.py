@@ -168,7 +168,9 @@ def _connect(access: Access, timeout_s: int) -> "Requester":
     try:
         from github import Auth, Github
     except ImportError:
-        raise MissingError("PyGithub is not installed; install ci-perf[report]") from None
+        raise MissingError(
+            "PyGithub is not installed; next: `pip install '.[report]'` in a checkout of ci_perf"
+        ) from None
     return Github(
         auth=Auth.Token(access.token),
         base_url=access.api_url.rstrip("/"),

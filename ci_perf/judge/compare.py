@@ -241,4 +241,5 @@ def _side(summary: Summary) -> Side:
         sessions=max((len(subject.sessions) for subject in summary.subjects), default=0),
         oldest=times[0] if times else "",
         newest=times[-1] if times else "",
+        image=summary.image,
     )

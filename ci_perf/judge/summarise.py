@@ -17,6 +17,7 @@ def run(measured: Run, *, label: str) -> Summary:
         validity=measured.validity,
         subjects=tuple(_subject(measured, workload) for workload in measured.measured),
         failed=measured.failed,
+        image=measured.environment.image,
         interleaved=measured.interleaved,
     )
 

@@ -87,6 +87,11 @@ def sweep() -> None:
                 trees.remove(path)
 
 
+def is_ours(name: str) -> bool:
+    """Whether a folder of launches may be called so: TMPDIR may lie in the checkout."""
+    return name.startswith(_PREFIX)
+
+
 def _claimed() -> Scratch:
     """Make a folder and lock it; once more when a sweep came in between."""
     while True:

@@ -195,7 +195,8 @@ class Containers(Struct, frozen=True, kw_only=True):
     """What containers would be started by and from. ``image`` is ``None`` where none is named.
 
     ``refused`` says why no container could be started from it, ``gpus_refused`` why none with
-    GPUs; ``None`` where it could, or where it was not tried.
+    GPUs, ``unreadable`` why none could read the checkout; ``None`` where it could, or where it was
+    not tried.
     """
 
     engine: EngineAnswer | EngineSilence
@@ -203,6 +204,7 @@ class Containers(Struct, frozen=True, kw_only=True):
     image: Image | ImageMissing | None
     refused: Refused | None
     gpus_refused: Refused | None
+    unreadable: Refused | None = None
 
 
 class Programs(Struct, frozen=True, kw_only=True):

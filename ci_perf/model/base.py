@@ -29,9 +29,8 @@ Key = Annotated[
 # Which block speaks for a process; docs/measuring.md says when to take which.
 Statistic = Literal["median", "p25", "min"]
 # As taskset and the engines of containers spell it: "0-3,8".
-CpuList = Annotated[
-    str, msgspec.Meta(max_length=200, pattern=r"^([0-9]{1,5}([-,][0-9]{1,5})*)?(?!\n)$")
-]
+CPU_LIST = r"^([0-9]{1,5}([-,][0-9]{1,5})*)?(?!\n)$"
+CpuList = Annotated[str, msgspec.Meta(max_length=200, pattern=CPU_LIST)]
 # A suite of the repository, or one that ships with ci-perf: "smoke", "builtin:smoke".
 SuiteName = Annotated[
     str,

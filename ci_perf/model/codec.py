@@ -10,12 +10,14 @@ import msgspec
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import choices, place
 from ci_perf.model.base import SCHEMA_VERSION
+from ci_perf.model.container import IN_WORDS
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 # "`key` in" says that a key of the mapping is itself wrong.
 _PATH = re.compile(r" - at (?P<key>`key` in )?`(?P<path>\$[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_PATTERN = re.compile(r"`str` matching regex (?P<spelled>'.*')", re.DOTALL)
 _NO_CHOICE = re.compile(r"Invalid (enum )?value (?P<found>.+)", re.DOTALL)
 
 
@@ -131,12 +133,18 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
         )
     if (wrong := _NO_CHOICE.fullmatch(text)) and (known := _known(kind, steps, where)):
         return f"{path}: {_chosen(wrong['found'], known)}"
-    text = text.replace("`", "").replace("Expected ", "expected ", 1)
+    text = _PATTERN.sub(_in_words, text).replace("`", "").replace("Expected ", "expected ", 1)
     if where and where["key"]:
         return f"{path}: the key: {text}"
     if ", got" in text or text.startswith(("Invalid", "Object missing")) or ", found" in text:
         return f"{path}: {text.replace(', got', ', found')}"
     return f"{path}: {text}{_found(data, steps)}"
+
+
+def _in_words(pattern: re.Match[str]) -> str:
+    """Say what a pattern asks for, where we have words for it."""
+    known = (words for one, words in IN_WORDS.items() if repr(one) == pattern["spelled"])
+    return next(known, pattern[0])
 
 
 def _known(

@@ -13,6 +13,7 @@ from ci_perf.model.base import (
     SuiteName,
     Text,
 )
+from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
 from ci_perf.model.process import Exhausted
 from ci_perf.model.run import Interleaved, Source, Tool
@@ -158,7 +159,10 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """Where one side's numbers come from. Times are RFC 3339, empty when there are no sessions."""
+    """Where one side's numbers come from. Times are RFC 3339, empty when there are no sessions.
+
+    ``image`` is that of a run in containers.
+    """
 
     label: Text
     run: Text
@@ -167,6 +171,7 @@ class Side(Struct, frozen=True, kw_only=True):
     sessions: Count
     oldest: Text
     newest: Text
+    image: Image | None = None
 
 
 class Stale(Struct, frozen=True, kw_only=True):

@@ -1,17 +1,24 @@
 """The container in which a suite is measured: what is asked for, and what it was."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 
-from ci_perf.model.base import CpuList, Struct, Text
+from ci_perf.model.base import CPU_LIST, CpuList, Struct, Text
 
 EngineName = Literal["docker", "podman"]
 # As the engines spell it: a whole number and a binary unit.
-Size = Annotated[str, msgspec.Meta(max_length=10, pattern=r"^[1-9][0-9]{0,6}[kmg](?!\n)$")]
-SizeOrEmpty = Annotated[
-    str, msgspec.Meta(max_length=10, pattern=r"^([1-9][0-9]{0,6}[kmg])?(?!\n)$")
-]
+_SIZE = r"^[1-9][0-9]{0,6}[kmg](?!\n)$"
+_SIZE_OR_EMPTY = r"^([1-9][0-9]{0,6}[kmg])?(?!\n)$"
+Size = Annotated[str, msgspec.Meta(max_length=10, pattern=_SIZE)]
+SizeOrEmpty = Annotated[str, msgspec.Meta(max_length=10, pattern=_SIZE_OR_EMPTY)]
+# What a pattern asks for, for people: nobody reads the pattern itself.
+IN_WORDS: Mapping[str, str] = {
+    _SIZE: "a size such as 32g or 512m",
+    _SIZE_OR_EMPTY: "a size such as 32g or 512m",
+    CPU_LIST: "numbers of cores, such as 0-3,8",
+}
 # What an image is called: NAME, NAME:TAG, NAME@sha256:DIGEST, or sha256:CONFIG.
 Reference = Annotated[str, msgspec.Meta(max_length=400)]
 

@@ -1,6 +1,7 @@
 """What the judge sees of one side: one number per process and metric, however it was stored."""
 
 from ci_perf.model.base import Count, Name, Scalar, Statistic, Struct, SuiteName, Text
+from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Failed, Interleaved, Source
@@ -57,7 +58,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """One side of a comparison.
 
     ``label`` says in words where the numbers come from (a folder of baselines, a run file).
-    ``selection`` is empty when the whole suite was meant to be there.
+    ``selection`` is empty when the whole suite was meant to be there. ``image`` is that of a run in
+    containers.
     """
 
     label: Text
@@ -68,4 +70,5 @@ class Summary(Struct, frozen=True, kw_only=True):
     validity: Validity
     subjects: tuple[Subject, ...]
     failed: tuple[Failed, ...]
+    image: Image | None = None
     interleaved: Interleaved | None = None

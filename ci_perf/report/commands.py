@@ -35,12 +35,13 @@ def in_turns(rows: Iterable[Row], comparison: Comparison, *, longer: bool = Fals
     minutes = math.ceil(2 * found.budget_s / 60) if found else 0
     budget = ["--budget", f"{minutes}m"] if longer and minutes else []
     which = ["ci-perf", "check", *_few(rows), "--suite", quoted(comparison.suite)]
+    which += _runner(comparison)
     return _line(*which, "--against", ref, *budget, *_baselines(comparison))
 
 
 def measure(comparison: Comparison) -> Command:
     """Measure the whole suite, and judge nothing."""
-    return _line("ci-perf", "run", "--suite", quoted(comparison.suite))
+    return _line("ci-perf", "run", "--suite", quoted(comparison.suite), *_runner(comparison))
 
 
 def replace(comparison: Comparison) -> Command:
@@ -90,6 +91,12 @@ def _baselines(comparison: Comparison) -> list[str]:
     if len(below) < 2 or comparison.base.label.endswith(".json") or root == _USUAL_BASELINES:
         return []
     return ["--baselines", quoted(root)]
+
+
+def _runner(comparison: Comparison) -> list[str]:
+    """Say what ran the containers of the head, if it was measured in some."""
+    image = comparison.head.image
+    return ["--runner", image.engine] if image else []
 
 
 def _few(rows: Iterable[Row]) -> list[str]:

@@ -229,5 +229,5 @@ def _need(name: str) -> ModuleType:
     except ImportError:
         raise CiPerfError(
             f"tables need {name}, which is not installed: expected it beside ci-perf; "
-            'next: pip install "ci-perf[frames]"'
+            "next: `pip install '.[frames]'` in a checkout of ci_perf"
         ) from None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import jinja2
 
+from ci_perf.judge.comparability import NONE
 from ci_perf.model.comparison import Comparison, Side, Uncompared
 from ci_perf.report import advice, escape, notices, programs, rows, standings, turns, words
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
@@ -184,11 +185,24 @@ def _environment(comparison: Comparison) -> list[tuple[str, ...]]:
     return [
         (Words("Numbers from"), base.label, head.label),
         (Words("Machine"), words.machine(base.machine), words.machine(head.machine)),
+        *_images(base, head),
         (Words("Commit"), _commit(base), _commit(head)),
         (Words("Branch"), base.source.branch, head.source.branch),
         (Words("Sessions"), phrase(words.sessions(base)), phrase(words.sessions(head))),
         *((one.field, one.base, one.head) for one in comparison.differences[:20]),
     ]
+
+
+def _images(base: Side, head: Side) -> list[tuple[str, ...]]:
+    """Name images as they were asked for: of which registry, with which tag and digest."""
+    asked = [_asked(one.image.reference) if one.image else "" for one in (base, head)]
+    return [(Words("Image"), *(one or NONE for one in asked))] if any(asked) else []
+
+
+def _asked(reference: str) -> str:
+    """Return a reference with as much of its digest as tells it from others."""
+    name, mark, digest = reference.partition("sha256:")
+    return f"{name}{mark}{digest[:12]}"
 
 
 def _commit(side: Side) -> Markdown:

@@ -41,18 +41,18 @@ _PARTLY_INVALID = Words(
     "🛑 The machine was in no state to be trusted while some workloads ran; their numbers blame "
     "nobody:"
 )
-_MOVED = Words(
-    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
-    "Times that this may explain are not judged; memory and counts are"
+_MOVED = ". Times that this may explain are not judged; memory and counts are"
+_MOVED_AND_PAIRED = (
+    ". So the history of a time says nothing; what base and head show when they are launched in "
+    "turns decides"
 )
-_MOVED_AND_PAIRED = Words(
-    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. So "
-    "the history of a time says nothing; what base and head show when they are launched in turns "
-    "decides"
+_MOVED_AND_JUDGED = ". As suite.toml has it, times are judged all the same"
+# Fixed programs run in the image, too.
+_MACHINE_MOVED = (
+    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time"
 )
-_MOVED_AND_JUDGED = Words(
-    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time. "
-    "As suite.toml has it, times are judged all the same"
+_MACHINE_OR_IMAGE_MOVED = (
+    "⚠️ The machine moved, or the image makes the difference: fixed programs took another time"
 )
 _DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
 
@@ -260,11 +260,13 @@ def _trust(comparison: Comparison) -> Words:
     return Words(_moved_machine(comparison, codes) + end)
 
 
-def _moved_machine(comparison: Comparison, codes: set[str]) -> Words:
+def _moved_machine(comparison: Comparison, codes: set[str]) -> str:
     """Say what a move meant for the verdicts: nothing, where the canaries do not gate."""
+    has_other_image = any(one.field == "image" for one in comparison.differences)
+    moved = _MACHINE_OR_IMAGE_MOVED if has_other_image else _MACHINE_MOVED
     if canaries.CODE not in codes:
-        return _MOVED_AND_JUDGED
-    return _MOVED if comparison.interleaved is None else _MOVED_AND_PAIRED
+        return moved + _MOVED_AND_JUDGED
+    return moved + (_MOVED if comparison.interleaved is None else _MOVED_AND_PAIRED)
 
 
 def exhausted(row: Uncompared) -> Phrase:

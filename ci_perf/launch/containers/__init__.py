@@ -104,6 +104,8 @@ class ContainerLauncher:
         self._numbers = itertools.count(1)
         # Of each checkout that `setup` has changed, the copy that holds the change.
         self._copies: dict[Path, Path] = {}
+        # A checkout has many folders, and is looked through once.
+        self._found_hidden: dict[Path, tuple[str, ...]] = {}
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
@@ -165,7 +167,7 @@ class ContainerLauncher:
         if root not in self._copies:
             copy = self._folder / f"copy-{len(self._copies)}" / root.name
             copies.make(root, copy)
-            places.hand_over(copy, self._user)
+            places.hand_over_tree(copy, self._user)
             self._copies[root] = copy
         spec = _Spec(
             image=self._image_of(root),
@@ -207,13 +209,13 @@ class ContainerLauncher:
             image=self._image_of(root),
             command=_module("ci_perf.measure.ranks" if in_ranks else "ci_perf.measure.worker"),
             mounts=inside.mounts(task, place, folders, environments.PACKAGE),
-            hidden=places.hidden(place),
+            hidden=self._hidden(place),
             environment=_ours(environments.of_task({}, protocol, Path(inside.CACHE))),
             workdir=inside.WORKSPACE,
             gpus=places.of_task(task.device, task.gpus, task.workload.world_size, os.environ),
         )
         with local.beside(task, folder, root, os.environ) as watch:
-            for path in (folders.out, folders.cache, folders.own_data, folders.turns):
+            for path in (folders.out, folders.turns):
                 if path is not None:
                     places.hand_over(path, self._user)
             stop = self._run(spec, protocol.timeout_s, interrupted, seat)
@@ -241,7 +243,8 @@ class ContainerLauncher:
                 environment=_ours(environments.of_child({}, int(threads))),
                 gpus=places.visible(device, os.environ),
             )
-            return Finished(ended=self._run(spec, launching.TORCH_TIMEOUT_S, interrupted).ended)
+            stop = self._run(spec, launching.TORCH_TIMEOUT_S, interrupted)
+            return Finished(ended=stop.ended, kills=stop.kills)
 
         return launching.module(run, kind, what=what, timeout_s=launching.TORCH_TIMEOUT_S)
 
@@ -277,9 +280,16 @@ class ContainerLauncher:
         of_root = (side.image for side in self.sides if side.root == root)
         return next(of_root, self.sides[0].image)
 
+    def _hidden(self, place: Path) -> tuple[str, ...]:
+        if place not in self._found_hidden:
+            self._found_hidden[place] = places.hidden(place)
+        return self._found_hidden[place]
+
     def _kept(self, name: str) -> Path:
         path = self._folder / name
-        path.mkdir(exist_ok=True)
+        if not path.exists():
+            path.mkdir()
+            places.hand_over(path, self._user)
         return path
 
     def _on_this_host(self, found: Surroundings) -> Surroundings:

@@ -5,13 +5,14 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_perf import files, git
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.launch.containers import context, images
+from ci_perf.launch.containers import build_failures, context, images
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.model.reference import Local, Named
 from ci_perf.version import __version__
@@ -27,7 +28,12 @@ _ONLY_WAYS = ("PIP_INDEX_URL",)
 _DEFAULT_BASE = re.compile(rf"^ARG[ \t]+{BASE_ARGUMENT}=(\S+)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 # The part of a hash that tells images apart in a list.
 _SHORT = 12
-_SHOWN_LINES = 20
+# pip and apt-get say why they fail within so many lines of the end, and BuildKit repeats them.
+_LAST_LINES = 200
+_FROM = re.compile(
+    r"FROM\s+(?:--\S+\s+)*(?P<image>\S+)(?:\s+AS\s+(?P<stage>\S+))?\s*", re.IGNORECASE
+)
+_EMPTY = "scratch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +82,17 @@ def check_ignored(recipe: Recipe) -> None:
 
 
 def check_base(recipe: Recipe) -> None:
-    """Raise UsageError when the base may be another one tomorrow.
+    """Raise UsageError when a base may be another one tomorrow.
 
-    Looks at the argument BASE_IMAGE; a Dockerfile without one answers for its own FROM.
+    Looks at the argument BASE_IMAGE, and at each FROM that names an image itself.
     """
     base = _base(recipe)
-    if isinstance(base, Named) and not base.digest:
-        raise UsageError(
-            f"base image {recipe.base or base.name}: expected one with its digest "
-            "(NAME@sha256:...), found none; see which it has (`ci-perf image pin` asks), or build "
-            "with --allow-unpinned"
-        )
+    if isinstance(base, Named):
+        _check_digest(base, _asked_base(recipe) or base.name)
+    for image in _named_images(_content(recipe.dockerfile).decode(errors="replace")):
+        named = images.parse(image)
+        if isinstance(named, Named):
+            _check_digest(named, image)
 
 
 def labels(recipe: Recipe, inputs_hash: str) -> dict[str, str]:
@@ -133,6 +139,24 @@ def build(
         return _id(files.read_text(answer).strip())
 
 
+def _check_digest(base: Named, spelled: str) -> None:
+    if not base.digest:
+        raise UsageError(
+            f"base image {spelled}: expected one with its digest (NAME@sha256:...), found none; "
+            "see which it has (`ci-perf image pin` asks), or build with --allow-unpinned"
+        )
+
+
+def _named_images(dockerfile: str) -> Iterator[str]:
+    """Yield what FROM names that is neither a stage of this Dockerfile nor an argument."""
+    stages = {_EMPTY}
+    for line in dockerfile.replace("\\\n", " ").splitlines():
+        if found := _FROM.fullmatch(line.strip()):
+            if found["image"].lower() not in stages and "$" not in found["image"]:
+                yield found["image"]
+            stages.add((found["stage"] or _EMPTY).lower())
+
+
 def _ignored(engine: Engine, recipe: Recipe) -> list[str]:
     """Hold podman to the file that docker obeys: it would prefer another one."""
     file = recipe.context / context.IGNORE_FILE
@@ -150,7 +174,7 @@ def _pairs(option: str, pairs: Mapping[str, str]) -> list[str]:
 
 def _run(engine: Engine, command: Sequence[str], hear: Callable[[str], None]) -> None:
     """Run a build for as long as it takes: a base is gigabytes, and a person can press Ctrl-C."""
-    heard: list[str] = []
+    heard: deque[str] = deque(maxlen=_LAST_LINES)
     with subprocess.Popen(
         command,
         env=dict(engine.environment),
@@ -162,14 +186,10 @@ def _run(engine: Engine, command: Sequence[str], hear: Callable[[str], None]) ->
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            hear(line.rstrip("\n"))
-            heard = [*heard[1 - _SHOWN_LINES :], line]
+            heard.append(build_failures.plain(line))
+            hear(heard[-1])
     if process.returncode != 0:
-        raise EngineError(
-            f"`{engine.name} build`: expected an image, found that it failed (exit code "
-            f"{process.returncode}); its last lines are below",
-            output="".join(heard),
-        )
+        raise EngineError(build_failures.explained(engine.name, process.returncode, heard))
 
 
 def _add(seen: "hashlib._Hash", *parts: bytes) -> None:
@@ -199,8 +219,13 @@ def _content(path: Path) -> bytes:
 def _base(recipe: Recipe) -> Named | Local | None:
     """Return the base that is meant; `None` where the Dockerfile leaves it to others to say."""
     default = _DEFAULT_BASE.search(_content(recipe.dockerfile).decode(errors="replace"))
-    asked = recipe.base or (default[1] if default else "")
+    asked = _asked_base(recipe) or (default[1] if default else "")
     return images.parse(asked) if asked else None
+
+
+def _asked_base(recipe: Recipe) -> str:
+    """Return the base that whoever builds asks for; there are two ways to say it."""
+    return recipe.base or recipe.arguments.get(BASE_ARGUMENT, "")
 
 
 def _tagged(base: Named) -> str:

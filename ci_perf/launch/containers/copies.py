@@ -10,12 +10,18 @@ import stat
 from pathlib import Path
 
 from ci_perf.errors import CannotWriteError
+from ci_perf.launch import scratch
 
 
 def make(root: Path, target: Path) -> None:
     """Copy a checkout as it is, less git's own files. Raises CannotWriteError."""
     try:
         shutil.copytree(root, target, symlinks=True, ignore=_left_out)
+    except RecursionError:
+        raise CannotWriteError(
+            f"{root}: expected to be copied for `setup`, found folders nested deeper than any tool "
+            "of ours goes"
+        ) from None
     except (OSError, shutil.Error) as error:
         raise CannotWriteError(
             f"{root}: expected to be copied to {target} for `setup`, found {_first(error)}; TMPDIR "
@@ -24,8 +30,12 @@ def make(root: Path, target: Path) -> None:
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
-    """Leave out git's files, and what is neither a file nor a folder nor a link."""
-    return [name for name in names if name == ".git" or _is_special(Path(folder, name))]
+    """Leave out git's files, ours, and what is neither a file nor a folder nor a link."""
+    return [
+        name
+        for name in names
+        if name == ".git" or scratch.is_ours(name) or _is_special(Path(folder, name))
+    ]
 
 
 def _is_special(path: Path) -> bool:

@@ -19,7 +19,8 @@ _PREFIXES = re.compile(
     r"^(docker: |podman: |Error response from daemon: |Error: |failed to create task for "
     r"container: |failed to create shim task: |OCI runtime (create failed|error): "
     r"|unable to start container \"?[0-9a-f]{64}\"?: |(runc|crun)( create failed)?: "
-    r"|unable to start container process: )+"
+    r"|unable to start container process: |failed to solve( with frontend [\w.]+)?: "
+    r"|failed to create LLB definition: )+"
 )
 # What stands behind it: containerd's and podman's class of the error, which repeats it.
 _SUFFIXES = re.compile(r"(: unknown|: OCI permission denied|: OCI runtime attempted to .*)?\.?$")
@@ -43,6 +44,11 @@ def explained(engine: EngineName, stage: str, said: str) -> str:
         known(engine, stage, "\n".join(lines))
         or f"`{engine} {stage}` failed: {_last(lines)}; {further(engine)}"
     )
+
+
+def reason(said: str) -> str:
+    """Return the last line that says something, without who says it."""
+    return _last(_meaningful(said))
 
 
 def further(engine: EngineName) -> str:

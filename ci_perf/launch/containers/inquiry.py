@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -65,6 +66,7 @@ class Asked:
 
     engine: EngineName
     image: str
+    checkout: Path
     limits: Container
     wants_gpus: bool
 
@@ -88,11 +90,23 @@ def ask(asked: Asked, sources: Sources) -> Heard:
         refused=None,
         gpus_refused=None,
     )
-    if isinstance(found.engine, EngineSilence) or not asked.image:
+    if isinstance(found.engine, EngineSilence):
         return Heard(containers=found, torch=TorchMissing())
     engine = engines.find(asked.engine, sources.environ)
+    found = msgspec.structs.replace(found, unreadable=_unreadable(engine, asked.checkout))
+    if not asked.image:
+        return Heard(containers=found, torch=TorchMissing())
     found = msgspec.structs.replace(found, image=_image(engine, asked.image))
     return _tried(engine, asked, found)
+
+
+def _unreadable(engine: Engine, checkout: Path) -> Refused | None:
+    """Say why a container could not read the checkout; who runs inside depends on the engine."""
+    try:
+        places.check_readable(checkout, places.user(engine))
+    except CiPerfError as error:
+        return engine_facts.refused(engine.name, error)
+    return None
 
 
 class _Config(msgspec.Struct, rename="pascal"):

@@ -2,10 +2,12 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,9 @@ OLDEST_PYTHON = "3.11"
 # A marker that no Python fulfils, so torch is asked for by nobody, and what only torch needs (the
 # libraries of CUDA, triton) by nobody either: the base image has them, in builds that fit.
 _NO_TORCH = "torch ; python_version < '0'\n"
+
+# torch as a requirement asks for it: alone, with extras, a version, an address or a marker.
+_TORCH = re.compile(r"\s*torch\s*($|[\[<>=!~;@,#])", re.IGNORECASE)
 
 # All indexes may be slow, and a resolution from nothing asks for hundreds of files.
 _ANSWER_S = 600.0
@@ -48,6 +53,31 @@ def lock(request: Request, output: Path, *, header: str) -> None:
         _resolve(request, draft, header=header)
         files.make_folder(output.parent)
         files.write_text(output, files.read_text(draft))
+
+
+def asks_for_torch(request: Request) -> bool:
+    """Whether torch is named itself, which no lock of ours will do; of files that uv could read."""
+    return any(_TORCH.match(one) for source in request.sources for one in _asked(source, request))
+
+
+def _asked(source: Path, request: Request) -> Iterator[str]:
+    """Yield the requirements of a file, one by one; comments and options among them do no harm."""
+    text = files.read_text(source)
+    if source.suffix != ".toml":
+        yield from text.splitlines()
+        return
+    told = tomllib.loads(text)
+    project = told.get("project", {})
+    yield from project.get("dependencies", ())
+    for extra in request.extras:
+        yield from project.get("optional-dependencies", {}).get(extra, ())
+    yield from _of_groups(told.get("dependency-groups", {}), request.groups)
+
+
+def _of_groups(known: Mapping[str, Sequence[object]], groups: Sequence[str]) -> Iterator[str]:
+    """Yield the requirements of groups; PEP 735 lets one include others, which uv has resolved."""
+    for group in groups:
+        yield from (one for one in known.get(group, ()) if isinstance(one, str))
 
 
 def default_output(source: Path) -> Path:

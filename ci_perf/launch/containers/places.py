@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch.containers import inside
@@ -34,16 +34,32 @@ def user(engine: Engine) -> User:
 
 
 def hand_over(folder: Path, whom: User) -> None:
-    """Let the user of a container write a folder and what is in it. Raises OSError.
+    """Let the user of a container write a folder that we have just made, and the files in it.
 
-    The folder itself stays ours: of others, the next start removes none that a killed one has left.
+    Raises OSError. Only what no container has seen yet: of what one may change meanwhile, root must
+    not give anything away. The folder itself stays ours: of others, the next start removes none
+    that a killed one has left.
     """
     if os.geteuid() != 0:
         return
+    for path in folder.iterdir():
+        os.chown(path, whom.uid, whom.gid, follow_symlinks=False)
+    _open_to(folder, whom)
+
+
+def hand_over_tree(folder: Path, whom: User) -> None:
+    """Let the user of a container write a tree that we have just made. Raises OSError."""
+    if os.geteuid() != 0:
+        return
+    for inner, _, _ in os.walk(folder):
+        for path in Path(inner).iterdir():
+            os.chown(path, whom.uid, whom.gid, follow_symlinks=False)
+    _open_to(folder, whom)
+
+
+def _open_to(folder: Path, whom: User) -> None:
     os.chown(folder, -1, whom.gid)
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXG)
-    for path in folder.rglob("*"):
-        os.chown(path, whom.uid, whom.gid, follow_symlinks=False)
 
 
 def check_readable(root: Path, whom: User) -> None:
@@ -61,8 +77,18 @@ def check_readable(root: Path, whom: User) -> None:
 
 
 def hidden(root: Path) -> tuple[str, ...]:
-    """Return what a container must find empty: git's folder, where checkouts keep tokens."""
-    return (f"{inside.WORKSPACE}/.git",) if (root / ".git").is_dir() else ()
+    """Return what a container must find empty: folders of git, where checkouts keep tokens.
+
+    Also those of other checkouts within this one. What a link leads to is not there inside.
+    """
+    found = []
+    for folder, inner, _ in os.walk(root):
+        if ".git" in inner:
+            inner.remove(".git")
+            place = Path(folder, ".git")
+            if not place.is_symlink():
+                found.append(str(PurePosixPath(inside.WORKSPACE, place.relative_to(root))))
+    return tuple(found)
 
 
 def visible(device: str, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -204,12 +204,12 @@ _LIMITS = (
         r"(?:Minimum memory limit allowed is (\S+?)\.?$|unable to set memory limit to "
         r"(\d+ \(current usage: \d+))",
         "the container's memory limit is smaller than a container needs: {it}",
-        "raise `memory` in [container] of suite.toml",
+        "raise `memory` in [container] of suite.toml, or --memory",
     ),
     _refusal(
         r"requested CPUs are not available - requested (?P<asked>\S+), available: (?P<has>[\d,-]+)",
         "expected the cores {asked}, found only {has}",
-        "correct `cpus` in [container] of suite.toml",
+        "correct `cpus` in [container] of suite.toml, or --cpus",
     ),
     _refusal(
         r"error setting rlimits?.* type (?P<type>\d+): operation not permitted"
@@ -228,13 +228,15 @@ _LIMITS = (
     _refusal(
         r'error mounting "?tmpfs"? .*?data: (?P<data>\S+): invalid argument',
         "the kernel refuses a memory file system with {data}",
-        "correct `tmp_size` and `shm_size` in [container] of suite.toml",
+        "correct `tmp_size` and `shm_size` in [container] of suite.toml, or --tmp-size and "
+        "--shm-size",
     ),
     _refusal(
         r"fork(:| failed: | child: )(retry: )?Resource temporarily unavailable|can't start new "
         r"thread",
         "the container may start no more processes",
-        "raise `pids` in [container] of suite.toml",
+        "raise `pids` in [container] of suite.toml, or --pids; or `--ulimit nproc=...`, if given:"
+        " it counts all processes of a user",
     ),
 )
 
@@ -286,7 +288,8 @@ _CONTAINERS = (
     _refusal(
         r"invalid (?:argument|value) (.+)",
         "the engine takes no such value: {it}",
-        "correct it in [container] of suite.toml, or in the option",
+        "correct it in [container] of suite.toml, or in the option that says it (--memory, --cpus, "
+        "...)",
     ),
     _refusal(
         r"no such (container|object)",

@@ -26,6 +26,9 @@ _COOKIE = "CI_PERF_CONTAINER"
 # Its number here, and in its own namespace: "NSpid:\t4711\t1".
 _INIT = re.compile(r"^NSpid:\t.*\t1$", re.MULTILINE)
 
+# What `inspect` says of one that has ended, or never began.
+_OVER = frozenset({"created", "configured", "initialized", "exited", "stopped", "dead"})
+
 # How often processes that start others meanwhile are looked for.
 _LOOKS = 20
 
@@ -103,6 +106,11 @@ class Inhabitants:
             for pid in found:
                 _send(pid, what)
             reached |= found
+        if first:
+            raise OSError(
+                f"container {self.name}: expected its processes to stop, found that they start "
+                "others all the time"
+            )
 
     def _first(self) -> int:
         """Return the number of its init; 0 once it has ended. Raises OSError: it is not seen.
@@ -177,10 +185,15 @@ def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> Stop
     said = engine.must("inspect", "--format", "{{json .State}}", name)
     try:
         state = msgspec.json.decode(said, type=_State)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise EngineError(
             f"`{engine.name} inspect {name}`: expected its state as JSON, found {error}"
         ) from None
+    if state.status not in _OVER and not ended.timed_out:
+        raise EngineError(
+            f"container {name}: expected to have ended, found it {state.status}: the program that "
+            f"waited for it (`{engine.name} start`) has ended before"
+        )
     return Stopped(
         began=state.status != "created",
         code=state.exit_code,

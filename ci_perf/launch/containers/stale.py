@@ -6,6 +6,8 @@ whether its owner lives cannot be told from here.
 """
 
 import os
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +16,16 @@ from ci_perf.launch.containers.engine import Engine
 
 _PROC = Path("/proc")
 
+_TRIES = 10
+_MOMENT_S = 0.2
+
 # A container and its owner, by the template of `ps`: the engines have different words for a label.
 _WHOSE = {
-    "docker": f'{{{{.ID}}}} {{{{.Label "{OWNER_LABEL}"}}}}',
-    "podman": f'{{{{.ID}}}} {{{{index .Labels "{OWNER_LABEL}"}}}}',
+    "docker": f'{{{{.ID}}}} {{{{.Names}}}} {{{{.Label "{OWNER_LABEL}"}}}}',
+    "podman": f'{{{{.ID}}}} {{{{.Names}}}} {{{{index .Labels "{OWNER_LABEL}"}}}}',
 }
+# An image may carry our labels, and hand them on to whatever runs in it; names it cannot give.
+_NAME = re.compile(r"ci-perf-[0-9a-z]+-[0-9]+")
 
 
 def owner(pid: int | None = None, proc: Path = _PROC) -> str:
@@ -32,17 +39,23 @@ def sweep(engine: Engine, say: Callable[[str], None], proc: Path = _PROC) -> Non
     ours = ("--filter", f"label={OWNER_LABEL}", "--format", _WHOSE[engine.name])
     listed = engine.must("ps", "--all", "--no-trunc", *ours)
     for line in listed.splitlines():
-        identity, _, whose = line.strip().strip("'\"").partition(" ")
-        if is_gone(whose, proc):
+        identity, name, whose = [*line.strip().strip("'\"").split(maxsplit=2), "", ""][:3]
+        if _NAME.fullmatch(name) and is_gone(whose, proc):
             say(f"removing container {identity[:12]}, which a ci-perf that was killed has left")
             remove(engine, identity)
 
 
 def remove(engine: Engine, name: str) -> None:
-    """Remove a container, running or not, with what only it uses. Raises EngineError."""
-    answer = engine.ask("rm", "--force", "--volumes", name)
-    if answer.code != 0 and "no such container" not in answer.err.lower():
-        engine.must("rm", "--force", "--volumes", name)
+    """Remove a container, running or not, with what only it uses. Raises EngineError.
+
+    One that is just being started can be neither ended nor removed; a moment later it can.
+    """
+    for _ in range(_TRIES):
+        answer = engine.ask("rm", "--force", "--volumes", name)
+        if answer.code == 0 or "no such container" in answer.err.lower():
+            return
+        time.sleep(_MOMENT_S)
+    engine.must("rm", "--force", "--volumes", name)
 
 
 def is_gone(whose: str, proc: Path = _PROC) -> bool:

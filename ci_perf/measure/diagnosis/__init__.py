@@ -32,6 +32,8 @@ DEFAULT_CONTAINER_SHM_BYTES = 64 * MIB
 NOISY_PRESSURE_PERCENT = 10.0
 OLDEST_PYTHON = (3, 11)
 
+_INSTALL = "`pip install '.[measure]'` in a checkout of ci_perf"
+
 
 class Device(Enum):
     """What can be measured on this machine."""
@@ -75,7 +77,7 @@ def diagnose(facts: Facts, tool: Tool) -> Diagnosis:
 
 def _here(facts: Facts) -> Iterable[Finding]:
     """Look at what processes of this machine are measured with."""
-    yield from _torch(facts.torch)
+    yield from _torch(facts.torch, facts.programs)
     yield from cuda.explain(facts)
     yield from _programs(facts.programs)
 
@@ -121,15 +123,15 @@ def _python(programs: Programs) -> Iterable[Finding]:
         )
 
 
-def _torch(torch: Torch) -> Iterable[Finding]:
+def _torch(torch: Torch, programs: Programs) -> Iterable[Finding]:
     match torch:
         case TorchMissing():
             yield Finding(
                 code="torch_missing",
                 level=Level.PROBLEM,
                 what="torch is not installed for this Python: nothing can be measured.",
-                next_step="`pip install 'ci-perf[measure]'` in this environment, or run ci-perf "
-                "with the Python that has your torch.",
+                next_step=f"{_INSTALL}, in this environment, or run ci-perf with the Python that "
+                f"has your torch.{_or_in_containers(programs)}",
             )
         case TorchBroken(reason=reason):
             yield Finding(
@@ -147,14 +149,21 @@ def _torch(torch: Torch) -> Iterable[Finding]:
             )
 
 
+def _or_in_containers(programs: Programs) -> str:
+    """Name the other way, where there is one: an image has a torch of its own."""
+    commands = [f"`ci-perf doctor --runner {engine}`" for engine in programs.engines]
+    if not commands:
+        return ""
+    return f" Or measure in containers, whose image has it: {' or '.join(commands)} looks further."
+
+
 def _programs(programs: Programs) -> Iterable[Finding]:
     if programs.transformers is None:
         yield Finding(
             code="transformers_missing",
             level=Level.WARNING,
             what="transformers is not installed: the shipped suites cannot build their models.",
-            next_step="`pip install 'ci-perf[measure]'`; not needed when only your own workloads "
-            "are measured.",
+            next_step=f"{_INSTALL}; not needed when only your own workloads are measured.",
         )
     if not (programs.c_compiler and programs.cxx_compiler):
         yield Finding(
@@ -213,8 +222,10 @@ def _noise(host: Host) -> Iterable[Finding]:
         yield Finding(
             code="noisy_machine",
             level=Level.WARNING,
-            what=f"In {pressure:.0f} % of the last 10 s some task waited for a core (expected "
-            f"under {NOISY_PRESSURE_PERCENT:.0f} %): other programs disturb the measurement.",
+            # All decimals that the kernel gives: rounded further, it could read as the limit.
+            what=f"In {round(pressure, 2):g} % of the last 10 s some task waited for a core "
+            f"(expected at most {NOISY_PRESSURE_PERCENT:g} %): other programs disturb the "
+            "measurement.",
             next_step="Find them with `top`; run one CI job at a time on this machine.",
         )
     if host.cpu_quota is not None and host.cpu_quota < host.usable_cores:

@@ -28,6 +28,7 @@ def explain(containers: Containers, graphics: Graphics) -> list[Finding]:
     if isinstance(engine, EngineSilence):
         return [_silent(engine)]
     found = [_works(engine), *_room(engine.data), *_storage(engine), *_limits(engine)]
+    found += _checkout(containers)
     if evidence.has_gpu(graphics):
         found.append(_gpus(engine, containers))
     return found
@@ -86,6 +87,16 @@ def _limits(engine: EngineAnswer) -> Iterable[Finding]:
             "control groups version 1.",
             next_step="Boot with version 2 (`systemd.unified_cgroup_hierarchy=1`), or run the "
             "engine as root.",
+        )
+
+
+def _checkout(containers: Containers) -> Iterable[Finding]:
+    """Say that no container can read what is here: root is nobody inside."""
+    if containers.unreadable is not None:
+        yield problem(
+            "checkout_unreadable",
+            _sentence(containers.unreadable.why),
+            _sentence(containers.unreadable.next_step),
         )
 
 

@@ -35,11 +35,12 @@ def explain(containers: Containers, torch: Torch) -> list[Finding]:
 
 
 def can_be_measured_in(containers: Containers, torch: Torch) -> bool:
-    """Say whether a worker can run in a container from this image."""
+    """Say whether a worker can run in a container from this image, and read the checkout."""
     image = containers.image
     return (
         isinstance(image, Image)
         and containers.refused is None
+        and containers.unreadable is None
         and isinstance(torch, TorchBuild)
         and not _is_foreign(image, containers)
     )
@@ -49,8 +50,8 @@ def _unnamed() -> Finding:
     return problem(
         "image_unnamed",
         "No image is named: neither by --image nor by [container] in suite.toml.",
-        "Name one: `--image NAME@sha256:DIGEST`; `ci-perf image pin NAME:TAG` writes it into "
-        "suite.toml.",
+        "`ci-perf image pin NAME:TAG` writes one into suite.toml; or name one here: `--image "
+        "NAME@sha256:DIGEST`.",
     )
 
 

@@ -246,7 +246,7 @@ def test_without_ruptures_it_says_how_to_install_it_and_shows_the_rest(grown):
         check=True,
     )
 
-    assert 'next: pip install "ci-perf[history]"' in done.stderr
+    assert "next: `pip install '.[history]'` in a checkout" in done.stderr
     assert "step time" in done.stdout
     assert "Change points" not in done.stdout
 

@@ -55,6 +55,17 @@ def test_what_a_lock_says_of_itself_makes_it_again(lock, tmp_path):
     assert (tmp_path / "mine.lock").read_text() == before
 
 
+def test_a_torch_that_was_asked_for_is_not_left_out_silently(lock, tmp_path):
+    silent = lock("--requirements", "needs.in")
+    (tmp_path / "needs.in").write_text("trainer\ntorch>=2\n")
+
+    done = lock("--requirements", "needs.in")
+
+    assert done.returncode == 0, done.stderr
+    assert "torch is left out: the base image brings it" in done.stderr
+    assert "torch is left out" not in silent.stderr
+
+
 def test_what_cannot_be_locked_is_wrong_use_and_uv_says_why(lock, tmp_path):
     (tmp_path / "needs.in").write_text("trainer>=7\n")
 

@@ -130,7 +130,7 @@ def test_an_image_that_makes_it_slower_is_judged_by_pairs(recorded, variants):
     assert done.code == ExitCode.REGRESSED, done.err
     assert f"⚠️ Image changed: `{fast}` → `{slow}`. A change below" in head_of_report
     assert "regressed: confirmed by" in table
-    assert f"the head in {slow}, the base in {fast}" in note
+    assert f"the head is measured in {slow}, the base, where it is launched, in {fast}" in note
     assert f"note: {note}" in done.err
     assert len(recorded.git.worktrees()) == 1
     diff = recorded.git.ask("diff", "--unified=0", "--", "baselines").splitlines()

@@ -202,3 +202,27 @@ def test_an_engine_that_is_not_there_is_named(project, monkeypatch, runner, tmp_
 
     assert done.code == ExitCode.NO_ANSWER
     assert f"{runner}: expected its program on the PATH, found none" in done.err
+
+
+def test_setup_makes_the_head_ready_without_a_base_too(project, python_image):
+    needs = MEASURES.replace('"""How', 'open("built").close()\n"""How')
+    setup = '[setup]\ncommand = "echo $CI_PERF_SIDE > built"\n'
+    project.workload("room", needs, build="")
+    project.suite("room", settings=setup + SMALL.format(image=python_image) + QUICK)
+
+    done, run = measured(project)
+
+    assert done.code == ExitCode.OK, done.err
+    assert [one.workload for one in run.measured] == ["room"]
+    assert not (project.root / "built").exists()
+
+
+def test_a_workload_that_leads_out_of_the_checkout_is_refused(pinned, tmp_path):
+    file = pinned.root / "workloads/room.py"
+    file.rename(tmp_path / "room.py")
+    file.symlink_to(tmp_path / "room.py")
+
+    code, said = refused(pinned)
+
+    assert code == ExitCode.USAGE
+    assert "found a link that leads to" in said

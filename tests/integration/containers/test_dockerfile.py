@@ -179,12 +179,12 @@ def test_a_file_that_is_not_the_one_that_was_locked_ends_the_build(build, base):
         for line in _only(lock, "mdurl")
     )
 
-    with failing_build("THESE PACKAGES DO NOT MATCH THE HASHES"):
+    with failing_build("another file than the one that was locked"):
         build(base, wrong)
 
 
 def test_a_lock_without_hashes_ends_the_build(build, base):
-    with failing_build("Hashes are required"):
+    with failing_build("the lock has a requirement without version or hash"):
         build(base, "mdurl==0.1.2\n")
 
 
@@ -199,15 +199,15 @@ def test_a_base_without_torch_is_refused_before_anything_is_installed(build, les
 
 
 def test_a_base_without_compilers_and_without_apt_is_refused(build, lesser):
-    with failing_build("expected a gcc that compiles for Python, found none", "apt-get"):
+    with failing_build("a base needs compilers, or apt-get to install them"):
         build(lesser("/usr/bin/gcc"), "")
 
 
 @contextlib.contextmanager
 def failing_build(*said):
-    with pytest.raises(EngineError, match=r"`docker build`: expected an image") as caught:
+    with pytest.raises(EngineError, match="`docker build`: ") as caught:
         yield
-    assert all(words in caught.value.output for words in said), caught.value.output
+    assert all(words in str(caught.value) for words in said), str(caught.value)
 
 
 def _only(lock, name):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +17,10 @@ from ci_perf.model.container import Container
 pytestmark = pytest.mark.container
 
 
-def doctor(*arguments, **environment):
+def doctor(*arguments, cwd=None, **environment):
     done = subprocess.run(
         [sys.executable, "-m", "ci_perf", "doctor", "--json", *arguments],
+        cwd=cwd,
         capture_output=True,
         check=False,
         env={**os.environ, **environment},
@@ -89,6 +91,17 @@ def test_the_image_of_suite_toml_is_looked_at(tmp_path):
     assert "nosuch.example/x@sha256:1111" in what("image_missing", found)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is somebody else inside")
+@pytest.mark.usefixtures("in_docker")
+def test_a_checkout_that_only_root_may_read_is_named(tmp_path):
+    (tmp_path / "checkout").mkdir(mode=0o700)
+
+    code, found = doctor("--runner", "docker", cwd=tmp_path / "checkout")
+
+    assert code == 3
+    assert "found mode 0700" in what("checkout_unreadable", found)
+
+
 @pytest.mark.usefixtures("in_docker")
 def test_nothing_of_the_trial_is_left(docker, python_image):
     doctor("--runner", "docker", "--image", python_image)
@@ -121,7 +134,9 @@ def test_an_image_without_a_runner_is_wrong_use():
 
 def ask_with_gpus(engine, image):
     """Ask as on a host that shows GPUs."""
-    asked = Asked(engine=engine.name, image=image, limits=Container(), wants_gpus=True)
+    asked = Asked(
+        engine=engine.name, image=image, checkout=Path("/"), limits=Container(), wants_gpus=True
+    )
     return inquiry.ask(asked, machine_facts.this_machine())
 
 

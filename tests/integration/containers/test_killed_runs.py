@@ -43,7 +43,8 @@ def test_what_sigkill_left_is_removed_at_the_next_start(tmp_path, request, name)
 def test_what_was_left_before_this_host_was_booted_is_removed(stage):
     _, *rest = stale.owner().split(".")
     label = f"{OWNER_LABEL}={'.'.join(('00000000-0000', *rest))}"
-    left = stage.engine.must("create", "--label", label, stage.image, "x")
+    name = ("--name", "ci-perf-0123456789ab-1")
+    left = stage.engine.must("create", *name, "--label", label, stage.image, "x")
 
     process = stage.start("good")
     _, said = process.communicate(timeout=120)

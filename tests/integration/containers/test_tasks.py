@@ -152,13 +152,17 @@ def test_what_a_killed_ci_perf_has_left_is_removed_by_the_next(bench):
         gone = stale.owner(process.pid)
         process.kill()
     owners = {"gone": gone, "ours": stale.owner(), "foreign": gone.replace(".", ".1", 1)}
+    # What is not called as ours are has its label from an image: that of somebody else.
+    owners["unnamed"] = gone
+    names = {"gone": "-1001", "ours": "-1002", "foreign": "-1003", "unnamed": "-of-somebody-else"}
+    names = {whose: f"ci-perf-{bench.run}{end}" for whose, end in names.items()}
     made = {
-        name: bench.engine.must(
+        whose: bench.engine.must(
             *("create", "--label", f"{OWNER_LABEL}={owner}"),
-            *("--label", f"{RUN_LABEL}={bench.run}", "--name", f"{bench.run}-{name}"),
+            *("--label", f"{RUN_LABEL}={bench.run}", "--name", names[whose]),
             *(bench.image.config, "true"),
         )
-        for name, owner in owners.items()
+        for whose, owner in owners.items()
     }
     try:
         bench.launcher.describe("cpu", 1, 1)
@@ -167,7 +171,7 @@ def test_what_a_killed_ci_perf_has_left_is_removed_by_the_next(bench):
         for identity in made.values():
             stale.remove(bench.engine, identity)
 
-    assert sorted(left) == [f"{bench.run}-foreign", f"{bench.run}-ours"]
+    assert sorted(left) == sorted(names[whose] for whose in ("foreign", "ours", "unnamed"))
     assert [made["gone"][:12] in said for said in bench.said] == [True]
 
 

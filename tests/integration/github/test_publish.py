@@ -104,7 +104,7 @@ def test_without_a_token_it_is_said_how_to_give_one(on_pull):
 def test_without_pygithub_it_is_said_what_to_install(on_pull):
     on_pull.monkeypatch.setitem(sys.modules, "github", None)
 
-    assert "install ci-perf[report]" in on_pull.publish().err
+    assert "pip install '.[report]'" in on_pull.publish().err
 
 
 def test_an_address_that_is_no_api_is_a_warning(on_pull):

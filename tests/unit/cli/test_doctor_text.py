@@ -36,7 +36,7 @@ def test_a_problem_is_followed_by_its_next_step():
 
     assert lines[0] == "Nothing can be measured on this machine."
     (problem,) = [number for number, line in enumerate(lines) if line.startswith("problem  ")]
-    assert lines[problem + 1].startswith("         next: `pip install 'ci-perf[measure]'`")
+    assert lines[problem + 1].startswith("         next: `pip install '.[measure]'` in a checkout")
 
 
 def test_a_container_and_its_limits_are_told():
@@ -98,6 +98,26 @@ def test_no_image_is_told_as_none():
     text = render(containers=machines.containers(image=None), torch=facts.TorchMissing())
 
     assert "image    none named" in text
+    assert "not installed" not in text
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        {"image": facts.ImageMissing(reference="perf:1", why="w", next_step="n")},
+        {"refused": facts.Refused(why="w", next_step="n")},
+    ],
+)
+def test_nothing_is_said_of_a_torch_that_nobody_could_look_for(containers):
+    text = render(containers=machines.containers(**containers), torch=facts.TorchMissing())
+
+    assert "\ntorch " not in text
+
+
+def test_an_image_without_torch_is_said_to_have_none():
+    text = render(containers=machines.containers(), torch=facts.TorchMissing())
+
+    assert "\ntorch    not installed\n" in text
 
 
 def test_programs_that_start_containers_are_told():

@@ -265,6 +265,26 @@ def test_without_a_torch_that_can_be_imported_nothing_can_be_measured(torch, cod
     assert found.exit_code == ExitCode.NO_ANSWER
 
 
+@pytest.mark.parametrize(
+    ("engines", "told"),
+    [
+        (("docker",), "`ci-perf doctor --runner docker`"),
+        (("podman",), "`ci-perf doctor --runner podman`"),
+    ],
+)
+def test_without_torch_and_with_an_engine_the_way_by_containers_is_named(engines, told):
+    found = diagnose(torch=facts.TorchMissing(), programs=machines.programs(engines=engines))
+
+    assert told in finding("torch_missing", found).next_step
+
+
+def test_without_torch_and_without_an_engine_only_torch_is_asked_for():
+    step = finding("torch_missing", diagnose(torch=facts.TorchMissing())).next_step
+
+    assert "pip install '.[measure]'` in a checkout of ci_perf" in step
+    assert "--runner" not in step
+
+
 def test_a_missing_torch_does_not_hide_a_missing_driver():
     found = diagnose(
         torch=facts.TorchMissing(), graphics=machines.no_graphics(pci=("0000:01:00.0",))
@@ -354,6 +374,13 @@ def test_a_machine_that_will_disturb_a_measurement_is_a_warning(host, code):
 )
 def test_a_machine_on_the_good_side_of_a_border_is_left_in_peace(host):
     assert codes(diagnose(host=machines.a_host(**host))) == ["cpu_works", "cuda_works"]
+
+
+def test_what_is_just_beyond_a_border_does_not_read_as_the_border():
+    found = diagnose(host=machines.a_host(cpu_pressure_percent=10.040000000000001))
+
+    assert finding("noisy_machine", found).what.startswith("In 10.04 % of the last 10 s")
+    assert "(expected at most 10 %)" in finding("noisy_machine", found).what
 
 
 def test_what_the_system_does_not_say_is_no_finding():

@@ -81,6 +81,8 @@ def test_an_image_must_be_named():
     found = diagnose(image=None, torch=facts.TorchMissing())
 
     assert codes(found)[0] == "image_unnamed"
+    assert "`ci-perf image pin" in finding("image_unnamed", found).next_step
+    assert "`--image" in finding("image_unnamed", found).next_step
     assert found.exit_code == ExitCode.NO_ANSWER
 
 
@@ -123,6 +125,13 @@ def test_a_container_that_does_not_start_is_named():
 
     assert "it does not" in finding("container_refused", found).what
     assert finding("container_refused", found).next_step == "Do it."
+    assert found.can_measure == ()
+
+
+def test_a_checkout_that_no_container_can_read_is_no_place_to_measure():
+    found = diagnose(unreadable=facts.Refused(why="/x: found mode 0700", next_step="`chmod o+rx`"))
+
+    assert "mode 0700" in finding("checkout_unreadable", found).what
     assert found.can_measure == ()
 
 
@@ -293,6 +302,7 @@ def test_a_condition_that_nobody_understands_is_left_to_the_toolkit():
         {"engine": ABSENT, "image": None, "torch": facts.TorchMissing()},
         {"image": None, "torch": facts.TorchMissing()},
         {"refused": REFUSED, "torch": facts.TorchMissing()},
+        {"unreadable": REFUSED},
         {"gpus_refused": REFUSED},
         {"torch": facts.TorchMissing()},
         {"engine": machines.an_engine(nvidia_runtime=False), "toolkit": NOTHING},

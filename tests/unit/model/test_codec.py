@@ -6,6 +6,7 @@ import pytest
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import codec
 from ci_perf.model.base import Name, SuiteName
+from ci_perf.model.container import Container
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.runs import a_failed, a_measured, a_run
@@ -157,6 +158,21 @@ def test_no_name_is_a_path_a_switch_a_formula_or_two_lines(name):
     for text, kind in [(name, Name), (name, SuiteName), (f"builtin:{name}", SuiteName)]:
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(text, kind)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"memory": "32 GB"}, 'memory: expected a size such as 32g or 512m, found "32 GB"'),
+        ({"shm_size": ""}, 'shm_size: expected a size such as 32g or 512m, found ""'),
+        ({"cpus": "all"}, 'cpus: expected numbers of cores, such as 0-3,8, found "all"'),
+    ],
+)
+def test_what_a_container_may_have_is_told_in_words_and_not_in_patterns(told, message):
+    with pytest.raises(InvalidFileError) as caught:
+        codec.convert(told, Container, name="suite.toml")
+
+    assert str(caught.value) == f"suite.toml: $.{message}"
 
 
 @pytest.mark.parametrize("name", ["a", "mlp_256", "matmul.size=256.dtype=bf16", "3", "_x", "a+b"])

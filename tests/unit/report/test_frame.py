@@ -183,4 +183,4 @@ except frame.CiPerfError as error:
     )
 
     assert f"tables need {module}" in done.stdout
-    assert 'pip install "ci-perf[frames]"' in done.stdout
+    assert "pip install '.[frames]'" in done.stdout

@@ -142,6 +142,34 @@ def test_the_default_of_a_dockerfile_is_held_to_the_same(folder):
         building.check_base(recipe(folder))
 
 
+def test_a_base_that_is_given_as_an_argument_is_held_to_the_same(folder):
+    given = {"BASE_IMAGE": "torch:2.13"}
+
+    with pytest.raises(UsageError, match=r"torch:2\.13: expected one with its digest"):
+        building.check_base(recipe(folder, arguments=given))
+    assert labels(folder, arguments=given)["org.opencontainers.image.base.name"] == "torch:2.13"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["FROM python:3.13", "from --platform=linux/amd64 python:3.13 as b", "FROM \\\n  python:3.13"],
+)
+def test_an_image_that_from_names_itself_is_held_to_the_same(folder, line):
+    (folder / "Dockerfile").write_text(
+        f"# FROM other\nFROM {BASE} AS a\n{line}\nCOPY --from=a / /\n"
+    )
+
+    with pytest.raises(UsageError, match=r"python:3\.13: expected one with its digest"):
+        building.check_base(recipe(folder))
+
+
+@pytest.mark.parametrize("last", ["a", "A", "scratch", f"sha256:{'b' * 64}", "$ANY", "${ANY}"])
+def test_a_stage_an_id_and_an_argument_need_no_digest(folder, last):
+    (folder / "Dockerfile").write_text(f"FROM {BASE} AS a\nRUN make\nFROM {last}\n")
+
+    building.check_base(recipe(folder))
+
+
 def test_a_list_that_only_some_engines_obey_is_refused(folder):
     building.check_ignored(recipe(folder))
     (folder / "Dockerfile.dockerignore").write_text("*\n")

@@ -48,6 +48,43 @@ def test_neither_torch_nor_what_only_torch_needs_is_locked(lock, asked):
     assert [name for name in names(lock(asked)) if "trainer" not in name] == []
 
 
+@pytest.mark.parametrize(
+    ("line", "is_named"),
+    [
+        *(
+            (line, True)
+            for line in ("torch", " Torch>=2 # new", "torch[opt]", "torch ; x", "torch@x")
+        ),
+        *((line, False) for line in ("torchvision", "torch-geometric", "# torch", "trainer", "")),
+    ],
+)
+def test_a_torch_that_is_asked_for_is_noticed(tmp_path, line, is_named):
+    source = tmp_path / "needs.in"
+    source.write_text(f"numpy\n{line}\n")
+
+    assert locking.asks_for_torch(Request(sources=[source])) == is_named
+
+
+@pytest.mark.parametrize(
+    ("chosen", "is_named"),
+    [
+        ({}, False),
+        ({"extras": ["gpu"]}, True),
+        ({"groups": ["all"]}, True),
+        ({"groups": ["no"]}, False),
+    ],
+)
+def test_a_torch_of_a_pyproject_is_noticed_where_it_is_chosen(tmp_path, chosen, is_named):
+    source = tmp_path / "pyproject.toml"
+    source.write_text(
+        '[project]\nname = "x"\ndependencies = ["numpy"]\n'
+        '[project.optional-dependencies]\ngpu = ["torch==2.13.0"]\n'
+        '[dependency-groups]\nall = [{include-group = "no"}, "torch"]\nno = ["numpy"]\n'
+    )
+
+    assert locking.asks_for_torch(Request(sources=[source], **chosen)) == is_named
+
+
 def test_no_address_gets_into_a_lock(lock, tmp_path):
     text = lock("trainer")
 

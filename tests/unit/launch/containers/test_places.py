@@ -59,13 +59,13 @@ def test_where_users_are_numbered_anew_the_hosts_numbers_are_asked_for(engine, m
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_folder_is_handed_over_and_no_link_is_followed(tmp_path):
+def test_a_tree_is_handed_over_and_no_link_is_followed(tmp_path):
     folder, secret = tmp_path / "folder", tmp_path / "secret"
     (folder / "deep").mkdir(parents=True)
     secret.touch(0o600)
     (folder / "deep/link").symlink_to(secret)
 
-    places.hand_over(folder, NOBODY)
+    places.hand_over_tree(folder, NOBODY)
 
     assert (folder / "deep").stat().st_uid == places.NOBODY
     assert (folder / "deep/link").lstat().st_uid == places.NOBODY
@@ -73,6 +73,32 @@ def test_a_folder_is_handed_over_and_no_link_is_followed(tmp_path):
     mode = folder.stat().st_mode
     assert folder.stat().st_gid == places.NOBODY
     assert stat.S_IMODE(mode) & stat.S_IRWXG == stat.S_IRWXG
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_of_a_folder_only_what_lies_in_it_is_handed_over(tmp_path):
+    (tmp_path / "folder/deep").mkdir(parents=True)
+    (tmp_path / "folder/deep/file").touch()
+
+    places.hand_over(tmp_path / "folder", NOBODY)
+
+    assert (tmp_path / "folder/deep").stat().st_uid == places.NOBODY
+    assert (tmp_path / "folder/deep/file").stat().st_uid == 0
+
+
+def test_every_folder_of_git_is_hidden_and_no_link_to_one(tmp_path):
+    for name in (".git", "other/.git", "deep/er/.git"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/.git").symlink_to(tmp_path / ".git")
+    (tmp_path / "worktree").mkdir()
+    (tmp_path / "worktree/.git").write_text("gitdir: elsewhere")
+
+    assert sorted(places.hidden(tmp_path)) == [
+        "/workspace/.git",
+        "/workspace/deep/er/.git",
+        "/workspace/other/.git",
+    ]
 
 
 def test_a_checkout_that_nobody_could_read_is_refused_with_the_next_step(tmp_path):
