@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,9 @@ _INIT = re.compile(r"^NSpid:\t.*\t1$", re.MULTILINE)
 
 # What `inspect` says of one that has ended, or never began.
 _OVER = frozenset({"created", "configured", "initialized", "exited", "stopped", "dead"})
+
+_TRIES = 10
+_MOMENT_S = 0.1
 
 # How often processes that start others meanwhile are looked for.
 _LOOKS = 20
@@ -181,15 +185,14 @@ class _State(msgspec.Struct):
 
 
 def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> Stopped:
-    """Ask how a container stopped."""
-    said = engine.must("inspect", "--format", "{{json .State}}", name)
-    try:
-        state = msgspec.json.decode(said, type=_State)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise EngineError(
-            f"`{engine.name} inspect {name}`: expected its state as JSON, found {error}"
-        ) from None
-    if state.status not in _OVER and not ended.timed_out:
+    """Ask how a container stopped. Raises EngineError."""
+    state = _asked(engine, name)
+    for _ in range(_TRIES):  # who waited for it may hear of its end before it is written down
+        if state.status in _OVER or ended.timed_out:
+            break
+        time.sleep(_MOMENT_S)
+        state = _asked(engine, name)
+    else:
         raise EngineError(
             f"container {name}: expected to have ended, found it {state.status}: the program that "
             f"waited for it (`{engine.name} start`) has ended before"
@@ -203,6 +206,16 @@ def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> Stop
         kernel_killed=has_killed,
         ended_by_us=ended.timed_out,
     )
+
+
+def _asked(engine: Engine, name: str) -> _State:
+    said = engine.must("inspect", "--format", "{{json .State}}", name)
+    try:
+        return msgspec.json.decode(said, type=_State)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise EngineError(
+            f"`{engine.name} inspect {name}`: expected its state as JSON, found {error}"
+        ) from None
 
 
 def _understood(engine: Engine, ended: Ended, stopped: Stopped) -> Stop:
