@@ -13,23 +13,12 @@ from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.task import Surroundings
 from ci_perf.measure.validity import during
 from ci_perf.model.process import Phase
+from tests import residents
 from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
 from tests.processes import is_alive
+from tests.residents import JUNK
 
-# Notes when each step began and ended, by the clock that all processes share.
-NOTING = """
-import json, time
-steps = []
-def step():
-    begin = time.monotonic_ns()
-    time.sleep(0.002)
-    steps.append((begin, time.monotonic_ns()))
-def teardown():
-    with open("steps.json", "w") as file:
-        json.dump(steps, file)
-def build(context):
-    return Workload(step=step, teardown=teardown)
-"""
+NOTING = residents.noting('open("steps.json", "w").write(json.dumps(steps))')
 
 
 def watched(task):
@@ -168,19 +157,7 @@ def test_waiting_for_a_partner_that_hangs_costs_nobody_his_time(pair, is_first):
 
 
 def test_who_stops_and_asks_for_junk_harms_only_himself(pair):
-    junk = """
-import json, os, sys
-from pathlib import Path
-folder = Path(json.loads(Path(sys.argv[1], "task.json").read_text())["turns"])
-asked = os.open(folder / "asked", os.O_WRONLY | os.O_NONBLOCK)
-try:
-    while True:
-        os.write(asked, b"e?" * 500)
-except BlockingIOError:
-    os._exit(0)
-"""
-
-    failed, other = pair(junk, GOOD)
+    failed, other = pair(JUNK, GOOD)
 
     assert "without a result" in trouble_of(failed).reason
     assert result_of(other)

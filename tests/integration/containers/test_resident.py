@@ -7,27 +7,18 @@ import msgspec
 import pytest
 
 from ci_perf.model.process import Phase
+from tests import residents
 from tests.containers import benches
 from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
+from tests.residents import JUNK
 
 pytestmark = pytest.mark.container
 
 # Both find the same folder there; they tell themselves apart by a file in their checkouts.
 SHARED = "/data"
-# Notes when each step began and ended, by the clock that all containers of a host share.
-NOTING = f"""
-import json, time
-steps = []
-def step():
-    begin = time.monotonic_ns()
-    time.sleep(0.002)
-    steps.append((begin, time.monotonic_ns()))
-def teardown():
-    with open("name") as name, open(f"{SHARED}/steps-{{name.read()}}.json", "w") as file:
-        json.dump(steps, file)
-def build(context):
-    return Workload(step=step, teardown=teardown)
-"""
+NOTING = residents.noting(
+    f"""open(f"{SHARED}/steps-{{open('name').read()}}.json", "w").write(json.dumps(steps))"""
+)
 COUNTING = f"""
 import mmap, os, time
 with open("{SHARED}/counter", "ab") as file:
@@ -150,19 +141,7 @@ def test_a_container_that_never_begins_leaves_the_turn_to_its_partner(benched):
 
 
 def test_who_stops_and_asks_for_junk_harms_only_himself(pair):
-    junk = """
-import json, os, sys
-from pathlib import Path
-folder = Path(json.loads(Path(sys.argv[1], "task.json").read_text())["turns"])
-asked = os.open(folder / "asked", os.O_WRONLY | os.O_NONBLOCK)
-try:
-    while True:
-        os.write(asked, b"e?" * 500)
-except BlockingIOError:
-    os._exit(0)
-"""
-
-    failed, other = pair(junk, GOOD)
+    failed, other = pair(JUNK, GOOD)
 
     assert "without a result" in trouble_of(failed).reason
     assert result_of(other)
