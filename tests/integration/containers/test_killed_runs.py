@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -96,8 +97,10 @@ def mortal(docker, tmp_path_factory, monkeypatch):
     found = own.__enter__()
     monkeypatch.setenv("DOCKER_HOST", found.environment["DOCKER_HOST"])
     yield found
+    folder = engines.folder_of(found)
     with pytest.raises(engines.NoEngineError):
         own.__exit__(None, None, None)
+    assert not folder.exists()
 
 
 def test_an_engine_that_dies_is_named_and_nothing_waits_for_it(mortal, tmp_path):
@@ -118,7 +121,9 @@ def test_an_engine_that_dies_is_named_and_nothing_waits_for_it(mortal, tmp_path)
 
 
 def kill(folder):
-    """Kill an engine: the daemon and what it has started."""
+    """Kill an engine: the daemon and what it has started, and not the keeper, who cleans up."""
     for pid in keeper.processes_of(folder):
+        if keeper.__file__ in keeper.arguments(Path(f"/proc/{pid}")):
+            continue
         with contextlib.suppress(ProcessLookupError):  # it has died with another
             os.kill(pid, signal.SIGKILL)
