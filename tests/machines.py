@@ -2,7 +2,8 @@
 
 import msgspec
 
-from ci_perf.measure import facts
+from ci_perf.measure import diagnosis, facts
+from ci_perf.model.run import Tool
 
 GIB = 2**30
 H200 = facts.Gpu(name="NVIDIA H200", memory_bytes=141 * GIB)
@@ -119,3 +120,18 @@ def containers(**more):
         gpus_refused=None,
     )
     return msgspec.structs.replace(plain, **more)
+
+
+def diagnose(**machine):
+    """Return what the doctor says of a machine."""
+    return diagnosis.diagnose(a_machine(**machine), Tool(version="0.1.0"))
+
+
+def codes(found):
+    """Return the codes of what was found, in its order."""
+    return [finding.code for finding in found.findings]
+
+
+def finding(code, found):
+    """Return the finding that has this code."""
+    return next(finding for finding in found.findings if finding.code == code)

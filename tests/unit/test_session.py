@@ -15,7 +15,7 @@ from ci_perf.measure.validity import preflight
 from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
-from ci_perf.model.validity import Reason, Status
+from ci_perf.model.validity import Status
 from ci_perf.session import sitting
 from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image
 
@@ -398,15 +398,3 @@ def test_a_round_that_nobody_survives_is_the_last_one(measure):
 
     assert ("round_finished", 1, 1) in notes.heard
     assert notes.heard[-1] == ("canary_finished", 0)
-
-
-def a_reason(code, status, detail, workload=""):
-    return Reason(code=code, status=status, detail=detail, workload=workload)
-
-
-def test_of_one_finding_in_many_processes_the_worst_is_kept():
-    mild = a_reason("throttled", Status.DEGRADED, "2 %", "a")
-    worse = a_reason("throttled", Status.INVALID, "40 %", "a")
-    other = a_reason("throttled", Status.DEGRADED, "2 %", "b")
-
-    assert session._merged([mild, other, mild, worse, worse]) == (worse, other)

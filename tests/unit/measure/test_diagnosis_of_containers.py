@@ -3,11 +3,11 @@
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.measure import diagnosis, facts
+from ci_perf.measure import facts
 from ci_perf.measure.diagnosis import Device
 from ci_perf.measure.diagnosis.finding import Level
-from ci_perf.model.run import Tool
 from tests import machines
+from tests.machines import codes, finding
 
 NOTHING = facts.Toolkit(version=None, hook=False, cdi=())
 REFUSED = facts.Refused(why="`docker start`: it does not", next_step="do it")
@@ -17,21 +17,12 @@ ABSENT = facts.EngineSilence(
 
 
 def diagnose(*, torch=None, graphics=None, programs=None, **containers):
-    machine = machines.a_machine(
+    return machines.diagnose(
         containers=machines.containers(**containers),
         torch=machines.a_torch() if torch is None else torch,
         graphics=machines.graphics() if graphics is None else graphics,
         programs=machines.programs() if programs is None else programs,
     )
-    return diagnosis.diagnose(machine, Tool(version="0.1.0"))
-
-
-def codes(found):
-    return [finding.code for finding in found.findings]
-
-
-def finding(code, found):
-    return next(finding for finding in found.findings if finding.code == code)
 
 
 def test_a_sound_host_with_a_sound_image_has_no_complaints():
