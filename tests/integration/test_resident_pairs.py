@@ -68,38 +68,9 @@ def test_the_first_process_of_a_resident_pair_is_the_first_in_each_phase(pair, t
 
 def test_what_a_process_has_started_stands_still_while_its_partner_runs(pair, tmp_path):
     """As the workers of a data loader do, which would fetch ahead otherwise."""
-    counter = tmp_path / "counter"
-    counter.write_bytes(bytes(8))
-    busy = f"""
-import mmap, os
-handle = os.open({str(counter)!r}, os.O_RDWR)
-shared = mmap.mmap(handle, 8)
-def count():
-    return int.from_bytes(shared[:], "little")
-"""
-    fetching = f"""
-{busy}
-if os.fork() == 0:
-    while True:
-        shared[:] = (count() + 1).to_bytes(8, "little")
-def step():
-    seen = count()
-    while count() == seen:
-        pass
-"""
-    watching = f"""
-import time
-{busy}
-moved = []
-def step():
-    before = count()
-    time.sleep(0.002)
-    moved.append(count() - before)
-def teardown():
-    assert moved and not any(moved), moved
-def build(context):
-    return Workload(step=step, teardown=teardown)
-"""
+    counter = str(tmp_path / "counter")
+    fetching = residents.fetching(counter, begin="if os.fork() == 0:\n    work_ahead()")
+    watching = residents.watching(counter)
 
     for outcome in pair(HEAD + fetching + BUILD, HEAD + watching):
         result_of(outcome)

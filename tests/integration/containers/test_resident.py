@@ -19,42 +19,17 @@ SHARED = "/data"
 NOTING = residents.noting(
     f"""open(f"{SHARED}/steps-{{open('name').read()}}.json", "w").write(json.dumps(steps))"""
 )
-COUNTING = f"""
-import mmap, os, time
-with open("{SHARED}/counter", "ab") as file:
-    file.truncate(8)
-handle = os.open("{SHARED}/counter", os.O_RDWR)
-shared = mmap.mmap(handle, 8)
-def count():
-    return int.from_bytes(shared[:], "little")
-"""
-# A process that works ahead, as those of a data loader do: with a session of its own, orphaned.
-FETCHING = f"""
-{COUNTING}
+# With a session of its own, orphaned.
+DAEMON = """
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        while True:
-            shared[:] = (count() + 1).to_bytes(8, "little")
+        work_ahead()
     os._exit(0)
 os.wait()
-def step():
-    seen = count()
-    while count() == seen:
-        pass
 """
-WATCHING = f"""
-{COUNTING}
-moved = []
-def step():
-    before = count()
-    time.sleep(0.002)
-    moved.append(count() - before)
-def teardown():
-    assert count() and moved and not any(moved), moved
-def build(context):
-    return Workload(step=step, teardown=teardown)
-"""
+FETCHING = residents.fetching(f"{SHARED}/counter", begin=DAEMON)
+WATCHING = residents.watching(f"{SHARED}/counter")
 KILLED = "import os\ndef step():\n    os.kill(os.getpid(), 9)\n"
 
 
