@@ -3,16 +3,20 @@
 import dataclasses
 import itertools
 import os
+import signal
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ci_perf.launch import child
+from ci_perf.launch import child, processes
+from ci_perf.measure.task import Trouble
 from ci_perf.model.process import Phase
 from tests.containers import benches, images, keeper, roots
 from tests.containers.benches import SMALL, Bench
 from tests.launches import BUILD, GOOD, HEAD, result_of, trouble_of
+from tests.processes import wait_until
+from tests.projects import SLOW_STEP
 
 pytestmark = pytest.mark.container
 
@@ -41,6 +45,42 @@ def which():
 @pytest.fixture
 def bench(request, which, tmp_path):
     return benches.of(request, which, tmp_path)
+
+
+@BOTH
+def test_a_limit_that_is_too_small_to_describe_the_machine_is_named(request, which, tmp_path):
+    limits = msgspec.structs.replace(SMALL, memory="8m")
+    bench = benches.of(request, which, tmp_path, limits=limits)
+
+    trouble = bench.launcher.describe("cpu", 1, 1)
+
+    assert isinstance(trouble, Trouble)
+    assert "the container's memory ran out" in trouble.reason
+    assert bench.left() == []
+
+
+def test_who_waits_for_a_container_and_is_killed_does_not_make_it_end_well(bench):
+    """It was the engine's client that was killed; the container went on."""
+    killed = []
+
+    def once_started():
+        waiting = [one for one in processes.below(os.getpid()) if is_client(one.pid)]
+        if waiting and not killed:
+            killed.append(waiting[0].pid)
+            wait_until(lambda: bench.engine.ask("ps", "--quiet").out)
+            os.kill(waiting[0].pid, signal.SIGKILL)
+        return False
+
+    task = bench.task(HEAD + SLOW_STEP + BUILD)
+    trouble = trouble_of(bench.launcher.launch(task, once_started))
+
+    assert killed
+    assert "expected to have ended, found it running" in trouble.reason
+    assert bench.left() == []
+
+
+def is_client(pid):
+    return b"start\0--attach" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 @pytest.fixture

@@ -148,3 +148,21 @@ def test_of_what_nobody_has_said_nothing_is_spelled():
         *("--runner", "docker"),
         *("--pids", "64"),
     )
+
+
+def test_a_folder_of_data_that_is_not_there_is_told_and_no_mistake(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("CI_PERF_DATA_DIR", str(tmp_path / "typo"))
+
+    assert runners._data() is None
+    assert "typo, found none: /data is an empty folder of this run" in capsys.readouterr().err
+
+
+def test_a_folder_of_data_of_the_machine_is_taken(monkeypatch, tmp_path):
+    monkeypatch.setenv("CI_PERF_DATA_DIR", str(tmp_path))
+
+    assert runners._data() == tmp_path
+
+
+def test_a_ulimit_of_an_unknown_name_is_refused():
+    with pytest.raises(UsageError, match="with one of the names core, cpu"):
+        heard("--runner", "docker", "--ulimit", "bogus=1")
