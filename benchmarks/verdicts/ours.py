@@ -1,7 +1,5 @@
 """Our own rule: the screen against the baseline's sessions, then pairs for its suspects."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from benchmarks.verdicts.observed import (
@@ -14,7 +12,7 @@ from benchmarks.verdicts.observed import (
     Observed,
     Rows,
 )
-from ci_perf.judge import confirm, screen
+from ci_perf.judge import confirm, screen, usual
 from ci_perf.judge.policy import Policy
 
 # Launches of the head that the screen looks at.
@@ -31,8 +29,8 @@ def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
     """Screen each pull request as a whole; confirm those of its suspects that are asked for."""
     sessions = np.median(observed.sessions, axis=-1).tolist()
     head = np.median(observed.head[:, :HEAD_LAUNCHES], axis=-1).tolist()
-    differences = np.median(observed.paired_head, axis=-1) - np.median(
-        observed.paired_base, axis=-1
+    pairs = np.stack(
+        [np.median(side, axis=-1) for side in (observed.paired_base, observed.paired_head)], axis=-1
     )
     asked = np.asarray(rows)
     calls = np.full(len(asked), SILENT, dtype=np.int8)
@@ -44,24 +42,27 @@ def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
         for place in np.flatnonzero(asked // observed.suite == first // observed.suite):
             found = screened[asked[place] - first]
             if found.is_suspect:
-                outcome = _confirmed(found, differences[asked[place]], policy, alpha)
+                usually = usual.variance([*sessions[asked[place]], head[asked[place]]])
+                outcome = _confirmed(found, usually, pairs[asked[place]], policy, alpha)
                 calls[place] = CODES[outcome.call]
                 launches[place] += 2 * outcome.pairs
     return Judged(calls, launches)
 
 
 def _confirmed(
-    found: screen.Screened, differences: Array | Sequence[float], policy: Policy, alpha: float
+    found: screen.Screened, usual_variance: float, pairs: Array, policy: Policy, alpha: float
 ) -> confirm.Outcome:
+    """Confirm one suspect; `pairs` is [pairs, 2], base and head."""
     confirmation = confirm.Confirmation(
         policy,
         alpha,
         found.prior_variance,
         found.prior_df,
         suspected=confirm.sign(found.difference),
+        usual_variance=usual_variance,
     )
-    for difference in differences:
-        outcome = confirmation.add(float(difference))
+    for base, head in pairs.tolist():
+        outcome = confirmation.add(head - base, base=base)
         if outcome is not None:
             return outcome
     return confirmation.finish()

@@ -1,13 +1,13 @@
 """Questions in, changes out: noisy metrics by screen and pairs, all others by ranges."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from ci_perf.judge import stages, verdicts
-from ci_perf.judge.policy import LOOKS, PREDICTING_SESSIONS, Policy
+from ci_perf.judge.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
 from ci_perf.judge.questions import Question
 from ci_perf.judge.remedies import Needs
 from ci_perf.judge.stages import Decision
@@ -16,8 +16,6 @@ from ci_perf.model.metrics import Kind
 from ci_perf.model.summary import Subject
 
 BASE_FAILED, ACCEPTED = "base_failed", "accepted"
-# What is judged by ranges is decided by as many pairs as the first look of the others.
-_PAIRS_FOR_RANGES = LOOKS[0]
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
 _LARGEST = 700.0  # exp(709) is the largest float
@@ -109,8 +107,8 @@ def change_of_noisy(
     return Change(
         workload=workload,
         metric=metric,
-        base=shown(stages.centre(decision.base)),
-        head=shown(stages.centre([decision.head])),
+        base=shown(decision.level),
+        head=shown(decision.level + decision.estimate),
         base_processes=sum(map(len, decision.base)),
         head_processes=len(decision.head),
         base_sessions=0 if by_pairs else len(decision.base),
@@ -126,6 +124,7 @@ def change_of_noisy(
         code=decision.code,
         pairs=decision.pairs,
         drift=None if decision.drift is None else _exp(decision.drift),
+        tick=float(f"{math.expm1(decision.tick):.6g}") or None,
         remedy=_remedy(decision.needs) if decision.needs else None,
     )
 
@@ -171,7 +170,7 @@ def _of_ranges(question: Question) -> Answer:
         change = _by_history(question, by_history)
     else:
         change = None
-    is_open = not is_cleared and len(pairs) < _PAIRS_FOR_RANGES and question.limit.gate
+    is_open = not is_cleared and len(pairs) < PAIRS_FOR_RANGES and question.limit.gate
     is_open = is_open and not question.is_absent_from_pairs
     return Answer(question=question, change=change, is_suspect=not is_cleared, is_open=is_open)
 
@@ -180,7 +179,7 @@ def _by_pairs(question: Question, by_history: Change | None) -> Change:
     """Let the pairs decide: both sides met the same machine and the same software."""
     pairs = question.pairs
     found = _ruled(question, [[base for base, _ in pairs]], [head for _, head in pairs])
-    if question.metric.kind in _NOISY_RANGES and len(pairs) < _PAIRS_FOR_RANGES:
+    if question.metric.kind in _NOISY_RANGES and len(pairs) < PAIRS_FOR_RANGES:
         found = msgspec.structs.replace(
             found, verdict=Verdict.INCONCLUSIVE, code=stages.TOO_FEW_PAIRS
         )
@@ -245,9 +244,21 @@ def _with_note(change: Change, subject: Subject, *, is_suspect: bool) -> Change:
 
 
 def open_workloads(answers: Sequence[Answer]) -> tuple[str, ...]:
-    """Name the workloads of which another pair may decide something, each once, in order."""
-    return tuple(dict.fromkeys(_open(answers)))
+    """Name the workloads of which another pair may decide something, each once, worst first.
+
+    The worst one lies furthest beyond its margin, in multiples of it.
+    """
+    sizes: dict[str, float] = {}
+    for answer in answers:
+        if answer.is_open:
+            name = answer.question.subject.workload
+            sizes[name] = max(_size_in_margins(answer), sizes.get(name, -math.inf))
+    return tuple(sorted(sizes, key=lambda name: sizes[name], reverse=True))
 
 
-def _open(answers: Sequence[Answer]) -> Iterator[str]:
-    return (one.question.subject.workload for one in answers if one.is_open)
+def _size_in_margins(answer: Answer) -> float:
+    """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
+    change = answer.change
+    if change is None or change.ratio is None or not answer.question.is_noisy:
+        return 0.0
+    return (change.ratio - 1) / change.margin

@@ -3,10 +3,13 @@
 A gate, never a correction: dividing by a canary would only add its noise to the workload's.
 """
 
+import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ci_perf.judge import stages
+from ci_perf.judge import logarithms, moderation, stages, student
+from ci_perf.judge.moderation import UNKNOWN, Variance
 from ci_perf.model.metrics import CANARY, Kind
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.summary import Numbers, Sitting, Subject
@@ -16,6 +19,13 @@ CODE = stages.CANARY_MOVED
 # It moved, and as the suite has it, that silences nothing.
 CODE_WITHOUT_GATE = f"{CODE}_no_gate"
 _DATE = len("2026-11-21")
+# The chance that a machine which is as it always was counts as moved: over all canaries of a run,
+# each compared with its history and at the end with the beginning. Then the screen is off for
+# nothing, which costs pairs and makes no wrong verdict.
+ALPHA = 0.05
+# For how many observations the limit of the suite counts beside those of the history, as in the
+# screen.
+_ASSUMED_DF = 4.0
 # What a slower or faster machine shows in. What is counted, and memory, it does not touch.
 MOVED_BY_THE_MACHINE = frozenset(
     {Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY}
@@ -27,9 +37,18 @@ def readings(canaries: Iterable[Canary]) -> Numbers:
     return _medians((f"{one.name} {one.position}", one.median_s) for one in canaries)
 
 
-def medians(canaries: Iterable[Canary]) -> Numbers:
-    """Return the median over its positions for each canary, by name: what a baseline keeps."""
-    return _by_name(readings(canaries))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """How far a canary lies from where it was, and how far it may: natural logarithms."""
+
+    name: str
+    size: float
+    most: float
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether that is more than the history, and the limit, allow."""
+        return abs(self.size) > self.most
 
 
 def judge(pairs: Sequence[tuple[Subject, Subject]], limits: Limits) -> tuple[Reason, ...]:
@@ -40,7 +59,7 @@ def judge(pairs: Sequence[tuple[Subject, Subject]], limits: Limits) -> tuple[Rea
     told: dict[tuple[str, str], list[str]] = {}
     for base, head in pairs:
         limit = limits.of(head.workload).get(CANARY)
-        detail = _moves(base.sessions[-1], head.sessions[-1], limit) if limit else ""
+        detail = _moved(base.sessions, head.sessions[-1], limit) if limit else ""
         if limit and detail:
             code = CODE if limit.gate else CODE_WITHOUT_GATE
             told.setdefault((code, detail), []).append(head.workload)
@@ -63,24 +82,103 @@ def _reason(code: str, detail: str, workload: str) -> Reason:
     return Reason(code=code, status=Status.DEGRADED, detail=detail, workload=workload)
 
 
-def _moves(base: Sitting, head: Sitting, limit: Limit) -> str:
-    """Spell what moved by more than the limit; empty when nothing did, or nobody looked."""
-    before, after = _by_name(base.canaries), _by_name(head.canaries)
-    first, last = (_at(head.canaries, position) for position in ("before", "after"))
+def from_history(history: Sequence[Numbers], head: Numbers, limit: Limit) -> list[Move]:
+    """Compare the head's canaries with the mean of those of the history; by name.
+
+    Each side holds seconds by "NAME", or by "NAME POSITION". A difference may be as large as that
+    of one more session of this history, and always as large as `limit`.
+    """
+    after = _logs(_by_name(head))
+    sessions = [_logs(_by_name(session)) for session in history]
+    moves = []
+    for name in sorted(after.keys() & set().union(*sessions)):
+        known = [session[name] for session in sessions if name in session]
+        moves.append(
+            Move(
+                name=name,
+                size=after[name] - statistics.fmean(known),
+                most=_most(limit, _of_difference(known), len(after)),
+            )
+        )
+    return moves
+
+
+def within(history: Sequence[Numbers], head: Numbers, limit: Limit) -> list[Move]:
+    """Compare the head's canaries at its end with those at its beginning; by name.
+
+    They may move as far as they did within the sessions of the history, and always as far as
+    `limit`.
+    """
+    climbs = _climb(head)
+    known = [_climb(session) for session in history]
+    moves = []
+    for name in sorted(climbs):
+        squares = [session[name] ** 2 for session in known if name in session]
+        variance = Variance(statistics.fmean(squares), len(squares)) if squares else UNKNOWN
+        moves.append(Move(name=name, size=climbs[name], most=_most(limit, variance, len(climbs))))
+    return moves
+
+
+def _of_difference(known: Sequence[float]) -> Variance:
+    """Return the variance of one more session's difference from the mean of the known ones."""
+    df = len(known) - 1
+    if df == 0:
+        return UNKNOWN
+    return Variance(logarithms.squares(known) / df * (1 + 1 / len(known)), df)
+
+
+def _most(limit: Limit, known: Variance, names: int) -> float:
+    """Return how far one of so many canaries may move: as its history says, at least `limit`.
+
+    Where there is no history, `limit` is a quantile of the spread that it assumes.
+    """
+    tail = ALPHA / 2 / 2 / names  # a move has two directions, and there are two comparisons
+    fixed = math.log1p(limit.relative)
+    assumed = Variance((fixed / student.upper_quantile(tail, _ASSUMED_DF)) ** 2, _ASSUMED_DF)
+    spread = moderation.moderate(known, assumed)
+    return max(fixed, student.upper_quantile(tail, spread.df) * math.sqrt(spread.value))
+
+
+def _moved(base: Sequence[Sitting], head: Sitting, limit: Limit) -> str:
+    """Spell what moved by more than it may; empty when nothing did, or nobody looked."""
+    history = [sitting.canaries for sitting in base]
     parts = (
-        (_spell(before, after, limit), f"than in the session of {base.recorded_at[:_DATE]}"),
-        (_spell(first, last, limit), "at the end of this run than at its beginning"),
+        (f"against {_sessions(base)}", from_history(history, head.canaries, limit)),
+        ("from the beginning of this run to its end", within(history, head.canaries, limit)),
     )
-    return "; ".join(f"{moved} {when}" for moved, when in parts if moved)
+    told = ((when, _spell(moves)) for when, moves in parts)
+    return "; ".join(f"{when}: {moved}" for when, moved in told if moved)
 
 
-def _spell(before: Numbers, after: Numbers, limit: Limit) -> str:
-    ratios = {name: after[name] / before[name] for name in sorted(before.keys() & after.keys())}
+def _sessions(base: Sequence[Sitting]) -> str:
+    with_canaries = [sitting for sitting in base if sitting.canaries]
+    since = with_canaries[0].recorded_at[:_DATE] if with_canaries else ""
+    if len(with_canaries) == 1:
+        return f"the session of {since}"
+    return f"the {len(with_canaries)} sessions since {since}"
+
+
+def _spell(moves: Iterable[Move]) -> str:
     return ", ".join(
-        f"{name} took {100 * abs(r - 1):.1f} % {'more' if r > 1 else 'less'} time"
-        for name, r in ratios.items()
-        if max(r, 1 / r) - 1 > limit.relative
+        f"{move.name} {_percent(move.size)} (limit {_percent(math.copysign(move.most, move.size))})"
+        for move in moves
+        if move.is_beyond
     )
+
+
+def _percent(size: float) -> str:
+    """Spell a logarithm as the share of time that a program took more, or less."""
+    return f"{100 * math.expm1(size):+.1f} %"
+
+
+def _logs(seconds: Mapping[str, float]) -> Numbers:
+    return {name: math.log(value) for name, value in seconds.items()}
+
+
+def _climb(canaries: Numbers) -> Numbers:
+    """Return how far each canary rose from the beginning of a run to its end, as a logarithm."""
+    first, last = (_logs(_at(canaries, position)) for position in ("before", "after"))
+    return {name: last[name] - first[name] for name in first.keys() & last.keys()}
 
 
 def _by_name(canaries: Numbers) -> Numbers:

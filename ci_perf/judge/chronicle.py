@@ -40,9 +40,10 @@ class Chronicle:
 
     ``sessions`` are those of the current epoch, ``earlier`` those before; ``epoch`` counts accepted
     changes. ``spread`` is how much sessions of one epoch differ (standard deviation of the log),
-    ``trend`` the newest third of the epoch over its oldest; ``has_drifted`` says that the trend is
-    beyond the limit and no chance. ``None`` where it cannot be known: too few sessions, or a metric
-    that is compared exactly. ``changes`` is ``None`` where nobody looked for any.
+    ``trend`` the end over the beginning of a straight line through the epoch; ``has_drifted`` says
+    that the trend is beyond the limit and no chance. ``None`` where it cannot be known: too few
+    sessions, or a metric that is compared exactly. ``changes`` is ``None`` where nobody looked for
+    any.
     """
 
     workload: str
@@ -107,9 +108,9 @@ def _spread(found: History) -> float | None:
 
 
 def _trend(found: History) -> float | None:
-    """Return the newest third over the oldest, as the number itself moves."""
-    thirds = drift.thirds(found.current)
-    return math.exp(thirds.difference) if thirds else None
+    """Return how far a line through the epoch climbs, as the number itself moves."""
+    line = drift.line([_mean_log(session) for session in found.current])
+    return math.exp(line.rise) if line else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ci_perf.model.comparison import Difference
-from ci_perf.model.environment import Software
+from ci_perf.model.environment import Software, with_memory_of
 from ci_perf.model.suite import Tiers
 from ci_perf.model.summary import Subject
 
@@ -14,7 +14,8 @@ NONE = "none"
 
 def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | None:
     """Return a reason code and the differing fields, or `None` when nothing is in the way."""
-    if hard := _different(_facts(base.machine), _facts(head.machine)):
+    machine = with_memory_of(base.machine, head.machine)
+    if hard := _different(_facts(base.machine), _facts(machine)):
         return "other_machine", _spell(hard)
     soft = _different(_latest(base), _latest(head))
     if promoted := [difference for difference in soft if difference.field in tiers.hard]:
@@ -58,10 +59,18 @@ def _facts(struct: msgspec.Struct) -> dict[str, object]:
 
 def _different(base: Mapping[str, object], head: Mapping[str, object]) -> list[Difference]:
     return [
-        Difference(field=key, base=_text(base.get(key)), head=_text(head.get(key)))
+        _difference(key, base.get(key), head.get(key))
         for key in sorted(base.keys() | head.keys())
         if base.get(key) != head.get(key)
     ]
+
+
+def _difference(field: str, base: object, head: object) -> Difference:
+    """Spell two values; by their types, too, where they would look the same (1 and "1")."""
+    spelled = (_text(base), _text(head))
+    if spelled[0] == spelled[1]:
+        spelled = (repr(base), repr(head))
+    return Difference(field=field, base=spelled[0], head=spelled[1])
 
 
 def _text(value: object) -> str:

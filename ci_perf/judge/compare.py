@@ -12,6 +12,7 @@ from ci_perf.judge import (
     exits,
     numerics,
     questions,
+    signs,
     stale,
     subjects,
     uncompared,
@@ -53,9 +54,8 @@ def compare(
     validity = validities.of((*base.validity.reasons, *head.validity.reasons, *moved))
     suspects = head.interleaved.suspects if head.interleaved else 0
     found = answers.answer(list(_questions(base, head, limits, tiers, moved)), suspects=suspects)
-    rows = sorted(
-        [*_changes(found, validity), *_others(base, head, validity, limits, tiers)], key=_severity
-    )
+    unread = [*_changes(found, validity), *_others(base, head, validity, limits, tiers)]
+    rows = sorted(signs.read(unread), key=_severity)
     verdict = _overall(rows, validity)
     return Comparison(
         tool=Tool(version=__version__),
@@ -71,6 +71,7 @@ def compare(
         stale=stale.find(found),
         drifted=drift.find([before for before, _ in comparable], drift.gated(limits)),
         rows=tuple(rows),
+        profiles=head.profiles,
     )
 
 
@@ -237,7 +238,7 @@ def _side(summary: Summary) -> Side:
         label=summary.label,
         run=summary.run,
         source=summary.source,
-        machine=summary.subjects[0].machine if summary.subjects else None,
+        machine=summary.subjects[0].machine if summary.subjects else summary.machine,
         sessions=max((len(subject.sessions) for subject in summary.subjects), default=0),
         oldest=times[0] if times else "",
         newest=times[-1] if times else "",

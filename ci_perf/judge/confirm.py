@@ -6,11 +6,12 @@ within a launch nor what the screen believed can make an alarm.
 """
 
 import math
+import operator
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ci_perf.judge import logarithms, moderation, student
+from ci_perf.judge import logarithms, moderation, sign_test, student
 from ci_perf.judge.moderation import Variance
 from ci_perf.judge.policy import (
     ALPHA,
@@ -21,6 +22,7 @@ from ci_perf.judge.policy import (
     CONTRADICTING,
     LOOKS,
     MOST_PAIRS,
+    WEIGHT_OF_SIGNS,
     WEIGHTS,
     Policy,
 )
@@ -71,7 +73,9 @@ class Outcome:
     `low` to `high` is the interval that decided: beyond the floor, or inside the margin. That of
     an inconclusive outcome is the wider one, of an alarm; its ends lie as far away as the share of
     alpha on each side asks. It is infinite where nothing is known of the spread (no pair, or one
-    without a prior); without a pair the estimate is 0.
+    without a prior); without a pair the estimate is 0. `by_median`: the estimate is the median of
+    the differences, not their mean, because the sign test decided, or nothing did: a launch of the
+    base that hangs would else hide in the mean that all other pairs show a loss.
     """
 
     call: Call
@@ -79,6 +83,7 @@ class Outcome:
     low: float
     high: float
     pairs: int
+    by_median: bool = False
 
 
 @dataclass(slots=True)
@@ -88,7 +93,9 @@ class Confirmation:
     `alpha` is this suspect's share. `prior_variance` is the variance of one launch as the history
     has it, worth `prior_df` observations; both are 0 where there is no history. `suspected` is the
     side on which the screen saw the head: it must be known before the first pair, or what the
-    sides spend of alpha would not add up.
+    sides spend of alpha would not add up. `usual_variance` is the variance of one launch that no
+    outlier of the history enlarges (`usual.variance`), 0 where nothing is known; `tick` is what
+    the numbers were rounded to, relative to them (`ticks.relative`).
     """
 
     policy: Policy
@@ -96,6 +103,9 @@ class Confirmation:
     prior_variance: float
     prior_df: float
     suspected: Sign = 0
+    usual_variance: float = 0.0
+    tick: float = 0.0
+    _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
     _outcome: Outcome | None = field(default=None, init=False)
 
@@ -107,14 +117,16 @@ class Confirmation:
                 f"found {self.alpha}, {self.prior_variance} and {self.prior_df}"
             )
 
-    def add(self, difference: float) -> Outcome | None:
-        """Take the difference of one more pair; return the outcome if that settles it."""
+    def add(self, difference: float, *, base: float = 0.0) -> Outcome | None:
+        """Take one more pair: head less base, and the base; return the outcome if it settles it."""
         if self._outcome is not None:
             raise ValueError(
                 f"expected no pair after the outcome {self._outcome.call!r} "
                 f"of {self._outcome.pairs} pairs, found one more: leave settled suspects alone"
             )
         logarithms.check([difference], what="the difference of a pair")
+        logarithms.check([base], what="the base of a pair")
+        self._bases.append(base)
         self._differences.append(difference)
         self._outcome = self._look()
         return self._outcome
@@ -140,20 +152,42 @@ class Confirmation:
             raise ValueError(f"expected at least one pair, found {pairs}")
         tails = (self.alarm_tail(MOST_PAIRS, 1), POWER_TAIL)
         reach = math.fsum(alarm_reach(tail, pairs) for tail in tails)
-        seen = self._seen()
-        spread = math.sqrt(seen.value) if seen.df else self.spread()
+        spread = self.alarm_spread()
         if math.isinf(reach) or math.isinf(spread):
             return math.inf
-        return max(self.policy.margin, self.policy.floor + reach * spread)
+        return max(self.policy.margin, self.policy.floor + self.rounding() + reach * spread)
 
     def spread(self) -> float:
         """Return the standard deviation of a pair's difference; infinite while it is unknown."""
         found = moderation.moderate(self._seen(), self._history())
-        return math.sqrt(found.value) if found.df > 0 else math.inf
+        return math.sqrt(max(found.value, self._of_ticks())) if found.df > 0 else math.inf
+
+    def alarm_spread(self) -> float:
+        """Return the standard deviation by which an alarm is judged.
+
+        That of the pairs themselves: a history that is calmer than today would make alarms of
+        noise, and nobody knows beforehand whether it is. It may only add what today lacks. Where
+        the launches of neither side differ as they did in the history, they may all be in one mode
+        each, by chance; so a pair has at least half of the variance that the history would give
+        it, less what the sides show of that.
+        """
+        seen = self._seen()
+        if not seen.df:
+            return self.spread()  # no alarm comes of a single pair
+        lacking = self.usual_variance - self._within_sides()
+        return math.sqrt(max(seen.value, lacking, self._of_ticks()))
+
+    def rounding(self) -> float:
+        """Return how much further each interval reaches, because all numbers were rounded.
+
+        A whole tick, half for each side, while pairs differ by less: then launches of a side were
+        all rounded the same way, and more of them do not help. Beyond that it averages out.
+        """
+        return self.tick if self._seen().value < self.tick**2 else 0.0
 
     def alarm_tail(self, look: int, side: Sign) -> float:
         """Return the chance of a false alarm on this side that this look may take."""
-        return self.alpha * WEIGHTS[LOOKS.index(look)] * ALPHA_OF_SIDE[side * self.suspected]
+        return self._share(WEIGHTS[LOOKS.index(look)], side)
 
     def reach(self, tail: float, pairs: int) -> float:
         """Return how far the interval of "unchanged" reaches to one side, after `pairs`.
@@ -165,22 +199,38 @@ class Confirmation:
             return math.inf
         return student.upper_quantile(tail, df) / math.sqrt(pairs)
 
+    def _share(self, weight: float, side: Sign) -> float:
+        return self.alpha * weight * ALPHA_OF_SIDE[side * self.suspected]
+
     def _look(self) -> Outcome | None:
-        pairs, policy = len(self._differences), self.policy
-        if pairs in LOOKS:
-            low, high = self._alarm_interval(pairs)
-            if low > policy.floor:
-                return self._ended("regressed", low, high)
-            if high < -policy.floor:
-                return self._ended("improved", low, high)
+        pairs = len(self._differences)
+        if pairs in LOOKS and (alarm := self._alarm(*self._alarm_interval(pairs))):
+            return alarm
+        if pairs == MOST_PAIRS and (alarm := self._alarm(*self._sign_interval())):
+            return self._by_median(alarm)
         if pairs in CALM_LOOKS:
             low, high = self._calm_interval(pairs)
-            if max(high, -low) < policy.margin:
+            if max(high, -low) < self.policy.margin:
                 return self._ended("unchanged", low, high)
         return self._inconclusive(pairs) if pairs == MOST_PAIRS else None
 
+    def _alarm(self, low: float, high: float) -> Outcome | None:
+        """Return the alarm that this interval raises, if it does."""
+        if low > self.policy.floor:
+            return self._ended("regressed", low, high)
+        if high < -self.policy.floor:
+            return self._ended("improved", low, high)
+        return None
+
     def _inconclusive(self, look: int) -> Outcome:
-        return self._ended("inconclusive", *self._alarm_interval(look))
+        outcome = self._by_median(self._ended("inconclusive", *self._alarm_interval(look)))
+        low, high = min(outcome.low, outcome.estimate), max(outcome.high, outcome.estimate)
+        return replace(outcome, low=low, high=high)
+
+    def _by_median(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with the median of the differences for an estimate."""
+        estimate = statistics.median(self._differences) if self._differences else 0.0
+        return replace(outcome, estimate=estimate, by_median=True)
 
     def _ended(self, call: Call, low: float, high: float) -> Outcome:
         pairs, estimate = len(self._differences), self._estimate()
@@ -189,15 +239,17 @@ class Confirmation:
     def _estimate(self) -> float:
         return statistics.fmean(self._differences) if self._differences else 0.0
 
-    def _alarm_interval(self, look: int) -> tuple[float, float]:
-        """Return an interval that excludes the floor just where this look raises an alarm.
+    def _sign_interval(self) -> tuple[float, float]:
+        """Return the interval of the median difference that the sign test gives after all pairs."""
+        below, above = (self._share(WEIGHT_OF_SIGNS, side) for side in _SIDES)
+        low, high = sign_test.interval(self._differences, below, above)
+        return low - self.rounding(), high + self.rounding()
 
-        By the spread of the pairs alone: a history that is calmer than today would make alarms of
-        noise, and nobody knows beforehand whether it is.
-        """
-        pairs, seen = len(self._differences), self._seen()
+    def _alarm_interval(self, look: int) -> tuple[float, float]:
+        """Return an interval that excludes the floor just where this look raises an alarm."""
+        pairs = len(self._differences)
         below, above = (alarm_reach(self.alarm_tail(look, side), pairs) for side in _SIDES)
-        return self._around(below, above, math.sqrt(seen.value) if seen.df else math.inf)
+        return self._around(below, above, self.alarm_spread())
 
     def _calm_interval(self, look: int) -> tuple[float, float]:
         """Return an interval that lies within the margin just where this look says "unchanged"."""
@@ -208,8 +260,8 @@ class Confirmation:
         """Return the interval of the mean difference that reaches so many `spread` to each side."""
         if math.isinf(spread) or math.isinf(below) or math.isinf(above):
             return -math.inf, math.inf
-        estimate = self._estimate()
-        return estimate - below * spread, estimate + above * spread
+        estimate, rounding = self._estimate(), self.rounding()
+        return estimate - below * spread - rounding, estimate + above * spread + rounding
 
     def _seen(self) -> Variance:
         """Return what the pairs themselves say of their differences."""
@@ -217,6 +269,16 @@ class Confirmation:
         if df < 1:
             return moderation.UNKNOWN
         return Variance(logarithms.squares(self._differences) / df, df)
+
+    def _within_sides(self) -> float:
+        """Return the variance of launches around the mean of their side, of both sides."""
+        heads = map(operator.add, self._bases, self._differences)
+        squares = logarithms.squares(self._bases) + logarithms.squares(list(heads))
+        return squares / (2 * (len(self._bases) - 1))
+
+    def _of_ticks(self) -> float:
+        """Return the variance of a difference by rounding alone: each number's error is uniform."""
+        return self.tick**2 / 6
 
     def _history(self) -> Variance:
         """Return what history says of a pair's difference: nothing once the pairs contradict it."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge import stages
+from ci_perf.judge import signs, stages
 from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.suite import FailOn
 
@@ -11,21 +11,29 @@ from ci_perf.model.suite import FailOn
 _BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
 # Verdicts that say: there is no answer for something that was asked about.
 _NO_ANSWER = {Verdict.FAILED, Verdict.MISSING, Verdict.INVALID, Verdict.INCOMPARABLE}
+# The wishes that fail a job for a loss which nothing proves.
+_FAIL_ON_SUSPICION = {"unconfirmed", "inconclusive"}
 
 
 def exit_code(verdict: Verdict, rows: Sequence[Row], fail_on: FailOn = "regressed") -> int:
     """Choose the exit code: a proven regression is 1 even when something else has no answer.
 
-    Nothing compared at all is 3, not green. `fail_on` is the mildest finding that ends with 1;
-    "never" leaves 1 out, and what has no answer stays 3.
+    Nothing compared at all is 3, not green; nor is what looks like a loss and is not proven.
+    `fail_on` is the mildest finding that ends with 1. With "never" a loss ends with 0, proven or
+    not, and what has no numbers stays 3.
     """
     if fail_on != "never" and any(_fails(row, fail_on) for row in rows):
         return ExitCode.REGRESSED
     compared = any(isinstance(row, Change) for row in rows)
-    unanswered = any(row.verdict in _NO_ANSWER and row.gate for row in rows)
+    unanswered = any(_is_unanswered(row, fail_on) for row in rows)
     if verdict is Verdict.INVALID or unanswered or not compared:
         return ExitCode.NO_ANSWER
     return ExitCode.OK
+
+
+def _is_unanswered(row: Row, fail_on: FailOn) -> bool:
+    is_open_loss = fail_on != "never" and signs.is_open_loss(row)
+    return row.gate and (row.verdict in _NO_ANSWER or is_open_loss)
 
 
 def _fails(row: Row, fail_on: FailOn) -> bool:
@@ -35,7 +43,9 @@ def _fails(row: Row, fail_on: FailOn) -> bool:
         return True
     if fail_on == "inconclusive" and row.verdict is Verdict.INCONCLUSIVE:
         return True
-    return fail_on in {"unconfirmed", "inconclusive"} and _is_suspected(row, fail_on)
+    if fail_on in _FAIL_ON_SUSPICION and row.verdict is Verdict.LIKELY_SLOWER:
+        return True
+    return fail_on in _FAIL_ON_SUSPICION and _is_suspected(row, fail_on)
 
 
 def _is_suspected(row: Row, fail_on: FailOn) -> bool:

@@ -8,7 +8,14 @@ from ci_perf.judge import peaks
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar, Statistic
 from ci_perf.model.evidence import Evidence
-from ci_perf.model.process import DeviceMemory, Process, StepPhase, StepPhases, Timed
+from ci_perf.model.process import (
+    CompileCounts,
+    DeviceMemory,
+    Process,
+    StepPhase,
+    StepPhases,
+    Timed,
+)
 from ci_perf.model.run import Measured, Paired, Run
 from ci_perf.model.summary import Numbers
 
@@ -57,10 +64,7 @@ def of_process(process: Process) -> Numbers:
         metrics.STEP_P05.name: process.timed.steps.p05,
         metrics.STEP_P95.name: process.timed.steps.p95,
         metrics.HOST_RSS_PEAK.name: float(process.memory.host_rss_peak_bytes),
-        metrics.GRAPHS.name: float(process.compiles.graphs),
-        metrics.GRAPH_BREAKS.name: float(process.compiles.graph_breaks),
-        metrics.RECOMPILES.name: float(process.compiles.recompiles),
-        **_first_step(process, step_s),
+        **(_compiles(process, process.compiles, step_s) if process.compiles else {}),
         **_work(process),
         **_on_device(process.timed, step_s),
         **(_device_memory(process.memory.device) if process.memory.device else {}),
@@ -76,10 +80,15 @@ def world_size(parameters: Mapping[str, Scalar]) -> int:
     return found if isinstance(found, int) else 1
 
 
-def family(workload: str, parameters: Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
-    """Return what a workload shares with itself at another world size: an id, and parameters."""
-    parts = [part for part in workload.split(".") if not part.startswith(f"{WORLD_SIZE}=")]
-    others = {name: value for name, value in parameters.items() if name != WORLD_SIZE}
+def family(
+    workload: str, parameters: Mapping[str, Scalar], parameter: str = WORLD_SIZE
+) -> tuple[str, dict[str, Scalar]]:
+    """Return what a workload shares with itself at another value of `parameter`.
+
+    That is an id, and the other parameters.
+    """
+    parts = [part for part in workload.split(".") if not part.startswith(f"{parameter}=")]
+    others = {name: value for name, value in parameters.items() if name != parameter}
     return ".".join(parts), others
 
 
@@ -99,16 +108,24 @@ def _of_blocks(timed: Timed, blocks: Sequence[float]) -> float:
     return of_blocks(blocks, timed.statistic)
 
 
-def _first_step(process: Process, step_s: float) -> Numbers:
+def _compiles(process: Process, compiles: CompileCounts, step_s: float) -> Numbers:
+    return {
+        metrics.GRAPHS.name: float(compiles.graphs),
+        metrics.GRAPH_BREAKS.name: float(compiles.graph_breaks),
+        metrics.RECOMPILES.name: float(compiles.recompiles),
+        **_first_step(process.phases.first_step_s, compiles, step_s),
+    }
+
+
+def _first_step(first_s: float, compiles: CompileCounts, step_s: float) -> Numbers:
     """Tell a first step that compiled from one that did not: one takes minutes, one takes none.
 
     With filled caches the first step of compiled code is a first step as any other, too.
     """
-    first_s = process.phases.first_step_s
-    if process.compiles.graphs == 0:
+    if compiles.graphs == 0:
         return {metrics.FIRST_STEP.name: first_s}
     extra_s = max(0.0, first_s - step_s)
-    if process.compiles.cache == "empty":
+    if compiles.cache == "empty":
         return {metrics.COMPILE_COLD.name: extra_s}
     return {metrics.FIRST_STEP.name: first_s, metrics.COMPILE_WARM.name: extra_s}
 
@@ -132,11 +149,12 @@ def _on_device(timed: Timed, step_s: float) -> Numbers:
 
 
 def _device_memory(device: DeviceMemory) -> Numbers:
-    return {
-        metrics.PEAK_ALLOCATED.name: float(device.peak_allocated_bytes),
-        metrics.PEAK_RESERVED.name: float(device.peak_reserved_bytes),
-        metrics.PEAK_ACTIVE.name: float(device.peak_active_bytes),
+    peaks_bytes = {
+        metrics.PEAK_ALLOCATED.name: device.peak_allocated_bytes,
+        metrics.PEAK_RESERVED.name: device.peak_reserved_bytes,
+        metrics.PEAK_ACTIVE.name: device.peak_active_bytes,
     }
+    return {name: float(peak) for name, peak in peaks_bytes.items() if peak is not None}
 
 
 def _phases(found: StepPhases) -> Numbers:

@@ -26,7 +26,7 @@ def judge(base: Subject | None, head: Subject, limit: Limit) -> Numerics | None:
     before = _noted(base)[:1] if base else []
     after = _noted(head)
     same = None
-    if before:
+    if before and (after or not _is_absent(head)):
         old, new = _furthest(itertools.product(before, after or [Fingerprint()]))
         moved = difference(old, new)
         if moved is None or moved > limit.relative:
@@ -81,6 +81,11 @@ def values(fingerprint: Fingerprint) -> tuple[float, ...]:
 def _noted(subject: Subject) -> list[Fingerprint]:
     """Return the fingerprints of the latest session that hold any number."""
     return [one for one in subject.sessions[-1].fingerprints if values(one)]
+
+
+def _is_absent(subject: Subject) -> bool:
+    """Whether there are no numbers because there was no time for them."""
+    return any(fingerprint.absent for fingerprint in subject.sessions[-1].fingerprints)
 
 
 def _furthest(pairs: Iterator[tuple[Fingerprint, Fingerprint]]) -> tuple[Fingerprint, Fingerprint]:

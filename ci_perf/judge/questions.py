@@ -1,10 +1,11 @@
 """What is asked of the judge: one metric of one workload, with all that both sides say of it."""
 
+import itertools
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import evidence, limits, subjects
+from ci_perf.judge import evidence, limits, subjects, ticks
 from ci_perf.judge.policy import KIND_OF
 from ci_perf.judge.screen import History
 from ci_perf.judge.stages import Candidate
@@ -71,7 +72,13 @@ class Question:
             cycles=self._cycles(),
             gate=self.limit.gate,
             clears=self.clears,
+            tick=ticks.relative(self._values(), self._values()),
         )
+
+    def _values(self) -> Iterator[float]:
+        """Yield what both sides have of the metric: values of a block, or the middle of two."""
+        yield from self.head
+        yield from itertools.chain(*(self.history.current if self.history else ()), *self.pairs)
 
     def _base(self) -> float:
         """Return the value that the absolute part of a limit is a share of."""

@@ -27,21 +27,26 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
     if not math.isfinite(spread):
         return None
     size, policy = abs(outcome.estimate), confirmation.policy
+    rounding = confirmation.rounding()
     later = (look for look in CALM_LOOKS if look > outcome.pairs)
     alarm, calm = _alarm(confirmation, outcome, MOST_PAIRS), _calm(confirmation, MOST_PAIRS)
     return Needs(
         pairs=next((look for look in later if _decides(confirmation, outcome, look)), None),
         spread=spread,
-        quiet_spread=max((size - policy.floor) / alarm, (policy.margin - size) / calm, 0.0),
-        margin=size + calm * spread,
+        quiet_spread=max(
+            (size - rounding - policy.floor) / alarm, (policy.margin - size - rounding) / calm, 0.0
+        ),
+        margin=size + rounding + calm * spread,
     )
 
 
 def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
-    size, spread, policy = abs(outcome.estimate), confirmation.spread(), confirmation.policy
-    if look in LOOKS and size - _alarm(confirmation, outcome, look) * spread > policy.floor:
-        return True
-    return size + _calm(confirmation, look) * spread < policy.margin
+    size, policy, rounding = abs(outcome.estimate), confirmation.policy, confirmation.rounding()
+    if look in LOOKS:
+        below = _alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
+        if size - below > policy.floor:
+            return True
+    return size + _calm(confirmation, look) * confirmation.spread() + rounding < policy.margin
 
 
 def _alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> float:

@@ -3,12 +3,13 @@
 A launch counts once, by the median of its steps; the judge works with the logarithm of that.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import answers, exits, stages, verdicts
+from ci_perf.judge import answers, exits, stages, ticks, verdicts
 from ci_perf.judge.limits import defaults
 from ci_perf.judge.policy import PolicyKind, policy
 from ci_perf.judge.screen import History
@@ -79,6 +80,10 @@ def summary(launch: Launch) -> float:
     return statistics.median(launch) if isinstance(launch, tuple) else launch
 
 
+def _steps(launch: Launch) -> tuple[float, ...]:
+    return launch if isinstance(launch, tuple) else (launch,)
+
+
 def _side(label: str, sessions: int) -> Side:
     """Describe a side of which only the numbers are known."""
     source = Source(commit="unknown", branch="unknown", dirty=False)
@@ -104,12 +109,14 @@ def _noisy(sampled: Sampled, preset: Preset) -> _Noisy:
         return sign * math.log(summary(launch))
 
     history = [[cost(launch) for launch in session] for session in sampled.history]
+    launches = [*itertools.chain(*sampled.history, sampled.head, *sampled.pairs)]
     candidate = Candidate(
         kind=kind,
         policy=policy(kind, preset),
         history=History(current=history) if history else None,
         head=[cost(launch) for launch in sampled.head],
         pairs=[(cost(base), cost(head)) for base, head in sampled.pairs],
+        tick=ticks.relative(itertools.chain(*map(_steps, launches)), map(summary, launches)),
     )
     return _Noisy(sampled=sampled, candidate=candidate)
 

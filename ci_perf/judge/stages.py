@@ -4,15 +4,15 @@ The pairs of a suspect are read in their order and no further than the decision,
 again with more of them never changes an answer.
 """
 
+import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from ci_perf.judge import clocks, remedies
+from ci_perf.judge import clocks, modes, remedies, usual
 from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judge.evidence import Sessions
-from ci_perf.judge.modes import two_modes
 from ci_perf.judge.policy import PREDICTING_SESSIONS, Policy, PolicyKind, policy
 from ci_perf.judge.predict import predict, smallest_detectable
 from ci_perf.judge.remedies import Needs
@@ -21,17 +21,15 @@ from ci_perf.model.comparison import Verdict
 
 # Reason codes of screen and confirmation; docs/judging.md explains them.
 SCREENED, CONFIRMED, NOT_CONFIRMED = "screened", "confirmed", "not_confirmed"
+MOVER_UNKNOWN = "mover_unknown"
 PREDICTED, ASSUMED = "predicted", "assumed"
 TOO_FEW_SESSIONS, TOO_FEW_PAIRS = "too_few_sessions", "too_few_pairs"
-TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, SPREAD = (
-    "two_modes",
-    "canary_moved",
-    "clocks_moved",
-    "spread",
-)
+TWO_MODES, CANARY_MOVED, CLOCKS_MOVED = "two_modes", "canary_moved", "clocks_moved"
+ROUNDED, SPREAD = "rounded", "spread"
 CODES = (
-    *(SCREENED, CONFIRMED, NOT_CONFIRMED, PREDICTED, ASSUMED, TOO_FEW_SESSIONS, TOO_FEW_PAIRS),
-    *(TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, SPREAD),
+    *(SCREENED, CONFIRMED, NOT_CONFIRMED, MOVER_UNKNOWN, PREDICTED, ASSUMED),
+    *(TOO_FEW_SESSIONS, TOO_FEW_PAIRS),
+    *(TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, ROUNDED, SPREAD),
 )
 
 Pairs = Sequence[tuple[float, float]]
@@ -43,7 +41,8 @@ class Candidate:
 
     ``policy`` holds its own floor and margin. ``history`` is ``None`` where there is none that
     compares; ``clears`` says whether it may clear the head (not when the machine has moved).
-    ``cycles`` are the pairs in clock cycles, where these are known.
+    ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers
+    were rounded to, relative to them.
     """
 
     kind: PolicyKind
@@ -54,6 +53,7 @@ class Candidate:
     cycles: Pairs = ()
     gate: bool = True
     clears: bool = True
+    tick: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +61,22 @@ class Decision:
     """What is said of a candidate; sizes are logarithms, above zero the head is worse.
 
     ``base`` and ``head`` are the launches that decided: committed sessions and the head's own, or
-    the two sides of ``pairs`` pairs. ``drift`` is how far the head's own launches lie from the
-    history, ``None`` without one. ``is_open``: one more pair may still decide.
+    the two sides of ``pairs`` pairs. ``level`` is the base that ``estimate`` is the distance from.
+    ``drift`` is how far the head's own launches lie from the history, ``None`` without one.
+    ``is_open``: one more pair may still decide.
     """
 
     verdict: Verdict
     code: str
     base: Sessions
     head: Sequence[float]
+    level: float
     estimate: float
     interval: tuple[float, float] | None
     smallest_detectable: float | None
     pairs: int = 0
     drift: float | None = None
+    tick: float = 0.0
     needs: Needs | None = None
     is_suspect: bool
     is_open: bool = False
@@ -124,8 +127,17 @@ def _screened(candidates: Sequence[Candidate]) -> list[Screened | None]:
         }
         results = screen(list(items.values()), policy(kind)) if items else []
         for i, result in zip(items, results, strict=True):
-            found[i] = result
+            found[i] = _rounded(result, candidates[i]) if candidates[i].tick else result
     return found
+
+
+def _rounded(found: Screened, one: Candidate) -> Screened:
+    """Return what was screened, no surer than rounded numbers allow: each has a uniform error."""
+    error = math.hypot(found.error, one.tick / math.sqrt(6))
+    reach = (found.high - found.difference) * (error / found.error)
+    low, high = found.difference - reach, found.difference + reach
+    is_suspect = found.is_suspect or max(high, -low) >= one.policy.margin
+    return replace(found, low=low, high=high, error=error, is_suspect=is_suspect)
 
 
 def _shares(found: Sequence[tuple[Candidate, Screened | None]], suspects: int) -> _Shares:
@@ -162,10 +174,12 @@ def _from_history(one: Candidate, found: Screened, alpha: float) -> Decision:
         code=code,
         base=one.history.current,
         head=one.head,
+        level=centre(one.history.current),
         estimate=found.difference,
         interval=(found.low, found.high),
         smallest_detectable=smallest_detectable(found, one.policy, alpha),
         drift=found.difference,
+        tick=one.tick,
         is_suspect=is_suspect,
         is_open=is_suspect,
     )
@@ -191,6 +205,7 @@ def _unknown(one: Candidate) -> Decision:
         code=TOO_FEW_PAIRS,
         base=[],
         head=one.head,
+        level=0.0,
         estimate=0.0,
         interval=None,
         smallest_detectable=None,
@@ -205,7 +220,7 @@ def _confirmed(one: Candidate, found: Screened | None, alpha: float) -> Decision
     outcome = _read(confirmation, one.pairs)
     is_open = outcome is None
     outcome = outcome or confirmation.finish()
-    verdict, code = Verdict(outcome.call), _code(one, outcome, found)
+    verdict, code = Verdict(outcome.call), _code(one, outcome, found, alpha)
     if outcome.call in {"regressed", "improved"} and _is_by_clocks(one, found, alpha, outcome):
         verdict, code = Verdict.INCONCLUSIVE, CLOCKS_MOVED
     used = one.pairs[: outcome.pairs]
@@ -214,11 +229,13 @@ def _confirmed(one: Candidate, found: Screened | None, alpha: float) -> Decision
         code=code,
         base=[[base for base, _ in used]],
         head=[head for _, head in used],
+        level=_level(outcome, [base for base, _ in used]),
         estimate=outcome.estimate,
         interval=_finite(outcome.low, outcome.high),
         smallest_detectable=_known(confirmation.smallest_detectable()),
         pairs=outcome.pairs,
         drift=found.difference if found else None,
+        tick=one.tick,
         needs=remedies.needs(confirmation, outcome) if code in {SPREAD, TOO_FEW_PAIRS} else None,
         is_suspect=True,
         is_open=is_open,
@@ -232,13 +249,20 @@ def _confirmation(one: Candidate, found: Screened | None, alpha: float) -> Confi
         prior_variance=found.prior_variance if found else 0.0,
         prior_df=found.prior_df if found else 0.0,
         suspected=sign(found.difference) if found else 0,
+        usual_variance=_usual_variance(one) if found else 0.0,
+        tick=one.tick,
     )
+
+
+def _usual_variance(one: Candidate) -> float:
+    known = (one.history.current, *one.history.earlier) if one.history else ()
+    return usual.variance([*itertools.chain(*known), one.head])
 
 
 def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
     """Read pairs until one decides."""
     for base, head in pairs:
-        outcome = confirmation.add(head - base)
+        outcome = confirmation.add(head - base, base=base)
         if outcome is not None:
             return outcome
     return None
@@ -254,23 +278,41 @@ def _is_by_clocks(one: Candidate, found: Screened | None, alpha: float, outcome:
     return in_cycles.call != outcome.call
 
 
-def _code(one: Candidate, outcome: Outcome, found: Screened | None) -> str:
+def _level(outcome: Outcome, bases: Sequence[float]) -> float:
+    """Return the middle of the bases, by the same measure as that of the differences."""
+    if not bases:
+        return 0.0
+    return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
+
+
+def _is_by_ticks(one: Candidate, found: Screened | None, alpha: float) -> bool:
+    """Whether the same numbers, were they exact, would have decided."""
+    if not one.tick:
+        return False
+    exact = _confirmation(replace(one, tick=0.0), found, alpha)
+    return _read(exact, one.pairs) is not None and exact.finish().call != "inconclusive"
+
+
+def _code(one: Candidate, outcome: Outcome, found: Screened | None, alpha: float) -> str:
     """Say what ended it. Many a suspect has not moved at all: its history was only too short."""
     if outcome.call == "inconclusive":
-        known = math.isfinite(outcome.low) and math.isfinite(outcome.high)
-        return _undecided(one) if known else TOO_FEW_PAIRS
-    has_moved = found is not None and abs(found.difference) > one.policy.floor
-    return NOT_CONFIRMED if outcome.call == "unchanged" and has_moved else CONFIRMED
+        if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
+            return TOO_FEW_PAIRS
+        return ROUNDED if _is_by_ticks(one, found, alpha) else _undecided(one)
+    floor = one.policy.floor
+    if outcome.call != "unchanged" or found is None or abs(found.difference) <= floor:
+        return CONFIRMED
+    # As far as the pairs know, this change may be a part of the move, and more than its limit.
+    largest = outcome.high if found.difference > 0 else -outcome.low
+    return NOT_CONFIRMED if largest <= floor else MOVER_UNKNOWN
 
 
 def _undecided(one: Candidate) -> str:
     """Say what kept the answer away: launches of one session that have two speeds, or a spread."""
     sides = [list(side) for side in zip(*one.pairs, strict=True)]
     known = one.history.current if one.history else []
-    sessions: Iterable[Sequence[float]] = [*known, one.head, *sides]
-    floor = one.policy.floor
-    found = any(two_modes(session, smallest_gap=floor) for session in sessions if session)
-    return TWO_MODES if found else SPREAD
+    sessions = [session for session in (*known, one.head, *sides) if session]
+    return TWO_MODES if modes.are_two(sessions, smallest_gap=one.policy.floor) else SPREAD
 
 
 def _finite(low: float, high: float) -> tuple[float, float] | None:

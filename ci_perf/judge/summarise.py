@@ -1,6 +1,6 @@
 """A run as the judge sees it."""
 
-from ci_perf.judge import canaries, numbers, numerics
+from ci_perf.judge import canaries, numbers, numerics, profiles
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.summary import Sitting, Subject, Summary, Turns
@@ -17,8 +17,10 @@ def run(measured: Run, *, label: str) -> Summary:
         validity=measured.validity,
         subjects=tuple(_subject(measured, workload) for workload in measured.measured),
         failed=measured.failed,
+        machine=measured.environment.hard,
         image=measured.environment.image,
         interleaved=measured.interleaved,
+        profiles=profiles.of_run(measured),
     )
 
 

@@ -29,7 +29,9 @@ class RecordedSession(Struct, frozen=True, kw_only=True):
 
     ``epochs`` counts, per metric, the changes that were accepted up to this session; absent is 0.
     Sessions of one epoch describe the same speed. The numerics have an epoch, too, under the name
-    of their limit. ``canaries`` are seconds by name; ``fingerprint`` is that of the first process.
+    of their limit. ``canaries`` are seconds by "NAME POSITION"; older sessions hold one median for
+    all positions by name. ``fingerprint`` is that of the first process with
+    numbers.
     """
 
     recorded_at: Text

@@ -59,6 +59,8 @@ def convert(data: object, kind: type[T], *, name: str) -> T:
         return msgspec.convert(data, type=kind)
     except msgspec.ValidationError as error:
         raise InvalidFileError(f"{name}: {_explain(error, data, kind)}") from None
+    except UnicodeError as error:  # a lone surrogate in a key
+        raise InvalidFileError(f"{name}: expected text in UTF-8, found: {error}") from None
     except RecursionError:
         raise InvalidFileError(_too_deep(name)) from None
 

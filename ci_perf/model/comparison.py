@@ -1,6 +1,7 @@
 """The judge's answer: rows of changes, worst first, and one verdict."""
 
 from enum import Enum
+from typing import Literal
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
@@ -16,6 +17,7 @@ from ci_perf.model.base import (
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
 from ci_perf.model.process import Exhausted
+from ci_perf.model.profile import Profile
 from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
@@ -30,6 +32,7 @@ class Verdict(Enum):
     MISSING = "missing"
     INVALID = "invalid"
     UNCONFIRMED = "unconfirmed"
+    LIKELY_SLOWER = "likely_slower"
     INCONCLUSIVE = "inconclusive"
     NEW = "new"
     INCOMPARABLE = "incomparable"
@@ -61,6 +64,18 @@ class Remedy(Struct, frozen=True, kw_only=True):
     margin: float
 
 
+class Signs(Struct, frozen=True, kw_only=True):
+    """What the exact metrics of a workload say beside a noisy row of the same workload.
+
+    ``direction`` is "equal" where all counts, the allocated memory and the numerics are the same on
+    both sides. It is "worse" or "better" where some have moved to that side and no count to the
+    other, else "mixed". ``moved`` names the metrics that have moved.
+    """
+
+    direction: Literal["equal", "worse", "better", "mixed"]
+    moved: tuple[Name, ...] = ()
+
+
 class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     """One metric of one workload on both sides.
 
@@ -73,8 +88,10 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
 
     ``pairs`` counts the launches of base and head in turns that decided; 0 where the committed
     sessions did. Then ``drift`` is how far the head lies from these sessions, as a ratio like
-    ``ratio``. ``own_file``: the base ran a workload file of its own, because the head's does not
-    run there. ``note`` is foreign text: why the base could not be launched.
+    ``ratio``. ``tick`` is what the numbers of both sides were rounded to, as a share of the
+    smallest of them; ``None`` where it is too fine to matter. ``own_file``: the base ran a workload
+    file of its own, because the head's does not run there. ``note`` is foreign text: why the base
+    could not be launched. ``signs`` is ``None`` for exact metrics, and where these say nothing.
     """
 
     workload: Name
@@ -96,9 +113,11 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     code: Name
     pairs: Count = 0
     drift: float | None = None
+    tick: float | None = None
     remedy: Remedy | None = None
     own_file: bool = False
     note: Text = ""
+    signs: Signs | None = None
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):
@@ -189,7 +208,8 @@ class Stale(Struct, frozen=True, kw_only=True):
 class Drifted(Struct, frozen=True, kw_only=True):
     """Main itself has moved away from where its baseline began, one small step after the other.
 
-    ``ratio`` is the newest sessions over the oldest of the same epoch, as for a change.
+    ``ratio`` is the end over the beginning of a straight line through the sessions of the epoch, as
+    for a change.
     """
 
     workload: Name
@@ -200,7 +220,10 @@ class Drifted(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
-    """Base and head, judged. ``exit_code`` is what `ci-perf` ends with."""
+    """Base and head, judged. ``exit_code`` is what `ci-perf` ends with.
+
+    ``profiles`` are those of the head.
+    """
 
     schema_version: int = SCHEMA_VERSION
     tool: Tool
@@ -216,3 +239,4 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     stale: Stale | None = None
     drifted: tuple[Drifted, ...] = ()
     rows: tuple[Row, ...]
+    profiles: tuple[Profile, ...] = ()

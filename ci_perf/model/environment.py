@@ -1,5 +1,7 @@
 """What a machine is, in three tiers: hard (another machine), soft (a possible cause), noted."""
 
+import msgspec
+
 from ci_perf.model.base import Bytes, Count, Struct, Text
 from ci_perf.model.container import Image
 
@@ -12,7 +14,10 @@ class CpuMachine(Struct, tag_field="device", tag="cpu", frozen=True, kw_only=Tru
 
 
 class GpuMachine(Struct, tag_field="device", tag="cuda", frozen=True, kw_only=True):
-    """The hard tier of a run on GPUs: any difference makes two runs incomparable."""
+    """The hard tier of a run on GPUs: a difference makes two runs incomparable.
+
+    ``gpu_memory_bytes`` is recorded exactly and compared by `is_same`.
+    """
 
     gpu_model: Text
     gpu_count: Count
@@ -21,6 +26,25 @@ class GpuMachine(Struct, tag_field="device", tag="cuda", frozen=True, kw_only=Tr
 
 
 Machine = CpuMachine | GpuMachine
+
+# Boards of one model differ by some MiB, which drivers and firmware keep for themselves. Another
+# amount of memory, or ECC on GDDR memory (1/16), makes a larger difference than this share.
+_SAME_MEMORY = 0.02
+
+
+def is_same(first: Machine, second: Machine) -> bool:
+    """Whether two runs on these machines may be compared."""
+    return first == with_memory_of(first, second)
+
+
+def with_memory_of(first: Machine, second: Machine) -> Machine:
+    """Return `second`; with the memory of `first`, where these differ by at most 2 %."""
+    if not (isinstance(first, GpuMachine) and isinstance(second, GpuMachine)):
+        return second
+    smaller, larger = sorted((first.gpu_memory_bytes, second.gpu_memory_bytes))
+    if larger - smaller > _SAME_MEMORY * larger:
+        return second
+    return msgspec.structs.replace(second, gpu_memory_bytes=first.gpu_memory_bytes)
 
 
 class Software(Struct, frozen=True, kw_only=True):

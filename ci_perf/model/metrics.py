@@ -60,7 +60,9 @@ SCALING_EFFICIENCY = Metric(
     kind=Kind.TIME,
     better=Better.HIGHER,
 )
-STEP_P95 = Metric(name="step_p95_s", title="step, 5 % are slower", unit=Unit.SECOND, kind=Kind.TAIL)
+STEP_P95 = Metric(
+    name="step_p95_s", title="95th percentile of steps", unit=Unit.SECOND, kind=Kind.TAIL
+)
 FIRST_STEP = Metric(name="first_step_s", title="first step", unit=Unit.SECOND, kind=Kind.ONE_OFF)
 COMPILE_COLD = Metric(
     name="compile_cold_s", title="cold compile", unit=Unit.SECOND, kind=Kind.COMPILE
@@ -117,7 +119,7 @@ def _record(name: str, title: str, unit: Unit, better: Better = Better.LOWER) ->
     return Metric(name=name, title=title, unit=unit, kind=Kind.RECORD, better=better)
 
 
-STEP_P05 = _record("step_p05_s", "step, 5 % are faster", Unit.SECOND)
+STEP_P05 = _record("step_p05_s", "5th percentile of steps", Unit.SECOND)
 DEVICE_TIME = _record("device_time_s", "device time", Unit.SECOND)
 HOST_OVERHEAD = _record("host_overhead", "host overhead", Unit.SHARE)
 STEP_CYCLES = _record("step_cycles", "step in cycles", Unit.CYCLE)

@@ -22,6 +22,9 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.evidence import Evidence
 
+# How the reason of a failure begins when the process was stopped at its time limit.
+NO_RESULT_IN_TIME = "no result within the time limit"
+
 
 class Phase(Enum):
     """Where in its life a process was."""
@@ -93,29 +96,34 @@ class Timed(Struct, frozen=True, kw_only=True):
 
 
 class DeviceMemory(Struct, frozen=True, kw_only=True):
-    """Counters of torch's CUDA allocator over the memory pass."""
+    """Counters of torch's CUDA allocator over the memory pass; `None` is what it does not count.
 
-    peak_allocated_bytes: Bytes
-    peak_reserved_bytes: Bytes
-    peak_active_bytes: Bytes
-    alloc_retries: Count
-    out_of_memory: Count
+    An allocator other than torch's own (``backend:cudaMallocAsync``) counts no retries.
+    """
+
+    peak_allocated_bytes: Bytes | None
+    peak_reserved_bytes: Bytes | None
+    peak_active_bytes: Bytes | None
+    alloc_retries: Count | None
+    out_of_memory: Count | None
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """Peaks; of several ranks, those of the rank that has the highest.
+    """Peaks; of several ranks or cards, the highest of any.
 
-    ``device`` is ``None`` on a CPU: absent is not zero.
+    ``device`` is ``None`` on a CPU: absent is not zero. ``cards`` has each card, where there are
+    several: by rank, or in the order in which one process (DataParallel) counts them.
     """
 
     host_rss_peak_bytes: AtLeastOne
     device: DeviceMemory | None
+    cards: tuple[DeviceMemory, ...] = ()
 
 
 class CompileCounts(Struct, frozen=True, kw_only=True):
     """What torch.compile did in this process: exact counts.
 
-    ``break_reasons`` holds each different reason of a graph break, in dynamo's words. ``cache``
+    ``break_reasons`` holds each different graph break: file, line and dynamo's reason. ``cache``
     says whether the folders for compiled code were empty when the process started.
     """
 
@@ -144,12 +152,14 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
 
     ``checksums`` are, per tensor of the output, the mean of its absolute values and a mean in
     which each place has a weight of its own. ``varies`` is the author's reason why they differ
-    from process to process; empty when they must not.
+    from process to process; empty when they must not. ``absent`` says why there are no numbers
+    where there was no time for them.
     """
 
     losses: tuple[Finite, ...] = ()
     checksums: tuple[Finite, ...] = ()
     varies: Text = ""
+    absent: Text = ""
 
 
 class StepPhase(Struct, frozen=True, kw_only=True):
@@ -180,19 +190,24 @@ class Ranks(Struct, frozen=True, kw_only=True):
 
 
 class Process(Struct, frozen=True, kw_only=True):
-    """One launch: the unit of judgement."""
+    """One launch: the unit of judgement.
+
+    ``absent`` says, by the name of an instrument, why it shows nothing: what comes after the timed
+    region has failed, or there was no time for it.
+    """
 
     index: Count
     phases: PhaseTimes
     warmup: Warmup
     timed: Timed
     memory: Memory
-    compiles: CompileCounts
+    compiles: CompileCounts | None
     work: Work
     fingerprint: Fingerprint
     step_phases: StepPhases | None = None
     ranks: Ranks | None = None
     evidence: Evidence | None = None
+    absent: dict[Name, Text] = {}
 
 
 class WorkerResult(Struct, frozen=True, kw_only=True):
@@ -200,6 +215,7 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
 
     items_per_step: Items
     item_unit: Name
+    items_per_epoch: Items | None = None
     precision: Text
     knobs: dict[Key, Scalar]
     process: Process

@@ -49,6 +49,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     protocol: Protocol
     items_per_step: Items
     item_unit: Name
+    items_per_epoch: Items | None = None
     precision: Text
     knobs: dict[Key, Scalar]
     processes: Annotated[tuple[Process, ...], msgspec.Meta(min_length=1)]

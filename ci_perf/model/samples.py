@@ -27,6 +27,9 @@ Session = Annotated[tuple[Launch, ...], msgspec.Meta(min_length=1, max_length=1_
 History = Annotated[tuple[Session, ...], msgspec.Meta(max_length=1_000)]
 Pairs = Annotated[tuple[tuple[Launch, Launch], ...], msgspec.Meta(max_length=1_000)]
 
+# Workloads and metrics that are judged together: each takes its share of memory and time.
+MAX_WORKLOADS = 10_000
+
 COUNT = Metric(name="count", title="count", unit=Unit.COUNT, kind=Kind.COUNT)
 # What each is called in a report. A rate is judged, and shown, as the time that one of them takes.
 KNOWN: dict[tuple[SampleKind, SampleUnit, SampleDirection], Metric] = {
@@ -107,7 +110,7 @@ class Samples(Struct, frozen=True, kw_only=True):
     """A file of samples: every metric of every workload once."""
 
     schema_version: int = SCHEMA_VERSION
-    workloads: Annotated[tuple[Sampled, ...], msgspec.Meta(max_length=10_000)]
+    workloads: Annotated[tuple[Sampled, ...], msgspec.Meta(max_length=MAX_WORKLOADS)]
 
     def __post_init__(self) -> None:
         """Refuse what appears twice: nobody could say which of them is judged."""

@@ -4,6 +4,7 @@ from ci_perf.model.base import Count, Name, Scalar, Statistic, Struct, SuiteName
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint
+from ci_perf.model.profile import Profile
 from ci_perf.model.run import Failed, Interleaved, Source
 from ci_perf.model.validity import Validity
 
@@ -58,8 +59,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """One side of a comparison.
 
     ``label`` says in words where the numbers come from (a folder of baselines, a run file).
-    ``selection`` is empty when the whole suite was meant to be there. ``image`` is that of a run in
-    containers.
+    ``selection`` is empty when the whole suite was meant to be there. ``machine`` is known although
+    no subject may have numbers. ``image`` is that of a run in containers.
     """
 
     label: Text
@@ -70,5 +71,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     validity: Validity
     subjects: tuple[Subject, ...]
     failed: tuple[Failed, ...]
+    machine: Machine | None = None
     image: Image | None = None
     interleaved: Interleaved | None = None
+    profiles: tuple[Profile, ...] = ()

@@ -71,10 +71,10 @@ def test_one_session_has_neither_spread_nor_trend():
     assert (found.spread, found.trend, found.has_drifted) == (None, None, False)
 
 
-def test_the_trend_is_the_newest_third_over_the_oldest():
-    found = of_time(a_history(*([1.0 + 1e-4 * (day % 2) + 0.1 * (day > 3)] for day in range(1, 8))))
+def test_the_trend_is_the_climb_of_a_line_through_the_sessions():
+    found = of_time(a_history(*([1.02**day + 1e-4 * (day % 2)] for day in range(7))))
 
-    assert found.trend == pytest.approx(1.1, rel=1e-3)
+    assert found.trend == pytest.approx(1.02**6, rel=1e-3)
     assert found.has_drifted
 
 

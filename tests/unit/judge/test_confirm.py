@@ -17,6 +17,7 @@ from ci_perf.judge.policy import (
     CALM_WEIGHTS,
     LOOKS,
     MOST_PAIRS,
+    WEIGHT_OF_SIGNS,
     WEIGHTS,
     Policy,
 )
@@ -46,9 +47,22 @@ def of_scipy(differences, history, suspected):
             return "regressed", look
         if below < alpha * of_gain:
             return "improved", look
+        if look == MOST_PAIRS and (call := of_signs(seen, of_loss, of_gain)):
+            return call, look
         if inside < BETA_CONFIRM * calm:
             return "unchanged", look
     return "inconclusive", MOST_PAIRS
+
+
+def of_signs(differences, of_loss, of_gain):
+    """The sign test by scipy: how many differences lie beyond the floor, on either side."""
+    alpha = ALPHA * WEIGHT_OF_SIGNS
+    for call, sign, share in (("regressed", 1, of_loss), ("improved", -1, of_gain)):
+        beyond = sum(sign * difference > TIME.floor for difference in differences)
+        tested = stats.binomtest(beyond, len(differences), alternative="greater")
+        if tested.pvalue <= alpha * share:
+            return call
+    return None
 
 
 @pytest.mark.parametrize("spread", [0.001, 0.005, 0.02])
@@ -68,12 +82,12 @@ def test_outcomes_agree_with_two_one_sided_tests_of_scipy(effect, spread, histor
 
 
 def test_a_first_look_without_history_is_the_t_test_of_scipy():
-    differences = [0.031, 0.029, 0.033, 0.03]
+    differences = [0.031, 0.029, 0.033, 0.03, 0.032, 0.028]
 
     found = confirmed(differences, **EXACT)
 
     tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[0])
-    assert (found.call, found.pairs) == ("regressed", 4)
+    assert (found.call, found.pairs) == ("regressed", 6)
     assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
 
 
@@ -83,7 +97,7 @@ def test_each_end_of_an_interval_is_as_sure_as_its_side_asks(suspected):
 
     found = confirmed(differences, **EXACT, suspected=suspected)
 
-    of_loss, of_gain = (ALPHA * WEIGHTS[1] * share for share in SHARES[suspected])
+    of_loss, of_gain = (ALPHA * WEIGHTS[0] * share for share in SHARES[suspected])
     t = stats.t(3, loc=statistics.fmean(differences), scale=stats.sem(differences))
     assert found.call == "inconclusive"
     assert (found.low, found.high) == pytest.approx((t.ppf(of_loss), t.isf(of_gain)), rel=1e-8)
@@ -104,9 +118,9 @@ def test_unchanged_comes_with_the_interval_of_the_two_one_sided_tests():
 def test_an_outcome_comes_at_looks_only():
     confirmation = a_confirmation()
 
-    outcomes = [confirmation.add(0.5) for _ in range(4)]
+    outcomes = [confirmation.add(0.5) for _ in range(6)]
 
-    assert outcomes == [None, None, None, confirmation.finish()]
+    assert outcomes == [None] * 5 + [confirmation.finish()]
     assert confirmation.finish().call == "regressed"
 
 
@@ -120,10 +134,10 @@ def test_two_pairs_may_say_unchanged_where_the_history_knows_the_spread():
 
 
 @pytest.mark.parametrize("difference", [0.5, -0.5])
-def test_no_alarm_comes_before_four_pairs_however_large_the_change(difference):
+def test_no_alarm_comes_before_six_pairs_however_large_the_change(difference):
     found = confirmed([difference] * MOST_PAIRS, prior_variance=1e-6, suspected=1)
 
-    assert found.pairs == 4
+    assert found.pairs == 6
 
 
 def test_a_change_is_proven_earlier_on_the_side_where_the_screen_saw_it():
@@ -159,7 +173,7 @@ def test_pairs_that_run_out_have_the_interval_of_the_look_that_was_next():
 
     found = confirmed(differences, **EXACT)
 
-    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[1])
+    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[0])
     assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
 
 
@@ -189,10 +203,10 @@ def test_finishing_twice_gives_the_same_outcome():
 
 def test_a_settled_suspect_takes_no_more_pairs():
     confirmation = a_confirmation()
-    for _ in range(4):
+    for _ in range(6):
         confirmation.add(0.5)
 
-    with pytest.raises(ValueError, match="no pair after the outcome 'regressed' of 4 pairs"):
+    with pytest.raises(ValueError, match="no pair after the outcome 'regressed' of 6 pairs"):
         confirmation.add(0.5)
 
 
@@ -207,7 +221,7 @@ def test_a_settled_suspect_takes_no_more_pairs():
     ],
 )
 def test_pairs_that_agree_to_the_digit_are_judged_by_their_size_alone(difference, call):
-    found = confirmed([difference] * 4, **EXACT)
+    found = confirmed([difference] * 6, **EXACT)
 
     assert found.call == call
     assert found.low == pytest.approx(difference)
@@ -229,7 +243,7 @@ def test_swapping_base_and_head_mirrors_the_outcome(differences, history, suspec
     )
 
 
-@given(st.lists(small, min_size=4, max_size=4), st.floats(0, 0.1), histories)
+@given(st.lists(small, min_size=6, max_size=6), st.floats(0, 0.1), histories)
 def test_a_larger_effect_is_never_called_smaller_at_the_same_look(differences, more, history):
     order = ("improved", "other", "regressed")
 
@@ -357,4 +371,4 @@ def test_a_wider_policy_calls_more_unchanged():
         confirmation.add(difference)
 
     assert confirmation.finish().call == "unchanged"
-    assert confirmed([0.025, 0.027] * 2, prior_variance=1e-6).call == "regressed"
+    assert confirmed([0.025, 0.027] * 3, prior_variance=1e-6).call == "regressed"

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ci_perf.judge import drift
-from ci_perf.judge.drift import Thirds
+from ci_perf.judge.drift import Noise, Trend
 from ci_perf.judge.limits import defaults
+from ci_perf.judge.moderation import Variance
+from ci_perf.judge.policy import PolicyKind
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Kind
 from ci_perf.model.suite import Limit, Limits
@@ -16,8 +18,7 @@ from ci_perf.model.summary import Sitting, Subject
 from tests.runs import CPU, SOFT
 
 logs = st.integers(-500, 500).map(lambda value: value / 1000)
-# scipy warns of samples without a spread; ours have a test of their own.
-samples = st.lists(logs, min_size=2, max_size=6).filter(lambda values: len(set(values)) > 1)
+means = st.lists(logs, min_size=drift.LEAST_SESSIONS, max_size=20)
 
 
 def a_history(*sessions, workload="w", metric=metrics.STEP_TIME, epochs=()):
@@ -59,11 +60,21 @@ SLOWER = steps(*(1.0 + 0.01 * day for day in range(9)))
 STILL = steps(*[1.0] * 9)
 
 
+def a_line(*means):
+    found = drift.line(means)
+    assert found is not None
+    return found
+
+
+def a_trend(line, *, kind=PolicyKind.TIME, floor=0.01):
+    return Trend(kind=kind, line=line, floor=floor)
+
+
 def test_main_that_became_slower_by_and_by_is_told_with_how_much_and_since_when():
     (found,) = drift.find([a_history(*SLOWER)], over(0.02))
 
     assert (found.workload, found.metric) == ("w", "step_time_s")
-    assert found.ratio == pytest.approx(1.07 / 1.01, rel=2e-3)
+    assert found.ratio == pytest.approx(1.08, rel=3e-3)
     assert (found.since, found.sessions) == ("2026-11-01T10:00:00Z", 9)
 
 
@@ -78,7 +89,7 @@ def test_above_one_is_worse_also_where_higher_is_better():
 
     (found,) = drift.find([history], over(0.02))
 
-    assert found.ratio == pytest.approx(1.01 / 1.07, rel=2e-3)
+    assert found.ratio == pytest.approx(1 / 1.08, rel=3e-3)
 
 
 def test_a_history_that_stays_where_it_is_has_not_drifted():
@@ -89,9 +100,9 @@ def test_a_drift_within_the_floor_is_not_told():
     assert drift.find([a_history(*SLOWER)], over(0.1)) == ()
 
 
-def test_fewer_than_six_sessions_are_no_history():
-    assert drift.find([a_history(*SLOWER[:5])], over(0.0)) == ()
-    assert drift.thirds(SLOWER[:5]) is None
+def test_fewer_than_four_sessions_are_no_history():
+    assert drift.find([a_history(*SLOWER[:3])], over(0.0)) == ()
+    assert drift.line([0.0, 0.01, 0.02]) is None
 
 
 def test_only_the_current_epoch_counts():
@@ -109,15 +120,40 @@ def test_what_nobody_asks_for_is_not_looked_at():
     assert drift.find([a_history(*SLOWER)], lambda _subject, _metric: None) == ()
 
 
-def test_many_metrics_share_the_chance_to_be_wrong():
-    uncertain = [1.0, 1.003, 1.006, 1.012, 1.015, 1.018]
-    others = [a_history(*STILL, workload=f"w{number}") for number in range(40)]
-    found = drift.thirds([[value] for value in uncertain])
-    assert found is not None
-    assert 0.05 / 41 < found.p_value() < 0.05
+def test_many_metrics_and_the_checks_of_a_month_share_the_chance_to_be_wrong():
+    line = a_line(0.0, 0.003, 0.005, 0.009, 0.011, 0.016)
+    alone = drift.ALPHA / drift.CHECKS
+    assert alone / 41 < line.p_value() < alone
 
-    assert drift.find([a_history(*uncertain)], over(0.01))
-    assert drift.find([a_history(*uncertain), *others], over(0.01)) == ()
+    assert drift.have_drifted([a_trend(line)]) == [True]
+    others = [a_trend(a_line(*range(6)), kind=PolicyKind.ONE_OFF, floor=9.0) for _ in range(40)]
+    assert drift.have_drifted([a_trend(line), *others]) == [False] * 41
+
+
+def test_one_check_alone_may_not_spend_what_a_month_of_checks_has():
+    line = a_line(0.0, 0.01, 0.012, 0.024)
+    assert drift.ALPHA / drift.CHECKS < line.p_value() < drift.ALPHA
+
+    assert drift.have_drifted([a_trend(line)]) == [False]
+
+
+def test_what_sessions_differ_by_is_learned_from_the_whole_suite():
+    """Five sessions show a line, but only the others show that it is no chance."""
+    creep = a_history(*steps(*(1.0 + 0.008 * day for day in range(5)), spread=4e-3))
+    others = [
+        a_history(*steps(*[1.0] * 5, seed=n, spread=4e-3), workload=f"w{n}") for n in range(2, 12)
+    ]
+    assert drift.find([creep], over(0.01)) == ()
+
+    (found,) = drift.find([creep, *others], over(0.01))
+    assert found.workload == "w"
+
+
+def test_a_noisy_kind_of_metric_says_nothing_of_another_kind():
+    quiet = [a_trend(a_line(0.0, 1e-6, 0.0, 1e-6, 0.0)) for _ in range(5)]
+    noisy = a_trend(a_line(0.0, 0.03, -0.01, 0.04, 0.02), kind=PolicyKind.TAIL, floor=0.0)
+
+    assert drift.have_drifted([noisy, *quiet]) == [False] * 6
 
 
 def test_the_largest_drift_comes_first():
@@ -146,39 +182,78 @@ def test_what_is_compared_exactly_does_not_drift(metric):
     assert drift.find([a_history(*SLOWER, metric=metric)], over(0.0)) == ()
 
 
-# --- Welch's test
+# --- the line and its test
 
 
-@given(samples, samples)
-def test_p_is_that_of_an_independent_computation(oldest, newest):
-    found = Thirds(oldest=oldest, newest=newest).p_value()
+@given(means)
+def test_line_and_p_are_those_of_an_independent_computation(values):
+    found = a_line(*values)
 
-    assert found == pytest.approx(stats.ttest_ind(oldest, newest, equal_var=False).pvalue, abs=1e-8)
-
-
-@given(samples, samples, logs)
-def test_the_unit_of_a_metric_and_the_direction_of_time_change_no_p(oldest, newest, by):
-    found = Thirds(oldest=oldest, newest=newest)
-    moved = Thirds(oldest=[v + by for v in oldest], newest=[v + by for v in newest])
-    back = Thirds(oldest=newest, newest=oldest)
-    assert found.p_value() == pytest.approx(moved.p_value(), rel=1e-5)
-    assert found.p_value() == back.p_value()
-    assert found.difference == pytest.approx(-back.difference)
+    expected = stats.linregress(range(len(values)), values)
+    assert found.rise == pytest.approx(expected.slope * (len(values) - 1), abs=1e-12)
+    if found.residual.value > 1e-9:  # scipy has no p for points that lie on their line
+        assert found.p_value() == pytest.approx(expected.pvalue, abs=1e-8)
 
 
-def test_sessions_without_any_spread_differ_or_do_not():
-    assert Thirds(oldest=[0.0, 0.0], newest=[0.0, 0.0]).p_value() == 1.0
-    assert Thirds(oldest=[0.0, 0.0], newest=[0.1, 0.1]).p_value() == 0.0
+@given(means, logs)
+def test_the_unit_of_a_metric_and_the_direction_of_time_change_no_p(values, by):
+    found = a_line(*values)
+    moved, back = a_line(*(value + by for value in values)), a_line(*reversed(values))
+
+    assert found.p_value() == pytest.approx(moved.p_value(), rel=1e-5, abs=1e-12)
+    assert found.p_value() == pytest.approx(back.p_value(), rel=1e-5, abs=1e-12)
+    assert found.rise == pytest.approx(-back.rise, abs=1e-12)
 
 
-def test_sessions_that_only_differ_are_called_a_drift_in_one_of_twenty_suites_at_most():
+def test_sessions_without_any_spread_rise_or_do_not():
+    assert a_line(0.0, 0.0, 0.0, 0.0).p_value() == 1.0
+    assert a_line(0.0, 0.01, 0.02, 0.03).p_value() < 1e-6
+
+
+def test_a_suite_that_is_noisier_makes_a_line_less_certain():
+    line = a_line(0.0, 0.011, 0.019, 0.031)
+
+    quiet, noisy = (Noise(variance=Variance(value, 8.0)) for value in (1e-6, 1e-2))
+    assert line.p_value(noisy) > line.p_value(quiet)
+
+
+def test_a_session_that_resembles_the_one_before_makes_a_line_less_certain():
+    """The machine is now warm for some sessions, now cool for some."""
+    waves = [1, 1, 1, -1, -1, -1, 1, 1, 1, -1, -1, -1]
+    shaken = [1, -1, 1, 1, -1, 1, -1, -1, 1, -1, 1, -1]
+    creep = [0.006 * place for place in range(12)]
+    others = [[0.01 * sign for sign in signs] for signs in (waves, shaken)]
+    trends = [a_trend(a_line(*(a + b for a, b in zip(creep, m, strict=True)))) for m in others]
+    correlated, independent = trends
+
+    assert correlated.line.autocorrelation > 0.3 > independent.line.autocorrelation
+    assert drift.have_drifted([correlated]) == [False]
+    assert drift.have_drifted([independent]) == [True]
+
+
+def test_independent_sessions_have_no_autocorrelation_in_the_mean():
+    noise = random.Random(3)
+    lines = [a_line(*(noise.gauss(0, 1) for _ in range(6))) for _ in range(2000)]
+    weights = [line.residual.value for line in lines]
+    found = sum(line.autocorrelation * w for line, w in zip(lines, weights, strict=True))
+
+    assert found / sum(weights) == pytest.approx(0.0, abs=0.04)
+
+
+def test_sessions_that_only_differ_are_called_a_drift_in_one_of_twenty_months_at_most():
+    """One month is 30 checks, each with a session more; its suite has three workloads."""
     noise = random.Random(7)
-    told = 0
-    for _ in range(300):
-        suite = [
-            a_history(*(math.exp(noise.gauss(0, 0.02)) for _ in range(12)), workload=f"w{number}")
-            for number in range(3)
-        ]
-        told += bool(drift.find(suite, over(0.0)))
+    months = 60
+    wrong = 0
+    for _ in range(months):
+        suite = [[noise.gauss(0, 0.02) for _ in range(30)] for _ in range(3)]
+        wrong += any(
+            any(
+                drift.have_drifted(
+                    [a_trend(a_line(*means[max(0, n - 20) : n]), floor=0.0) for means in suite]
+                )
+            )
+            for n in range(drift.LEAST_SESSIONS, 31)
+        )
 
-    assert told <= stats.binom.isf(1e-4, 300, drift.ALPHA)
+    assert wrong <= stats.binom.isf(1e-4, months, drift.ALPHA)

@@ -66,6 +66,47 @@ def test_two_modes_far_apart_are_mostly_seen_in_ten_launches():
     assert share_with_two_modes(10, lambda: noise.gauss(0, 0.01) + noise.choice([0, 0.13])) > 0.9
 
 
+def some_sessions(draw, sessions, launches):
+    """Return sessions that lie far apart, as days do."""
+    return [[day / 10 + draw() for _ in range(launches)] for day in range(sessions)]
+
+
+def share_of_sessions_with_two_modes(draw, *, sessions=5, launches=5, times=400):
+    return (
+        sum(
+            modes.are_two(some_sessions(draw, sessions, launches), smallest_gap=FLOOR)
+            for _ in range(times)
+        )
+        / times
+    )
+
+
+def test_short_sessions_show_two_modes_together():
+    noise = random.Random(0)
+
+    assert (
+        share_of_sessions_with_two_modes(lambda: noise.gauss(0, 0.002) + noise.choice([0, 0.03]))
+        > 0.9
+    )
+
+
+def test_short_sessions_that_are_spread_normally_seldom_look_like_it():
+    noise = random.Random(0)
+
+    assert share_of_sessions_with_two_modes(lambda: noise.gauss(0, 0.02)) < 0.05
+    assert share_of_sessions_with_two_modes(lambda: noise.gauss(0, 0.02), sessions=3) < 0.1
+
+
+def test_outliers_of_a_few_sessions_are_no_second_mode():
+    steady = [0.0, 0.001, 0.002, 0.001, 0.0]
+
+    assert not modes.are_two([steady] * 3 + [[*steady, 0.5]] * 2, smallest_gap=FLOOR)
+
+
+def test_two_short_sessions_are_too_few():
+    assert not modes.are_two([[0.0, 0.0, 0.03, 0.03]] * 3, smallest_gap=FLOOR)
+
+
 @given(values, st.randoms(use_true_random=False))
 def test_the_order_of_launches_says_nothing(launches, order):
     shuffled = list(launches)

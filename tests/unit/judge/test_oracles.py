@@ -20,6 +20,7 @@ from ci_perf.judge.policy import (
     CALM_LOOKS,
     CALM_WEIGHTS,
     LOOKS,
+    WEIGHT_OF_SIGNS,
     WEIGHTS,
     Policy,
 )
@@ -106,6 +107,18 @@ def chance_of_a_loss(base, head):
     return stats.ttest_1samp(np.log(head / base), FLOOR, alternative="greater").pvalue
 
 
+def answer_of_signs(differences, suspected):
+    """What the sign test of scipy says of differences that lie beyond the floor."""
+    for call, sign, share in zip(
+        ("regressed", "improved"), (1, -1), SHARES[suspected], strict=True
+    ):
+        beyond = int(np.sum(sign * differences > FLOOR))
+        tested = stats.binomtest(beyond, len(differences), alternative="greater")
+        if tested.pvalue <= ALPHA * WEIGHT_OF_SIGNS * share:
+            return call
+    return None
+
+
 def answer_of_others(launches, suspected):
     """What the p-values say at the first look at which they say something."""
     of_loss, of_gain = SHARES[suspected]
@@ -116,6 +129,8 @@ def answer_of_others(launches, suspected):
             return "regressed", look
         if chance_of_a_loss(head, base) < alpha * of_gain:
             return "improved", look
+        if look == LOOKS[-1] and (call := answer_of_signs(np.log(head / base), suspected)):
+            return call, look
         if chance_of_equivalence(base, head) < BETA_CONFIRM * calm:
             return "unchanged", look
     return "inconclusive", LOOKS[-1]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ci_perf.errors import ExitCode
 from ci_perf.judge import samples as judge
-from ci_perf.judge.policy import PolicyKind, policy
+from ci_perf.judge.policy import LOOKS, PolicyKind, policy
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
@@ -133,12 +133,12 @@ def test_launches_with_two_speeds_are_told_from_those_that_are_spread():
 def test_pairs_after_the_decision_are_left_alone():
     found = row(a_sampled(pairs=pairs(1.5)))
 
-    assert found.base_processes == found.head_processes == 4
+    assert found.base_processes == found.head_processes == LOOKS[0]
 
 
 def test_alpha_is_shared_over_the_suspects_of_a_file():
-    """What four pairs just prove alone, they do not prove beside a hundred other suspects."""
-    close = a_sampled(pairs=((1.0, 1.05), (1.0, 1.054), (1.0, 1.058), (1.0, 1.054)))
+    """What six pairs just prove alone, they do not prove beside a hundred other suspects."""
+    close = a_sampled(pairs=((1.0, 1.03), (1.0, 1.0451), (1.0, 1.0583)) * 2)
     others = [a_sampled(f"other{i}", pairs=pairs(1.5)) for i in range(100)]
 
     assert said(close) == (Verdict.REGRESSED, "confirmed")
@@ -164,7 +164,7 @@ def test_of_a_rate_more_is_better_and_the_time_it_means_is_shown():
 
 
 def test_where_more_is_better_the_number_itself_is_shown_and_the_ratio_is_that_of_the_cost():
-    found = row(a_sampled(metric=FLOPS, pairs=[(1e12, 8e11)] * 4))
+    found = row(a_sampled(metric=FLOPS, pairs=[(1e12, 8e11)] * 6))
 
     assert found.verdict is Verdict.REGRESSED
     assert found.ratio == pytest.approx(1.25)
@@ -211,7 +211,7 @@ SLOWER = a_sampled(pairs=pairs(1.1))
 SUSPECT = a_sampled(history=SESSIONS, head=scaled(HEAD, 1.1))
 GAIN = a_sampled(history=SESSIONS, head=scaled(HEAD, 0.9))
 ASSUMED = a_sampled(history=SESSIONS[:2], head=scaled(HEAD, 2.0))
-UNCLEAR = a_sampled(pairs=pairs(1.1, count=1))
+UNCLEAR, FAR = (a_sampled(pairs=pairs(ratio, count=1)) for ratio in (1.015, 1.1))
 GONE = a_sampled(history=SESSIONS)
 
 
@@ -220,14 +220,18 @@ GONE = a_sampled(history=SESSIONS)
     [
         # regressed, unconfirmed, inconclusive, never
         (SLOWER, (1, 1, 1, 0)),
-        (SUSPECT, (0, 1, 1, 0)),
+        (SUSPECT, (3, 1, 1, 0)),
         (GAIN, (0, 0, 0, 0)),
         (UNCLEAR, (0, 0, 1, 0)),
-        (ASSUMED, (0, 0, 1, 0)),
+        (FAR, (3, 3, 1, 0)),
+        (ASSUMED, (3, 3, 1, 0)),
         (GONE, (3, 3, 3, 3)),
         (STEADY, (0, 0, 0, 0)),
     ],
-    ids=["regressed", "unconfirmed", "gain", "inconclusive", "assumed", "missing", "unchanged"],
+    ids=[
+        *("regressed", "unconfirmed", "gain", "inconclusive", "far", "assumed", "missing"),
+        "unchanged",
+    ],
 )
 def test_what_fails_is_what_was_asked_for(workload, codes):
     kinds = ("regressed", "unconfirmed", "inconclusive", "never")

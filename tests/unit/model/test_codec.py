@@ -191,3 +191,8 @@ def test_what_is_not_unicode_is_written_with_question_marks():
 
     failed = codec.decode(text, Run, name="run.json").failed[0]
     assert (failed.reason, failed.output) == ("no file caf?", "?!")
+
+
+def test_half_a_character_as_a_key_of_parsed_data_is_refused():
+    with pytest.raises(InvalidFileError, match="x: expected text in UTF-8, found"):
+        codec.convert({"\ud83d": 1}, Container, name="x")

@@ -1,0 +1,23 @@
+import math
+
+import pytest
+
+from ci_perf.judge import clocks
+
+
+def at_clock(ratio, pairs=3):
+    """Return times and cycles of pairs in which the head took the same cycles at another clock."""
+    times = [(0.0, -math.log(ratio))] * pairs
+    return times, [(0.0, 0.0)] * pairs
+
+
+@pytest.mark.parametrize(("ratio", "differs"), [(1.009, False), (1.011, True), (0.985, True)])
+def test_clocks_differ_from_one_percent_on(ratio, differs):
+    assert clocks.differ(*at_clock(ratio)) is differs
+
+
+def test_nothing_is_said_where_cycles_are_known_of_some_pairs_only():
+    times, cycles = at_clock(1.5)
+
+    assert not clocks.differ(times, cycles[:2])
+    assert not clocks.differ([], [])
