@@ -45,8 +45,9 @@ class Workload:
 
     ``step`` is the timed callable: it does one unit of work and need not synchronise the device.
     ``items_per_step`` of ``item_unit`` ("image", "token", "sample") turn a step time into a
-    throughput; of a rank among several, it is what all of them do together. ``teardown`` ends what
-    ``build`` started (loader workers, say).
+    throughput; of a rank among several, it is what all of them do together. ``items_per_epoch``,
+    the size of the data set that is trained on, turns it into the time of an epoch. ``teardown``
+    ends what ``build`` started (loader workers, say).
 
     ``loss`` returns the loss of the latest step as a float, ``output`` its result: a tensor, or
     sequences and mappings of them. Both are called only outside the timed region, and make the
@@ -61,6 +62,7 @@ class Workload:
     step: Callable[[], object]
     items_per_step: float = 1
     item_unit: str = "step"
+    items_per_epoch: float | None = None
     teardown: Callable[[], object] | None = None
     loss: Callable[[], float] | None = None
     output: Callable[[], object] | None = None

@@ -16,13 +16,16 @@ from ci_perf.launch.turns import Interrupted, Seat
 from ci_perf.measure import task as tasks
 from ci_perf.measure.task import Task, Trouble
 from ci_perf.model.evidence import Evidence, HostEvidence
-from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 
 # Importing torch from a cold disk can take a minute.
 TORCH_TIMEOUT_S = 300.0
 
 # A sentence; what does not fit would only be refused by the run file.
 _REASON_CHARS = 2000
+
+# Whatever goes wrong here can only lose what is measured here.
+_AFTER_TIMING = {Phase.MEMORY, Phase.COUNTERS, Phase.TEARDOWN}
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -52,11 +55,14 @@ def task(spelled: Task, run: Run, *, is_paired: bool = False) -> Outcome:
             files.write(folder.path / tasks.TASK, spelled)
             finished = run(folder)
             result = _collect(folder, finished, WorkerResult, limit)
+            evidence = finished.evidence
+            if isinstance(result, Trouble):
+                ended, kills = finished.ended, finished.kills
+                result = _timed_before(folder, endings.explained(result, ended, kills, evidence))
     except (OSError, CiPerfError) as error:
         return not_started(error)
-    evidence = finished.evidence
     if isinstance(result, Trouble):
-        return endings.explained(result, finished.ended, finished.kills, evidence)
+        return result
     if evidence is not None and is_paired:
         evidence = monitoring.without_partner(evidence)
     process = msgspec.structs.replace(result.process, evidence=evidence)
@@ -131,9 +137,7 @@ def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> 
     tail = ended.tail[-10_000:]
     phase = _last_phase(folder)
     if ended.timed_out:
-        return Trouble(
-            phase=phase, reason=f"no result within the time limit of {limit}", output=tail
-        )
+        return Trouble(phase=phase, reason=f"{NO_RESULT_IN_TIME} of {limit}", output=tail)
     try:
         if trouble := folder.read(tasks.TROUBLE, Trouble):
             return msgspec.structs.replace(trouble, output=trouble.output or tail)
@@ -146,6 +150,23 @@ def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> 
     gone = "" if folder.path.exists() else f"; its folder {folder.path} has been removed meanwhile"
     reason = endings.in_words(ended, phase, finished.kills) + gone
     return Trouble(phase=phase, reason=reason, output=tail)
+
+
+def _timed_before(folder: Scratch, trouble: Trouble) -> Outcome:
+    """Return what was measured until a process failed that had been timed; else its trouble."""
+    try:
+        # At the very end the worker looks whether it ran the code that it should have run.
+        is_told = folder.read(tasks.TROUBLE, Trouble) is not None
+        if trouble.phase not in _AFTER_TIMING or (is_told and trouble.phase is Phase.TEARDOWN):
+            return trouble
+        kept = folder.read(tasks.RESULT, WorkerResult)
+    except InvalidFileError:
+        return trouble
+    if kept is None:
+        return trouble
+    absent = kept.process.absent | {trouble.phase.value: trouble.reason}
+    process = msgspec.structs.replace(kept.process, absent=absent)
+    return msgspec.structs.replace(kept, process=process)
 
 
 def _last_phase(folder: Scratch) -> Phase:

@@ -7,12 +7,14 @@ folder of the host, which containers mount too.
 import contextlib
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
+from ci_perf import files
 from ci_perf.errors import CannotWriteError, CiPerfError
 
 _POLL_S = 0.2
@@ -36,26 +38,27 @@ def held(
     *,
     where: Path,
     timeout_s: float,
-    waiting: Callable[[str, str], None],
+    waiting: Callable[[str, str, float, float], None],
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
     """Hold the locks of all `devices` for as long as the block lasts.
 
     They are taken in sorted order, so that two sittings that want the same devices never wait for
-    each other. `waiting(device, owner)` is called once for each that somebody else holds. Raises
-    BusyError after `timeout_s`, and CannotWriteError when there can be no lock file.
+    each other. `waiting(device, owner, waited_s, timeout_s)` is called again and again while
+    somebody else holds one. Raises BusyError after `timeout_s`, and CannotWriteError when there can
+    be no lock file.
     """
-    deadline = clock() + timeout_s
+    start = clock()
     with contextlib.ExitStack() as stack:
         for device in sorted(set(devices)):
             file = stack.enter_context(_open(where, device))
-            if not _try(file):
-                waiting(device, _read(file))
-                while not _try(file):
-                    if clock() >= deadline:
-                        raise BusyError(_too_late(device, _read(file), where, timeout_s))
-                    sleep(_POLL_S)
+            while not _try(file):
+                waited_s = clock() - start
+                waiting(device, _read(file), waited_s, timeout_s)
+                if waited_s >= timeout_s:
+                    raise BusyError(_too_late(device, _read(file), where, timeout_s))
+                sleep(_POLL_S)
             _write(file, owner)
         yield
 
@@ -67,14 +70,29 @@ def _open(where: Path, device: str) -> TextIOWrapper:
         if not where.is_dir():
             where.mkdir(parents=True, exist_ok=True)
             where.chmod(0o1777)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        # O_NONBLOCK: whatever lies there, to open it takes no time.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        handle = os.open(path, flags, 0o666)
+        _check_regular(path, handle)
         with contextlib.suppress(PermissionError):  # somebody else's file, as it should be
             os.fchmod(handle, 0o666)
     except OSError as error:
         raise CannotWriteError(
             f"{path}: cannot be locked: {error.strerror}; CI_PERF_LOCK_DIR names another folder"
         ) from None
-    return os.fdopen(handle, "r+")
+    # Every user may write there: what is no text must not keep us from telling who holds the lock.
+    return os.fdopen(handle, "r+", errors="replace")
+
+
+def _check_regular(path: Path, handle: int) -> None:
+    """Close and refuse what is no file. Raises CannotWriteError."""
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise CannotWriteError(
+            f"{path}: expected a regular file, found {files.kind(mode)}; remove it, or name "
+            "another folder with CI_PERF_LOCK_DIR"
+        )
 
 
 def _try(file: TextIOWrapper) -> bool:
@@ -91,14 +109,15 @@ def _read(file: TextIOWrapper) -> str:
 
 
 def _write(file: TextIOWrapper, owner: str) -> None:
-    file.seek(0)
-    file.truncate()
-    file.write(f"{owner}\n")
-    file.flush()
+    """Say who holds the lock. That is for people: on a full disk the lock holds without it."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(file.fileno(), 0)
+        os.pwrite(file.fileno(), f"{owner}\n".encode(), 0)
 
 
 def _too_late(device: str, owner: str, where: Path, timeout_s: float) -> str:
     return (
         f"{where / device}.lock: expected {device} to become free within {timeout_s:g} s, found it "
-        f"held by {owner}; wait for that run, end it, or give more time with --lock-timeout"
+        f"held by {owner}; wait for that run, end it, or give more time with --lock-timeout; runs "
+        "that cannot disturb each other may have other folders of locks: CI_PERF_LOCK_DIR"
     )

@@ -2,16 +2,21 @@
 
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ci_perf.model.process import CompileCounts
 
 # Dynamo keeps the records of its latest compilations only: 64 unless told.
 _RECORDS = 100_000
-# Reasons of graph breaks are paragraphs, whose first line says it.
+# Dynamo explains a graph break in paragraphs; the first line names the cause.
 _MAX_REASONS = 20
 _REASON_CHARS = 300
+# How dynamo names a branch, or a loop, that depends on the values of a tensor.
+_JUMP = "generic_jump"
+# The failure of a function that dynamo leaves to Python as a whole, as for a break within a loop.
+_GIVEN_UP = "Unsupported"
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
@@ -33,16 +38,49 @@ def counts(cache: Literal["empty", "filled"]) -> CompileCounts:
     dynamo = sys.modules.get("torch._dynamo.utils")
     if dynamo is None:
         return CompileCounts(graphs=0, graph_breaks=0, recompiles=0, cache=cache)
-    breaks = dynamo.counters["graph_break"]
+    records = dynamo.get_compilation_metrics()
+    breaks = [*_between_graphs(dynamo), *_of_whole_functions(records)]
     return CompileCounts(
         graphs=dynamo.counters["stats"]["unique_graphs"],
-        graph_breaks=sum(breaks.values()),
-        recompiles=sum(1 for record in dynamo.get_compilation_metrics() if record.recompile_reason),
-        break_reasons=tuple(_short(reason) for reason in list(breaks)[:_MAX_REASONS]),
+        graph_breaks=len(breaks),
+        recompiles=sum(1 for record in records if getattr(record, "recompile_reason", None)),
+        break_reasons=tuple(dict.fromkeys(breaks))[:_MAX_REASONS],
         cache=cache,
     )
 
 
-def _short(reason: object) -> str:
-    line = str(reason).strip().partition("\n")[0]
-    return line.encode(errors="replace").decode()[:_REASON_CHARS]
+def _between_graphs(dynamo: Any) -> Iterator[str]:  # noqa: ANN401  the module
+    """Name each break after which a function went on in another graph, as `explain` lists them.
+
+    `dynamo.counters["graph_break"]` misses every branch that depends on the values of a tensor.
+    """
+    for record in dynamo.graph_break_reasons:
+        place = record.user_stack[-1] if record.user_stack else None
+        file, line = (place.filename, place.lineno) if place else (None, None)
+        yield _spelled(record.reason, file, line)
+
+
+def _of_whole_functions(records: Iterable[Any]) -> Iterator[str]:
+    """Name each break for which dynamo left the whole function to Python; it makes no graph."""
+    for record in records:
+        if getattr(record, "fail_type", None) == _GIVEN_UP:
+            reason = f"{_first_line(record.fail_reason)}; the whole function runs in Python"
+            yield _spelled(reason, record.fail_user_frame_filename, record.fail_user_frame_lineno)
+
+
+def _spelled(reason: str, file: str | None, line: int | None) -> str:
+    what = _first_line(reason)
+    if what.startswith(_JUMP):
+        what = f"a branch depends on the values of a tensor ({what})"
+    where = f"{_short_path(file)}:{line}: " if file else ""
+    return (where + what).encode(errors="replace").decode()[:_REASON_CHARS]
+
+
+def _short_path(file: str) -> str:
+    """Leave out the folder of the repository, or of installed packages."""
+    _, installed, rest = file.rpartition("/site-packages/")
+    return rest if installed else file.removeprefix(f"{Path.cwd()}/")
+
+
+def _first_line(text: object) -> str:
+    return str(text).strip().partition("\n")[0]

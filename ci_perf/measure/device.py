@@ -1,7 +1,7 @@
 """The device seam: time and memory of a CPU and of a CUDA device behind one interface."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, Self
@@ -60,6 +60,9 @@ class Cuda(Protocol):
     def reset_accumulated_memory_stats(self, device: int, /) -> object:
         """Count retries and failures from zero again."""
 
+    def get_allocator_backend(self) -> str:
+        """Name the allocator: "native", "cudaMallocAsync" or "pluggable"."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
@@ -90,8 +93,8 @@ class Device(Protocol):
     def reset_peaks(self) -> None:
         """Forget earlier peaks and failures of the device's memory."""
 
-    def memory(self) -> DeviceMemory | None:
-        """Return what happened since `reset_peaks`; `None` where there is no device memory."""
+    def memory(self) -> tuple[DeviceMemory, ...]:
+        """Return what happened on each card since `reset_peaks`; empty where there is none."""
 
 
 class CpuDevice:
@@ -126,20 +129,27 @@ class CpuDevice:
     def reset_peaks(self) -> None:
         """See Device."""
 
-    def memory(self) -> None:
-        """See Device: absent, not zero."""
+    def memory(self) -> tuple[DeviceMemory, ...]:
+        """See Device."""
+        return ()
 
 
 class CudaDevice:
     """Steps only queue their work: events between them tell when the device got there.
 
+    Where one process serves several cards (DataParallel), `index` is the first of them: it is the
+    one that is timed, and `cards` is how many have memory to be read.
+
     Events are recorded on the stream that is current. What a step queues on other streams counts
     for ``step_s``, and for the events as far as the current stream waits for it.
     """
 
-    def __init__(self, cuda: Cuda, index: int, clock: Clock = time.perf_counter_ns) -> None:
+    def __init__(
+        self, cuda: Cuda, index: int, clock: Clock = time.perf_counter_ns, *, cards: int = 1
+    ) -> None:
         self._cuda = cuda
         self._index = index
+        self._cards = range(index, index + cards)
         self._clock = clock
         self._events: list[TimingEvent] = []
 
@@ -185,20 +195,27 @@ class CudaDevice:
 
     def reset_peaks(self) -> None:
         """See Device."""
-        self.synchronize()
-        self._cuda.reset_peak_memory_stats(self._index)
-        self._cuda.reset_accumulated_memory_stats(self._index)
+        for card in self._cards:
+            self._cuda.synchronize(card)
+            self._cuda.reset_peak_memory_stats(card)
+            self._cuda.reset_accumulated_memory_stats(card)
 
-    def memory(self) -> DeviceMemory:
+    def memory(self) -> tuple[DeviceMemory, ...]:
         """See Device."""
-        self.synchronize()
-        stats = self._cuda.memory_stats(self._index)
+        return tuple(self._memory(card) for card in self._cards)
+
+    def _memory(self, card: int) -> DeviceMemory:
+        self._cuda.synchronize(card)
+        stats = self._cuda.memory_stats(card)
+        if self._cuda.get_allocator_backend() != "native":
+            # Other allocators answer 0 to what they do not count.
+            stats = {name: value for name, value in stats.items() if value}
         return DeviceMemory(
-            peak_allocated_bytes=stats.get("allocated_bytes.all.peak", 0),
-            peak_reserved_bytes=stats.get("reserved_bytes.all.peak", 0),
-            peak_active_bytes=stats.get("active_bytes.all.peak", 0),
-            alloc_retries=stats.get("num_alloc_retries", 0),
-            out_of_memory=stats.get("num_ooms", 0),
+            peak_allocated_bytes=stats.get("allocated_bytes.all.peak"),
+            peak_reserved_bytes=stats.get("reserved_bytes.all.peak"),
+            peak_active_bytes=stats.get("active_bytes.all.peak"),
+            alloc_retries=stats.get("num_alloc_retries"),
+            out_of_memory=stats.get("num_ooms"),
         )
 
     def _prepared(self, count: int) -> list[TimingEvent]:
@@ -214,8 +231,8 @@ class CudaDevice:
         return self._events[:count]
 
 
-def open_device(name: str) -> Device:
-    """Return the device called `name` ("cpu", "cuda:0")."""
+def open_device(name: str, cards: int = 1) -> Device:
+    """Return the device called `name` ("cpu", "cuda:0"), the first of so many `cards`."""
     if name == "cpu":
         return CpuDevice()
     if not name.startswith("cuda"):
@@ -227,7 +244,18 @@ def open_device(name: str) -> Device:
 
     device = torch.device(name)
     torch.cuda.set_device(device)
-    return CudaDevice(torch.cuda, torch.cuda.current_device())
+    return CudaDevice(torch.cuda, torch.cuda.current_device(), cards=cards)
+
+
+def highest(cards: Sequence[DeviceMemory]) -> DeviceMemory | None:
+    """Return the highest value of any card, by field; `None` without a card."""
+    if not cards:
+        return None
+    values_by_field: dict[str, int | None] = {}
+    for name in DeviceMemory.__struct_fields__:
+        values = [getattr(card, name) for card in cards]
+        values_by_field[name] = max((value for value in values if value is not None), default=None)
+    return DeviceMemory(**values_by_field)
 
 
 def _elapsed_ns(begin: TimingEvent, end: TimingEvent) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ci_perf.measure import host
-from ci_perf.measure.device import Device
+from ci_perf.measure.device import Device, highest
 from ci_perf.model.process import DeviceMemory, Exhausted
 
 # The table of torch's allocator has some 40 lines; a record of a thousand failures stays readable.
@@ -20,6 +20,10 @@ _DEVICE_WORDS = (
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
+    # NCCL, whose last warning torch repeats: with the number of the error since 2.18.
+    "Cuda failure 'out of memory'",
+    "Cuda failure 2 'out of memory'",
+    "Failed to CUDA calloc",
 )
 # What says nothing of memory when there is none left to map a library, or to make an error in.
 _MISLED = (ImportError, OSError, SystemError)
@@ -95,7 +99,7 @@ def _peaks(device: Device | None) -> DeviceMemory | None:
     """Ask the device, which may be in no state to answer."""
     if device is not None:
         with contextlib.suppress(Exception):
-            return device.memory()
+            return highest(device.memory())
     return None
 
 

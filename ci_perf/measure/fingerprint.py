@@ -1,7 +1,7 @@
 """The numbers that a workload computes, reduced to a few that two runs can be compared by."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ci_perf.measure import user_code
@@ -10,24 +10,32 @@ from ci_perf.measure.user_code import WorkloadError
 from ci_perf.model.process import Fingerprint
 from ci_perf.workload import Workload
 
+# Says why so many steps, of so many seconds each, cannot be made; empty when they can.
+Refusal = Callable[[int, float], str]
+
 # More tensors than this are a model's weights rather than a result.
 MAX_TENSORS = 100
 # Elements in double precision at a time: what we copy must not become the peak of memory.
 _CHUNK = 2**16
 
 
-def take(workload: Workload, device: Device, steps: int) -> Fingerprint:
+def take(
+    workload: Workload, device: Device, steps: int, refusal: Refusal = lambda _steps, _step_s: ""
+) -> Fingerprint:
     """Note the losses of the first `steps` steps, the one already made among them, then the output.
 
-    Nothing is noted where `steps` is 0. Raises WorkloadError for what is no finite number.
+    Nothing is noted where `steps` is 0, nor where `refusal` gives a reason against the steps that
+    are left, for fewer losses would look like other numbers. Raises WorkloadError for what is no
+    finite number.
     """
     if steps == 0 or (workload.loss is None and workload.output is None):
         return Fingerprint(varies=workload.varies)
     losses: list[float] = []
     for position in range(steps):
         if position:
-            workload.step()
-            device.synchronize()
+            step_s = device.time_block(workload.step, 1).step_s
+            if reason := refusal(steps - position - 1, step_s):
+                return Fingerprint(varies=workload.varies, absent=reason)
         if workload.loss is not None:
             losses.append(user_code.finite(workload.loss(), "loss"))
     found = checksums(workload.output()) if workload.output is not None else ()

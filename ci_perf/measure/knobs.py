@@ -3,11 +3,14 @@
 The parent fixes what must be in the environment before Python starts; see launch/local.py.
 """
 
+import functools
 import gc
+import operator
 import os
 import random
 import resource
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ci_perf.model.base import Scalar
@@ -27,6 +30,19 @@ _VARIABLES = (
     "PYTORCH_CUDA_ALLOC_CONF",
 )
 _VALUE_CHARS = 500
+
+# Below torch.backends since torch 2.9: the default of all, and who may differ from it.
+_FP32_PRECISION = (
+    "fp32_precision",
+    "cuda.matmul.fp32_precision",
+    "cudnn.fp32_precision",
+    "cudnn.conv.fp32_precision",
+    "cudnn.rnn.fp32_precision",
+    "mkldnn.fp32_precision",
+    "mkldnn.conv.fp32_precision",
+    "mkldnn.matmul.fp32_precision",
+    "mkldnn.rnn.fp32_precision",
+)
 
 
 def fix_process(protocol: Protocol) -> None:
@@ -64,7 +80,10 @@ def fix_libraries(protocol: Protocol) -> None:
 
 
 def held() -> dict[str, Scalar]:
-    """Say which knobs held, as the process found them: the workload may have turned some."""
+    """Say which knobs held, as the process found them: the workload may have turned some.
+
+    A knob that cannot be read is absent. Never raises.
+    """
     found: dict[str, Scalar] = {
         name: value[:_VALUE_CHARS] for name in _VARIABLES if (value := os.environ.get(name))
     }
@@ -79,15 +98,32 @@ def held() -> dict[str, Scalar]:
 
 
 def _of_torch(torch: Any) -> dict[str, Scalar]:  # noqa: ANN401  the module
-    return {
-        "torch_threads": torch.get_num_threads(),
-        "torch_interop_threads": torch.get_num_interop_threads(),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "cudnn_deterministic": torch.backends.cudnn.deterministic,
-        "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
-        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+    read: dict[str, Callable[[], object]] = {
+        "torch_threads": torch.get_num_threads,
+        "torch_interop_threads": torch.get_num_interop_threads,
+        "float32_matmul_precision": torch.get_float32_matmul_precision,
+        "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark,
+        "cudnn_deterministic": lambda: torch.backends.cudnn.deterministic,
+        "cudnn_allow_tf32": lambda: torch.backends.cudnn.allow_tf32,
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
     }
+    for place in _FP32_PRECISION:
+        getter = operator.attrgetter(place)
+        read[place.replace(".", "_")] = functools.partial(getter, torch.backends)
+    values = {name: _read(reader) for name, reader in read.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _read(reader: Callable[[], object]) -> Scalar | None:
+    """Return what a knob says; `None` where this torch does not have it, or cannot tell.
+
+    The older names raise once a workload has used `fp32_precision`, which then says it.
+    """
+    try:
+        value = reader()
+    except Exception:  # noqa: BLE001  no knob is worth the numbers that were measured under it
+        return None
+    return value if isinstance(value, (bool, int, float)) else str(value)[:_VALUE_CHARS]
 
 
 def _cpus(text: str) -> set[int]:

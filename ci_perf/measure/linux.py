@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 # linux/prctl.h
 _SET_PDEATHSIG = 1
+_SET_DUMPABLE = 4
 _SET_CHILD_SUBREAPER = 36
 _GET_CHILD_SUBREAPER = 37
 
@@ -19,6 +20,15 @@ def end_with_parent(parent: int) -> None:
     """
     if _prctl(_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() != parent:
         os._exit(1)
+
+
+def forbid_inspection() -> None:
+    """Keep processes of the same user from reading this one: environment, memory, open files.
+
+    `/proc/PID/environ` keeps what a process was started with, whatever its children are not given.
+    A program that this process executes can be read again. Root can read everything (prctl(2)).
+    """
+    _prctl(_SET_DUMPABLE, 0)
 
 
 @contextlib.contextmanager

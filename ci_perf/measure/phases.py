@@ -2,20 +2,16 @@
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import msgspec
 
 from ci_perf.measure import (
     compiles,
-    counters,
     device,
     distributed,
     fingerprint,
-    foreign_code,
-    host,
     knobs,
+    peaks,
     slowdown,
     step_phases,
     task,
@@ -23,48 +19,26 @@ from ci_perf.measure import (
     turns,
     user_code,
 )
-from ci_perf.measure.device import Device
+from ci_perf.measure.after_timing import AfterTiming
 from ci_perf.measure.distributed import Group
+from ci_perf.measure.instruments import Instruments, TimeLeft
 from ci_perf.measure.monitor.marks import Marks
-from ci_perf.measure.turns import Turns
-from ci_perf.model.base import Scalar
-from ci_perf.model.process import (
-    DeviceMemory,
-    Memory,
-    Phase,
-    PhaseTimes,
-    Process,
-    WorkerResult,
-)
-from ci_perf.workload import Context, Workload
+from ci_perf.measure.stopwatch import Stopwatch
+from ci_perf.model.process import Phase, Process, Work, WorkerResult
+from ci_perf.model.suite import PlannedWorkload
+from ci_perf.workload import Context
 
 
-class Stopwatch:
-    """Times the phases apart, and leaves a note of the current one for the parent."""
+def go_through(
+    todo: task.Task, stopwatch: Stopwatch, marks: Marks, keep: Callable[[WorkerResult], object]
+) -> None:
+    """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
 
-    def __init__(self, note: Path) -> None:
-        self._note = note
-        self.current = Phase.LAUNCH
-        self.seconds: dict[Phase, float] = {}
-        # What had been opened when things went wrong.
-        self.device: Device | None = None
-        self.turns: Turns = turns.Alone()
-
-    @contextlib.contextmanager
-    def phase(self, phase: Phase) -> Iterator[None]:
-        """Enter a phase, in its turn; a crash that kills the process leaves its name behind."""
-        self.turns.take()
-        self.current = phase
-        self._note.write_text(phase.value)
-        start = self.turns.clock()
-        yield
-        self.seconds[phase] = self.turns.clock() - start
-
-
-def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerResult | None:
-    """Measure; `None` for a rank that leaves the telling to rank 0."""
+    Of several ranks, rank 0 keeps that of all.
+    """
     protocol = todo.workload.protocol
     stopwatch.turns = turns.of(todo.turns)
+    left = TimeLeft(protocol.timeout_s, stopwatch.turns.clock)
     cache = compiles.cache()
     knobs.fix_process(protocol)
     watcher = step_phases.Watcher()
@@ -72,14 +46,16 @@ def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerRes
         loaded = user_code.load(Path(todo.workload.file), Path(todo.root), todo.python_path)
         knobs.fix_libraries(protocol)
         group, name = _join(todo)
-        here = stopwatch.device = device.open_device(name)
+        here = stopwatch.device = device.open_device(name, _cards(todo.workload))
     with stopwatch.phase(Phase.BUILD):
         workload = loaded.build(_context(todo, name, group, watcher))
         compiles.keep_all_records()
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
     with stopwatch.phase(Phase.FINGERPRINT):
-        numbers = fingerprint.take(workload, here, protocol.fingerprint_steps)
+        numbers = fingerprint.take(
+            workload, here, protocol.fingerprint_steps, left.before_timing(group)
+        )
     with stopwatch.phase(Phase.WARMUP):
         warmup, step_s = timing.warm_up(here, workload.step, protocol, slowest=group.maximum)
         step = slowdown.of(workload.step, todo.workload.slowdown, here, step_s=step_s)
@@ -89,54 +65,19 @@ def go_through(todo: task.Task, stopwatch: Stopwatch, marks: Marks) -> WorkerRes
             here, step, protocol, step_s=step_s, slowest=group.maximum, turns=stopwatch.turns
         )
         marks.end()
-    held, compiled = knobs.held(), compiles.counts(cache)
-    with stopwatch.phase(Phase.MEMORY):
-        memory = _memory(here, workload, protocol.memory_steps, group)
-    with stopwatch.phase(Phase.COUNTERS):
-        parts = watcher.watch(here, workload.step, protocol.phase_steps)
-        skew_s = distributed.arrival_skew(group, here, workload.local_step, protocol.phase_steps)
-        work = counters.count(workload.step, here, workload.parameter_count)
-    with stopwatch.phase(Phase.TEARDOWN):
-        _call(workload.teardown)
-        ranks = group.describe(skew_s)
-        group.leave()
-        foreign_code.check(todo.foreign_root, root=todo.root, file=todo.workload.file)
     process = Process(
         index=todo.index,
-        phases=_times(stopwatch.seconds, first_step_s),
+        phases=stopwatch.times(first_step_s),
         warmup=warmup,
         timed=timed,
-        memory=memory,
-        compiles=compiled,
-        work=work,
+        memory=peaks.of_host(group),
+        compiles=None,
+        work=Work(operators=None, flops=None, parameters=workload.parameter_count),
         fingerprint=numbers,
-        step_phases=parts,
-        ranks=ranks,
+        ranks=group.describe(None),
     )
-    return None if group.rank else _result(workload, held, process)
-
-
-def _times(seconds: Mapping[Phase, float], first_step_s: float) -> PhaseTimes:
-    return PhaseTimes(
-        import_s=seconds[Phase.IMPORT],
-        build_s=seconds[Phase.BUILD],
-        first_step_s=first_step_s,
-        fingerprint_s=seconds[Phase.FINGERPRINT],
-        warmup_s=seconds[Phase.WARMUP],
-        timed_s=seconds[Phase.TIMED],
-        memory_s=seconds[Phase.MEMORY],
-        counters_s=seconds[Phase.COUNTERS],
-    )
-
-
-def _result(workload: Workload, held: dict[str, Scalar], process: Process) -> WorkerResult:
-    return WorkerResult(
-        items_per_step=float(workload.items_per_step),
-        item_unit=workload.item_unit,
-        precision=workload.precision,
-        knobs=held,
-        process=process,
-    )
+    after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
+    after.go_through(process, stopwatch, watcher, cache, keep)
 
 
 def _join(todo: task.Task) -> tuple[Group, str]:
@@ -145,6 +86,11 @@ def _join(todo: task.Task) -> tuple[Group, str]:
         return distributed.Solo(), todo.device
     name = distributed.device_of_rank(todo.device, distributed.local_rank())
     return distributed.join(name, timeout_s=todo.workload.protocol.timeout_s), name
+
+
+def _cards(workload: PlannedWorkload) -> int:
+    """Return how many cards one process of a workload serves; each rank has one of its own."""
+    return workload.world_size if workload.launch == "process" else 1
 
 
 def _context(todo: task.Task, name: str, group: Group, watcher: step_phases.Watcher) -> Context:
@@ -159,22 +105,6 @@ def _context(todo: task.Task, name: str, group: Group, watcher: step_phases.Watc
     )
 
 
-def _memory(here: Device, workload: Workload, steps: int, group: Group) -> Memory:
-    """Read the peaks over `steps` steps; of several ranks, each peak is the highest of any."""
-    here.reset_peaks()
-    here.time_block(workload.step, steps)
-    found = here.memory()
-    return Memory(
-        host_rss_peak_bytes=round(group.maximum(host.rss_peak_bytes())),
-        device=None if found is None else _highest(found, group),
-    )
-
-
-def _highest(memory: DeviceMemory, group: Group) -> DeviceMemory:
-    peaks = msgspec.structs.asdict(memory)
-    return DeviceMemory(**{name: round(group.maximum(value)) for name, value in peaks.items()})
-
-
 @contextlib.contextmanager
 def _no_collector() -> Iterator[None]:
     """Keep the garbage collector out of the timed region."""
@@ -186,8 +116,3 @@ def _no_collector() -> Iterator[None]:
     finally:
         gc.enable()
         gc.unfreeze()
-
-
-def _call(function: Callable[[], object] | None) -> None:
-    if function is not None:
-        function()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_perf import files
-from ci_perf.measure import host, linux, task
+from ci_perf.measure import host, known_errors, linux, mig, task
 from ci_perf.measure.task import Surroundings, Trouble
 from ci_perf.model.environment import (
     CpuMachine,
@@ -74,9 +74,7 @@ def _resolve(device: str, devices: int, torch: Any) -> str:  # noqa: ANN401
     if device == "cpu" or (device == "auto" and not available):
         return "cpu"
     if not available:
-        raise DeviceError(
-            f"--device {device}: expected a CUDA device, found none; `ci-perf doctor` says why"
-        )
+        raise DeviceError(f"--device {device}: expected a CUDA device, found {_obstacle(torch)}")
     first, count = int(device.partition(":")[2] or 0), torch.cuda.device_count()
     if first >= count:
         raise DeviceError(f"--device {device}: expected an index below {count}, found {first}")
@@ -87,6 +85,18 @@ def _resolve(device: str, devices: int, torch: Any) -> str:  # noqa: ANN401
             "--device cpu"
         )
     return f"cuda:{first}"
+
+
+def _obstacle(torch: Any) -> str:  # noqa: ANN401
+    """Say why there is no CUDA device, as far as torch alone can tell, and what to do."""
+    if torch is None:
+        return f"no torch; install a build with CUDA, which {known_errors.SELECTOR} names"
+    if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        return (
+            f"torch {torch.__version__}, which is built without CUDA; {known_errors.INSTALL_CUDA}, "
+            "or measure with --device cpu"
+        )
+    return "none; `ci-perf doctor` says why"
 
 
 def _from(device: str, devices: int) -> list[str]:
@@ -108,19 +118,21 @@ def _gpus(names: list[str], torch: Any) -> GpuMachine:  # noqa: ANN401
         gpu_count=len(names),
         # The smallest sets how large a batch may be.
         gpu_memory_bytes=min(memory for _, memory in kinds),
-        mig=_is_mig(found[0]),
+        mig=any(_identity(one)[0] for one in found),
     )
-
-
-def _is_mig(properties: Any) -> bool:  # noqa: ANN401
-    return "MIG" in properties.name
 
 
 def _uuid(device: str, torch: Any) -> str | None:  # noqa: ANN401
     """Name a GPU as the whole host knows it: containers may each count theirs from 0."""
-    properties = torch.cuda.get_device_properties(device)
+    return _identity(torch.cuda.get_device_properties(device))[1]
+
+
+def _identity(properties: Any) -> tuple[bool, str | None]:  # noqa: ANN401
+    """Return whether it is a MIG instance, and its UUID, which older versions of torch lack."""
     uuid = getattr(properties, "uuid", None)
-    return f"{'MIG' if _is_mig(properties) else 'GPU'}-{uuid}" if uuid else None
+    if not uuid:
+        return "MIG" in properties.name, None
+    return mig.identify(str(uuid), properties.name)
 
 
 def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401

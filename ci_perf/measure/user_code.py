@@ -99,6 +99,10 @@ def _check(workload: Workload) -> None:
             raise WorkloadError(f"{name}: expected a function, found {type(value).__name__}")
     items = finite(workload.items_per_step, "items_per_step")
     _convert(items, Items, "items_per_step: expected a number > 0", workload.items_per_step)
+    if workload.items_per_epoch is not None:
+        items = finite(workload.items_per_epoch, "items_per_epoch")
+        expected = "items_per_epoch: expected a number > 0, or None"
+        _convert(items, Items, expected, workload.items_per_epoch)
     unit = workload.item_unit
     _convert(unit, Name, "item_unit: expected one word of letters, digits and _.=+-", unit)
     if workload.precision not in PRECISIONS:

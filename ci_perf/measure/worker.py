@@ -15,9 +15,10 @@ from pathlib import Path
 from types import TracebackType
 
 from ci_perf import files
-from ci_perf.measure import exhaustion, linux, task
+from ci_perf.measure import exhaustion, known_errors, linux, task
 from ci_perf.measure.monitor.marks import Marks
-from ci_perf.measure.phases import Stopwatch, go_through
+from ci_perf.measure.phases import go_through
+from ci_perf.measure.stopwatch import Stopwatch
 
 
 def main(folder: Path) -> int:
@@ -28,9 +29,8 @@ def main(folder: Path) -> int:
     marks = Marks(folder)
     marks.hello()
     try:
-        result = go_through(files.read(folder / task.TASK, task.Task), stopwatch, marks)
-        if result is not None:
-            files.write(folder / task.RESULT, result)
+        todo = files.read(folder / task.TASK, task.Task)
+        go_through(todo, stopwatch, marks, lambda result: files.write(folder / task.RESULT, result))
         (folder / task.mine(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
         trouble = task.Trouble(
@@ -47,7 +47,9 @@ def main(folder: Path) -> int:
 
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())[:2000]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    remedy = known_errors.remedy(text)
+    return f"{reason}; next: {remedy}" if remedy else reason
 
 
 def _of_the_author(trace: TracebackType | None) -> TracebackType | None:

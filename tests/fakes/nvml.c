@@ -385,6 +385,23 @@ int nvmlDeviceGetMigMode(void *device, u32 *current, u32 *pending) {
     return read32(device, "mig", current);
 }
 
+/* Every device whose UUID begins with MIG- is an instance of the first device. */
+int nvmlDeviceGetMaxMigDeviceCount(void *device, u32 *count) {
+    u32 mode = 0;
+    ANSWER_OF_WHOLE(device);
+    read32(device, "mig", &mode);
+    *count = mode ? 7 : 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void *device, u32 index, void **instance) {
+    u64 count = 0;
+    ANSWER_OF_WHOLE(device);
+    number_of("count", &count);
+    *instance = (void *)(long)(index + 2);
+    return index + 1 < count && is_instance(*instance) ? SUCCESS : NOT_FOUND;
+}
+
 int nvmlDeviceGetEccMode(void *device, u32 *current, u32 *pending) {
     ANSWER_OF_WHOLE(device);
     *pending = 1;

@@ -7,8 +7,9 @@ time yet, however long ago it was: on a real device, too, that would only be luc
 
 
 class Stream:
-    def __init__(self, *, launch_ns=5_000, record_ns=1_000, create_ns=20_000):
+    def __init__(self, *, launch_ns=5_000, record_ns=1_000, create_ns=20_000, allocator="native"):
         self.now = 0
+        self.allocator = allocator
         self.calls = []
         self.synchronised_at = -1
         self._launch_ns = launch_ns
@@ -52,7 +53,11 @@ class Stream:
         self.now = self.synchronised_at = self.reached()
         self.calls.append("synchronize")
 
-    def memory_stats(self, _device):
+    def get_allocator_backend(self):
+        return self.allocator
+
+    def memory_stats(self, device):
+        self.calls.append(f"memory of {device}")
         return {
             "allocated_bytes.all.peak": self._peak,
             "active_bytes.all.peak": self._peak,

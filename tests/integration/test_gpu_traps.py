@@ -98,7 +98,7 @@ def test_running_out_of_memory_is_counted_and_the_next_block_works(gpu, sleep):
     with pytest.raises(torch.OutOfMemoryError):
         gpu.time_block(lambda: torch.empty(2 * total, dtype=torch.uint8, device="cuda:0"), 3)
 
-    assert gpu.memory().out_of_memory >= 1
+    assert gpu.memory()[0].out_of_memory >= 1
     assert gpu.time_block(sleep, 3).device_s > 0
 
 
@@ -111,7 +111,7 @@ def test_a_reset_forgets_that_memory_ran_out(gpu):
 
     gpu.reset_peaks()
 
-    assert gpu.memory().out_of_memory == 0
+    assert gpu.memory()[0].out_of_memory == 0
 
 
 def test_memory_that_ran_out_in_pieces_is_free_for_the_next_workload(gpu):

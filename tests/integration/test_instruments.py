@@ -71,24 +71,6 @@ def test_a_step_that_cannot_be_watched_has_no_counts_and_a_reason():
     assert work.absent == "RuntimeError: not under a mode"
 
 
-def test_graph_breaks_come_with_their_reasons():
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-
-    @torch.compile(backend="eager")
-    def broken(tensor):
-        tensor = tensor + 1
-        torch._dynamo.graph_break(msg="the test asked for it")
-        return tensor * 2
-
-    broken(torch.ones(3))
-    found = compiles.counts("empty")
-
-    assert (found.graphs, found.graph_breaks) == (2, 1)
-    assert len(found.break_reasons) == 1
-    assert "graph_break" in found.break_reasons[0]
-
-
 def test_a_named_part_breaks_no_graph_and_the_watching_does_not_time_a_compilation():
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()

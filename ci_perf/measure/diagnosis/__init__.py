@@ -163,7 +163,8 @@ def _programs(programs: Programs) -> Iterable[Finding]:
             code="transformers_missing",
             level=Level.WARNING,
             what="transformers is not installed: the shipped suites cannot build their models.",
-            next_step=f"{_INSTALL}; not needed when only your own workloads are measured.",
+            next_step="`pip install '.[models]'` in a checkout of ci_perf, if you measure the "
+            "shipped suites.",
         )
     if not (programs.c_compiler and programs.cxx_compiler):
         yield Finding(

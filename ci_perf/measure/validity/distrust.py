@@ -25,6 +25,7 @@ STATUS = {
     "mig_mode": Status.DEGRADED,
     "unwatched": Status.DEGRADED,
     "unpinned_image": Status.DEGRADED,
+    "incomplete": Status.DEGRADED,
 }
 
 # A sentence with figures.

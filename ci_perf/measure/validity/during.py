@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ci_perf.measure.validity import distrust, preflight
 from ci_perf.model.evidence import Evidence, GpuEvidence, HostEvidence
+from ci_perf.model.process import Process
 from ci_perf.model.validity import Reason
 
 # One process of ours leaves a CPU for itself wherever there are two. Several ranks that end a step
@@ -34,6 +35,17 @@ def reasons(workload: str, evidence: Evidence, world_size: int) -> tuple[Reason,
     if evidence.gpus and evidence.trouble:
         found.append(("unwatched", evidence.trouble))
     return tuple(distrust.reason(code, detail, workload) for code, detail in found)
+
+
+def incomplete(workload: str, process: Process) -> tuple[Reason, ...]:
+    """Return why some instruments show nothing, in one reason; none when all do."""
+    absent = dict(process.absent)
+    if process.fingerprint.absent:
+        absent["fingerprint"] = process.fingerprint.absent
+    if not absent:
+        return ()
+    detail = "; ".join(f"{name}: {why}" for name, why in absent.items())
+    return (distrust.reason("incomplete", detail, workload),)
 
 
 def unwatched(workload: str, why: str) -> Reason:

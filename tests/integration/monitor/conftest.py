@@ -5,18 +5,7 @@ import os
 import pytest
 
 from ci_perf.launch import monitoring
-from tests import drivers
 from tests.watched import PYTHON, Sitting
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    return drivers.build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def driver(library, tmp_path):
-    return drivers.Driver(library, tmp_path / "state")
 
 
 @pytest.fixture

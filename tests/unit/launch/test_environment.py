@@ -1,5 +1,7 @@
 import os
 
+import pytest
+
 from ci_perf.launch import environment
 from ci_perf.model.suite import Protocol
 
@@ -21,6 +23,11 @@ def test_what_the_user_set_reaches_the_child_and_tokens_do_not(tmp_path):
     assert found["CUDA_VISIBLE_DEVICES"] == "1"
     assert found["OMP_NUM_THREADS"] == "2"
     assert "GITHUB_TOKEN" not in found
+
+
+@pytest.mark.parametrize("name", ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"])
+def test_tokens_for_a_github_enterprise_server_do_not_reach_the_child(name):
+    assert name not in environment.of_child({name: "t"}, threads=1)
 
 
 def test_what_must_not_import_the_repository_finds_no_way_into_it(tmp_path):

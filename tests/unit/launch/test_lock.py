@@ -1,6 +1,8 @@
 import multiprocessing
 import os
+import resource
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -61,12 +63,26 @@ def test_a_free_device_is_held_and_free_again(tmp_path):
             assert (tmp_path / "GPU-0.lock").read_text() == "run b\n"
 
 
+def test_a_device_is_held_also_where_no_byte_can_be_written(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+        with held(tmp_path, "GPU-0"):
+            text = (tmp_path / "GPU-0.lock").read_text()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert text == ""
+
+
 def test_who_waits_is_told_the_owner_and_gives_up_in_time(tmp_path, holder):
     holder("GPU-0")
     told, clock = [], Clock()
 
     with (
-        pytest.raises(lock.BusyError, match=r"GPU-0 to become free within 5 s.*held by run a"),
+        pytest.raises(
+            lock.BusyError, match=r"GPU-0 to become free .* 5 s.*held by run a.*CI_PERF_LOCK_DIR"
+        ),
         held(
             tmp_path,
             "GPU-0",
@@ -77,7 +93,9 @@ def test_who_waits_is_told_the_owner_and_gives_up_in_time(tmp_path, holder):
         ),
     ):
         pytest.fail("held twice")
-    assert told == [("GPU-0", "run a")]
+    assert {said[:2] for said in told} == {("GPU-0", "run a")}
+    assert told[0][2:] == (0.0, 5)
+    assert told[-1][2:] == (pytest.approx(5, abs=1), 5)
     assert clock.now == pytest.approx(5, abs=1)
 
 
@@ -126,6 +144,45 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_next_step(tmp_path):
         held(tmp_path / "file", "GPU-0"),
     ):
         pytest.fail("held")
+
+
+def test_a_pipe_in_the_place_of_a_lock_is_refused_with_the_next_step(tmp_path):
+    os.mkfifo(tmp_path / "GPU-0.lock")
+
+    with (
+        pytest.raises(CannotWriteError, match=r"found a pipe; remove it, .*CI_PERF_LOCK_DIR"),
+        held(tmp_path, "GPU-0"),
+    ):
+        pytest.fail("held")
+
+
+def test_a_socket_in_the_place_of_a_lock_is_refused(tmp_path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "GPU-0.lock"))
+
+    with pytest.raises(CannotWriteError, match="cannot be locked"), held(tmp_path, "GPU-0"):
+        pytest.fail("held")
+
+
+def test_a_pipe_in_the_place_of_the_folder_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "locks")
+
+    with (
+        pytest.raises(CannotWriteError, match="CI_PERF_LOCK_DIR"),
+        held(tmp_path / "locks", "GPU-0"),
+    ):
+        pytest.fail("held")
+
+
+def test_an_owner_that_is_no_text_is_shown_as_far_as_it_can_be(tmp_path, holder):
+    holder("GPU-0")
+    (tmp_path / "GPU-0.lock").write_bytes(b"run \xff of nobody")
+
+    with (
+        pytest.raises(lock.BusyError, match="held by run \ufffd of nobody"),
+        held(tmp_path, "GPU-0"),
+    ):
+        pytest.fail("held twice")
 
 
 def test_a_link_in_the_shared_folder_is_not_followed(tmp_path):

@@ -108,7 +108,7 @@ def child(folder, *, cwd, environment):
 def test_the_child_measures_with_the_real_torch(tmp_path):
     found = child(tmp_path, cwd=tmp_path, environment=os.environ)
 
-    assert sorted(found) == ["launch_latency", "matmul", "memory_copy"]
+    assert sorted(found) == ["launch_latency", "matmul_random", "memory_copy"]
     assert all(seconds > 0 for seconds in found.values())
 
 
@@ -119,3 +119,19 @@ def test_without_torch_there_are_no_canaries(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), here])}
 
     assert child(tmp_path, cwd=tmp_path, environment=environment) == {}
+
+
+def test_the_matrices_hold_the_same_random_numbers_in_every_process(monkeypatch):
+    torch = pytest.importorskip("torch")
+    seen = []
+    monkeypatch.setattr(torch, "mm", lambda left, right, **_: seen.append((left, right)))
+
+    for seed in (1, 2):  # whatever else has drawn random numbers
+        torch.manual_seed(seed)
+        canaries.programs(torch, "cpu", CPU)["matmul_random"]()
+
+    (left, right), again = seen
+    assert torch.equal(left, again[0])
+    assert torch.equal(right, again[1])
+    assert left.unique().numel() > 0.9 * left.numel()
+    assert not torch.equal(left, right)

@@ -5,6 +5,7 @@ import pytest
 from ci_perf.measure import device
 from ci_perf.measure.device import CpuDevice, CudaDevice
 from tests.fakes.stream import Stream
+from tests.runs import a_device_memory
 
 
 def ns(*seconds):
@@ -168,7 +169,57 @@ def test_a_cpu_tells_the_time_between_two_stamps():
 def test_a_cpu_has_no_device_memory_rather_than_none_of_it():
     cpu: device.Device = CpuDevice()
 
-    assert cpu.memory() is None
+    assert cpu.memory() == ()
+    assert device.highest(cpu.memory()) is None
+
+
+def test_what_another_allocator_does_not_count_is_absent_and_not_zero():
+    stream = Stream(allocator="cudaMallocAsync")
+    cuda = CudaDevice(stream, 0, stream.clock)
+    stream.allocate(1000)
+
+    (memory,) = cuda.memory()
+
+    assert (memory.peak_allocated_bytes, memory.peak_reserved_bytes) == (1000, 1000)
+    assert (memory.alloc_retries, memory.out_of_memory) == (None, None)
+
+
+def test_peaks_that_another_allocator_does_not_tell_are_absent():
+    stream = Stream(allocator="cudaMallocAsync")
+
+    (memory,) = CudaDevice(stream, 0, stream.clock).memory()
+
+    assert memory.peak_allocated_bytes is None
+    assert memory.peak_reserved_bytes is None
+
+
+def test_torchs_own_allocator_may_count_nothing():
+    stream = Stream()
+
+    (memory,) = CudaDevice(stream, 0, stream.clock).memory()
+
+    assert (memory.peak_allocated_bytes, memory.out_of_memory) == (0, 0)
+
+
+def test_every_card_that_a_process_serves_has_memory_of_its_own():
+    stream = Stream()
+
+    memory = CudaDevice(stream, 1, stream.clock, cards=3).memory()
+
+    assert len(memory) == 3
+    asked = [call for call in stream.calls if call.startswith("memory")]
+    assert asked == ["memory of 1", "memory of 2", "memory of 3"]
+
+
+def test_of_several_cards_the_highest_counts_for_each_number():
+    first = a_device_memory(peak_allocated_bytes=5, peak_reserved_bytes=9, out_of_memory=None)
+    second = a_device_memory(peak_allocated_bytes=7, peak_reserved_bytes=8, out_of_memory=None)
+
+    found = device.highest([first, second])
+
+    assert found == a_device_memory(
+        peak_allocated_bytes=7, peak_reserved_bytes=9, out_of_memory=None
+    )
 
 
 def test_a_device_that_nobody_can_wait_for_is_refused():

@@ -30,7 +30,7 @@ class Device:
     def memory(self):
         if isinstance(self._answer, Exception):
             raise self._answer
-        return self._answer
+        return (self._answer,)
 
 
 def known(error, device=None):
@@ -70,6 +70,9 @@ def test_a_gpu_that_ran_out_is_recorded_with_peaks_and_the_allocators_table(torc
     [
         "CUDA error: out of memory",
         "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "NCCL error: unhandled cuda error\nLast error:\nCuda failure 2 'out of memory'",
+        "NCCL error: unhandled cuda error\nLast error:\nCuda failure 'out of memory'",
+        "NCCL error: unhandled cuda error\nLast error:\nFailed to CUDA calloc async 608 bytes",
     ],
 )
 def test_a_library_of_cuda_that_found_no_memory_counts_too(words):
@@ -120,6 +123,7 @@ def test_what_led_to_an_error_is_looked_at_too():
     "error",
     [
         RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+        RuntimeError("NCCL error\nLast error:\nCuda failure 1 'invalid argument'"),
         ValueError("expected no CUDA out of memory in the log"),
         FileNotFoundError(errno.ENOENT, "No such file"),
         KeyboardInterrupt(),

@@ -9,22 +9,22 @@ H200, H100 = "NVIDIA H200", "NVIDIA H100"
 MIG = "NVIDIA H200 MIG 1g.18gb"
 
 
-def a_torch(*models, uuids=True):
+def a_torch(*models, uuids=True, cuda="12.8"):
     """The slice of torch that is asked, on a machine with these GPUs."""
     gpus = [
         SimpleNamespace(name=model, total_memory=1000 - number, **uuid(number, known=uuids))
         for number, model in enumerate(models)
     ]
-    cuda = SimpleNamespace(
+    devices = SimpleNamespace(
         is_available=lambda: bool(gpus),
         device_count=lambda: len(gpus),
         get_device_properties=lambda name: gpus[int(name.partition(":")[2])],
     )
     return SimpleNamespace(
         __version__="2.13.0",
-        version=SimpleNamespace(cuda="12.8"),
+        version=SimpleNamespace(cuda=cuda),
         backends=SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 90_000)),
-        cuda=cuda,
+        cuda=devices,
     )
 
 
@@ -79,6 +79,13 @@ def test_a_machine_without_gpus_is_a_cpu_however_many_ranks_share_it(torch):
     ("device", "devices", "torch", "words"),
     [
         ("cuda", 1, a_torch(), "--device cuda: expected a CUDA device, found none"),
+        ("cuda", 1, None, "found no torch; install a build with CUDA"),
+        (
+            "cuda",
+            1,
+            a_torch(cuda=None),
+            "found torch 2.13.0, which is built without CUDA; remove torch and install a build",
+        ),
         ("cuda:2", 1, a_torch(H200, H200), "cuda:2: expected an index below 2, found 2"),
         ("auto", 4, a_torch(H200), "auto: expected 4 GPUs from cuda:0 on, found 1; name workloads"),
         ("cuda:1", 2, a_torch(H200, H200), "expected 2 GPUs from cuda:1 on, found 1"),

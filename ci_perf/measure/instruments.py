@@ -1,0 +1,73 @@
+"""Instruments after the timed region: each gets the time that is left, and can only lose itself."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from ci_perf.measure.distributed import Group
+
+T = TypeVar("T")
+
+Clock = Callable[[], float]
+
+# Shares of the time that is left to a process. A step may take longer while it is watched.
+_SHARE = 0.5
+_SHARE_BEFORE_TIMING = 0.25
+_REASON_CHARS = 500
+
+
+class TimeLeft:
+    """How long a process may still run before its launch is ended (`timeout_s`)."""
+
+    def __init__(self, limit_s: float, clock: Clock) -> None:
+        """Begin now."""
+        self._limit_s = limit_s
+        self._clock = clock
+        self._start = clock()
+
+    def before_timing(self, group: Group) -> Callable[[int, float], str]:
+        """Return the refusal of steps before the timed region, which is still to come."""
+        return lambda steps, step_s: self.refusal(
+            steps, group.maximum(step_s), group, share=_SHARE_BEFORE_TIMING
+        )
+
+    def refusal(self, steps: int, step_s: float, group: Group, *, share: float = _SHARE) -> str:
+        """Say why `steps` steps do not fit into this share of what is left; empty when they do.
+
+        All ranks must call it with the same `step_s`, or none: then all get the same answer.
+        """
+        left_s = self._limit_s - group.maximum(self._clock() - self._start)
+        if steps * step_s <= share * left_s:
+            return ""
+        return (
+            f"{steps} steps of {step_s:.3g} s were too long for the {max(left_s, 0):.3g} s that "
+            f"were left of the time limit ({self._limit_s:g} s, `timeout_s` in suite.toml)"
+        )
+
+
+class Instruments:
+    """Takes one instrument after the other; ``absent`` has the reason of each that failed."""
+
+    def __init__(self, left: TimeLeft, step_s: float, group: Group) -> None:
+        """Expect steps of `step_s`, as they were when they were timed."""
+        self.absent: dict[str, str] = {}
+        self._left = left
+        self._step_s = step_s
+        self._group = group
+
+    def take(self, name: str, instrument: Callable[[], T], *, steps: int) -> T | None:
+        """Return what `instrument` shows in so many steps, or `None` and note why in `absent`.
+
+        Where there are several ranks, an error in a step is raised: the others would wait for this
+        one.
+        """
+        if refusal := self._left.refusal(steps, self._step_s, self._group):
+            self.absent[name] = refusal
+            return None
+        try:
+            return instrument()
+        except BaseException as error:  # also SystemExit: a step and a teardown are the author's
+            if steps and self._group.world_size > 1:
+                raise
+            words = " ".join(f"{type(error).__name__}: {error}".split())
+            self.absent[name] = words[:_REASON_CHARS]
+        return None

@@ -1,0 +1,101 @@
+"""What is left of a launch that failed, by when it failed."""
+
+import signal
+
+import msgspec
+import pytest
+
+from ci_perf import files
+from ci_perf.launch import launching
+from ci_perf.launch.child import Ended
+from ci_perf.launch.launching import Finished
+from ci_perf.measure import task as tasks
+from ci_perf.measure.task import Task, Trouble
+from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.suite import PlannedWorkload
+from tests.launches import QUICK, result_of, trouble_of
+from tests.runs import a_process
+
+TASK = Task(
+    workload=PlannedWorkload(id="it", file="it.py", description="", parameters={}, protocol=QUICK),
+    index=0,
+    device="cpu",
+    root="/",
+    data_dir="/",
+)
+KEPT = WorkerResult(
+    items_per_step=1.0,
+    item_unit="item",
+    precision="",
+    knobs={},
+    process=msgspec.structs.replace(a_process(), absent={"counters": "the process ended before"}),
+)
+KILLED = Ended(code=-signal.SIGKILL, timed_out=False, tail="")
+LATE = Ended(code=-signal.SIGKILL, timed_out=True, tail="")
+
+
+def launched(phase, ended, *, kept=KEPT, trouble=""):
+    """Launch a process that left these files and ended so."""
+
+    def run(folder):
+        (folder.path / tasks.PHASE).write_text(phase.value)
+        if kept is not None:
+            files.write(folder.path / tasks.RESULT, kept)
+        if trouble:
+            files.write(folder.path / tasks.TROUBLE, Trouble(phase=phase, reason=trouble))
+        return Finished(ended=ended)
+
+    return launching.task(TASK, run)
+
+
+@pytest.mark.parametrize(
+    ("phase", "ended", "reason"),
+    [
+        (Phase.MEMORY, LATE, "no result within the time limit of 20 s"),
+        (Phase.COUNTERS, LATE, "no result within the time limit of 20 s"),
+        (Phase.TEARDOWN, LATE, "no result within the time limit of 20 s"),
+        (Phase.MEMORY, KILLED, "the process was ended by SIGKILL in phase memory"),
+        (Phase.TEARDOWN, KILLED, "the process was ended by SIGKILL in phase teardown"),
+        (
+            Phase.COUNTERS,
+            Ended(code=7, timed_out=False, tail=""),
+            "the process ended with exit code 7 in phase counters",
+        ),
+    ],
+)
+def test_a_process_that_was_timed_keeps_its_times_however_it_ends(phase, ended, reason):
+    found = result_of(launched(phase, ended))
+
+    assert found.process.timed == KEPT.process.timed
+    assert found.process.absent[phase.value].startswith(reason)
+    assert "counters" in found.process.absent
+
+
+def test_ranks_that_failed_after_they_were_timed_keep_their_times():
+    """The agent tells the trouble of the rank that failed first."""
+    ended = Ended(code=1, timed_out=False, tail="")
+
+    found = result_of(launched(Phase.MEMORY, ended, trouble="rank 1 of 2: out of memory"))
+
+    assert found.process.absent["memory"] == "rank 1 of 2: out of memory"
+
+
+def test_a_process_that_ran_foreign_code_has_no_result():
+    ended = Ended(code=1, timed_out=False, tail="")
+
+    found = trouble_of(launched(Phase.TEARDOWN, ended, trouble="ForeignCodeError: package"))
+
+    assert found.reason == "ForeignCodeError: package"
+
+
+@pytest.mark.parametrize("phase", [Phase.BUILD, Phase.WARMUP, Phase.TIMED])
+def test_a_process_that_was_not_timed_has_failed(phase):
+    found = trouble_of(launched(phase, KILLED))
+
+    assert found.phase is phase
+
+
+def test_a_process_that_kept_nothing_has_failed():
+    found = trouble_of(launched(Phase.MEMORY, KILLED, kept=None))
+
+    assert found.phase is Phase.MEMORY
