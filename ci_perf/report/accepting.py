@@ -8,12 +8,11 @@ from ci_perf.report.commands import quoted
 from ci_perf.report.escape import Markdown
 
 USUAL_ARTIFACT = "ci-perf"
-_SHORT_SHA = 12
 _HOW = (
     "With ci-perf and a token in `GH_TOKEN` that may read Actions; `--reason` is asked for where a "
     "number gets worse, `--workload` accepts only some:"
 )
-_SHA = re.compile(r"[0-9a-f]{40,64}")
+_SHA = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +68,6 @@ def _by_comment(way: Way) -> list[str]:
     return [
         "Where this repository has the workflow that accepts, a comment does the same:",
         "",
-        escape.fence(f'/ci-perf accept {way.sha[:_SHORT_SHA]} "…"', info="text"),
+        escape.fence(f'/ci-perf accept {way.sha} "…"', info="text"),
         "",
     ]

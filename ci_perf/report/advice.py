@@ -1,12 +1,13 @@
 """What to do next: one sentence per kind of finding, each with the exact command."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ci_perf.errors import ExitCode
 from ci_perf.judge import numerics
 from ci_perf.model import samples
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared
-from ci_perf.report import commands, standings, undecided, units, words
+from ci_perf.model.environment import is_same
+from ci_perf.report import commands, pressure, standings, undecided, units, words
 from ci_perf.report import rows as tables
 from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.standings import Standing
@@ -16,13 +17,17 @@ from ci_perf.report.words import Phrase
 # A workload of which this is said is accepted with a reason, or not at all.
 _BLAMES = frozenset({Standing.NUMERICS_CHANGED, Standing.REGRESSED})
 _UNRECORDED = frozenset({Standing.NEW, Standing.INCOMPARABLE})
+_SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
+_CHECKPOINTING = "activation checkpointing (`torch.utils.checkpoint`)"
 _OUT_OF_MEMORY = {
-    "device": "the GPU ran out of memory: use a smaller batch, or, where much is reserved and "
-    "little allocated, another `allocator` in suite.toml; run.json has its summary.",
-    "host": "the host ran out of memory: use a smaller batch or fewer loader workers, or give the "
-    "runner more memory.",
+    "device": f"the GPU ran out of memory. Use {_SMALLER}, mixed precision (AMP), or "
+    f"{_CHECKPOINTING}. Where much is reserved and little allocated, set "
+    '`allocator = "expandable_segments:True"` in suite.toml; run.json has the summary of the '
+    "allocator.",
+    "host": f"the host ran out of memory. Use {_SMALLER}, fewer loader workers, or "
+    f"{_CHECKPOINTING}, or give the runner more memory.",
     "limit": "a process reached `memory_limit_bytes` of suite.toml, which counts address space "
-    "and not use: raise it, or use a smaller batch.",
+    f"and not use. Raise it, or use {_SMALLER}.",
 }
 
 
@@ -46,19 +51,40 @@ def _findings(comparison: Comparison, *, is_of_samples: bool) -> dict[Finding, l
     if comparison.stale is not None:
         groups["stale"] = []
     rows = comparison.rows if is_of_samples else _without_blamed(comparison.rows)
-    for row in tables.worst_first(rows):
-        found = standings.of(row) if is_of_samples else _finding(row, comparison)
-        groups.setdefault(found, []).append(row)
+    found = [
+        (row, _finding_of_samples(row) if is_of_samples else _finding(row, comparison))
+        for row in tables.worst_first(rows)
+    ]
+    for row, finding in _without_contradictions(found):
+        groups.setdefault(finding, []).append(row)
     return groups
 
 
 def _finding(row: Row, comparison: Comparison) -> Finding:
     found = standings.of(row)
-    if found is Standing.INCONCLUSIVE or (
+    if found in {Standing.INCONCLUSIVE, Standing.LIKELY_SLOWER} or (
         found is Standing.UNCONFIRMED and undecided.is_tried(row)
     ):
         return undecided.cure(row, comparison)
-    return found
+    return Cure.BUSY if pressure.explains_failure(row, comparison) else found
+
+
+def _without_contradictions(
+    found: Sequence[tuple[Row, Finding]],
+) -> Iterable[tuple[Row, Finding]]:
+    """Leave of each workload the rows with the first of the cures that exclude each other."""
+    cures: dict[str, set[Finding]] = {}
+    for row, finding in found:
+        cures.setdefault(row.workload, set()).add(finding)
+    for row, finding in found:
+        first = next((cure for cure in undecided.EXCLUSIVE if cure in cures[row.workload]), None)
+        if finding is first or finding not in undecided.EXCLUSIVE:
+            yield row, finding
+
+
+def _finding_of_samples(row: Row) -> Finding:
+    """Tell apart what launches of ours would decide from what finer numbers would."""
+    return Cure.DIGITS if row.code == "rounded" else standings.of(row)
 
 
 def _without_blamed(rows: Iterable[Row]) -> list[Row]:
@@ -83,7 +109,7 @@ def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
     said: list[str] = [
         Words("Failed: "),
         *words.named(rows),
-        Words(". Fix what the output below says."),
+        Words(". What was printed last stands below."),
     ]
     for kind, found in sorted(exhausted.items()):
         said += [Words(" "), *words.named(found), Words(f": {_OUT_OF_MEMORY[kind]}")]
@@ -118,10 +144,9 @@ def _make_them_agree(rows: list[Row], _: Comparison) -> Phrase:
 
 
 def _fix_or_accept(rows: list[Row], comparison: Comparison) -> Phrase:
-    changes = [row for row in rows if isinstance(row, Change)]
     return (
         Words("Regressed: "),
-        *words.joined(_size(row) for row in changes),
+        *words.named(rows),
         Words(". Fix it, or accept the new numbers and commit the baseline that this writes: "),
         commands.accept(rows, comparison, reason=True),
     )
@@ -153,8 +178,8 @@ def _measure_again(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _confirm(rows: list[Row], comparison: Comparison) -> Phrase:
-    fails = comparison.exit_code == ExitCode.REGRESSED
-    proof = "not proven" if fails else "not proven, and no reason to fail"
+    is_green = comparison.exit_code == ExitCode.OK
+    proof = "not proven, and no reason to fail" if is_green else "not proven"
     return (
         Words("Unconfirmed: "),
         *words.joined(_suspicion(row) for row in rows),
@@ -207,8 +232,10 @@ def _newcomer(row: Row) -> Phrase:
 def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
     base, head = comparison.base.machine, comparison.head.machine
     cause: Phrase = (Words("see the notes below"),)
-    if base is not None and base != head:
-        cause = (words.machine(base), Words(" there, "), words.machine(head), Words(" here"))
+    is_other = base is not None and head is not None and not is_same(base, head)
+    if is_other:
+        there, here = words.machines(base, head)
+        cause = (there, Words(" there, "), here, Words(" here"))
     judged = "" if any(row.gate for row in rows) else ", and judged by pairs instead"
     return (
         Words(f"Not comparable with the baseline{judged}: "),
@@ -216,7 +243,7 @@ def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
         Words(" ("),
         *cause,
         Words("). Compare like with like, or record a baseline for what is here and commit it: "),
-        commands.accept(rows, comparison, reason=base == head),
+        commands.accept(rows, comparison, reason=not is_other),
     )
 
 
@@ -248,11 +275,10 @@ _STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
 
 
 def _fix_or_record(rows: list[Row], _: Comparison) -> Phrase:
-    changes = [row for row in rows if isinstance(row, Change)]
     ending = Words(
         ". Fix it, or, if it is meant, let the next samples of the base be those of now."
     )
-    return (Words("Regressed: "), *words.joined(_size(row) for row in changes), ending)
+    return (Words("Regressed: "), *words.named(rows), ending)
 
 
 def _sample_again(rows: list[Row], _: Comparison) -> Phrase:
@@ -266,7 +292,7 @@ def _sample_again(rows: list[Row], _: Comparison) -> Phrase:
 
 def _sample_pairs(rows: list[Row], _: Comparison) -> Phrase:
     ending = Words(
-        ". Launch base and head in turns in one job, and give them as `pairs` (or --pair): 4 "
+        ". Launch base and head in turns in one job, and give them as `pairs` (or --pair): 6 "
         "decide what is clear, 18 what is close."
     )
     found = Words(f"{standings.of(rows[0]).value.capitalize()}: ")
@@ -283,14 +309,11 @@ _STEPS_OF_SAMPLES: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
     Standing.REGRESSED: _fix_or_record,
     Standing.UNCONFIRMED: _sample_pairs,
     Standing.MISSING: _sample_again,
+    Standing.LIKELY_SLOWER: _sample_pairs,
     Standing.INCONCLUSIVE: _sample_pairs,
+    Cure.DIGITS: undecided.write_more_digits,
     Standing.NEW: _sample_base,
 }
-
-
-def _size(row: Change) -> Phrase:
-    allowed = f"limit {units.limit(row.limit)}" if row.limit else "must not grow"
-    return (*words.titled(row), Words(f" {tables.moved(row)} ({allowed})"))
 
 
 def _numbers(row: Numerics) -> Phrase:

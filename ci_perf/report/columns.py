@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 # A name that is folded more often than this is read no more.
-_NAME_WIDTH = 16
+_NAME_WIDTH = 24
 _WORDS_WIDTH = 24
 # One blank on either side of a cell.
 _PADDING = 2

@@ -13,6 +13,8 @@ _USUAL_BASELINES = "baselines"
 # What base and head are launched in turns against where nobody has said.
 _USUAL_REF = "main"
 _MAX_NAME_CHARS = 200
+# Long enough for most jobs that another one has to wait for.
+_LONG_WAIT = "15m"
 # How `ci-perf report` calls what it judges.
 _WORKFLOW_RUN = re.compile(r"workflow run ([0-9]+)(?:, artifact (.+))?")
 
@@ -28,15 +30,21 @@ def accept(
     return _line("ci-perf", "accept", *run, *named, *_baselines(comparison), *why)
 
 
-def in_turns(rows: Iterable[Row], comparison: Comparison, *, longer: bool = False) -> Command:
-    """Launch base and head of `rows` in turns; `longer` than they were, if they were."""
+def in_turns(
+    rows: Iterable[Row], comparison: Comparison, *, longer: bool = False, patient: bool = False
+) -> Command:
+    """Launch base and head of `rows` in turns; `longer` than they were, if they were.
+
+    Patient: wait for a machine that nobody else uses.
+    """
     found = comparison.interleaved
     ref = quoted(found.ref) if found else _USUAL_REF
     minutes = math.ceil(2 * found.budget_s / 60) if found else 0
     budget = ["--budget", f"{minutes}m"] if longer and minutes else []
     which = ["ci-perf", "check", *_few(rows), "--suite", quoted(comparison.suite)]
     which += _runner(comparison)
-    return _line(*which, "--against", ref, *budget, *_baselines(comparison))
+    wait = ["--wait", _LONG_WAIT] if patient else []
+    return _line(*which, "--against", ref, *budget, *wait, *_baselines(comparison))
 
 
 def measure(comparison: Comparison) -> Command:

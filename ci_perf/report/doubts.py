@@ -28,7 +28,29 @@ def foreign_base(found: str) -> Phrase:
     return (
         Words("Its pairs are left alone: they were launched against "),
         found[:12],
-        Words(", which is no commit of the base branch."),
+        Words(", which is no commit of the branch that judges."),
+    )
+
+
+def other_branch(base: str, judging: str) -> Phrase:
+    """Say that the pull request goes to another branch than the one whose baselines judge it."""
+    return (
+        Words("The pull request goes to the branch "),
+        base,
+        Words(", and is judged by the branch "),
+        judging,
+        Words(": by its baselines, and by pairs against its commits only."),
+    )
+
+
+def unproven(workloads: int) -> Phrase:
+    """Say that numbers look worse, and that no pairs that count prove or clear them."""
+    several = "s look" if workloads > 1 else " looks"
+    return (
+        Words(
+            f"{workloads:,} workload{several} slower, and no pairs that count say whether "
+            "the change is why, so there is no answer."
+        ),
     )
 
 

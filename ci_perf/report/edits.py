@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.summary import Numbers
-from ci_perf.report import escape, markdown, units, words
+from ci_perf.report import escape, headline, markdown, units, words
 from ci_perf.report.escape import Markdown, Words
 
 _MAX_ROWS = 40
@@ -69,7 +69,7 @@ def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> words.Phra
         return (Words("The verdict is by those of the base branch."),)
     return (
         Words("The verdict is by those of the base branch; by its own it would be: "),
-        *words.headline(own),
+        *headline.of(own),
         Words("."),
     )
 

@@ -6,6 +6,7 @@ span or a fence GitHub interprets nothing: no mention, no link, no tag, no furth
 
 import html
 import re
+import unicodedata
 
 # Enough for every honest name; longer ones push the numbers out of sight.
 MAX_CHARS = 80
@@ -14,6 +15,15 @@ MAX_SENTENCE_CHARS = 300
 MAX_FENCED_LINES = 30
 MAX_FENCED_BYTES = 3_000
 
+# What Python calls printable, and no font shows: the code points that Unicode lets every program
+# ignore (Default_Ignorable_Code_Point in DerivedCoreProperties.txt), and two that are blank.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
+# Vietnamese writes two on a letter; sixty reach across the lines above and below.
+_MAX_MARKS = 2
+_MARKS = {"Mn", "Mc", "Me"}
 _BACKTICKS = re.compile(r"`+")
 # GitHub's runner obeys "::command::" at the start of a printed line and "##[command]" anywhere.
 _WORKFLOW_COMMAND = re.compile(r"(?<!\S):{2,}|##\[")
@@ -46,8 +56,8 @@ class Command(str):
 def clean(text: str, *, limit: int = MAX_CHARS) -> str:
     """One line without anything unseen, at most `limit` characters long."""
     # Not printable: controls, bidi and zero-width marks, lone surrogates, odd spaces.
-    seen = "".join(c if c.isprintable() else " " for c in text)
-    line = _disarmed(" ".join(seen.split()))
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    line = _disarmed(" ".join(_without_invisible(printable).split()))
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
@@ -92,10 +102,10 @@ def fence(text: str, *, info: str) -> Markdown:
 
 def tail(text: str) -> str:
     """Keep the last lines within the caps, without control characters; says what was cut."""
-    lines = [visible(line) for line in text.splitlines()]
-    while lines and not lines[-1]:
+    lines = text.splitlines()
+    while lines and not visible(lines[-1]):
         lines.pop()
-    kept = lines[-MAX_FENCED_LINES:]
+    kept = [visible(line) for line in lines[-MAX_FENCED_LINES:]]
     while len(kept) > 1 and _size(kept) > MAX_FENCED_BYTES:
         kept = kept[1:]
     if _size(kept) > MAX_FENCED_BYTES:
@@ -107,7 +117,20 @@ def tail(text: str) -> str:
 def visible(line: str) -> str:
     """Show one line as a terminal would end up showing it: tabs widened, the unseen dropped."""
     shown = "".join(c for c in line.expandtabs(4) if c.isprintable())
-    return _disarmed(shown.rstrip())
+    return _disarmed(_without_invisible(shown).rstrip())
+
+
+def _without_invisible(text: str) -> str:
+    """Drop what prints as nothing, and of the marks on a letter all but the first two."""
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    marks = 0
+    for character in _INVISIBLE.sub("", text):
+        marks = marks + 1 if unicodedata.category(character) in _MARKS else 0
+        if marks <= _MAX_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def _disarmed(line: str) -> str:

@@ -61,6 +61,7 @@ _COMPARISON_COLUMNS = (
     "gate",
     "verdict",
     "code",
+    "signs",
     "note",
     "base_processes",
     "head_processes",
@@ -204,6 +205,7 @@ def _compared(row: Change) -> _Facts:
     fields = ("base", "head", "ratio", "limit", "margin", "gate", "note", "drift", *_COUNTS[1:])
     said: _Facts = {name: getattr(row, name) for name in fields}
     said["smallest_detectable"] = row.smallest_detectable
+    said["signs"] = row.signs.direction if row.signs else None
     if row.interval is not None:
         said |= {name: getattr(row.interval, name) for name in ("low", "high")}
     return said

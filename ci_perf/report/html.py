@@ -12,9 +12,8 @@ from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.model.summary import Numbers
-from ci_perf.report import advice, escape, notices, rows, turns, units, words
-from ci_perf.report.escape import Markdown, Sentence, Words
-from ci_perf.report.rows import TableRow
+from ci_perf.report import advice, cells, escape, headline, notices, rows, turns, units, words
+from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.words import Phrase
 
 _MAX_REASON_CHARS = 500
@@ -26,7 +25,7 @@ class _Table:
 
     summary: str
     is_open: bool
-    rows: list[TableRow]
+    lines: list[list[list[Markdown]]]
 
 
 def run(found: Run) -> str:
@@ -47,19 +46,26 @@ def run(found: Run) -> str:
 def comparison(found: Comparison) -> str:
     """Show what the Markdown report shows, without what only a pull request needs."""
     warnings = (*notices.of(found), *words.validity(found))
-    changed, quiet = rows.changed(found.rows), rows.quiet(found.rows)
+    changed, quiet = _lines(rows.changed(found.rows)), _lines(rows.quiet(found.rows))
     tables = [
-        _Table(summary=f"{len(changed)} to look at", is_open=True, rows=changed),
-        _Table(summary=_plain(rows.quiet_summary(found.rows)), is_open=False, rows=quiet),
+        _Table(summary=f"{len(changed)} to look at", is_open=True, lines=changed),
+        _Table(summary=_plain(rows.quiet_summary(found.rows)), is_open=False, lines=quiet),
     ]
     return _template("comparison.html.jinja").render(
-        headline=_plain(words.headline(found)),
+        headline=_plain(headline.of(found)),
+        counts=_plain(headline.counts(found)),
+        heading=cells.HEADING,
         warnings=[_plain(one) for one in warnings],
         steps=[_plain(one) for one in advice.next_steps(found)],
-        tables=[table for table in tables if table.rows],
+        tables=[table for table in tables if table.lines],
         turns=[_plain(one) for one in (turns.summary(found), *turns.notes(found)) if one],
         footer=_plain(words.footer(found)),
     )
+
+
+def _lines(found: Sequence[rows.Line]) -> list[list[list[Markdown]]]:
+    """Make plain text of every part of every cell of every line."""
+    return [[[_plain(part) for part in cell] for cell in cells.of(line)] for line in found]
 
 
 @functools.cache
@@ -90,7 +96,7 @@ def _plain(parts: Phrase) -> Markdown:
 def _part(part: str) -> str:
     if isinstance(part, Sentence):
         return escape.clean(part, limit=escape.MAX_SENTENCE_CHARS)
-    return part if isinstance(part, Markdown) else escape.clean(part)
+    return part if isinstance(part, Markdown | Command) else escape.clean(part)
 
 
 def _measured(

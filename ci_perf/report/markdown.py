@@ -2,15 +2,29 @@
 
 import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import jinja2
 
 from ci_perf.judge.comparability import NONE
 from ci_perf.model.comparison import Comparison, Side, Uncompared
-from ci_perf.report import advice, escape, notices, programs, rows, standings, turns, words
+from ci_perf.report import (
+    advice,
+    cells,
+    escape,
+    headline,
+    notices,
+    profiles,
+    programs,
+    rows,
+    standings,
+    tables,
+    turns,
+    words,
+)
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
-from ci_perf.report.rows import TableRow
+from ci_perf.report.rows import Line
 from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
@@ -23,15 +37,17 @@ _SHOWN = ((1_000, 1_000), (1_000, 100), (1_000, 10), (100, 10), (30, 3), (10, 3)
 # Programs want rows too, but whoever needs them all reads the JSON of `ci-perf compare`.
 _SHOWN_TO_PROGRAMS = 100
 _BOLD = frozenset({Standing.REGRESSED, Standing.NUMERICS_CHANGED})
-# Lines may break before a bracket, around an arrow and before "no gate"; nowhere else.
-_UNIT_SPACE = re.compile(r"(?<!→) (?![\[(→]|no gate)")
+# Spaces between a number and its unit, where a line must not break.
+_UNIT = re.compile(r"(?<=[0-9]) (?=%|pairs?\b|sessions?\b)")
+# In the cell of a change a line may break before a bracket, and nowhere else.
+_UNBROKEN_SPACE = re.compile(r" (?![\[(])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
     """Cells to loop over, and a sentence about those that found no room."""
 
-    cells: list[tuple[str, ...]]
+    cells: list[tuple[Markdown, ...]]
     left_out: Markdown
 
 
@@ -54,6 +70,12 @@ def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
     return text
 
 
+def opening(comparison: Comparison) -> Markdown:
+    """Say the verdict in a headline, and count below it what was found: how every report begins."""
+    head, counted = headline.of(comparison), headline.counts(comparison)
+    return Markdown(f"### {phrase(_with_units(head))}\n\n{phrase(counted)}")
+
+
 def phrase(parts: Phrase) -> Markdown:
     """Make Markdown of a phrase; what is foreign in it becomes a code span."""
     return Markdown("".join(_finalize(part) for part in parts))
@@ -64,16 +86,19 @@ def _render(comparison: Comparison, shown: int, folded: int) -> str:
     failed = rows.failed(rows.worst_first(comparison.rows))
     validity = words.validity(comparison)
     return _template().render(
-        headline=phrase(words.headline(comparison)),
+        opening=opening(comparison),
         warnings=[phrase(one) for one in (*notices.of(comparison), *validity[:1])],
         reasons=[phrase(one) for one in validity[1:]],
         steps=[phrase(one) for one in advice.next_steps(comparison)],
+        heading=cells.HEADING,
         changed=_table(table, shown),
         failures=[_failure(one) for one in failed[:shown]],
         failures_left_out=_left_out(shown, len(failed), "failed workloads"),
         quiet=_table(quiet, folded),
         quiet_summary=_html(rows.quiet_summary(comparison.rows)),
-        legend=[phrase(one) for one in words.LEGEND],
+        legend=[phrase(one) for one in words.legend(comparison)],
+        profiles=_profiles(comparison, folded),
+        profiles_summary=_html(profiles.summary(comparison.profiles)),
         environment=_environment(comparison),
         turns=phrase(turns.summary(comparison)),
         turns_notes=[phrase(one) for one in turns.notes(comparison)],
@@ -116,9 +141,9 @@ def _html(parts: Phrase) -> Markdown:
     return Markdown("".join(shown))
 
 
-def _table(found: list[TableRow], shown: int) -> _Table:
+def _table(found: list[Line], shown: int) -> _Table:
     left_out = _left_out(shown, len(found), "rows")
-    return _Table(cells=[_cells(row) for row in found[:shown]], left_out=left_out)
+    return _Table(cells=[_cells(line) for line in found[:shown]], left_out=left_out)
 
 
 def _left_out(shown: int, every: int, what: str) -> Markdown:
@@ -128,29 +153,35 @@ def _left_out(shown: int, every: int, what: str) -> Markdown:
     return phrase((counted, words.ALL_ROWS, Words(" shows all.")))
 
 
-def _cells(row: TableRow) -> tuple[str, ...]:
-    bold = "**" if row.standing in _BOLD else ""
+def _cells(line: Line) -> tuple[Markdown, ...]:
+    mark, name, values, change, limit, evidence = cells.of(line)
+    bold = "**" if line.first.standing in _BOLD else ""
     return (
-        row.icon,
-        row.workload,
-        Markdown(_finalize(row.metric) + (f"<br>{_unbroken(row.rate)}" if row.rate else "")),
-        _unbroken(row.base),
-        _unbroken(row.head),
-        Markdown(f"{bold}{_unbroken(row.change)}{bold}"),
-        Markdown(_unbroken(row.limit) + (f"<br>{_unbroken(row.detects)}" if row.detects else "")),
-        _unbroken(row.processes),
-        Markdown(": ".join(filter(None, (_with_units(row.remark), escape.sentence(row.note))))),
+        _below(mark),
+        _below(name),
+        Markdown(_below(values).replace(" ", "\N{NO-BREAK SPACE}")),
+        _below((Words(bold), *one, Words(bold)) for one in map(_unbroken, change)),
+        _below(map(_unbroken, limit)),
+        _below(map(_with_units, evidence)),
     )
 
 
-def _with_units(text: Words) -> Markdown:
-    """Keep each number of a sentence beside its unit."""
-    return Markdown(text.replace(" %", "\N{NO-BREAK SPACE}%"))
+def _below(parts: Iterable[Phrase]) -> Markdown:
+    """Put the parts of a cell below each other."""
+    return Markdown("<br>".join(map(phrase, parts)))
 
 
-def _unbroken(text: Words) -> Markdown:
+def _with_units(parts: Phrase) -> Phrase:
+    """Keep each number of our own sentences beside its unit, also that of a count."""
+    return tuple(
+        Words(_UNIT.sub("\N{NO-BREAK SPACE}", part)) if isinstance(part, Words) else part
+        for part in parts
+    )
+
+
+def _unbroken(parts: Phrase) -> Phrase:
     """Keep a number and its unit on one line of a narrow cell."""
-    return Markdown(_UNIT_SPACE.sub("\N{NO-BREAK SPACE}", text))
+    return tuple(Words(_UNBROKEN_SPACE.sub("\N{NO-BREAK SPACE}", part)) for part in parts)
 
 
 def _failure(row: Uncompared) -> _Failure:
@@ -180,11 +211,15 @@ def _failure(row: Uncompared) -> _Failure:
     )
 
 
+def _profiles(comparison: Comparison, shown: int) -> Markdown:
+    return Markdown(tables.markdown(profiles.page(comparison.profiles, shown=shown)))
+
+
 def _environment(comparison: Comparison) -> list[tuple[str, ...]]:
     base, head = comparison.base, comparison.head
     return [
         (Words("Numbers from"), base.label, head.label),
-        (Words("Machine"), words.machine(base.machine), words.machine(head.machine)),
+        (Words("Machine"), *words.machines(base.machine, head.machine)),
         *_images(base, head),
         (Words("Commit"), _commit(base), _commit(head)),
         (Words("Branch"), base.source.branch, head.source.branch),

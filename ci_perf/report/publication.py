@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_perf.model.comparison import Comparison, Row
-from ci_perf.report import escape, markdown, rows, standings, words
+from ci_perf.report import escape, headline, markdown, rows, standings, units
 from ci_perf.report.escape import Command, Markdown, Sentence
 from ci_perf.report.rows import TableRow
 from ci_perf.report.standings import Standing
@@ -20,7 +20,10 @@ _FAILS = frozenset(
         Standing.MISSING,
     }
 )
-_WARNS = frozenset({Standing.UNCONFIRMED, Standing.WARNING, Standing.INVALID})
+_WARNS = frozenset(
+    {Standing.UNCONFIRMED, Standing.LIKELY_SLOWER, Standing.WARNING, Standing.INVALID}
+)
+_MAX_BRANCH_CHARS = 50
 _FROM_A_FORK = (
     "> ⚠️ Measured by code from a fork: whoever wrote it could have made up these numbers."
 )
@@ -28,11 +31,15 @@ _FROM_A_FORK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a comparison was measured. ``url`` may be empty; it is ours, or GitHub's."""
+    """Where a comparison was measured. ``url`` may be empty; it is ours, or GitHub's.
+
+    ``base`` is the branch that the head is judged for; empty where there is no pull request.
+    """
 
     url: str
     attempt: int
     is_fork: bool
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +64,8 @@ class Finding:
 
 
 def brief(comparison: Comparison, origin: Origin, beside: Beside = NOTHING_BESIDE) -> str:
-    """Say the verdict and where it comes from: what always has room in a comment."""
-    lines = [f"### {markdown.phrase(words.headline(comparison))}"]
+    """Say the verdict, the counts, and where they come from: what always has room in a comment."""
+    lines: list[str] = [markdown.opening(comparison)]
     if origin.is_fork:
         lines.append(_FROM_A_FORK)
     if beside.note:
@@ -72,7 +79,7 @@ def rest(
     """Show everything below the headline, within `max_bytes`; else say where it is."""
     end = f"\n{beside.folded}" if beside.folded else ""
     report = markdown.render(comparison, max_bytes=max_bytes - len(end.encode()))
-    text = report.partition("\n")[2].strip() + "\n"
+    text = report.removeprefix(markdown.opening(comparison)).strip() + "\n"
     for whole_text in (text + end, text):
         if len(whole_text.encode()) <= max_bytes:
             return whole_text
@@ -89,9 +96,12 @@ def whole(
     return head + rest(comparison, origin, max_bytes=left, beside=beside)
 
 
-def title(comparison: Comparison) -> str:
-    """Say the verdict in one line of plain text."""
-    return _plain(words.headline(comparison))
+def title(comparison: Comparison, *, base: str = "", max_chars: int = 1_000) -> str:
+    """Say the verdict, and for which branch it holds, in one line of plain text."""
+    verdict = _plain(headline.of(comparison))
+    ending = f" · for {escape.clean(base, limit=_MAX_BRANCH_CHARS)}" if base else ""
+    room = max_chars - len(ending)
+    return (verdict if len(verdict) <= room else f"{verdict[: room - 1]}…") + ending
 
 
 def findings(comparison: Comparison) -> list[Finding]:
@@ -100,9 +110,14 @@ def findings(comparison: Comparison) -> list[Finding]:
 
 
 def _measured(origin: Origin) -> Iterable[str]:
+    """Say for which branch the verdict holds, and which run measured."""
+    base = escape.code(origin.base, limit=_MAX_BRANCH_CHARS)
+    said = [f"Judged for the branch {base}."] if base else []
     if origin.url:
         again = f", attempt {origin.attempt}" if origin.attempt > 1 else ""
-        yield f"<sub>Measured by [this run]({origin.url}){again}.</sub>"
+        said.append(f"Measured by [this run]({origin.url}){again}.")
+    if said:
+        yield f"<sub>{' '.join(said)}</sub>"
 
 
 def _is_shown(row: Row) -> bool:
@@ -120,9 +135,13 @@ def _finding(row: Row) -> Finding:
 
 
 def _message(cells: TableRow) -> str:
-    moved = f"{cells.base} → {cells.head} ({cells.change}), limit {cells.limit}"
-    said = ": ".join(filter(None, (cells.remark, _plain((Sentence(cells.note),)))))
-    return f"{_plain((cells.metric,))}: {moved}" + (f"; {said}" if said else "")
+    note = _plain((Sentence(cells.note),))
+    if cells.change == units.NOTHING:
+        return ": ".join(filter(None, (_plain((cells.metric,)), cells.remark, note)))
+    values = f"{units.both(cells.base, cells.head)} ({cells.change}), limit {cells.limit}"
+    said = ": ".join(filter(None, (cells.remark, note)))
+    moved = f"{_plain((cells.metric,))}: {values}"
+    return "; ".join(filter(None, (moved, cells.evidence, said)))
 
 
 def _plain(parts: Phrase) -> str:

@@ -1,53 +1,53 @@
 """What a row's verdict alone does not say: why, by how many pairs, and what would decide it."""
 
+from ci_perf.judge import signs
 from ci_perf.model.comparison import Change, Remedy, Row, Verdict
-from ci_perf.model.suite import LARGEST_MARGIN
 from ci_perf.report import standings, units, words
 from ci_perf.report.escape import Words
 from ci_perf.report.standings import Standing
 
-_PREDICTED, _ALONE = "predicted", "by its history alone"
+_PREDICTED, _ALONE = "predicted", "history alone"
 # What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
 _SAID = {
-    "accepted": "accepted in this change, with a history that is still too young to clear it",
-    "assumed": "its history has fewer than 3 sessions, so how much these differ is assumed",
-    "canary_moved": "the machine moved, so no time is judged by its history",
-    "clocks_moved": "the clocks of the two sides differ, and in cycles the change does not show",
+    "accepted": "accepted in this change",
+    "assumed": "too few sessions to know how much they differ",
+    "canary_moved": "the machine moved",
+    "clocks_moved": "the clocks differ, and in clock cycles nothing changed",
     "failed_on_base": "failed on the base, not there at all now",
     "metric_missing": "in the baseline, not in this run",
     "metric_new": "no baseline yet",
     "missing": "has a baseline, was not measured",
     "new": "no baseline yet",
     "new_since_failed": "failed on the base",
+    "no_sign": "no sign of a change: all exact numbers are the same",
     "other_machine": "another machine",
     "other_parameters": "other parameters",
     "other_software": "other software, which suite.toml makes a hard fact",
     "other_step": "a step is not the same on both sides",
-    _PREDICTED: f"{_ALONE}, without launches of the base beside it",
+    _PREDICTED: _ALONE,
     "ranges_overlap": "some processes are beyond the limit and some are not",
-    "too_few_pairs": "no pairs of launches that would show a spread",
-    "too_few_sessions": "differs from its history, which has fewer than 3 sessions",
-    "two_modes": "launches are now fast, now slow, and seldom between",
+    "rounded": "rounding hides whether it changed",
+    "too_few_pairs": "too few to know how much pairs differ",
+    "too_few_sessions": "too few to know how much sessions differ",
+    "two_modes": "launches are either fast or slow",
 }
 BASE_FAILED = "base_failed"
-NOT_CONFIRMED = "not_confirmed"
-_NO_GATE = "over its limit, which does not fail the job"
+NOT_CONFIRMED, MOVER_UNKNOWN = "not_confirmed", "mover_unknown"
+FAR_BEYOND_LIMIT = "far_beyond_limit"
+_MOVER_UNKNOWN = "moved from its history{}, by the machine, the baseline or this change"
 _BY_PAIRS = "judged by pairs instead"
 _TRIED = ", and launching the base beside it failed"
 
 
 def of(row: Row) -> Words:
-    """Say what the verdict alone does not; empty where it says everything."""
-    found, said = standings.of(row), "; ".join(filter(None, (_said(row), _own_file(row))))
-    if found is Standing.UNCHANGED:
-        return Words(said)
+    """Say what mark and numbers of a row do not; empty where they say everything."""
+    said = "; ".join(filter(None, (_said(row), _signs(row), _own_file(row), _rounded(row))))
+    found = standings.of(row)
     if found in standings.NUMERICS:
         return Words("" if row.gate else "does not fail the job")
-    if found is Standing.WARNING:
-        return Words(f"{_NO_GATE}; {said}" if said else _NO_GATE)
     if found is Standing.INCOMPARABLE and not row.gate:
         said = f"{_BY_PAIRS}; {said}" if said else _BY_PAIRS
-    return Words(f"{found.value}: {said}" if said else found.value)
+    return Words(said)
 
 
 def undecided(row: Change) -> str:
@@ -70,14 +70,16 @@ def _said(row: Row) -> str:
         return _SAID.get(row.code, "") + (_TRIED if is_tried else "")
     if row.code == BASE_FAILED or (row.verdict is Verdict.UNCONFIRMED and row.note):
         return _without_base(row)
-    if row.code == "confirmed":
-        return f"confirmed by {pairs(row.pairs)}" + _promise(row, ": less than {} apart")
-    if row.code == "screened":
-        return _promise(row, "less than {} from its history")
+    if row.code == FAR_BEYOND_LIMIT:
+        end = "prove it" if row.verdict is Verdict.LIKELY_SLOWER else "decide"
+        return f"far beyond its limit: a larger budget would {end}"
+    if row.code == MOVER_UNKNOWN:
+        return _MOVER_UNKNOWN.format(drift(row))
     if row.code == NOT_CONFIRMED:
         return f"the machine or the baseline moved{drift(row)}, not this change"
     said = _SAID.get(row.code, "")
-    if row.verdict is not Verdict.INCONCLUSIVE or (said and row.remedy is None):
+    is_open = row.verdict in {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
+    if not is_open or (said and row.remedy is None):
         return said
     return "; ".join(part for part in (said, undecided(row)) if part)
 
@@ -86,8 +88,19 @@ def _without_base(row: Change) -> str:
     """Say that the base could not be launched, or since when: what noise would allow is no help."""
     known = _ALONE if row.code == _PREDICTED else _SAID.get(row.code, "")
     since = f" any more, after {pairs(row.pairs)}" if row.pairs else ""
-    no_base = f"the base could not be launched beside it{since}"
+    no_base = f"the base could not be launched{since}"
     return f"{known}; {no_base}" if known else no_base
+
+
+def _signs(row: Row) -> str:
+    """Say which exact metrics are worse, where a step time looks slower and that is not proven."""
+    if not isinstance(row, Change) or row.metric not in signs.SLOWED or row.signs is None:
+        return ""
+    is_slower = row.ratio is not None and row.ratio > 1
+    is_unproven = row.verdict in {Verdict.LIKELY_SLOWER, Verdict.UNCHANGED}
+    if row.signs.direction != "worse" or not (is_slower and is_unproven):
+        return ""
+    return f"also worse: {', '.join(map(words.metric_title, row.signs.moved))}"
 
 
 def _own_file(row: Row) -> str:
@@ -96,16 +109,16 @@ def _own_file(row: Row) -> str:
     return "the base ran its own workload file, for this one does not run there" if is_own else ""
 
 
+def _rounded(row: Row) -> str:
+    """Say in which steps the numbers come, where these are no small part of the limit."""
+    if not isinstance(row, Change) or not row.tick or row.tick < row.limit / 4:
+        return ""
+    return f"numbers come in steps of {units.about(row.tick)}"
+
+
 def drift(row: Change) -> str:
     """Say how far the head lies from its history, in brackets; empty where it has none."""
     return f" ({words.moved(row.metric, row.drift)})" if row.drift else ""
-
-
-def _promise(row: Change, said: str) -> str:
-    """Say what "unchanged" promises, where the row is that."""
-    is_unchanged = row.verdict is Verdict.UNCHANGED
-    shown = quantity(row, row.margin) if row.limit > 1 else units.limit(row.margin)
-    return said.format(shown) if is_unchanged else ""
 
 
 def quantity(row: Change, share: float) -> str:
@@ -117,7 +130,4 @@ def _cure(found: Remedy) -> str:
     if found.pairs is not None:
         return f"about {pairs(found.pairs)} would decide"
     spread, quiet = units.about(found.spread), units.about(found.quiet_spread)
-    said = f"pairs differ by {spread}, {quiet} would decide"
-    if found.margin > LARGEST_MARGIN:
-        return said
-    return f"{said}, or a margin of {units.rounded_up(found.margin)}"
+    return f"pairs differ by {spread}, {quiet} would decide"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ci_perf.judge.policy import KIND_OF
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Numerics, Row, Uncompared, Verdict
 from ci_perf.model.metrics import Better, Kind
@@ -19,13 +20,20 @@ from ci_perf.report.words import Phrase
 
 # A baseline keeps nine digits.
 _ROUNDING = 1e-8
+# Numbers without noise: those of a workload share one line of the table.
+_EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
+# An interval that is wider than this factor, and holds "no change", says nothing of the size.
+_MEANINGLESS = 10.0
+# Where it matters what could have been seen.
+_OPEN = frozenset({Standing.LIKELY_SLOWER, Standing.INCONCLUSIVE, Standing.UNCONFIRMED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One line of a table. ``rate`` is the throughput on both sides, ``remark`` our own note.
+    """The cells of one row. ``rate`` is the throughput on both sides, ``remark`` our own note.
 
-    ``detects`` is the smallest detectable change, empty where the limit is.
+    ``detects`` is the smallest detectable change of an undecided row, where its limit is smaller.
+    ``evidence`` counts the pairs or the sessions that decided.
     """
 
     standing: Standing
@@ -38,32 +46,66 @@ class TableRow:
     change: Words
     limit: Words
     detects: Words
-    processes: Words
+    evidence: Words
     remark: Words
     note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a table: one row, or the exact rows of a workload that have the same mark.
+
+    ``opens``: the first line of its workload, which names it.
+    """
+
+    rows: tuple[TableRow, ...]
+    opens: bool
+
+    @property
+    def first(self) -> TableRow:
+        """Return the row that stands for what all rows of the line share."""
+        return self.rows[0]
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
     """Order rows as people should read them: by standing, losses first, by how far they went."""
     return sorted(
-        rows, key=lambda row: (standings.ORDER[standings.of(row)], _is_gain(row), -closeness(row))
+        rows, key=lambda row: (standings.ORDER[standings.of(row)], is_gain(row), -closeness(row))
     )
 
 
-def _is_gain(row: Row) -> bool:
+def is_gain(row: Row) -> bool:
     """Whether it is a suspicion that nobody minds."""
     is_suspected = row.verdict is Verdict.UNCONFIRMED
     return is_suspected and isinstance(row, Change) and row.ratio is not None and row.ratio < 1
 
 
-def changed(rows: Iterable[Row]) -> list[TableRow]:
-    """Everything that somebody should look at, worst first."""
-    return [shown(row) for row in worst_first(rows) if standings.of(row) not in standings.QUIET]
+def changed(rows: Iterable[Row]) -> list[Line]:
+    """Everything that somebody should look at: by workload, the worst first."""
+    return _lines(row for row in worst_first(rows) if standings.of(row) not in standings.QUIET)
 
 
-def quiet(rows: Iterable[Row]) -> list[TableRow]:
+def quiet(rows: Iterable[Row]) -> list[Line]:
     """Everything else, closest to its limit first; what cannot fail the job comes last."""
-    return [shown(row) for row in _quiet(rows)]
+    return _lines(_quiet(rows))
+
+
+def _lines(rows: Iterable[Row]) -> list[Line]:
+    """Bring the rows of a workload together, and its exact rows of one standing into one line."""
+    workloads: dict[str, dict[Standing | int, list[Row]]] = {}
+    for position, row in enumerate(rows):
+        key = standings.of(row) if _is_exact(row) else position
+        workloads.setdefault(row.workload, {}).setdefault(key, []).append(row)
+    return [
+        Line(rows=tuple(map(shown, together)), opens=position == 0)
+        for lines in workloads.values()
+        for position, together in enumerate(lines.values())
+    ]
+
+
+def _is_exact(row: Row) -> bool:
+    known = metrics.BY_NAME.get(row.metric) if isinstance(row, Change) else None
+    return known is not None and known.kind in _EXACT
 
 
 def quiet_summary(rows: Iterable[Row]) -> Phrase:
@@ -140,7 +182,7 @@ def _of_change(row: Change) -> TableRow:
         change=change(row),
         limit=_limit(row),
         detects=_detects(row),
-        processes=_launches(row),
+        evidence=_evidence(row),
         remark=remarks.of(row),
         note=row.note,
     )
@@ -152,14 +194,14 @@ def _of_uncompared(row: Uncompared) -> TableRow:
         standing=found,
         icon=standings.ICON[found],
         workload=row.workload,
-        metric=words.metric_title(row.metric) if row.metric else Words("whole workload"),
+        metric=words.metric_title(row.metric) if row.metric else Words(""),
         base=_alone(row.base, row.metric),
         head=_alone(row.head, row.metric),
         rate=Words(""),
         change=units.NOTHING,
         limit=units.NOTHING,
         detects=Words(""),
-        processes=units.NOTHING,
+        evidence=Words(""),
         remark=remarks.of(row),
         note=row.note,
     )
@@ -183,9 +225,9 @@ def _of_numerics(row: Numerics) -> TableRow:
         head=head,
         rate=which(row) if row.difference is not None else Words(""),
         change=apart(row),
-        limit=_with_gate(units.limit(row.tolerance), gate=row.gate),
+        limit=units.limit(row.tolerance),
         detects=Words(""),
-        processes=units.NOTHING,
+        evidence=Words(""),
         remark=remarks.of(row),
         note=row.note,
     )
@@ -227,14 +269,24 @@ def change(row: Change) -> Words:
     known = metrics.BY_NAME.get(row.metric)
     if row.interval is None:
         text = moved(row)
+        if known is not None and known.kind in KIND_OF and row.head != row.base:
+            return Words(f"{text} [unknown]")  # too few pairs to know how much they differ
         is_share = known is not None and known.kind is Kind.SHARE
         if row.head == row.base or row.ratio is None or is_share:
             return text
         return Words(f"{text} ({units.difference(row.base, row.head, words.unit(row.metric))})")
     assert row.ratio is not None
+    low, high = row.interval.low, row.interval.high
+    if _is_meaningless(low, high):
+        return Words(f"{moved(row)} [unknown]")
     if known and known.better is Better.HIGHER:
-        return units.change(1 / row.ratio, 1 / row.interval.high, 1 / row.interval.low)
-    return units.change(row.ratio, row.interval.low, row.interval.high)
+        return units.change(1 / row.ratio, 1 / high, 1 / low)
+    return units.change(row.ratio, low, high)
+
+
+def _is_meaningless(low: float, high: float) -> bool:
+    """Whether an interval allows both much less and much more."""
+    return low < 1 < high and high > _MEANINGLESS * low
 
 
 def moved(row: Change) -> Words:
@@ -248,31 +300,33 @@ def moved(row: Change) -> Words:
 
 
 def _limit(row: Change) -> Words:
-    """Show a limit as a share; one that is larger than the baseline itself as a quantity."""
+    """Show the size that a change must exceed; of an unchanged row the margin that it keeps.
+
+    It is a share; one that is larger than the baseline itself is shown as a quantity.
+    """
     known = metrics.BY_NAME.get(row.metric)
-    size: str = units.limit(row.limit)
+    bound = _bound(row)
+    size: str = units.limit(bound)
     if known and known.kind is Kind.SHARE:
-        size = units.points(row.limit * row.base).lstrip("+") if row.base else units.NOTHING
+        size = units.points(bound * row.base).lstrip("+") if row.base else units.NOTHING
     elif row.limit > 1:
-        size = remarks.quantity(row, row.limit)
-    return _with_gate(size, gate=row.gate)
+        size = remarks.quantity(row, bound)
+    return Words(f"margin {size}" if bound != row.limit else size)
 
 
 def _detects(row: Change) -> Words:
-    """Show the smallest detectable change, where it is another than the limit."""
+    """Show the smallest detectable change of an open row, where it is another than the limit."""
     found = row.smallest_detectable
-    if found is None or found <= row.limit:
+    if standings.of(row) not in _OPEN or found is None or found <= row.limit:
         return Words("")
     shown = remarks.quantity(row, found) if row.limit > 1 else units.about(found)
     return Words(f"detects {shown}")
 
 
-def _launches(row: Change) -> Words:
-    """Count the launches that decided: pairs of them, or those of each side."""
+def _evidence(row: Change) -> Words:
+    """Count what decided: pairs of launches, sessions of the baseline, or launches alone."""
     if row.pairs:
         return Words(remarks.pairs(row.pairs))
-    return Words(f"{row.base_processes} v {row.head_processes}")
-
-
-def _with_gate(size: str, *, gate: bool) -> Words:
-    return Words(size + ("" if gate else ", no gate"))
+    if row.base_sessions:
+        return units.numbered(row.base_sessions, "session")
+    return Words(f"{row.base_processes} v {row.head_processes} launches")

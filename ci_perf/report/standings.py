@@ -2,7 +2,6 @@
 
 from enum import Enum
 
-from ci_perf.errors import ExitCode
 from ci_perf.judge import numerics
 from ci_perf.model.comparison import Comparison, Row, Uncompared, Verdict
 from ci_perf.report.escape import Words
@@ -16,12 +15,13 @@ class Standing(Enum):
     NUMERICS_VARY = "numerics vary"
     REGRESSED = "regressed"
     UNCONFIRMED = "unconfirmed"
+    LIKELY_SLOWER = "likely slower"
     MISSING = "missing"
     INVALID = "invalid"
-    WARNING = "warning"
     INCONCLUSIVE = "inconclusive"
     NEW = "new"
     INCOMPARABLE = "incomparable"
+    WARNING = "warning"
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
     NOT_GATING = "not gating"
@@ -32,8 +32,7 @@ ORDER = {standing: position for position, standing in enumerate(Standing)}
 NUMERICS = frozenset({Standing.NUMERICS_CHANGED, Standing.NUMERICS_VARY})
 # These need nobody's eyes, and are folded.
 QUIET = frozenset({Standing.NOT_GATING, Standing.UNCHANGED})
-# What a metric without a gate cannot say of the whole.
-_NEEDS_A_GATE = frozenset({Standing.REGRESSED, Standing.INCONCLUSIVE, Standing.UNCONFIRMED})
+_UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED})
 
 ICON = {
     Standing.FAILED: Words("💥"),
@@ -41,6 +40,7 @@ ICON = {
     Standing.NUMERICS_VARY: Words("🎲"),
     Standing.REGRESSED: Words("❌"),
     Standing.UNCONFIRMED: Words("🔎"),
+    Standing.LIKELY_SLOWER: Words("🐢"),
     Standing.MISSING: Words("🚫"),
     Standing.INVALID: Words("🛑"),
     Standing.WARNING: Words("⚠️"),
@@ -61,27 +61,9 @@ def of(row: Row) -> Standing:
     if not row.gate:
         if row.verdict is Verdict.REGRESSED:
             return Standing.WARNING
-        if row.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED, Verdict.MISSING}:
+        if row.verdict in _UNDECIDED | {Verdict.MISSING}:
             return Standing.NOT_GATING
-    return Standing(row.verdict.value)
-
-
-def overall(comparison: Comparison) -> Standing:
-    """Say how the comparison as a whole is shown.
-
-    Nothing is simply well when a workload computes other numbers, whether that gates or not.
-    """
-    found = {of(row) for row in comparison.rows}
-    if comparison.verdict is Verdict.NUMERICS_CHANGED:
-        return min(found & NUMERICS, key=ORDER.__getitem__, default=Standing.NUMERICS_CHANGED)
-    said = Standing(comparison.verdict.value)
-    if is_invalid(comparison) and said is not Standing.FAILED:
-        return Standing.INVALID
-    if comparison.exit_code == ExitCode.OK and Standing.NUMERICS_CHANGED in found:
-        return Standing.NUMERICS_CHANGED
-    if said in _NEEDS_A_GATE and found and said not in found:
-        return min(found, key=ORDER.__getitem__)
-    return said
+    return Standing(row.verdict.value.replace("_", " "))
 
 
 def is_invalid(comparison: Comparison) -> bool:

@@ -1,6 +1,6 @@
 """A page of sentences and tables, for a terminal and as Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
@@ -49,12 +49,17 @@ def terminal(page: Page, *, width: int, color: bool) -> str:
         # What the environment says of colours and widths has been decided by the caller.
         _environ={},
     )
+    console.print(Group(*renderables(page, width=width)))
+    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n")).strip("\n") + "\n"
+
+
+def renderables(page: Page, *, width: int) -> Iterator[RenderableType]:
+    """Yield what rich prints of a page, on a terminal of `width` columns."""
     for index, part in enumerate(page):
         if isinstance(part, Table):
-            console.print(Padding(_terminal_table(part, width), (1, 0)))
+            yield Padding(_terminal_table(part, width), (1, 0))
         else:
-            console.print(Text("".join(map(_plain, part)), style="" if index else "bold"))
-    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n")).strip("\n") + "\n"
+            yield Text("".join(map(_plain, part)), style="" if index else "bold")
 
 
 def _markdown_phrase(phrase: Phrase) -> str:

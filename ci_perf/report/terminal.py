@@ -9,7 +9,20 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ci_perf.model.comparison import Comparison, Uncompared
-from ci_perf.report import advice, columns, escape, notices, rows, turns, words
+from ci_perf.report import (
+    advice,
+    cells,
+    columns,
+    escape,
+    notices,
+    profiles,
+    rows,
+    tables,
+    turns,
+    units,
+    words,
+)
+from ci_perf.report import headline as headlines
 from ci_perf.report.columns import Column, Line
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
@@ -22,6 +35,7 @@ _STYLE = {
     Standing.NUMERICS_VARY: "bold yellow",
     Standing.REGRESSED: "bold red",
     Standing.UNCONFIRMED: "bold yellow",
+    Standing.LIKELY_SLOWER: "bold yellow",
     Standing.MISSING: "red",
     Standing.INVALID: "red",
     Standing.WARNING: "yellow",
@@ -32,24 +46,21 @@ _STYLE = {
 }
 # More rows than this scroll the verdict away; the other formats have them all.
 _SHOWN = 200
+_SHOWN_OF_PROFILES = 10
 # Folding a long word may put "::" first on a line, where a CI would take it for a command.
 _WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*)::")
 
 
 _COLUMNS = (
     Column(""),
-    Column("workload", is_name=True),
-    Column("metric"),
-    Column("base", is_number=True),
-    Column("head", is_number=True),
+    Column("workload, metric", is_name=True),
+    Column("base → head", is_number=True),
     Column("change [interval]", is_number=True),
     Column("limit", is_number=True),
-    Column("detects", is_number=True, from_width=140),
-    Column("processes", is_number=True, from_width=120),
-    Column("note", from_width=120),
+    Column("evidence"),
 )
-# Where a number may go on in a second line: before its interval, or what its limit does not do.
-_SECOND_LINE = re.compile(r" (?=[\[(]|no gate)")
+# Where a number may go on in a second line: before its interval.
+_SECOND_LINE = re.compile(r" (?=[\[(])")
 
 
 def render(comparison: Comparison, *, width: int, color: bool) -> str:
@@ -73,15 +84,16 @@ def render(comparison: Comparison, *, width: int, color: bool) -> str:
 
 def headline(comparison: Comparison) -> str:
     """Say the verdict in one plain line, for a log beside which the report lies in a file."""
-    return _text(words.headline(comparison)).plain
+    return _text(headlines.of(comparison)).plain
 
 
 def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
-    yield _text(words.headline(comparison), style="bold")
-    for warning in (*notices.of(comparison), *words.validity(comparison)):
-        yield _text(warning, style="yellow")
+    yield _text(headlines.of(comparison), style="bold")
+    yield Padding(_text(headlines.counts(comparison)), (0, 0, 1, 0))
     for step in advice.next_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
+    for warning in (*notices.of(comparison), *words.validity(comparison)):
+        yield _text(warning, style="yellow")
     if changed := rows.changed(comparison.rows):
         yield Padding(_table(changed[:_SHOWN], width), (1, 0))
     if len(changed) > _SHOWN:
@@ -90,6 +102,9 @@ def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
         yield Padding(_failure(failure), (0, 0, 1, 0))
     if quiet := rows.quiet_summary(comparison.rows):
         yield _text(quiet)
+    if profiles.summary(comparison.profiles):
+        page = profiles.page(comparison.profiles, shown=_SHOWN_OF_PROFILES)
+        yield Padding(Group(*tables.renderables(page, width=width)), (1, 0))
     yield _text(words.environment_summary(comparison), style="dim")
     for line in (turns.summary(comparison), *turns.notes(comparison)):
         if line:
@@ -110,52 +125,52 @@ def _part(part: str) -> str | tuple[str, str]:
     return part if isinstance(part, Markdown) else escape.clean(part)
 
 
-def _table(found: list[TableRow], width: int) -> RenderableType:
-    """Lay out the rows; where there is little room, numbers take two lines, then each row does."""
-    lines = [Line([_text(cell) for cell in _cells(row)], _style(row)) for row in found]
-    for shown in (lines, list(map(_in_two_lines, lines))):
+def _table(found: list[rows.Line], width: int) -> RenderableType:
+    """Lay out the lines; where there is little room, numbers take two, then each is a sentence."""
+    lines, brief = (
+        [Line(list(map(_below, cells.of(line, is_brief=is_brief))), _style(line)) for line in found]
+        for is_brief in (False, True)
+    )
+    for shown in (lines, list(map(_in_two_lines, lines)), list(map(_in_two_lines, brief))):
         table = columns.grid(_COLUMNS, shown, width)
         if table is not None:
             return table
-    return Group(*map(_sentence, found))
+    return Group(*(_sentence(row) for line in found for row in line.rows))
 
 
-def _style(row: TableRow) -> str:
-    return _STYLE.get(row.standing, "")
+def _below(cell: cells.Cell) -> Text:
+    """Put the parts of a cell below each other."""
+    return Text("\n").join(map(_text, cell))
+
+
+def _style(line: rows.Line) -> str:
+    return _STYLE.get(line.first.standing, "")
 
 
 def _in_two_lines(line: Line) -> Line:
-    cells = [
+    shown = [
         Text(_SECOND_LINE.sub("\n", cell.plain)) if column.is_number else cell
         for column, cell in zip(_COLUMNS, line.cells, strict=True)
     ]
-    return Line(cells, line.style)
+    return Line(shown, line.style)
 
 
 def _sentence(row: TableRow) -> Padding:
     """Say in a sentence what a table has no room for."""
-    said = (
-        *(row.icon, Words(" "), row.workload, Words(" "), row.metric, Words(": ")),
-        *(row.base, Words(" → "), row.head, Words(", "), row.change),
-        *(Words(", limit "), row.limit),
+    space = Words(" " if row.metric else "")
+    said: Phrase = (row.icon, Words(" "), row.workload, space, row.metric, Words(": "))
+    values = units.both(row.base, row.head)
+    if row.change != units.NOTHING:
+        values = Words(f"{values}, {row.change}, limit {row.limit}")
+    parts = (
+        Words("" if values == units.NOTHING else values),
+        row.evidence,
+        row.remark,
+        Sentence(row.note),
     )
-    return Padding(_text(said, style=_style(row)), (0, 0, 0, 1))
-
-
-def _cells(row: TableRow) -> list[Phrase]:
-    note = escape.clean(row.note, limit=escape.MAX_SENTENCE_CHARS)
-    return [
-        (row.icon,),
-        (row.workload,),
-        (row.metric,),
-        (row.base,),
-        (row.head,),
-        (row.change,),
-        (row.limit,),
-        (Words(row.detects.removeprefix("detects ")),),
-        (row.processes,),
-        (Markdown(": ".join(part for part in (row.remark, note) if part)),),
-    ]
+    for index, part in enumerate(filter(None, parts)):
+        said += (Words("; "), part) if index else (part,)
+    return Padding(_text(said, style=_STYLE.get(row.standing, "")), (0, 0, 0, 1))
 
 
 def _failure(row: Uncompared) -> Group:

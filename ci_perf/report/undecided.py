@@ -6,8 +6,7 @@ from typing import Literal
 
 from ci_perf.judge import canaries
 from ci_perf.model.comparison import Change, Comparison, Row, Verdict
-from ci_perf.model.suite import LARGEST_MARGIN
-from ci_perf.report import commands, remarks, units, words
+from ci_perf.report import commands, pressure, remarks, units, words
 from ci_perf.report import rows as tables
 from ci_perf.report.escape import Command, Sentence, Words, clean
 from ci_perf.report.standings import Standing
@@ -18,6 +17,7 @@ class Cure(Enum):
     """What would give a row its answer; the surest and cheapest first."""
 
     BASE = "a base that can be launched"
+    BUSY = "a machine that has nothing else to do"
     TURNS = "launches of base and head in turns"
     PAIRS = "more pairs of them"
     MODES = "launches with one speed"
@@ -25,27 +25,58 @@ class Cure(Enum):
     SESSIONS = "a longer history"
     MACHINE = "the machine as it was"
     CLOCKS = "the same clocks on both sides"
+    DIGITS = "numbers with more digits"
     SAME_WORK = "the same work in every process"
 
 
 Finding = Standing | Cure | Literal["stale"]
 """What a sentence of advice is about: the rows of one standing, of one cure, or the baseline."""
 
+# A workload gets only the first of these pieces of advice: a second one would contradict it.
+EXCLUSIVE: tuple[Finding, ...] = (
+    Cure.BUSY,
+    Standing.LIKELY_SLOWER,
+    Cure.TURNS,
+    Cure.PAIRS,
+    Cure.MODES,
+    Cure.QUIET,
+    Cure.SESSIONS,
+    Cure.MACHINE,
+)
+# A margin that is wider than this promises nothing.
+_LARGEST_MARGIN = 0.3
 _BY_CODE = {
     remarks.BASE_FAILED: Cure.BASE,
     canaries.CODE: Cure.MACHINE,
     "clocks_moved": Cure.CLOCKS,
+    "rounded": Cure.DIGITS,
     "ranges_overlap": Cure.SAME_WORK,
     "too_few_sessions": Cure.SESSIONS,
 }
 
+# What a history lacks; pairs do without it.
+_OF_HISTORY = frozenset({Cure.SESSIONS, Cure.MACHINE})
 
-def cure(row: Row, comparison: Comparison) -> Cure:
-    """Say what would decide a row that is inconclusive, or unconfirmed for want of the base."""
+
+def cure(row: Row, comparison: Comparison) -> Finding:
+    """Say what would decide a row that is undecided, or unconfirmed for want of the base.
+
+    While the machine is busy, nothing else is worth trying.
+    """
     if is_tried(row):
         return Cure.BASE
-    if row.code in _BY_CODE:
-        return _BY_CODE[row.code]
+    is_likely = row.verdict is Verdict.LIKELY_SLOWER
+    found = Standing.LIKELY_SLOWER if is_likely else _cure(row, comparison)
+    is_busy = found in EXCLUSIVE and pressure.is_on(row, comparison)
+    return Cure.BUSY if is_busy else found
+
+
+def _cure(row: Row, comparison: Comparison) -> Cure:
+    known = _BY_CODE.get(row.code)
+    if known in _OF_HISTORY and _is_beyond_budget(row, comparison):
+        return Cure.PAIRS
+    if known is not None:
+        return known
     remedy = row.remedy if isinstance(row, Change) and row.pairs else None
     if remedy is not None and remedy.pairs is not None:
         return Cure.PAIRS
@@ -54,6 +85,12 @@ def cure(row: Row, comparison: Comparison) -> Cure:
     if remedy is not None:
         return Cure.QUIET
     return Cure.PAIRS if comparison.interleaved else Cure.TURNS
+
+
+def _is_beyond_budget(row: Row, comparison: Comparison) -> bool:
+    """Whether the budget was spent before the base was launched beside it at all."""
+    is_spent = comparison.interleaved is not None and comparison.interleaved.stopped == "budget"
+    return is_spent and isinstance(row, Change) and not row.pairs
 
 
 def is_tried(row: Row) -> bool:
@@ -65,7 +102,7 @@ def launch_the_base(rows: list[Row], _: Comparison) -> Phrase:
     """Say whose base could not be launched, and where to look for the reason."""
     never = any(isinstance(row, Change) and not row.pairs for row in rows)
     return (
-        Words("Undecided, because the base could not be launched beside the head: "),
+        Words("Not decided, because the base could not be launched beside the head: "),
         *words.joined(_with_note(row) for row in rows),
         Words(". What it printed last is in run.json, under "),
         Command("paired"),
@@ -80,10 +117,37 @@ _SET_UP: Phrase = (
 )
 
 
+def _free_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
+    """Say that the machine was too busy, and nothing of the code."""
+    return (
+        Words("The machine was too busy to answer: "),
+        *words.named(rows),
+        Words(". Stop what else runs there ("),
+        Command("ci-perf doctor"),
+        Words(" says how busy it is), then measure again: "),
+        commands.in_turns(rows, comparison, patient=True),
+    )
+
+
+def _look_or_prove(rows: list[Row], comparison: Comparison) -> Phrase:
+    """Lead to what is counted, which explains a time that is not proven."""
+    moved = [row.signs.moved for row in rows if isinstance(row, Change) and row.signs]
+    counted = dict.fromkeys(name for names in moved for name in names)
+    named = words.joined((words.metric_title(name),) for name in counted)
+    return (
+        Words("Likely slower: "),
+        *words.named(rows),
+        Words(". The code does more work than before"),
+        *((Words(" ("), *named, Words(")")) if named else ()),
+        Words(": look there for the cause. More pairs would prove the time: "),
+        commands.in_turns(rows, comparison, longer=True),
+    )
+
+
 def _launch_in_turns(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Inconclusive: "),
-        *_with_remarks(rows),
+        Words("Not decided: "),
+        *_titled(rows),
         Words(". Launch base and head in turns: "),
         commands.in_turns(rows, comparison),
     )
@@ -91,8 +155,8 @@ def _launch_in_turns(rows: list[Row], comparison: Comparison) -> Phrase:
 
 def _give_more_time(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Inconclusive: "),
-        *_with_remarks(rows),
+        Words("Not decided: "),
+        *_titled(rows),
         Words(". Give them more time: "),
         commands.in_turns(rows, comparison, longer=True),
     )
@@ -100,34 +164,37 @@ def _give_more_time(rows: list[Row], comparison: Comparison) -> Phrase:
 
 def _find_the_modes(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Inconclusive, because their launches are now fast, now slow: "),
+        Words("Not decided, because their launches are either fast or slow: "),
         *words.named(rows),
-        Words(
-            ". Find out what they choose (a kernel, a placement) and fix it. Many pairs may prove "
-            "a change all the same: "
-        ),
+        Words(". More pairs may decide: "),
         commands.in_turns(rows, comparison, longer=True),
+        Words(". If it stays so, look for what a launch chooses: a kernel, a placement."),
     )
 
 
 def _calm_down(rows: list[Row], _: Comparison) -> Phrase:
     margins = _margins(rows)
-    less = ", or promise less in suite.toml, under `[limits]`: " if margins else "."
-    return (
-        Words("Inconclusive, and more pairs would not help: "),
-        *_with_remarks(rows),
-        Words(f". Use a quieter machine{less}"),
+    less: Phrase = (
+        Words(", or promise less in suite.toml, under "),
+        Command("[limits]"),
+        Words(": "),
         *words.joined((_margin(name, size),) for name, size in margins.items()),
+    )
+    return (
+        Words("Not decided, and more pairs would not help: "),
+        *_titled(rows),
+        Words(". Use a quieter machine"),
+        *(less if margins else (Words("."),)),
     )
 
 
 def _margins(rows: Iterable[Row]) -> dict[str, float]:
-    """Find the margin of each metric that would do, where suite.toml takes one as large."""
+    """Find the margin of each metric that would do, where it still promises something."""
     found: dict[str, float] = {}
     for row in rows:
         if isinstance(row, Change) and row.remedy is not None:
             found[row.metric] = max(row.remedy.margin, found.get(row.metric, 0.0))
-    return {name: size for name, size in found.items() if size <= LARGEST_MARGIN}
+    return {name: size for name, size in found.items() if size <= _LARGEST_MARGIN}
 
 
 def _margin(metric: str, size: float) -> Command:
@@ -137,7 +204,7 @@ def _margin(metric: str, size: float) -> Command:
 
 def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Inconclusive, with a history of fewer than 3 sessions: "),
+        Words("Not decided, with a history of fewer than 3 sessions: "),
         *words.named(rows),
         Words(". Launch base and head in turns: "),
         commands.in_turns(rows, comparison),
@@ -148,7 +215,7 @@ def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:
 
 def _wait_for_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Inconclusive, because the machine moved: "),
+        Words("Not decided, because the machine moved: "),
         *words.named(rows),
         Words(". Launches of base and head in turns do not mind: "),
         commands.in_turns(rows, comparison),
@@ -162,7 +229,7 @@ def _wait_for_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
 def _hold_the_clocks(rows: list[Row], _: Comparison) -> Phrase:
     return (
         Words(
-            "Inconclusive, because the clocks of the two sides differ, and in cycles the change "
+            "Not decided, because the clocks of the two sides differ, and in cycles the change "
             "does not show: "
         ),
         *words.named(rows),
@@ -170,15 +237,26 @@ def _hold_the_clocks(rows: list[Row], _: Comparison) -> Phrase:
     )
 
 
+def write_more_digits(rows: list[Row], _: Comparison) -> Phrase:
+    """Say whose numbers are rounded, and what would be finer."""
+    return (
+        Words("Inconclusive, because the numbers are rounded too coarsely: "),
+        *words.named(rows),
+        Words(". Write them with more digits, or use a finer clock or longer steps."),
+    )
+
+
 def _do_the_same_work(rows: list[Row], _: Comparison) -> Phrase:
     return (
-        Words("Inconclusive, because some processes are beyond the limit and some are not: "),
-        *words.joined(words.titled(row) for row in rows),
+        Words("Not decided, because some processes are beyond the limit and some are not: "),
+        *_titled(rows),
         Words(". Make the workload do the same work in every process."),
     )
 
 
 STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
+    Cure.BUSY: _free_the_machine,
+    Standing.LIKELY_SLOWER: _look_or_prove,
     Cure.TURNS: _launch_in_turns,
     Cure.PAIRS: _give_more_time,
     Cure.MODES: _find_the_modes,
@@ -186,6 +264,7 @@ STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
     Cure.SESSIONS: _lengthen_the_history,
     Cure.MACHINE: _wait_for_the_machine,
     Cure.CLOCKS: _hold_the_clocks,
+    Cure.DIGITS: write_more_digits,
     Cure.SAME_WORK: _do_the_same_work,
 }
 
@@ -201,10 +280,5 @@ def _with_note(row: Row) -> Phrase:
     return (*words.titled(row), Words(suspected), *(why if since or row.note else ()))
 
 
-def _with_remarks(rows: Iterable[Row]) -> Phrase:
-    return words.joined(_with_remark(row) for row in rows)
-
-
-def _with_remark(row: Row) -> Phrase:
-    said = remarks.undecided(row) if isinstance(row, Change) else ""
-    return (*words.titled(row), Words(f" ({said})")) if said else words.titled(row)
+def _titled(rows: Iterable[Row]) -> Phrase:
+    return words.joined(map(words.titled, rows))

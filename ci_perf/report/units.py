@@ -138,6 +138,15 @@ def difference(base: float, head: float, unit: Unit | None) -> Words:
     return Words(sign + value(abs(head - base), unit))
 
 
+def both(base: Words, head: Words) -> Words:
+    """41.2 → 43.7 ms: a value on both sides; a unit that they share is written once."""
+    if base == head:
+        return base
+    number, _, unit = base.rpartition(" ")
+    is_shared = number and head.endswith(f" {unit}")
+    return Words(f"{number if is_shared else base} → {head}")
+
+
 def limit(share: float) -> Words:
     """5 %; "exact" where every difference counts."""
     if share <= 0:

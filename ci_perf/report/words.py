@@ -7,23 +7,22 @@ other string is foreign and left to the renderer to escape.
 from collections import Counter
 from collections.abc import Iterable
 
-from ci_perf.errors import ExitCode
+import msgspec
+
 from ci_perf.judge import canaries
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
-    Change,
     Comparison,
     Numerics,
     Row,
     Side,
     Uncompared,
-    Verdict,
 )
-from ci_perf.model.environment import GpuMachine, Machine
+from ci_perf.model.environment import GpuMachine, Machine, is_same
 from ci_perf.model.metrics import Better
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status
-from ci_perf.report import standings, units
+from ci_perf.report import pressure, standings, units
 from ci_perf.report.escape import Command, Sentence, Words, clean
 from ci_perf.report.standings import Standing
 
@@ -41,11 +40,8 @@ _PARTLY_INVALID = Words(
     "🛑 The machine was in no state to be trusted while some workloads ran; their numbers blame "
     "nobody:"
 )
-_MOVED = ". Times that this may explain are not judged; memory and counts are"
-_MOVED_AND_PAIRED = (
-    ". So the history of a time says nothing; what base and head show when they are launched in "
-    "turns decides"
-)
+_MOVED = ". So no time is judged by its history; memory and counts are"
+_MOVED_AND_PAIRED = ". So times are judged by pairs of launches alone"
 _MOVED_AND_JUDGED = ". As suite.toml has it, times are judged all the same"
 # Fixed programs run in the image, too.
 _MACHINE_MOVED = (
@@ -54,9 +50,21 @@ _MACHINE_MOVED = (
 _MACHINE_OR_IMAGE_MOVED = (
     "⚠️ The machine moved, or the image makes the difference: fixed programs took another time"
 )
+_BUSY = Words(
+    "⚠️ The machine was busy with other work, which may explain a change below, or hide one:"
+)
 _DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
+_INCOMPLETE = Words("⚠️ Something was not measured to its end, and is not judged:")
 
-LEGEND: tuple[Phrase, ...] = (
+# What a mark in a table means, where it is not simply the name of its standing.
+_MARKS = {
+    Standing.REGRESSED: "worse than its limit, and proven",
+    Standing.UNCONFIRMED: "suspected by its history alone",
+    Standing.WARNING: "worse than its limit, and cannot fail the job",
+    Standing.IMPROVED: "better than its limit, and proven",
+    Standing.NOT_GATING: "undecided, and cannot fail the job",
+}
+_LEGEND: tuple[Phrase, ...] = (
     (
         Words(
             "Change [interval]: how far the metric moved, and between which bounds the true change "
@@ -66,14 +74,14 @@ LEGEND: tuple[Phrase, ...] = (
     (
         Words(
             "Limit: the size of change that must be proven exceeded before a row regresses or "
-            "improves. Detects: the smallest change that would mostly have been proven here; where "
-            "it is missing, the limit is that."
+            "improves. Margin: an unchanged row has surely changed by less. Detects: the smallest "
+            "change that would mostly have been proven here."
         ),
     ),
     (
         Words(
-            "Processes: fresh launches of the base v those of the head. Pairs: launches of both in "
-            "turns, in one job; only they confirm a change of a noisy metric."
+            "Evidence: pairs of launches, base and head in turns in one job, which alone prove a "
+            "change of a noisy metric; or the committed sessions that the head is compared with."
         ),
     ),
 )
@@ -91,6 +99,7 @@ _METRICS = {
     ),
     Standing.REGRESSED: ("regression", "regressions"),
     Standing.UNCONFIRMED: ("unconfirmed", "unconfirmed"),
+    Standing.LIKELY_SLOWER: ("likely slower", "likely slower"),
     Standing.MISSING: ("metric missing", "metrics missing"),
     Standing.INVALID: ("invalid", "invalid"),
     Standing.WARNING: ("warning", "warnings"),
@@ -109,16 +118,6 @@ _WORKLOADS = _METRICS | {
     Standing.NEW: ("new workload", "new workloads"),
     Standing.INCOMPARABLE: ("workload incomparable", "workloads incomparable"),
 }
-
-
-def headline(comparison: Comparison) -> Phrase:
-    """Verdict, counts and what they are counted out of: enough when read alone."""
-    return (
-        Words(f"{standings.ICON[standings.overall(comparison)]} ci_perf: "),
-        Words(f"{_counts(comparison)} ("),
-        *_denominators(comparison),
-        Words(")"),
-    )
 
 
 def metric_title(name: str) -> str:
@@ -154,6 +153,20 @@ def machine(found: Machine | None) -> str:
         count = f"{found.gpu_count} × " if found.gpu_count != 1 else ""  # noqa: RUF001
         return f"{count}{clean(found.gpu_model)}{' (MIG)' if found.mig else ''}"
     return f"{clean(found.cpu_model)}, {found.logical_cores} cores"
+
+
+def machines(base: Machine | None, head: Machine | None) -> tuple[str, str]:
+    """Name the machines of both sides; two that only look the same, by the facts that differ."""
+    names = (machine(base), machine(head))
+    if names[0] != names[1] or base is None or head is None or is_same(base, head):
+        return names
+    facts = [msgspec.to_builtins(one) for one in (base, head)]
+    different = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
+    first, second = (
+        f"{name} ({', '.join(f'{key} {clean(str(fact[key]))}' for key in different)})"
+        for name, fact in zip(names, facts, strict=True)
+    )
+    return first, second
 
 
 def commit(source: Source) -> Phrase:
@@ -197,6 +210,15 @@ def tally(rows: Iterable[Row]) -> str:
             if number := counted[found, whole]:
                 parts.append(f"{number:,} {words[found][number != 1]}")
     return " · ".join(parts)
+
+
+def legend(comparison: Comparison) -> list[Phrase]:
+    """Explain the marks that the tables show, and their columns."""
+    present = {standings.of(row) for row in comparison.rows}
+    marks = ", ".join(
+        f"{standings.ICON[one]} {_MARKS.get(one, one.value)}" for one in Standing if one in present
+    )
+    return [(Words(f"Marks: {marks}."),), *_LEGEND]
 
 
 def footer(comparison: Comparison) -> Phrase:
@@ -253,8 +275,10 @@ def _trust(comparison: Comparison) -> Words:
     if comparison.validity.status is Status.INVALID:
         return _PARTLY_INVALID
     codes = {one.code for one in comparison.validity.reasons}
+    if codes == {"incomplete"}:
+        return _INCOMPLETE
     if not codes & {canaries.CODE, canaries.CODE_WITHOUT_GATE}:
-        return _DEGRADED
+        return _BUSY if codes & pressure.CODES else _DEGRADED
     others = codes - {canaries.CODE, canaries.CODE_WITHOUT_GATE}
     end = ". This, and what else was found of the machine:" if others else ":"
     return Words(_moved_machine(comparison, codes) + end)
@@ -277,11 +301,11 @@ def exhausted(row: Uncompared) -> Phrase:
     parts: list[Phrase] = []
     if found.host_rss_peak_bytes is not None:
         parts.append((units.size(found.host_rss_peak_bytes), Words(" of host memory")))
-    if found.device is not None:
-        parts += [
-            (units.size(found.device.peak_allocated_bytes), Words(" allocated on the device")),
-            (units.size(found.device.peak_reserved_bytes), Words(" reserved there")),
-        ]
+    if found.device is not None and found.device.peak_allocated_bytes is not None:
+        allocated = units.size(found.device.peak_allocated_bytes)
+        parts.append((allocated, Words(" allocated on the device")))
+    if found.device is not None and found.device.peak_reserved_bytes is not None:
+        parts.append((units.size(found.device.peak_reserved_bytes), Words(" reserved there")))
     return (Words("At the peak until then: "), *joined(parts), Words(".")) if parts else ()
 
 
@@ -310,41 +334,11 @@ def titled(row: Row) -> Phrase:
     return (row.workload, Words(" "), metric_title(metric(row)))
 
 
-def joined(phrases: Iterable[Phrase]) -> Phrase:
+def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED) -> Phrase:
     """Put commas between phrases; beyond the first few they are only counted."""
     every = list(phrases)
     parts: list[str] = []
-    for position, phrase in enumerate(every[:MAX_NAMED]):
+    for position, phrase in enumerate(every[:most]):
         parts += [Words(", "), *phrase] if position else phrase
-    more = len(every) - MAX_NAMED
+    more = len(every) - most
     return (*parts, Words(f" and {more:,} more")) if more > 0 else tuple(parts)
-
-
-def _counts(comparison: Comparison) -> str:
-    """Count the rows; no regression is good news only after what computes other numbers."""
-    opening = _opening(comparison)
-    rows = comparison.rows
-    other = tally(row for row in rows if standings.of(row) in standings.NUMERICS)
-    if not opening or not other:
-        return opening + tally(rows)
-    rest = tally(row for row in rows if standings.of(row) not in standings.NUMERICS)
-    return " · ".join(filter(None, (other, opening + rest)))
-
-
-def _opening(comparison: Comparison) -> str:
-    if standings.is_invalid(comparison):
-        return "this run cannot be trusted · "
-    if not any(isinstance(row, Change) for row in comparison.rows):
-        return "nothing to compare: " if comparison.rows else "nothing to compare"
-    is_quiet = comparison.verdict is Verdict.UNCHANGED
-    return "no regression · " if is_quiet and comparison.exit_code == ExitCode.OK else ""
-
-
-def _denominators(comparison: Comparison) -> Phrase:
-    workloads = len(names(comparison.rows))
-    measured = sum(not standings.is_whole(row) for row in comparison.rows)
-    chosen = "selected " if comparison.selection else ""
-    counted = f", {workloads:,} {chosen}workload{'s' * (workloads != 1)}"
-    if measured:
-        counted += f", {measured:,} metric{'s' * (measured != 1)}"
-    return (comparison.suite, Words(" on "), machine(comparison.head.machine), Words(counted))

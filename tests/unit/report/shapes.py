@@ -18,7 +18,7 @@ from tests.comparisons import (
     an_uncompared,
 )
 from tests.runs import CPU, GPU, HEAD_COMMIT
-from tests.unit.report import shapes_in_turns
+from tests.unit.report import shapes_in_turns, shapes_of_profiles
 from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, cleared, undecided
 
 TRACEBACK = """\
@@ -284,7 +284,8 @@ def numerics_vary():
 
 def canary_moved():
     detail = (
-        "copy took 4.1 % more time, matmul took 8.4 % more time than in the session of 2026-11-20"
+        "against the 5 sessions since 2026-11-20: copy +4.1 % (limit +3.0 %), "
+        "matmul +8.4 % (limit +5.2 %)"
     )
     return a_comparison(
         *(
@@ -385,4 +386,5 @@ ALL = (
     scaling,
     canary_moved_and_paired,
     *shapes_in_turns.ALL,
+    *shapes_of_profiles.ALL,
 )

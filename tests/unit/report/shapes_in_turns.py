@@ -1,9 +1,12 @@
 """Shapes of report of which base and head were launched in turns, or should have been."""
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Drifted, Stale, Verdict
+from ci_perf.model import validity as validities
+from ci_perf.model.comparison import Drifted, Interval, Signs, Stale, Verdict
+from ci_perf.model.process import NO_RESULT_IN_TIME
+from ci_perf.model.validity import Reason, Status
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
-from tests.unit.report.parts import GIB, OWN, UNCHANGED, cleared, undecided
+from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, cleared, undecided
 
 
 def who_moved():
@@ -49,6 +52,60 @@ def unconfirmed():
             "resnet18", Verdict.UNCONFIRMED, ratio=1.12, code="assumed", smallest_detectable=0.071
         ),
         *UNCHANGED,
+    )
+
+
+def likely_slower():
+    """A machine that is too busy: what it says of more work, of the same work, and of one pair."""
+    more = Signs(direction="worse", moved=("operators", "flops"))
+    return a_comparison(
+        a_change(
+            "gpt_train",
+            Verdict.LIKELY_SLOWER,
+            ratio=1.38,
+            code="spread",
+            pairs=4,
+            signs=more,
+            interval=Interval(low=0.8, high=2.1),
+            remedy=a_remedy(18),
+        ),
+        a_change(
+            "vmap",
+            Verdict.LIKELY_SLOWER,
+            ratio=11.0,
+            code="far_beyond_limit",
+            pairs=1,
+            interval=None,
+            signs=more,
+            smallest_detectable=None,
+        ),
+        undecided("bert", pairs=1, code="far_beyond_limit", interval=None),
+        a_change(
+            "loader",
+            Verdict.INCONCLUSIVE,
+            ratio=1.006,
+            interval=WIDE,
+            code="no_sign",
+            pairs=4,
+            signs=Signs(direction="equal"),
+            remedy=a_remedy(18),
+        ),
+        a_change(
+            "accuracy",
+            ratio=1.006,
+            code="mover_unknown",
+            drift=1.304,
+            pairs=9,
+            signs=Signs(direction="worse", moved=("operators",)),
+        ),
+        *(
+            a_change(
+                name, Verdict.REGRESSED, metric=metrics.OPERATORS, base=560, head=642, gate=False
+            )
+            for name in ("gpt_train", "vmap", "accuracy")
+        ),
+        verdict=Verdict.LIKELY_SLOWER,
+        interleaved=an_interleaved(suspects=5, pairs=19, stopped="budget"),
     )
 
 
@@ -122,10 +179,69 @@ def new_machine():
     )
 
 
+def an_exact(workload, metric, base, head, **more):
+    verdict = Verdict.REGRESSED if head > base else Verdict.UNCHANGED
+    more = {"limit": 0.0, "gate": False} | more
+    return a_change(workload, verdict, metric=metric, base=base, head=head, **more)
+
+
+def slower_and_larger():
+    """Two workloads slower, one of them larger, with the operators that explain it."""
+    return a_comparison(
+        a_change("gpt_train", Verdict.REGRESSED, ratio=1.17, item_unit="token"),
+        a_change("gpt_infer", Verdict.REGRESSED, ratio=1.199, item_unit="token"),
+        an_exact("gpt_infer", metrics.OPERATORS, 88, 124),
+        an_exact("gpt_infer", metrics.FLOPS, 1.2e9, 1.596e9),
+        an_exact("gpt_train", metrics.OPERATORS, 560, 642),
+        an_exact("gpt_train", metrics.FLOPS, 3.6e9, 4.65e9),
+        an_exact(
+            "gpt_train", metrics.PEAK_ALLOCATED, 3.1 * GIB, 3.255 * GIB, limit=0.01, gate=True
+        ),
+        a_change("classify", code="confirmed", pairs=4),
+        an_exact("classify", metrics.OPERATORS, 31, 31),
+        an_exact("classify", metrics.FLOPS, 1e6, 1e6),
+        an_exact("classify", metrics.PEAK_ALLOCATED, GIB / 16, GIB / 16, limit=0.01),
+        interleaved=an_interleaved(pairs=31),
+    )
+
+
+def busy():
+    """Nobody knows anything, because the machine had too much else to do."""
+    anything = Interval(low=0.0, high=1e40)
+    return a_comparison(
+        undecided("gpt_train", pairs=2, interval=anything, remedy=a_remedy(margin=0.93)),
+        undecided(
+            "gpt_train", metric=metrics.HOST_RSS_PEAK, base=GIB, pairs=2, remedy=a_remedy(13)
+        ),
+        undecided("gpt_infer", code="two_modes", pairs=1, interval=anything, remedy=a_remedy()),
+        an_uncompared(
+            "classify",
+            Verdict.FAILED,
+            f"{NO_RESULT_IN_TIME} of 300 s (`timeout_s` in suite.toml)",
+            code="failed_in_timed",
+        ),
+        an_exact("gpt_train", metrics.OPERATORS, 560, 642),
+        a_change("search"),
+        validity=validities.of(
+            (
+                Reason(
+                    code="host_pressure",
+                    status=Status.DEGRADED,
+                    detail="tasks waited for a CPU 100% of the timed region",
+                ),
+            )
+        ),
+        interleaved=an_interleaved(suspects=3, pairs=5, spent_s=361.0, budget_s=360.0),
+    )
+
+
 ALL = (
+    slower_and_larger,
+    busy,
     who_moved,
     stale,
     unconfirmed,
+    likely_slower,
     undecided_pairs,
     undecided_history,
     new_machine,

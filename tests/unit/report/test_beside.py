@@ -65,7 +65,7 @@ def test_both_verdicts_are_said_where_both_are_known():
     said = edits.note([an_edit(), an_edit()], shapes.unchanged(), is_judged_by_base=True)
 
     assert "changes 2 baselines" in said
-    assert "by its own it would be: ✅ ci_perf: no regression" in said
+    assert "by its own it would be: ✅ Pass: no regression." in said
 
 
 def test_where_the_job_that_measured_has_judged_it_says_so():
@@ -89,7 +89,7 @@ def test_the_lines_to_copy_name_what_is_not_usual():
 
 
 def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
-    assert "/ci-perf accept aaaaaaaaaaaa" in accepting.folded(WAY)
+    assert f"/ci-perf accept {'a' * 40} " in accepting.folded(WAY)
     assert "/ci-perf" not in accepting.folded(Way(pull=7, run=42, artifact="x", baselines="b"))
 
 

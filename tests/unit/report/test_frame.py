@@ -22,7 +22,7 @@ from tests.runs import (
     an_environment,
     an_evidence,
 )
-from tests.unit.report import shapes
+from tests.unit.report import shapes, shapes_in_turns
 
 RUN = a_run(a_measured("mlp", 1e-3, 2e-3, parameters={"width": 8}), a_failed("conv"))
 
@@ -97,6 +97,13 @@ def test_the_note_of_a_change_is_kept():
     comparison = a_comparison(a_change(verdict=Verdict.UNCONFIRMED, note="no compiler"))
 
     assert list(frame.of_comparison(comparison)["note"]) == ["no compiler"]
+
+
+def test_a_row_has_what_exact_evidence_says_of_its_workload():
+    found = frame.of_comparison(shapes_in_turns.likely_slower()).set_index("workload")["signs"]
+
+    assert found.loc["loader"] == "equal"
+    assert found.loc["vmap"].tolist() == ["worse", pd.NA]
 
 
 def test_a_comparison_has_one_row_per_row_in_its_order():

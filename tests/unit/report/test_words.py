@@ -1,11 +1,13 @@
 """Sentences that a report has once."""
 
+import msgspec
 import pytest
 
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status, Validity
 from ci_perf.report import words
 from tests.comparisons import a_change, a_comparison, a_head, a_side, an_interleaved
+from tests.runs import CPU, GPU
 
 
 def reason_for(*workloads):
@@ -71,10 +73,40 @@ def test_canaries_that_gate_nothing_are_said_to_have_silenced_nothing(interleave
 
 
 def test_a_move_that_gates_leaves_times_to_the_pairs_where_there_are_some():
-    assert "the history of a time says nothing" in trust("canary_moved", interleaved=BESIDE)
-    assert "are not judged; memory and counts are:" in trust("canary_moved")
+    assert "judged by pairs of launches alone" in trust("canary_moved", interleaved=BESIDE)
+    assert "judged by its history; memory and counts are:" in trust("canary_moved")
+
+
+def test_a_busy_machine_is_said_to_be_busy():
+    assert trust("host_pressure").startswith("⚠️ The machine was busy with other work")
+    assert trust("power_limited").startswith("⚠️ The machine was not at its best")
+
+
+def test_no_machine_is_blamed_for_what_ended_before_it_was_measured():
+    assert trust("incomplete").startswith("⚠️ Something was not measured to its end")
 
 
 def test_what_is_no_fixed_program_is_not_listed_as_one():
     assert trust("canary_moved").endswith("memory and counts are:")
     assert trust("canary_moved", "host_pressure").endswith("what else was found of the machine:")
+
+
+GPU_OF_ANOTHER_SIZE = msgspec.structs.replace(GPU, gpu_memory_bytes=70 * 2**30)
+
+
+def test_machines_that_look_the_same_are_named_with_what_differs():
+    assert words.machines(GPU, GPU_OF_ANOTHER_SIZE) == (
+        f"NVIDIA H200 (gpu_memory_bytes {GPU.gpu_memory_bytes})",
+        f"NVIDIA H200 (gpu_memory_bytes {GPU_OF_ANOTHER_SIZE.gpu_memory_bytes})",
+    )
+
+
+def test_machines_that_are_the_same_or_look_different_have_their_names_alone():
+    near = msgspec.structs.replace(GPU, gpu_memory_bytes=GPU.gpu_memory_bytes - 2**20)
+
+    assert words.machines(GPU, near) == ("NVIDIA H200", "NVIDIA H200")
+    assert words.machines(None, GPU) == ("unknown machine", "NVIDIA H200")
+    assert words.machines(CPU, GPU) == (
+        f"{CPU.cpu_model}, {CPU.logical_cores} cores",
+        "NVIDIA H200",
+    )

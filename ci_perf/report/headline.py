@@ -1,0 +1,262 @@
+"""The first two lines of a report: pass, act or unknown, with what and how much; then counts."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ci_perf.errors import ExitCode
+from ci_perf.judge import signs
+from ci_perf.model.comparison import Change, Comparison, Row, Uncompared
+from ci_perf.model.metrics import Unit
+from ci_perf.report import pressure, standings, words
+from ci_perf.report import rows as tables
+from ci_perf.report.escape import Words
+from ci_perf.report.standings import Standing
+from ci_perf.report.words import Phrase
+
+# More names of one kind than this do not fit into a line.
+_MAX_NAMED = 3
+# How a loss and a gain of a unit are called, in the order of naming.
+_DIRECTIONS: dict[Unit | None, tuple[str, str]] = {
+    Unit.SECOND: ("slower", "faster"),
+    Unit.BYTE: ("more memory", "less memory"),
+    None: ("worse", "better"),  # of all other units
+}
+
+
+class Answer(Enum):
+    """The first word: whether somebody has to act, as far as anybody can know."""
+
+    PASS = "Pass"  # noqa: S105  a word, not a password
+    ACT = "Act"
+    UNKNOWN = "Unknown"
+
+
+_ICON = {Answer.PASS: "✅", Answer.ACT: "❌", Answer.UNKNOWN: "❓"}
+
+
+@dataclass(frozen=True, slots=True)
+class _RowGroups:
+    """The rows of a comparison by their standing; those that can decide the exit code apart."""
+
+    comparison: Comparison
+    gating: dict[Standing, list[Row]]
+    others: dict[Standing, list[Row]]
+
+    def of(self, standing: Standing) -> list[Row]:
+        """Return the rows of a standing that can decide the exit code, worst first."""
+        return tables.worst_first(self.gating[standing])
+
+    @property
+    def failed(self) -> list[Row]:
+        """Return the workloads that failed, unless only a busy machine kept them from their end."""
+        failed = self.of(Standing.FAILED)
+        return [row for row in failed if not pressure.explains_failure(row, self.comparison)]
+
+    @property
+    def late(self) -> list[Row]:
+        """Return the workloads that ran out of time on a busy machine."""
+        failed = self.of(Standing.FAILED)
+        return [row for row in failed if pressure.explains_failure(row, self.comparison)]
+
+    @property
+    def unconfirmed(self) -> list[Row]:
+        """Return the losses that a history alone suspects."""
+        return [row for row in self.of(Standing.UNCONFIRMED) if not tables.is_gain(row)]
+
+
+def answer(comparison: Comparison) -> Answer:
+    """Say in one word what the exit code says; 3 asks for action where something is to be mended.
+
+    A run that cannot be trusted, or a workload that ran out of time on a busy machine, says
+    nothing of the code.
+    """
+    return _answer(_row_groups(comparison))
+
+
+def of(comparison: Comparison) -> Phrase:
+    """Answer in one line: the word, then the worst of what was found first."""
+    groups = _row_groups(comparison)
+    said = _answer(groups)
+    return (Words(f"{_ICON[said]} {said.value}: "), *_joined(_PARTS[said](groups)))
+
+
+def counts(comparison: Comparison) -> Phrase:
+    """Count the rows by verdict, and say out of what: suite, machine, workloads and metrics."""
+    tally = words.tally(comparison.rows)
+    workloads = len(words.names(comparison.rows))
+    measured = sum(not standings.is_whole(row) for row in comparison.rows)
+    chosen = "selected " if comparison.selection else ""
+    counted = f", {workloads:,} {chosen}workload{'s' * (workloads != 1)}"
+    if measured:
+        counted += f", {measured:,} metric{'s' * (measured != 1)}"
+    return (
+        Words(f"ci_perf: {tally or 'no rows'} ("),
+        comparison.suite,
+        Words(" on "),
+        words.machine(comparison.head.machine),
+        Words(f"{counted})"),
+    )
+
+
+def _row_groups(comparison: Comparison) -> _RowGroups:
+    gating, others = defaultdict[Standing, list[Row]](list), defaultdict[Standing, list[Row]](list)
+    for row in comparison.rows:
+        (gating if row.gate else others)[standings.of(row)].append(row)
+    return _RowGroups(comparison, gating, others)
+
+
+def _answer(groups: _RowGroups) -> Answer:
+    code = groups.comparison.exit_code
+    if code == ExitCode.OK:
+        return Answer.PASS
+    is_broken = groups.failed or groups.of(Standing.MISSING)
+    is_believed = not standings.is_invalid(groups.comparison)
+    is_act = code == ExitCode.REGRESSED or (is_broken and is_believed)
+    return Answer.ACT if is_act else Answer.UNKNOWN
+
+
+# --- what each answer names
+
+
+def _pass(groups: _RowGroups) -> Iterable[Phrase]:
+    """Say that nothing failed, and what somebody may want to look at all the same."""
+    likely, inconclusive = groups.of(Standing.LIKELY_SLOWER), groups.of(Standing.INCONCLUSIVE)
+    undecided = [row for row in inconclusive if row.code != signs.NO_SIGN]
+    if lost := groups.of(Standing.REGRESSED):  # `fail_on` lets it pass
+        yield from _moved(lost, is_gain=False)
+    else:
+        is_open = bool(likely or groups.unconfirmed or undecided)
+        yield (Words("no regression" + " proven" * is_open),)
+    yield from _numerics(groups)
+    yield _sized("likely slower", likely)
+    yield _sized("unconfirmed", groups.unconfirmed)
+    yield _named("inconclusive", undecided)
+    without_sign = (row for row in inconclusive if row.code == signs.NO_SIGN)
+    yield _named("inconclusive without a sign of a change", without_sign)
+    yield from _moved(groups.of(Standing.IMPROVED), is_gain=True)
+
+
+def _act(groups: _RowGroups) -> Iterable[Phrase]:
+    failed, lost = groups.failed, groups.of(Standing.REGRESSED)
+    yield _named("out of memory", filter(_is_exhausted, failed))
+    yield _named("failed", itertools.filterfalse(_is_exhausted, failed))
+    yield from _numerics(groups)
+    yield from _moved(lost, is_gain=False)
+    yield _named("missing", groups.of(Standing.MISSING))
+    if groups.comparison.exit_code == ExitCode.REGRESSED and not lost:
+        # Only `fail_on`, or numerics that gate, end with 1 where nothing has regressed.
+        yield from _suspicions(groups)
+
+
+def _unknown(groups: _RowGroups) -> Iterable[Phrase]:
+    said = [part for part in _unanswered(groups) if part]
+    return said or [(Words("the notes below say why these numbers decide nothing"),)]
+
+
+def _unanswered(groups: _RowGroups) -> Iterable[Phrase]:
+    if not groups.comparison.rows:
+        yield (Words("there is nothing to compare"),)
+    if standings.is_invalid(groups.comparison):
+        yield (Words("this run cannot be trusted"),)
+        yield _named("failed", groups.of(Standing.FAILED))
+        return
+    yield from _numerics(groups)
+    yield from _suspicions(groups)
+    yield _named("the machine disturbed", groups.of(Standing.INVALID))
+    yield _named("not comparable with the baseline", groups.of(Standing.INCOMPARABLE))
+    if not any(isinstance(row, Change) for row in groups.comparison.rows):
+        yield _named("no baseline yet", groups.of(Standing.NEW))
+
+
+_PARTS: dict[Answer, Callable[[_RowGroups], Iterable[Phrase]]] = {
+    Answer.PASS: _pass,
+    Answer.ACT: _act,
+    Answer.UNKNOWN: _unknown,
+}
+
+
+# --- parts of these
+
+
+def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
+    """Name what is not proven, and say whether a busy machine is to blame for that."""
+    likely = groups.of(Standing.LIKELY_SLOWER)
+    unproven = [*groups.unconfirmed, *groups.of(Standing.INCONCLUSIVE)]
+    # What lies close to its base keeps nobody from an answer, where something else does not.
+    far = [row for row in unproven if signs.is_open_loss(row)] or unproven
+    # One pair alone promises nothing; beside counts that grew, more of them would show the same.
+    provable = [row for row in likely if row.code == signs.FAR_BEYOND_LIMIT]
+    yield _sized("far beyond the limit, and more budget would prove it", _worst(provable))
+    yield _sized("likely slower", [row for row in likely if row.code != signs.FAR_BEYOND_LIMIT])
+    unanswered = _worst([*far, *groups.late])
+    if any(pressure.is_on(row, groups.comparison) for row in (*likely, *far, *groups.late)):
+        busy = "the machine was too busy to answer"
+        yield _sized(busy, unanswered) if unanswered else (Words(busy),)
+    else:
+        is_loss = all(map(signs.is_open_loss, unanswered))
+        yield _sized("looks worse, not proven" if is_loss else "inconclusive", unanswered)
+
+
+def _numerics(groups: _RowGroups) -> Iterable[Phrase]:
+    """Name the workloads that compute other numbers, whether that fails the job or not."""
+    for standing in (Standing.NUMERICS_CHANGED, Standing.NUMERICS_VARY):
+        changed = tables.worst_first([*groups.gating[standing], *groups.others[standing]])
+        yield _named(standing.value, changed)
+
+
+def _moved(rows: Sequence[Row], *, is_gain: bool) -> Iterable[Phrase]:
+    """Name losses, or gains: first of times, then of memory, then of everything else."""
+    for unit, names in _DIRECTIONS.items():
+        yield _sized(names[is_gain], [row for row in rows if _unit(row) is unit])
+
+
+def _unit(row: Row) -> Unit | None:
+    unit = words.unit(words.metric(row))
+    return unit if unit in _DIRECTIONS else None
+
+
+def _is_exhausted(row: Row) -> bool:
+    return isinstance(row, Uncompared) and row.exhausted is not None
+
+
+def _worst(rows: Iterable[Row]) -> list[Row]:
+    """Pick the first row of every workload."""
+    first: dict[str, Row] = {}
+    for row in rows:
+        first.setdefault(row.workload, row)
+    return list(first.values())
+
+
+def _sized(label: str, rows: Sequence[Row]) -> Phrase:
+    """Name the rows with how far each has moved."""
+    return _listed(label, (_size(row, is_memory="memory" in label) for row in rows))
+
+
+def _named(label: str, rows: Iterable[Row]) -> Phrase:
+    """Name the workloads of the rows, each once."""
+    return _listed(label, ((name,) for name in words.names(rows)))
+
+
+def _listed(label: str, parts: Iterable[Phrase]) -> Phrase:
+    listed = words.joined(parts, most=_MAX_NAMED)
+    return (Words(f"{label}: "), *listed) if listed else ()
+
+
+def _size(row: Row, *, is_memory: bool) -> Phrase:
+    """Show a row as short as it can be understood: "bert +4.1 %" is about its step time."""
+    if not isinstance(row, Change):
+        return (row.workload,)
+    is_plain = row.metric == words.STEP_TIME or is_memory
+    name: Phrase = (row.workload,) if is_plain else words.titled(row)
+    return (*name, Words(f" {tables.moved(row)}"))
+
+
+def _joined(parts: Iterable[Phrase]) -> Phrase:
+    phrase: list[str] = []
+    for part in parts:
+        if part:
+            phrase += [Words("; "), *part] if phrase else part
+    return tuple(phrase)

@@ -1,0 +1,228 @@
+"""The first two lines: pass, act or unknown, what and how much; then counts."""
+
+import msgspec
+import pytest
+
+from ci_perf.model import metrics
+from ci_perf.model import validity as validities
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.process import NO_RESULT_IN_TIME
+from ci_perf.model.validity import Status
+from ci_perf.report import headline
+from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
+from tests.runs import a_reason
+from tests.unit.report import shapes, shapes_in_turns
+
+BUSY = validities.of((a_reason("host_pressure", status=Status.DEGRADED),))
+
+
+def first_line(*rows, **more):
+    return text(headline.of(a_comparison(*rows, **more)))
+
+
+def second_line(*rows, **more):
+    return text(headline.counts(a_comparison(*rows, **more)))
+
+
+def text(phrase):
+    return "".join(phrase)
+
+
+def test_slower_workloads_come_first_then_memory_each_worst_first():
+    found = text(headline.of(shapes_in_turns.slower_and_larger()))
+
+    assert found == (
+        "❌ Act: slower: gpt_infer +19.9 %, gpt_train +17.0 %; more memory: gpt_train +5.0 %"
+    )
+
+
+def test_what_is_neither_time_nor_memory_is_named_with_its_metric():
+    row = a_change(
+        "bert", Verdict.REGRESSED, metric=metrics.GRAPH_BREAKS, base=0, head=2, limit=0.0
+    )
+
+    assert first_line(row) == "❌ Act: worse: bert graph breaks +2"
+
+
+def test_less_scaling_is_told_as_less():
+    row = a_change(
+        "ddp",
+        Verdict.REGRESSED,
+        metric=metrics.SCALING_EFFICIENCY,
+        base=0.9,
+        head=0.72,
+        ratio=1.25,
+    )
+
+    assert first_line(row) == "❌ Act: worse: ddp scaling efficiency \N{MINUS SIGN}20.0 %"
+
+
+def test_of_many_only_the_worst_are_named():
+    rows = [a_change(f"w{i}", Verdict.REGRESSED, ratio=1.1 + i / 10) for i in range(5)]
+
+    assert first_line(*rows) == "❌ Act: slower: w4 +50.0 %, w3 +40.0 %, w2 +30.0 % and 2 more"
+
+
+def test_what_is_broken_comes_before_what_is_slow():
+    rows = (
+        an_uncompared("conv", Verdict.FAILED),
+        an_uncompared("vit", Verdict.MISSING),
+        a_change(verdict=Verdict.REGRESSED, ratio=1.1),
+    )
+
+    assert first_line(*rows) == "❌ Act: failed: conv; slower: mlp +10.0 %; missing: vit"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAILED, Verdict.MISSING])
+def test_what_somebody_must_mend_asks_to_act_without_a_regression(verdict):
+    assert first_line(an_uncompared("conv", verdict), a_change()).startswith("❌ Act: ")
+
+
+def test_a_workload_that_had_no_memory_is_said_to_have_had_none():
+    assert text(headline.of(shapes.out_of_memory())) == "❌ Act: out of memory: gpt"
+
+
+def test_where_nothing_is_open_there_is_no_regression():
+    assert first_line(a_change()) == "✅ Pass: no regression"
+
+
+def test_a_gain_is_good_news_behind_the_answer():
+    row = a_change("bert", Verdict.IMPROVED, ratio=0.8)
+
+    assert first_line(row) == "✅ Pass: no regression; faster: bert \N{MINUS SIGN}20.0 %"
+
+
+def test_what_is_open_is_named_and_nothing_is_called_certain():
+    rows = (
+        a_change("a", Verdict.INCONCLUSIVE),
+        a_change("b", Verdict.UNCONFIRMED, ratio=1.018),
+        a_change("c", Verdict.UNCONFIRMED, ratio=0.8),
+        a_change("d", Verdict.INCONCLUSIVE, code="no_sign"),
+    )
+
+    assert first_line(*rows) == (
+        "✅ Pass: no regression proven; unconfirmed: b +1.8 %; inconclusive: a; inconclusive "
+        "without a sign of a change: d"
+    )
+
+
+def test_what_shows_no_sign_of_a_change_takes_nothing_from_the_answer():
+    row = a_change("a", Verdict.INCONCLUSIVE, code="no_sign")
+
+    assert first_line(row).startswith("✅ Pass: no regression; inconclusive without a sign")
+
+
+def test_what_looks_worse_than_its_margin_is_one_list_whatever_lacks_for_a_proof():
+    rows = (
+        a_change("a", Verdict.UNCONFIRMED, ratio=1.12),
+        a_change("b", Verdict.INCONCLUSIVE, ratio=1.08),
+        a_change("near", Verdict.INCONCLUSIVE, ratio=1.01),
+    )
+
+    assert first_line(rows[0], rows[2]).endswith("looks worse, not proven: a +12.0 %")
+    assert first_line(*rows) == "❓ Unknown: looks worse, not proven: a +12.0 %, b +8.0 %"
+
+
+def test_a_loss_far_beyond_its_limit_says_what_would_prove_it():
+    rows = (
+        a_change("vmap", Verdict.LIKELY_SLOWER, ratio=11.0, code="far_beyond_limit", pairs=1),
+        a_change("bert", Verdict.INCONCLUSIVE, ratio=1.5, code="far_beyond_limit", pairs=1),
+        a_change("near", Verdict.INCONCLUSIVE, ratio=1.01),
+    )
+
+    assert first_line(*rows) == (
+        "❓ Unknown: far beyond the limit, and more budget would prove it: vmap +1,000 %; looks "
+        "worse, not proven: bert +50.0 %"
+    )
+
+
+def test_a_metric_without_a_gate_blames_nobody():
+    row = a_change(verdict=Verdict.REGRESSED, ratio=1.4, gate=False)
+
+    assert first_line(row) == "✅ Pass: no regression"
+
+
+def test_a_regression_that_fail_on_lets_pass_is_named():
+    row = a_change(verdict=Verdict.REGRESSED, ratio=1.4)
+
+    assert first_line(row, exit_code=0) == "✅ Pass: slower: mlp +40.0 %"
+
+
+def test_a_suspicion_that_fail_on_fails_is_named():
+    row = a_change(verdict=Verdict.UNCONFIRMED, ratio=1.4)
+
+    assert first_line(row, exit_code=1) == "❌ Act: looks worse, not proven: mlp +40.0 %"
+
+
+@pytest.mark.parametrize(
+    ("gate", "word"), [(False, "✅ Pass: no regression; "), (True, "❌ Act: ")]
+)
+def test_other_numbers_are_named_before_any_gain(gate, word):
+    rows = (a_numerics("bert", gate=gate), a_change("bert", Verdict.IMPROVED, ratio=0.5))
+
+    assert first_line(*rows).startswith(f"{word}numerics changed: bert")
+
+
+def test_a_busy_machine_has_no_answer_and_nobody_is_told_to_act():
+    found = text(headline.of(shapes_in_turns.busy()))
+
+    assert found == (
+        "❓ Unknown: the machine was too busy to answer: gpt_train +5.0 %, gpt_infer +5.0 %, "
+        "classify"
+    )
+
+
+def test_a_workload_that_failed_for_another_reason_is_mended_on_a_busy_machine_too():
+    late = an_uncompared("a", Verdict.FAILED, f"{NO_RESULT_IN_TIME} of 300 s")
+    broken = an_uncompared("b", Verdict.FAILED, "ImportError")
+
+    assert first_line(late, broken, validity=BUSY) == "❌ Act: failed: b"
+    assert first_line(late, a_change()) == "❌ Act: failed: a"
+
+
+def test_a_likely_loss_is_unknown_and_says_how_large_it_looks():
+    row = a_change("gpt", Verdict.LIKELY_SLOWER, ratio=1.3)
+
+    assert first_line(row) == "❓ Unknown: likely slower: gpt +30.0 %"
+    assert first_line(row, validity=BUSY).endswith(
+        "likely slower: gpt +30.0 %; the machine was too busy to answer"
+    )
+
+
+def test_a_run_that_cannot_be_trusted_blames_nobody():
+    found = shapes.invalid()
+    rows = (*found.rows, an_uncompared("conv", Verdict.FAILED))
+
+    assert text(headline.of(msgspec.structs.replace(found, rows=rows))) == (
+        "❓ Unknown: this run cannot be trusted; failed: conv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        (shapes.nothing, "there is nothing to compare"),
+        (shapes.all_new, "no baseline yet: bert, resnet18"),
+        (shapes.other_machine, "not comparable with the baseline: bert, resnet18"),
+    ],
+)
+def test_where_nothing_could_be_compared_it_says_why(shape, said):
+    assert text(headline.of(shape())) == f"❓ Unknown: {said}"
+
+
+def test_numbers_that_are_not_believed_lead_to_the_notes():
+    found = first_line(a_change(), exit_code=3)
+
+    assert found == "❓ Unknown: the notes below say why these numbers decide nothing"
+
+
+def test_the_second_line_counts_verdicts_workloads_and_metrics():
+    rows = (a_change("mlp"), a_change("mlp", metric=metrics.FIRST_STEP), a_change("bert"))
+
+    assert second_line(*rows) == (
+        "ci_perf: 3 unchanged (standard on NVIDIA H200, 2 workloads, 3 metrics)"
+    )
+
+
+def test_a_part_of_the_suite_is_said_to_be_a_part():
+    assert "1 selected workload," in second_line(a_change(), selection=("mlp",))
