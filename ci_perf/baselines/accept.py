@@ -1,11 +1,12 @@
 """Decide what a run changes in the baselines, refuse what must not become one, and write."""
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from ci_perf.baselines import layout, sessions
+from ci_perf.baselines import layout, pressure, sessions
 from ci_perf.errors import RefusedError, UsageError
 from ci_perf.judge import canaries, numbers, numerics, subjects
 from ci_perf.model import codec, metrics
@@ -17,6 +18,8 @@ from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Status
 
+# Clocks of two machines differ by seconds, or by hours where one takes local time for UTC.
+_CLOCK_TOLERANCE = dt.timedelta(days=1)
 # A sentence or two for the reviewer of the diff; more belongs into the commit message.
 MAX_REASON_CHARS = 500
 
@@ -41,6 +44,8 @@ class Action(Enum):
 
 # What a judge says of a metric whose epoch is over, if somebody accepts it.
 _PROVEN = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
+# The same, where a person accepts the run rather than collects it.
+_SUSPECTED = frozenset({Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +74,14 @@ def prepare(
     workloads: Sequence[str] = (),
     reason: str = "",
     mode: Mode = Mode.KEEP,
+    force: bool = False,
+    now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
 ) -> tuple[Acceptance, ...]:
     """Say what accepting `run` does to the files below `root`; writes nothing.
 
-    Raises RefusedError (invalid or failed run, a worse number without a reason) and UsageError
-    (no such workload in the run).
+    Raises RefusedError (invalid or failed run, a start that lies in the future, a machine under
+    heavy pressure unless `force`, a worse number without a reason) and UsageError (no such workload
+    in the run).
     """
     if len(reason) > MAX_REASON_CHARS:
         raise UsageError(
@@ -82,6 +90,7 @@ def prepare(
     chosen = _chosen(run, tuple(workloads))
     rows = _by_workload(comparison)
     _refuse_invalid(run)
+    _refuse_future(run, now())
     _refuse_failed(run, tuple(workloads))
     accepted = tuple(
         _accept_one(root, run, workload, rows.get(workload.workload, []), reason, mode)
@@ -89,6 +98,8 @@ def prepare(
     )
     if not reason.strip():
         _refuse_without_reason(accepted, rows)
+    if not force and any(one.action is not Action.KEPT for one in accepted):
+        pressure.refuse(run)
     return accepted
 
 
@@ -121,6 +132,16 @@ def _refuse_invalid(run: Run) -> None:
         raise RefusedError(
             f"run {run.id}: expected a valid run, found an invalid one ({reasons}); "
             "measure again: a baseline is never written from an invalid run"
+        )
+
+
+def _refuse_future(run: Run, now: dt.datetime) -> None:
+    """Refuse a session that would stay the newest of its history until its date has come."""
+    latest = (now + _CLOCK_TOLERANCE).isoformat(timespec="seconds").replace("+00:00", "Z")
+    if run.started_at > latest:
+        raise RefusedError(
+            f"run {run.id}: expected a start before now ({now:%Y-%m-%d %H:%M} UTC), found "
+            f"{run.started_at}; set the clock of the machine that measured, and measure again"
         )
 
 
@@ -233,15 +254,15 @@ def _asks_for_it(row: Row) -> bool:
 def _moved(row: Row, mode: Mode) -> str:
     """Return the metric whose old values describe another speed than this run's; else nothing.
 
-    What is only predicted counts where a person says "this is the new baseline". Where sessions are
+    What is only suspected counts where a person says "this is the new baseline". Where sessions are
     just collected it is how sessions differ, which is what a history is to show.
     """
     if isinstance(row, Numerics):
         # What varies from process to process would do so against any baseline.
         return metrics.FINGERPRINT if row.code == numerics.CHANGED else ""
     if isinstance(row, Change):
-        is_predicted = row.verdict is Verdict.UNCONFIRMED and mode is Mode.KEEP
-        return row.metric if row.verdict in _PROVEN or is_predicted else ""
+        is_meant = row.verdict in _SUSPECTED and mode is Mode.KEEP
+        return row.metric if row.verdict in _PROVEN or is_meant else ""
     return row.metric if row.gate and row.verdict is Verdict.MISSING else ""
 
 
@@ -262,16 +283,17 @@ def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) 
         epochs=epochs,
         tool_version=run.tool.version,
         soft=run.environment.soft,
-        canaries=layout.rounded(canaries.medians(run.canaries)),
+        canaries=layout.rounded(canaries.readings(run.canaries)),
         fingerprint=_fingerprint(workload),
         processes=tuple(layout.rounded(one) for one in numbers.of_workload(workload, run)),
     )
 
 
 def _fingerprint(workload: Measured) -> Fingerprint | None:
-    """Return that of the first process; `None` where the workload gives no number."""
-    first = workload.processes[0].fingerprint
-    return layout.rounded_fingerprint(first) if numerics.values(first) else None
+    """Return that of the first process that has one; `None` where the workload gives no number."""
+    fingerprints = (process.fingerprint for process in workload.processes)
+    first = next(filter(numerics.values, fingerprints), None)
+    return layout.rounded_fingerprint(first) if first else None
 
 
 def _baseline(run: Run, workload: Measured, history: tuple[RecordedSession, ...]) -> Baseline:

@@ -7,7 +7,7 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.judge import subjects
 from ci_perf.model import metrics
 from ci_perf.model.baseline import Baseline
-from ci_perf.model.environment import Machine
+from ci_perf.model.environment import Machine, is_same
 
 
 def since(root: Path, base: Path, machine: Machine, suite: str) -> dict[str, tuple[str, ...]]:
@@ -18,7 +18,7 @@ def since(root: Path, base: Path, machine: Machine, suite: str) -> dict[str, tup
     """
     found = {}
     for after in layout.read_all(root, machine, suite):
-        if after.machine == machine:
+        if is_same(after.machine, machine):
             before = _read(layout.path(base, machine, suite, after.workload))
             if names := _accepted(before, after):
                 found[after.workload] = names

@@ -10,7 +10,7 @@ from ci_perf.baselines import machine as machines
 from ci_perf.judge import calibration as judge
 from ci_perf.model import codec
 from ci_perf.model.calibration import Calibration, Qualification
-from ci_perf.model.environment import Machine
+from ci_perf.model.environment import Machine, is_same
 from ci_perf.model.suite import Plan
 
 CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
@@ -52,4 +52,4 @@ def _read(file: Path, kind: type[Document], machine: Machine) -> Document | None
     if files.is_missing(file):
         return None
     found = files.read(file, kind)
-    return found if found.machine == machine else None
+    return found if is_same(found.machine, machine) else None

@@ -1,6 +1,7 @@
 """The conductor of one sitting: every process of every workload, and the run they make."""
 
 import datetime as dt
+import getpass
 import os
 import time
 import uuid
@@ -21,10 +22,19 @@ from ci_perf.model.suite import Plan
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session.interleaving import Against, Interleaving, Undecided
 from ci_perf.session.listener import Listener
+from ci_perf.session.schedule import Forecast
 from ci_perf.session.sitting import Sitting, threads
 from ci_perf.version import __version__
 
-__all__ = ["Against", "Listener", "Undecided", "as_planned", "measure", "new_identity"]
+__all__ = [
+    "Against",
+    "Forecast",
+    "Listener",
+    "Undecided",
+    "as_planned",
+    "measure",
+    "new_identity",
+]
 
 Settle = Callable[[Plan, Machine], Plan]
 
@@ -80,14 +90,17 @@ def measure(
     against: Against | None = None,
     settle: Settle = as_planned,
     identity: str | None = None,
+    wait_s: float | None = 0.0,
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+    clock: Callable[[], float] = time.monotonic,
 ) -> runs.Run:
     """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
 
     `settle` completes the plan once the machine is known. With `against`, base and head are
-    launched in turns where the baselines do not clear the head. An interrupt ends the child and
-    keeps what is finished: the run says so in its validity. Further ones change nothing. Before
-    anything is launched it raises KeyboardInterrupt.
+    launched in turns where the baselines do not clear the head. `wait_s` is how long to wait for
+    a machine that others use, before it is measured all the same; `None` is what quiet.py has for
+    the device. An interrupt ends the child and keeps what is finished: the run says so in its
+    validity. Further ones change nothing. Before anything is launched it raises KeyboardInterrupt.
     Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
     with interrupts.noted() as ending:
@@ -95,10 +108,12 @@ def measure(
         surroundings = _describe(plan, launcher, device, ending)
         plan = settle(plan, surroundings.environment.hard)
         source = git.source(Path(plan.root))
-        sitting = Sitting(plan, launcher, listener, ending, surroundings)
+        sitting = Sitting(
+            plan, launcher, listener, ending, surroundings, wait_s=wait_s, clock=clock
+        )
         with lock.held(
             surroundings.locks,
-            f"run {identity} of process {os.getpid()} in {plan.root}",
+            f"run {identity} of {_user()}, process {os.getpid()} in {plan.root}",
             where=lock.folder(),
             timeout_s=lock_timeout_s,
             waiting=listener.waiting,
@@ -116,9 +131,19 @@ def measure(
             if against is None:
                 sitting.measure(lambda: None)
                 return record.run(sitting, None)
-            interleaving = Interleaving(plan, sitting, listener, against, seed=identity)
+            interleaving = Interleaving(
+                plan, sitting, listener, against, seed=identity, clock=clock
+            )
             sitting.measure(lambda: interleaving.go(lambda: record.run(sitting, interleaving)))
         return record.run(sitting, interleaving)
+
+
+def _user() -> str:
+    """Return the name of who measures; in a container the number of a user may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
 
 
 def _describe(plan: Plan, launcher: Launcher, device: str, ending: Interrupts) -> Surroundings:

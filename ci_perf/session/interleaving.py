@@ -1,12 +1,11 @@
 """Base and head launched in turns, until every suspect is decided or the budget is spent.
 
-Whose turn it is goes round: the first pair of every suspect, then the second, so that a budget is
-spent where it still decides something. The judge is asked after every pair.
+schedule.py says whose turn it is. The judge is asked after every launch. The budget is looked at
+before every one, so that it is overrun by at most one pair.
 """
 
 import random
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -19,7 +18,9 @@ from ci_perf.measure.task import Task, Trouble
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
+from ci_perf.session.schedule import Forecast
 from ci_perf.session.sitting import Sitting
 from ci_perf.worktree import Checkout
 
@@ -33,8 +34,8 @@ class Against:
     """The base, checked out, and for how long it may be launched.
 
     `undecided` names, of a run so far, the workloads of which another pair may decide something,
-    and counts the suspects that share the chance of a false alarm. `accepted` names what the head
-    has accepted since the base, metrics by workload.
+    worst first, and counts the suspects that share the chance of a false alarm. `accepted` names
+    what the head has accepted since the base, metrics by workload.
     """
 
     checkout: Checkout
@@ -64,17 +65,25 @@ class Interleaving:
     """Launches pairs and keeps them."""
 
     def __init__(
-        self, plan: Plan, sitting: Sitting, listener: Listener, against: Against, *, seed: str
+        self,
+        plan: Plan,
+        sitting: Sitting,
+        listener: Listener,
+        against: Against,
+        *,
+        seed: str,
+        clock: Callable[[], float],
     ) -> None:
         self._plan = plan
         self._sitting = sitting
         self._listener = listener
         self._against = against
+        self._clock = clock
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {one.id: _Base(one) for one in plan.workloads}
         self._suspects = 0
         self._accepted: dict[str, tuple[str, ...]] = {}
-        self._start: float | None = None
+        self._start = clock()
         self._spent_s = 0.0
         self._stopped: Literal["decided", "budget", "interrupted"] = "interrupted"
 
@@ -85,18 +94,20 @@ class Interleaving:
             self._stopped = "decided"  # nothing of this run will be judged
             return
         self._accepted = self._against.accepted(run)
-        left, self._suspects = self._against.undecided(snapshot())
-        self._start = time.monotonic()
+        # The order of the suspects and their number are fixed here, before the first pair.
+        order, self._suspects = self._against.undecided(snapshot())
+        self._start = self._clock()
+        left = self._to_launch(order)
         if left:
-            self._listener.interleaving(left, self._against.budget_s)
-        while left := self._to_launch(left):
-            for workload in left:
-                if self._is_spent():
-                    self._stopped = "budget"
-                    return
-                if workload in self._to_launch(self._against.undecided(snapshot())[0]):
-                    self._launch_pair(self._bases[workload], len(left))
-            left = self._against.undecided(snapshot())[0]
+            self._listener.interleaving(left, self._against.budget_s, self._forecast(left))
+        while left:
+            if self._spent_s >= self._against.budget_s:
+                self._stopped = "budget"
+                return
+            pairs = {name: len(self._bases[name].pairs) for name in left}
+            self._launch(self._bases[schedule.next_workload(left, pairs)], len(left))
+            undecided = self._against.undecided(snapshot())[0]
+            left = self._to_launch(name for name in order if name in undecided)
         self._stopped = "decided"
 
     def described(self) -> Interleaved:
@@ -127,25 +138,26 @@ class Interleaving:
             if base.pairs or base.trouble
         )
 
-    def _to_launch(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _to_launch(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in names if not self._bases[name].is_done())
 
-    def _is_spent(self) -> bool:
-        return self._spent_s >= self._against.budget_s
+    def _forecast(self, names: Sequence[str]) -> Forecast:
+        launches_s = {name: self._sitting.launch_s(name) for name in names}
+        return schedule.forecast(launches_s, self._against.budget_s)
 
-    def _launch_pair(self, base: _Base, left: int) -> None:
-        name = base.workload.id
-        self._listener.pair_started(name, len(base.pairs) + 1, left)
+    def _launch(self, base: _Base, left: int) -> None:
+        """Launch the next pair of a workload, or what has to come before it."""
+        name, before = base.workload.id, len(base.pairs)
+        self._listener.pair_started(name, before + 1, left)
         if base.ready is None:
             self._make_ready(base)
-        if base.trouble is None:
-            self._launch_both(base)
-        assert self._start is not None
-        self._spent_s = time.monotonic() - self._start
-        if base.trouble is None:
-            self._listener.pair_finished(name, self._spent_s)
         else:
+            self._launch_both(base)
+        self._spent_s = self._clock() - self._start
+        if base.trouble is not None:
             self._listener.base_failed(name, base.trouble.reason)
+        elif len(base.pairs) > before:
+            self._listener.pair_finished(name, self._spent_s)
 
     def _make_ready(self, base: _Base) -> None:
         """Launch the base once, uncounted: the head's caches are warm by now, too.
@@ -178,24 +190,18 @@ class Interleaving:
         """Launch both sides; whoever came second last time comes first."""
         first, second = base.first, _other(base.first)
         tasks = [self._task(base, side, index=len(base.pairs)) for side in (first, second)]
-        outcomes = self._resident(base, tasks)
-        is_resident = outcomes is not None
-        if outcomes is None:
+        is_resident = self._may_be_resident(base)
+        if is_resident:
+            outcomes = self._sitting.outcome_of_pair(tasks[0], tasks[1])
+            if any(isinstance(outcome, Trouble) for outcome in outcomes):
+                # Two at once need more memory, and longer: next time each is launched alone.
+                base.may_be_resident = False
+                return
+        else:
             outcomes = tuple(self._sitting.outcome(task) for task in tasks)
         found = dict(zip((first, second), outcomes, strict=True))
         self._keep(base, found, resident=is_resident)
         base.first = second
-
-    def _resident(self, base: _Base, tasks: Sequence[Task]) -> tuple[_Outcome, ...] | None:
-        """Launch a resident pair; `None` where it may not be one, or one of the two has failed.
-
-        Two at once need more memory, and longer: whoever fails so may do well alone.
-        """
-        if not self._may_be_resident(base):
-            return None
-        outcomes = self._sitting.outcome_of_pair(tasks[0], tasks[1])
-        base.may_be_resident = not any(isinstance(outcome, Trouble) for outcome in outcomes)
-        return outcomes if base.may_be_resident else None
 
     def _keep(self, base: _Base, found: dict[_Side, _Outcome], *, resident: bool) -> None:
         head, other = found["head"], self._checked(base.workload.id, found["base"])

@@ -4,13 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ci_perf.model import run as runs
+from ci_perf.session.schedule import Forecast
 
 
 class Listener(Protocol):
     """Hears what is going on, to tell a person."""
 
-    def waiting(self, device: str, owner: str) -> None:
-        """Hear that somebody else is measuring on the device."""
+    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
+        """Hear, again and again, that somebody else is measuring on the device."""
+
+    def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
+        """Hear, every few seconds, why the machine is not quiet, and how long it was waited for."""
+
+    def machine_awaited(self, why: str, waited_s: float) -> None:
+        """Hear that waiting is over: the machine is quiet, or `why` says what still disturbs it."""
 
     def planned(self, processes: Mapping[str, int], canaries: int) -> None:
         """Hear how many processes of each workload, and how many canaries, will be launched."""
@@ -30,8 +37,11 @@ class Listener(Protocol):
     def failed(self, failed: runs.Failed, skipped: int) -> None:
         """Hear that a workload failed; its `skipped` further processes will not be launched."""
 
-    def interleaving(self, workloads: Sequence[str], budget_s: float) -> None:
-        """Hear whose base will be launched beside the head: what the baselines did not clear."""
+    def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
+        """Hear whose base will be launched beside the head: what the baselines did not clear.
+
+        Worst first; `forecast` is what the budget will allow.
+        """
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """Hear that pair `number` (from 1) is launched, and of how many workloads more may be."""

@@ -14,6 +14,7 @@ class Progress:
 
     workload: PlannedWorkload
     results: list[WorkerResult] = field(default_factory=list)
+    launches_s: list[float] = field(default_factory=list)
     failed: runs.Failed | None = None
 
     def is_due(self, index: int) -> bool:
@@ -33,6 +34,7 @@ def measured(one: Progress) -> runs.Measured:
         protocol=one.workload.protocol,
         items_per_step=first.items_per_step,
         item_unit=first.item_unit,
+        items_per_epoch=first.items_per_epoch,
         precision=first.precision,
         knobs=first.knobs,
         processes=tuple(result.process for result in one.results),

@@ -1,6 +1,6 @@
 """The rounds of one sitting: every process of every workload, in turns, and the canaries."""
 
-import time
+import statistics
 from collections.abc import Callable
 from typing import Literal
 
@@ -13,7 +13,7 @@ from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.validity import Canary, Reason
-from ci_perf.session import data, results
+from ci_perf.session import data, quiet, results
 from ci_perf.session.listener import Listener
 from ci_perf.session.results import Progress
 
@@ -33,7 +33,12 @@ class Sitting:
         listener: Listener,
         ending: Interrupts,
         surroundings: Surroundings,
+        *,
+        wait_s: float | None,
+        clock: Callable[[], float],
     ) -> None:
+        self._wait_s = wait_s
+        self._clock = clock
         self._plan = plan
         self._launcher = launcher
         self._listener = listener
@@ -57,21 +62,21 @@ class Sitting:
 
         In turns, because a machine drifts over minutes: the processes of one workload, spread over
         the whole session, then disagree by as much as the machine does. The canaries, which say
-        whether it drifted, stand before, between and after the rounds. `then` is done when the
-        rounds are over. An interrupt ends it all.
+        whether it drifted, stand before, between and after the rounds. `then` is done when all of
+        them have answered: what decides who is a suspect must not change while pairs are launched.
+        An interrupt ends it all.
         """
-        self.reasons += preflight.check()
         self.reasons += preflight.image(self._surroundings.environment.image)
         processes = {one.workload.id: one.workload.protocol.processes for one in self._progress}
         rounds = max(processes.values(), default=0)
-        self._listener.planned(processes, rounds + 1 if self._plan.canaries else 0)
         try:
-            self._look_at_gpus()
+            self._await_quiet()
+            self._listener.planned(processes, rounds + 1 if self._plan.canaries else 0)
             self._ask_canaries("before", rounds)
             for index in range(rounds):
                 self._go_round(index)
-            then()
             self._ask_canaries("after", 0)
+            then()
         except KeyboardInterrupt:
             self._ending.came = True
         if self._ending.came:
@@ -124,19 +129,29 @@ class Sitting:
         ]
         self._listener.canary_finished(left if found else 0)
 
-    def _look_at_gpus(self) -> None:
-        """Ask whether the GPUs can be trusted, before anything of ours is on them."""
+    def _await_quiet(self) -> None:
+        """Let others finish, for a while; what still speaks against the machine then is noted."""
+        is_asked = self._wait_s is not None
+        self.reasons += quiet.wait(
+            lambda: (*preflight.check(), *self._against_gpus()),
+            quiet.awaited(self.device, is_asked=is_asked),
+            most_s=quiet.DEFAULT_S if self._wait_s is None else self._wait_s,
+            listener=self._listener,
+            clock=self._clock,
+            sleep=self._ending.sleep,
+        )
+
+    def _against_gpus(self) -> tuple[Reason, ...]:
+        """Return what speaks against the GPUs, before anything of ours is on them."""
         if self._surroundings.device == "cpu":
-            return
+            return ()
         if not self._surroundings.gpus:
             detail = "torch names no UUID of the GPU, by which NVML could be asked about it"
-            self.reasons.append(distrust.reason("unwatched", detail))
-            return
+            return (distrust.reason("unwatched", detail),)
         states = self._launcher.look(self._surroundings.gpus, self._ending.have_come)
         if isinstance(states, Trouble):
-            self.reasons.append(distrust.reason("unwatched", f"before the run: {states.reason}"))
-        else:
-            self.reasons += preflight.gpus(states)
+            return (distrust.reason("unwatched", f"before the run: {states.reason}"),)
+        return preflight.gpus(states)
 
     def _await_clean_gpus(self, workload: PlannedWorkload) -> None:
         """Wait until the memory is free that a failed process had; for a few seconds only."""
@@ -160,13 +175,14 @@ class Sitting:
     def _launch(self, one: Progress, index: int) -> None:
         workload, total = one.workload, one.workload.protocol.processes
         self._listener.started(workload.id, index + 1, total)
-        start = time.monotonic()
+        start = self._clock()
         outcome = self.outcome(self.task(workload, index))
         if isinstance(outcome, Trouble):
             self.fail(workload.id, outcome, skipped=total - index - 1)
             return
         one.results.append(outcome)
-        self._listener.finished(workload.id, time.monotonic() - start)
+        one.launches_s.append(self._clock() - start)
+        self._listener.finished(workload.id, one.launches_s[-1])
 
     def fail(self, workload: str, trouble: Trouble, *, skipped: int = 0) -> None:
         """Take a workload out: it is launched no more, and the run says why."""
@@ -205,13 +221,20 @@ class Sitting:
         """Note what an outcome says against the machine."""
         if isinstance(outcome, Trouble):
             self._is_suspect = True
-        else:
-            self.reasons += self._against(task.workload, outcome.process.evidence)
+            return outcome
+        self.reasons += self._against(task.workload, outcome.process.evidence)
+        lost = during.incomplete(task.workload.id, outcome.process)
+        self.reasons += lost
+        self._is_suspect = self._is_suspect or bool(lost)
         return outcome
 
     def result(self, workload: str) -> WorkerResult:
         """Return what the first process of a workload delivered that has not failed."""
         return self._of(workload).results[0]
+
+    def launch_s(self, workload: str) -> float:
+        """Return how long a launch of a workload takes that has not failed, start to end."""
+        return statistics.median(self._of(workload).launches_s)
 
     def _of(self, workload: str) -> Progress:
         return next(one for one in self._progress if one.workload.id == workload)

@@ -2,75 +2,26 @@
 
 import itertools
 from collections import Counter
-from pathlib import Path
 
-import msgspec
 import pytest
 
 from ci_perf import session
 from ci_perf.judge.policy import LOOKS
 from ci_perf.launch import room
-from ci_perf.measure.task import Surroundings, Trouble
 from ci_perf.measure.validity import preflight
-from ci_perf.model.process import Phase, WorkerResult
-from ci_perf.model.run import Source
-from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
 from ci_perf.model.validity import Reason, Status
-from ci_perf.worktree import Checkout
-from tests.runs import a_process, an_environment
-
-BOOM = Trouble(phase=Phase.BUILD, reason="ImportError: no such thing", output="Traceback …")
-SOURCE = Source(commit="b" * 40, branch="main", dirty=False)
-
-
-class Launches:
-    """A launcher that notes whose turn it is; `answers` says what comes of a launch, by side."""
-
-    def __init__(self, answers=lambda _side, _task: None):
-        self.turns = []
-        self.tasks = []
-        self.pairs = 0
-        self._answers = answers
-
-    def describe(self, _device, _threads, _devices, _interrupted=None):
-        return Surroundings(device="cpu", locks=(), gpus=(), environment=an_environment())
-
-    def launch(self, task, _interrupted=None):
-        side = Path(task.root).name
-        self.turns.append((side, task.workload.id))
-        self.tasks.append(task)
-        return self._answers(side, task) or a_result(task.index)
-
-    def launch_pair(self, first, second, interrupted=None):
-        self.pairs += 1
-        return self.launch(first, interrupted), self.launch(second, interrupted)
-
-    def of(self, side):
-        return [task for task in self.tasks if Path(task.root).name == side]
-
-
-class NoRoomForTwo(Launches):
-    """Of two processes at once, the second fails."""
-
-    def launch_pair(self, _first, _second, _interrupted=None):
-        return a_result(), BOOM
-
-
-class Silent:
-    """A listener that only notes."""
-
-    def __init__(self):
-        self.heard = []
-
-    def __getattr__(self, name):
-        return lambda *said: self.heard.append((name, *said))
-
-
-def a_result(index=0, **more):
-    plain = WorkerResult(
-        items_per_step=1, item_unit="step", precision="", knobs={}, process=a_process(index)
-    )
-    return msgspec.structs.replace(plain, **more)
+from ci_perf.session import schedule
+from tests.clocks import Clock
+from tests.sessions import (
+    BOOM,
+    SOURCE,
+    Launches,
+    NoRoomForTwo,
+    Silent,
+    a_checkout,
+    a_plan,
+    a_result,
+)
 
 
 @pytest.fixture
@@ -82,48 +33,25 @@ def interleaved(tmp_path, monkeypatch):
     (tmp_path / "head" / "workloads").mkdir(parents=True)
     (tmp_path / "base" / "workloads").mkdir(parents=True)
     names = ("a", "b")
-    plan = Plan(
-        suite="smoke",
-        root=str(tmp_path / "head"),
-        selection=(),
-        tiers=Tiers(),
-        limits=Limits(default={}),
-        device="auto",
-        canaries=False,
-        workloads=tuple(
-            PlannedWorkload(
-                id=name,
-                file=str(tmp_path / "head" / "workloads" / f"{name}.py"),
-                description="",
-                parameters={},
-                protocol=Protocol(processes=1),
-            )
-            for name in names
-        ),
-    )
+    plan = a_plan(tmp_path / "head", *names)
 
-    def measure(launcher, wanted, *, budget_s=1000.0, listener=None):
+    def measure(launcher, wanted, *, budget_s=1000.0, listener=None, **more):
         def undecided(run):
             done = {one.workload: len(one.pairs) for one in run.paired}
             measured = {one.workload for one in run.measured}
             left = [n for n in names if n in measured and done.get(n, 0) < wanted[n]]
             return tuple(left), 7
 
-        checkout = Checkout(
-            root=tmp_path / "base",
-            top=tmp_path / "base",
-            head_top=tmp_path / "head",
-            source=SOURCE,
-            ref="main",
-            notes=("a note",),
-        )
         return session.measure(
             plan,
             launcher,
             listener or Silent(),
             device="auto",
             lock_timeout_s=1,
-            against=session.Against(checkout=checkout, budget_s=budget_s, undecided=undecided),
+            against=session.Against(
+                checkout=a_checkout(tmp_path, "a note"), budget_s=budget_s, undecided=undecided
+            ),
+            **more,
         )
 
     return measure
@@ -143,14 +71,14 @@ def test_nobody_is_launched_beside_a_head_that_is_cleared(interleaved):
     assert (run.interleaved.stopped, run.interleaved.ref) == ("decided", "main")
 
 
-def test_suspects_go_round_and_whoever_was_second_comes_first(interleaved):
+def test_suspects_follow_each_other_and_whoever_was_second_comes_first(interleaved):
     launcher = Launches()
 
-    run = interleaved(launcher, {"a": 4, "b": 2})
+    run = interleaved(launcher, {"a": LOOKS[0] + 1, "b": 2})
 
     order = [key for key, _ in itertools.groupby(name for _, name in launcher.turns[2:])]
-    assert order == ["a", "b", "a", "b", "a"]  # with a's third and fourth pair together
-    assert len(paired(run).pairs) == 4
+    assert order == ["a", "b", "a"]
+    assert len(paired(run).pairs) == LOOKS[0] + 1
     assert len(paired(run, "b").pairs) == 2
     firsts = [pair.first for pair in paired(run).pairs]
     assert all(one != other for one, other in itertools.pairwise(firsts))
@@ -196,6 +124,42 @@ def test_a_budget_that_is_spent_ends_it(interleaved):
 
     assert run.paired == ()
     assert run.interleaved.stopped == "budget"
+
+
+@pytest.mark.parametrize("is_resident", [True, False])
+def test_a_budget_is_overrun_by_at_most_one_pair(interleaved, monkeypatch, is_resident):
+    """Whatever comes before the pair (the base's first launch, a try at both at once) counts."""
+    monkeypatch.setattr(room, "reason_against", lambda *_: "" if is_resident else "no room")
+    launch_s, clock = 10.0, Clock()
+
+    class Slow(NoRoomForTwo):
+        def launch(self, task, interrupted=None):
+            clock.now += launch_s
+            return super().launch(task, interrupted)
+
+        def launch_pair(self, first, second, interrupted=None):
+            clock.now += 2 * launch_s
+            return super().launch_pair(first, second, interrupted)
+
+    for budget_s in range(1, 60, 2):
+        run = interleaved(Slow(), {"a": 9, "b": 9}, budget_s=float(budget_s), clock=clock)
+
+        assert run.interleaved.stopped == "budget"
+        assert budget_s <= run.interleaved.spent_s < budget_s + 2 * launch_s
+
+
+def test_before_the_first_pair_it_is_told_how_many_the_budget_allows(interleaved):
+    listener, clock = Silent(), Clock()
+
+    class Slow(Launches):
+        def launch(self, task, interrupted=None):
+            clock.now += 10.0 if task.workload.id == "a" else 5.0
+            return super().launch(task, interrupted)
+
+    interleaved(Slow(), {"a": 4, "b": 4}, budget_s=100.0, listener=listener, clock=clock)
+
+    (told,) = [said for said in listener.heard if said[0] == "interleaving"]
+    assert told[1:] == (("a", "b"), 100.0, schedule.forecast({"a": 10.0, "b": 5.0}, 100.0))
 
 
 def test_the_run_says_how_base_and_head_took_turns(interleaved):

@@ -13,11 +13,11 @@ from ci_perf.errors import CiPerfError
 from ci_perf.measure.task import Surroundings, Trouble
 from ci_perf.measure.validity import preflight
 from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
-from ci_perf.model.process import Exhausted, Phase, WorkerResult
-from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
+from ci_perf.model.process import Exhausted, Fingerprint, Phase, WorkerResult
 from ci_perf.model.validity import Status
-from ci_perf.session import sitting
+from ci_perf.session import quiet, sitting
 from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image
+from tests.sessions import a_plan
 
 GPUS = ("GPU-a", "GPU-b")
 BOOM = Trouble(phase=Phase.BUILD, reason="RuntimeError: boom")
@@ -116,42 +116,20 @@ def a_look(used_bytes=0, uuid="GPU-a"):
     )
 
 
-def a_plan(tmp_path, *names, processes=2, canaries=True, **more):
-    return Plan(
-        suite="smoke",
-        root=str(tmp_path),
-        selection=(),
-        tiers=Tiers(),
-        limits=Limits(default={}),
-        device="auto",
-        canaries=canaries,
-        workloads=tuple(
-            PlannedWorkload(
-                id=name,
-                file="w.py",
-                description="",
-                parameters={},
-                protocol=Protocol(processes=processes),
-                **more,
-            )
-            for name in names
-        ),
-    )
-
-
 @pytest.fixture
 def measure(tmp_path, monkeypatch):
     """Measure workloads of these names; the lock folder is this test's own."""
     monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
     monkeypatch.setattr(preflight, "check", lambda: ())
 
-    def measure(launcher, *names, listener=None, **plan):
+    def measure(launcher, *names, listener=None, wait_s=0.0, **plan):
         return session.measure(
-            a_plan(tmp_path, *names, **plan),
+            a_plan(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
             launcher,
             listener or Notes(),
             device="auto",
             lock_timeout_s=1,
+            wait_s=wait_s,
             now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
         )
 
@@ -229,6 +207,25 @@ def test_memory_that_ran_out_is_kept_with_the_failure_and_stops_nothing(measure)
     assert [m.workload for m in run.measured] == ["b"]
 
 
+def test_what_a_process_could_not_show_is_told_and_its_times_stand(measure):
+    result = a_result(0, None)
+    process = msgspec.structs.replace(
+        result.process,
+        absent={"memory": "MemoryError: no more"},
+        fingerprint=Fingerprint(absent="3 steps of 9 s were too long"),
+    )
+    launcher = Answers(failing={"a": msgspec.structs.replace(result, process=process)})
+
+    run = measure(launcher, "a", processes=1)
+
+    assert [m.workload for m in run.measured] == ["a"]
+    (reason,) = run.validity.reasons
+    assert (reason.code, reason.status, reason.workload) == ("incomplete", Status.DEGRADED, "a")
+    assert reason.detail == (
+        "memory: MemoryError: no more; fingerprint: 3 steps of 9 s were too long"
+    )
+
+
 def test_a_process_gets_as_many_gpus_as_its_ranks_need(measure):
     launcher = Answers(device="cuda:0", gpus=GPUS)
 
@@ -256,6 +253,37 @@ def test_the_gpus_are_looked_at_before_anything_of_ours_is_on_them(measure):
     assert launcher.asked == ["describe 1", "look 1", "canaries", "a 0", "canaries"]
     assert [(r.code, r.workload) for r in run.validity.reasons] == [("foreign_memory", "")]
     assert run.validity.status is Status.INVALID
+
+
+def test_a_gpu_that_others_use_is_waited_for_until_they_have_ended(measure, monkeypatch):
+    monkeypatch.setattr(quiet, "_LOOK_EVERY_S", 0.001)
+    launcher = Answers(device="cuda:0", gpus=GPUS[:1], looks=[a_look(8 * 2**30)] * 2)
+    notes = Notes()
+
+    run = measure(launcher, "a", processes=1, listener=notes, wait_s=None)
+
+    assert launcher.asked[:5] == ["describe 1", *["look 1"] * 3, "canaries"]
+    assert [name for name, *_ in notes.heard][:4] == [
+        "machine_busy",
+        "machine_busy",
+        "machine_awaited",
+        "planned",
+    ]
+    assert run.validity.status is Status.VALID
+
+
+def test_an_interrupt_while_a_quiet_machine_is_awaited_launches_nothing(measure, monkeypatch):
+    monkeypatch.setattr(quiet, "_LOOK_EVERY_S", 0.001)
+    launcher = Answers(device="cuda:0", gpus=GPUS[:1], looks=[a_look(8 * 2**30)] * 3)
+
+    def interrupt(heard):
+        if heard[0] == "machine_busy":
+            signal_to_self()
+
+    run = measure(launcher, "a", listener=Notes(interrupt), wait_s=None)
+
+    assert launcher.asked == ["describe 1", "look 1"]
+    assert run.validity.reasons == (preflight.INTERRUPTED,)
 
 
 def test_gpus_that_cannot_be_looked_at_are_said_to_be_unwatched(measure):

@@ -1,3 +1,4 @@
+import datetime as dt
 import subprocess
 
 import msgspec
@@ -8,6 +9,7 @@ from ci_perf.errors import RefusedError, UsageError
 from ci_perf.judge.limits import defaults
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Numerics, Verdict
+from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.accepting import accepted, against, contents, history, says_what_it_says
@@ -39,6 +41,22 @@ def test_a_first_run_makes_a_file_per_workload(root):
         "cpu-amd-epyc-2-cores/smoke/b.n=1.json",
     ]
     assert says_what_it_says(root, run)
+
+
+@pytest.mark.parametrize(("hours", "is_refused"), [(23, False), (48, True)])
+def test_a_run_of_a_clock_that_is_days_ahead_is_refused(root, hours, is_refused):
+    started = dt.datetime(2026, 11, 21, 9, tzinfo=dt.UTC)
+    run = msgspec.structs.replace(
+        a_run(a_measured("a", *STEADY)), started_at=f"{started:%Y-%m-%dT%H:%M:%SZ}"
+    )
+    now = started - dt.timedelta(hours=hours)
+
+    if is_refused:
+        with pytest.raises(RefusedError, match=r"expected a start before now .*set the clock"):
+            accepted(root, run, now=lambda: now)
+        assert not contents(root)
+    else:
+        assert accepted(root, run, now=lambda: now) == {"a": Action.CREATED}
 
 
 def test_accepting_twice_changes_no_byte(root):
@@ -212,7 +230,20 @@ def test_a_baseline_keeps_what_the_first_process_computed_and_the_canaries(root)
     (kept,) = history(root).sessions
     assert kept.fingerprint is not None
     assert kept.fingerprint.losses == (2.30258509, 2.29541235)
-    assert kept.canaries == {"matmul": 1e-3}
+    assert kept.canaries == {"matmul before": 1e-3, "matmul after": 1e-3}
+
+
+def test_a_first_process_that_had_no_time_for_a_fingerprint_leaves_it_to_the_next(root):
+    run = session(*STEADY)
+    (workload,) = run.measured
+    first, *others = workload.processes
+    late = msgspec.structs.replace(first, fingerprint=Fingerprint(absent="too long"))
+    workload = msgspec.structs.replace(workload, processes=(late, *others))
+    accepted(root, msgspec.structs.replace(run, measured=(workload,)))
+
+    (kept,) = history(root).sessions
+    assert kept.fingerprint is not None
+    assert kept.fingerprint.losses == (2.30258509, 2.29541235)
 
 
 def test_numerics_are_the_same_against_their_own_rounded_baseline(root):

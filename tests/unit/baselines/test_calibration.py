@@ -45,6 +45,14 @@ def test_another_machine_of_the_same_name_has_no_calibration(tmp_path):
     assert calibration.read(tmp_path, CPU) is None
 
 
+def test_a_calibration_holds_for_every_board_of_a_model(tmp_path):
+    written = a_calibration("a", hard=GPU)
+    calibration.write(tmp_path, written)
+    another = msgspec.structs.replace(GPU, gpu_memory_bytes=GPU.gpu_memory_bytes - 3 * 2**20)
+
+    assert calibration.read(tmp_path, another) == written
+
+
 def test_a_damaged_calibration_is_named_with_its_place(tmp_path):
     file = calibration.write(tmp_path, a_calibration("a"))
     found = json.loads(file.read_text())

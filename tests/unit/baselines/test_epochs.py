@@ -77,6 +77,19 @@ def test_what_is_only_predicted_joins_its_epoch_where_sessions_are_just_collecte
     assert history(root).sessions[-1].epochs == {}
 
 
+def test_what_is_likely_slower_begins_an_epoch_where_a_person_accepts_it(root):
+    accepted(root, a_run(a_measured("a", *STEADY, operators=7), id="1"))
+    other = a_run(a_measured("a", *SLOW, operators=9), id="2")
+    assert verdicts_of(against(root, other), "a")["step_time_s"] is Verdict.LIKELY_SLOWER
+
+    with pytest.raises(RefusedError, match=r"step_time_s \+100.0%.*--reason"):
+        accepted(root, other)
+    accepted(root, other, reason="exact attention")
+
+    assert history(root).sessions[-1].epochs == {**STEP_EPOCH, "operators": 1}
+    assert against(root, other).exit_code == ExitCode.OK
+
+
 def test_a_metric_that_is_accepted_to_be_gone_is_not_missing_again_and_may_come_back(root):
     with_memory = a_measured("a", *STEADY, device=a_device_memory())
     accepted(root, a_run(with_memory, id="1"))
@@ -90,6 +103,15 @@ def test_a_metric_that_is_accepted_to_be_gone_is_not_missing_again_and_may_come_
 
     assert accepted(root, a_run(with_memory, id="3")) == {"a": Action.APPENDED}
     assert history(root).headline["peak_allocated_bytes"] == MIB
+
+
+def test_a_metric_without_a_gate_may_go_without_a_reason(root):
+    accepted(root, a_run(a_measured("a", *STEADY, operators=7), id="1"))
+    without = a_run(a_measured("a", *SLOW), id="2")
+    missing = {row.metric: row.gate for row in against(root, without).rows if not row.gate}
+    assert missing["operators"] is False
+
+    assert accepted(root, without, mode=Mode.APPEND) == {"a": Action.APPENDED}
 
 
 def test_to_replace_forgets_every_epoch(root):

@@ -14,7 +14,7 @@ def test_the_session_of_a_baseline_reads_line_by_line(root):
     accepted(root, a_run(a_measured("a", *STEADY, losses=LOSSES), canaries=some_canaries()))
 
     lines = layout.path(root, CPU, "smoke", "a").read_text().splitlines()
-    assert '      "canaries": {"matmul": 0.001},' in lines
+    assert '      "canaries": {"matmul after": 0.001, "matmul before": 0.001},' in lines
     assert '        "losses": [2.30258509, 2.29541235],' in lines
     assert sum(line.lstrip().startswith('{"first_step_s"') for line in lines) == len(STEADY)
     assert '    "step_p05_s"' not in "\n".join(lines)
@@ -23,9 +23,9 @@ def test_the_session_of_a_baseline_reads_line_by_line(root):
 def test_a_canary_that_took_no_time_is_refused(root):
     accepted(root, a_run(a_measured("a", *STEADY, losses=LOSSES), canaries=some_canaries()))
     path = layout.path(root, CPU, "smoke", "a")
-    path.write_text(path.read_text().replace('{"matmul": 0.001}', '{"matmul": 0}'))
+    path.write_text(path.read_text().replace('"matmul after": 0.001', '"matmul after": 0'))
 
-    with pytest.raises(InvalidFileError, match=r"canaries\.matmul: expected a number > 0"):
+    with pytest.raises(InvalidFileError, match=r"canaries\.matmul after: expected a number > 0"):
         layout.read(path)
 
 

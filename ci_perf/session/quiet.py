@@ -1,0 +1,54 @@
+"""Waits until nobody else uses the machine, for a limited time."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from ci_perf.model.validity import Reason
+from ci_perf.session.listener import Listener
+
+# How long to wait where nobody says it: longer than the 10 s over which Linux averages pressure,
+# shorter than measuring takes.
+DEFAULT_S = 60.0
+_LOOK_EVERY_S = 2.0
+
+# What disturbs a machine only while another program runs; waiting ends nothing else.
+_HOST = frozenset({"host_pressure", "memory_pressure"})
+_GPU = frozenset({"gpu_busy", "foreign_memory", "second_process"})
+
+
+def awaited(device: str, *, is_asked: bool) -> frozenset[str]:
+    """Return the codes whose end is awaited: those of the device, or all where a person asks.
+
+    A step on a GPU hardly feels what other programs do to the CPUs.
+    """
+    if is_asked:
+        return _HOST | _GPU
+    return _HOST if device == "cpu" else _GPU
+
+
+def wait(
+    look: Callable[[], Sequence[Reason]],
+    codes: frozenset[str],
+    *,
+    most_s: float,
+    listener: Listener,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Sequence[Reason]:
+    """Look until none of `codes` speaks against the machine, for at most `most_s`.
+
+    Returns what the last look has seen. Raises what `sleep` raises.
+    """
+    start, reasons = clock(), look()
+    if not _why(reasons, codes) or most_s <= 0:
+        return reasons
+    while (why := _why(reasons, codes)) and (left_s := start + most_s - clock()) > 0:
+        listener.machine_busy(why, clock() - start, most_s)
+        sleep(min(_LOOK_EVERY_S, left_s))
+        reasons = look()
+    listener.machine_awaited(why, clock() - start)
+    return reasons
+
+
+def _why(reasons: Sequence[Reason], codes: frozenset[str]) -> str:
+    return "; ".join(reason.detail for reason in reasons if reason.code in codes)

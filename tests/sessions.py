@@ -1,0 +1,108 @@
+"""Launchers that only answer, for sessions in which base and head take turns."""
+
+from pathlib import Path
+
+import msgspec
+
+from ci_perf.measure.task import Surroundings, Trouble
+from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.run import Source
+from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
+from ci_perf.worktree import Checkout
+from tests.runs import a_process, an_environment
+
+SOURCE = Source(commit="b" * 40, branch="main", dirty=False)
+BOOM = Trouble(phase=Phase.BUILD, reason="ImportError: no such thing", output="Traceback …")
+
+
+class Launches:
+    """A launcher that notes whose turn it is; `answers` says what comes of a launch, by side."""
+
+    def __init__(self, answers=lambda _side, _task: None):
+        self.turns = []
+        self.tasks = []
+        self.pairs = 0
+        self._answers = answers
+
+    def describe(self, _device, _threads, _devices, _interrupted=None):
+        return Surroundings(device="cpu", locks=(), gpus=(), environment=an_environment())
+
+    def launch(self, task, _interrupted=None):
+        side = Path(task.root).name
+        self.turns.append((side, task.workload.id))
+        self.tasks.append(task)
+        return self._answers(side, task) or a_result(task.index)
+
+    def launch_pair(self, first, second, interrupted=None):
+        self.pairs += 1
+        return self.launch(first, interrupted), self.launch(second, interrupted)
+
+    def of(self, side):
+        return [task for task in self.tasks if Path(task.root).name == side]
+
+
+class NoRoomForTwo(Launches):
+    """Of two processes at once, the second fails."""
+
+    def launch_pair(self, _first, _second, _interrupted=None):
+        self.pairs += 1
+        return a_result(), BOOM
+
+
+class Silent:
+    """A listener that only notes."""
+
+    def __init__(self):
+        self.heard = []
+
+    def __getattr__(self, name):
+        return lambda *said: self.heard.append((name, *said))
+
+
+def a_result(index=0, **more):
+    """What a worker delivers; arguments that a result lacks are of its process."""
+    own = {name: more.pop(name) for name in ("items_per_step", "item_unit") if name in more}
+    plain = WorkerResult(
+        items_per_step=1,
+        item_unit="step",
+        precision="",
+        knobs={},
+        process=a_process(index, **more),
+    )
+    return msgspec.structs.replace(plain, **own)
+
+
+def a_plan(root, *names, processes=1, canaries=False, **more):
+    """Workloads below `root` with files of their names."""
+    return Plan(
+        suite="smoke",
+        root=str(root),
+        selection=(),
+        tiers=Tiers(),
+        limits=Limits(default={}),
+        device="auto",
+        canaries=canaries,
+        workloads=tuple(
+            PlannedWorkload(
+                id=name,
+                file=str(root / "workloads" / f"{name}.py"),
+                description="",
+                parameters={},
+                protocol=Protocol(processes=processes),
+                **more,
+            )
+            for name in names
+        ),
+    )
+
+
+def a_checkout(folder, *notes):
+    """The checkouts of both sides in `folder`, which holds `head` and `base`."""
+    return Checkout(
+        root=folder / "base",
+        top=folder / "base",
+        head_top=folder / "head",
+        source=SOURCE,
+        ref="main",
+        notes=notes,
+    )

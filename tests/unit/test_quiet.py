@@ -1,0 +1,79 @@
+"""Waiting until nobody else uses the machine."""
+
+import itertools
+
+import pytest
+
+from ci_perf.measure.validity import distrust
+from ci_perf.session import quiet
+from tests.clocks import Clock
+from tests.sessions import Silent
+
+BUSY = distrust.reason("host_pressure", "tasks waited for a CPU 90%")
+NO_ROOM = distrust.reason("low_disk", "nothing left")
+CPU = quiet.awaited("cpu", is_asked=False)
+
+
+@pytest.fixture
+def wait():
+    """Wait while these looks see these reasons, the last one for ever; return what came of it."""
+    clock, listener = Clock(), Silent()
+
+    def sleep(seconds):
+        clock.now += seconds
+
+    def wait(*looks, codes=CPU, most_s=60.0):
+        seen = itertools.chain(looks, itertools.repeat(looks[-1]))
+        found = quiet.wait(
+            lambda: next(seen), codes, most_s=most_s, listener=listener, clock=clock, sleep=sleep
+        )
+        return found, clock.now, listener.heard
+
+    return wait
+
+
+def test_a_quiet_machine_is_not_waited_for_and_nothing_is_said(wait):
+    assert wait([]) == ([], 0.0, [])
+
+
+def test_waiting_ends_as_soon_as_the_machine_is_quiet(wait):
+    found, waited_s, heard = wait([BUSY], [BUSY], [])
+
+    assert (found, waited_s) == ([], 4.0)
+    assert heard == [
+        ("machine_busy", BUSY.detail, 0.0, 60.0),
+        ("machine_busy", BUSY.detail, 2.0, 60.0),
+        ("machine_awaited", "", 4.0),
+    ]
+
+
+def test_when_the_time_is_over_what_still_disturbs_is_told_and_held_against_the_machine(wait):
+    found, waited_s, heard = wait([BUSY], most_s=5.0)
+
+    assert (found, waited_s) == ([BUSY], 5.0)
+    assert heard[-1] == ("machine_awaited", BUSY.detail, 5.0)
+
+
+def test_nobody_waits_for_what_does_not_end_by_itself(wait):
+    assert wait([NO_ROOM])[:2] == ([NO_ROOM], 0.0)
+
+
+def test_no_time_to_wait_is_one_look(wait):
+    assert wait([BUSY], most_s=0.0) == ([BUSY], 0.0, [])
+
+
+@pytest.mark.parametrize(
+    ("device", "is_asked", "code", "is_awaited"),
+    [
+        ("cpu", False, "host_pressure", True),
+        ("cpu", False, "low_disk", False),
+        ("cuda:0", False, "host_pressure", False),
+        ("cuda:0", True, "host_pressure", True),
+        ("cuda:0", False, "gpu_busy", True),
+        ("cuda:0", False, "second_process", True),
+    ],
+)
+def test_a_gpu_is_waited_for_where_others_use_it_and_its_host_where_a_person_asks(
+    device, is_asked, code, is_awaited
+):
+    assert (code in quiet.awaited(device, is_asked=is_asked)) is is_awaited

@@ -1,0 +1,152 @@
+"""Whom the judge suspects and whose pairs come first, with launches that only answer."""
+
+import itertools
+
+import pytest
+
+from ci_perf import session
+from ci_perf.judge import compare, summarise
+from ci_perf.judge.limits import defaults
+from ci_perf.launch import room
+from ci_perf.measure.validity import preflight
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.suite import Limits, Tiers
+from ci_perf.session import schedule
+from tests.clocks import Clock
+from tests.histories import DAYS, a_history, scaled
+from tests.runs import STEADY, a_measured, a_run, some_canaries
+from tests.sessions import Launches, Silent, a_checkout, a_plan, a_result
+
+LIMITS, TIERS = Limits(default=defaults()), Tiers()
+QUIET = 1e-3
+
+
+class Machine(Launches):
+    """Launches take `step_s[side, workload]` per step; canaries answer as they are told."""
+
+    def __init__(self, step_s, canaries=()):
+        super().__init__(self._answer)
+        self._step_s = step_s
+        self._canaries = itertools.chain(canaries, itertools.repeat(QUIET))
+
+    def _answer(self, side, task):
+        step_s = self._step_s.get((side, task.workload.id), QUIET) * STEADY[task.index % 3] / QUIET
+        return a_result(task.index, step_s=step_s, items_per_step=8.0, item_unit="image")
+
+    def canaries(self, _device, _threads, _interrupted=None):
+        self.turns.append(("canaries", ""))
+        return {"matmul": next(self._canaries)}
+
+
+def a_baseline(*names):
+    """Six quiet days of these workloads."""
+    return a_history(
+        *(
+            a_run(
+                *(a_measured(name, *scaled(STEADY, day)) for name in names),
+                canaries=some_canaries(before=QUIET),
+            )
+            for day in DAYS
+        )
+    )
+
+
+@pytest.fixture
+def check(tmp_path, monkeypatch):
+    """Measure workloads against a base, and judge: what `ci-perf check --against` does."""
+    monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
+    monkeypatch.setattr(preflight, "check", lambda: ())
+    monkeypatch.setattr(room, "reason_against", lambda *_: "no room")
+    for side in ("head", "base"):
+        (tmp_path / side / "workloads").mkdir(parents=True)
+
+    def check(machine, *names, budget_s=1000.0, **more):
+        before = a_baseline(*names)
+
+        def undecided(run):
+            head = summarise.run(run, label="")
+            return compare.undecided(before, head, limits=LIMITS, tiers=TIERS)
+
+        run = session.measure(
+            a_plan(tmp_path / "head", *names, processes=3, canaries=True),
+            machine,
+            more.pop("listener", Silent()),
+            device="auto",
+            lock_timeout_s=1,
+            against=session.Against(
+                checkout=a_checkout(tmp_path), budget_s=budget_s, undecided=undecided
+            ),
+            **more,
+        )
+        return run, compare.compare(before, summarise.run(run, label=""), limits=LIMITS)
+
+    return check
+
+
+def times(comparison):
+    return {row.workload: row for row in comparison.rows if row.metric == "step_time_s"}
+
+
+def test_a_canary_that_moves_after_the_last_round_still_gets_its_suspects_pairs(check):
+    """Once it came after the pairs: too late to launch anybody, and nobody could answer the row."""
+    machine = Machine({}, canaries=[QUIET, QUIET, QUIET, 1.46 * QUIET])
+
+    run, comparison = check(machine, "a", "b")
+
+    assert [reason.code for reason in comparison.validity.reasons] == ["canary_moved"]
+    assert {paired.workload for paired in run.paired} == {"a", "b"}
+    assert {row.verdict for row in times(comparison).values()} == {Verdict.UNCHANGED}
+
+
+def test_no_canary_is_asked_once_the_base_is_launched(check):
+    machine = Machine({("head", "a"): 1.2 * QUIET})
+
+    run, _ = check(machine, "a")
+
+    sides = [side for side, _ in machine.turns]
+    assert "canaries" not in sides[sides.index("base") :]
+    assert [one.position for one in run.canaries] == ["before", "between", "between", "after"]
+
+
+def test_whoever_looks_worst_is_launched_first_until_it_is_decided(check):
+    slower = {("head", "a"): 1.1 * QUIET, ("head", "b"): 11 * QUIET, ("head", "c"): 0.5 * QUIET}
+    machine = Machine(slower)
+
+    check(machine, "a", "b", "c")
+
+    first_base = [side for side, _ in machine.turns].index("base")
+    in_turns = [workload for _, workload in machine.turns[first_base:]]
+    assert [name for name, _ in itertools.groupby(in_turns)] == ["b", "a", "c"]
+
+
+def test_a_budget_too_small_for_all_answers_for_the_worst(check):
+    """Once each suspect had one pair, and a change of +1,000 % stayed without an answer."""
+    clock = Clock()
+
+    class Slow(Machine):
+        def launch(self, task, interrupted=None):
+            clock.now += 10.0
+            return super().launch(task, interrupted)
+
+    slower = {
+        ("head", name): ratio * QUIET for name, ratio in {"a": 1.1, "b": 11, "c": 1.2}.items()
+    }
+    enough_for_one_s = schedule.forecast({"b": 10.0}, 0.0).enough_s
+
+    run, comparison = check(Slow(slower), "a", "b", "c", budget_s=enough_for_one_s, clock=clock)
+
+    assert run.interleaved.stopped == "budget"
+    found = times(comparison)
+    assert found["b"].verdict is Verdict.REGRESSED
+    assert {found["a"].pairs, found["c"].pairs} == {0}
+
+
+def test_the_order_is_that_of_the_screen_whatever_the_pairs_say(check):
+    """The order must not depend on the pairs that decide: it is fixed before the first of them."""
+    moved_alike = {(side, "a"): 1.2 * QUIET for side in ("head", "base")}
+    machine = Machine({**moved_alike, ("head", "b"): 1.1 * QUIET})
+
+    check(machine, "b", "a")
+
+    first_base = [side for side, _ in machine.turns].index("base")
+    assert machine.turns[first_base][1] == "a"
