@@ -16,6 +16,7 @@ OPTIMIZERS = {
     "adam": partial(torch.optim.Adam, lr=1e-3),
     "adamw": partial(torch.optim.AdamW, lr=1e-3),
 }
+IMAGES = 60_000  # the training images of MNIST
 PIXELS, HIDDEN, CLASSES = 784, 128, 10
 BATCHES = 8
 
@@ -34,7 +35,9 @@ def build(context: Context) -> Workload:
     model.to(context.device)
     optimizer = OPTIMIZERS[parameters.optimizer](model.parameters())
     batches = _batches(parameters.batch, context.device)
-    return _classifier.training(context, model, optimizer, batches, logits_of=model)
+    return _classifier.training(
+        context, model, optimizer, batches, logits_of=model, items_per_epoch=IMAGES
+    )
 
 
 def _batches(size: int, device: str) -> list[tuple[torch.Tensor, torch.Tensor]]:

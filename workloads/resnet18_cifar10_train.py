@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Subset
 from transformers import ResNetConfig, ResNetForImageClassification
 
+import _amp
 import _cifar10
 import _classifier
 import _parameters
@@ -23,22 +24,27 @@ BATCHES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """What suite.toml may set. The two stems are different workloads.
+    """What suite.toml may set. A step takes `gradient_accumulation` batches.
 
-    The ImageNet stem shrinks a 32 x 32 image to 8 x 8 before the first stage; the CIFAR stem
-    keeps its size, and a ResNet-18 then has 15 times as much to compute.
+    The two stems are different workloads: the ImageNet stem shrinks a 32 x 32 image to 8 x 8
+    before the first stage; the CIFAR stem keeps its size, and a ResNet-18 then has 15 times as
+    much to compute.
     """
 
     model: Literal["tiny", "resnet18"] = "resnet18"
     stem: Literal["cifar", "imagenet"] = "cifar"
     batch: _parameters.AtLeastOne = 128
     compile: Literal["eager", "aot_eager", "inductor"] = "eager"
-    amp: _classifier.Amp = "none"
+    amp: _amp.Amp = "none"
+    gradient_accumulation: _parameters.AtLeastOne = 1
     channels_last: bool = False
+    cudnn_benchmark: bool = False
 
 
 def build(context: Context) -> Workload:
     parameters = _parameters.read(context.parameters, Parameters)
+    # True lets cuDNN try its algorithms in the first step and keep the fastest.
+    torch.backends.cudnn.benchmark = parameters.cudnn_benchmark
     device = torch.device(context.device)
     layout = torch.channels_last if parameters.channels_last else torch.contiguous_format
     model = _model(parameters).to(device, memory_format=layout)
@@ -56,7 +62,9 @@ def build(context: Context) -> Workload:
         optimizer,
         batches,
         logits_of=lambda images: forward(images).logits,
+        items_per_epoch=len(_cifar10.TRAIN_FILES) * _cifar10.RECORDS_PER_FILE,
         amp=parameters.amp,
+        gradient_accumulation=parameters.gradient_accumulation,
         varies=_classifier.CONVOLUTIONS_VARY if device.type == "cuda" else "",
     )
 

@@ -7,26 +7,36 @@ import msgspec
 import torch
 from transformers import ResNetConfig, ResNetForImageClassification
 
+import _amp
 import _classifier
 import _parameters
 from ci_perf.workload import Context, Workload
 
 CLASSES = 1000
+# The training images of ImageNet's ILSVRC 2012 (https://arxiv.org/abs/1409.0575, table 2).
+IMAGES = 1_281_167
 BATCHES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """What suite.toml may set. `side` is that of the square images; the stem is ImageNet's."""
+    """What suite.toml may set. A step takes `gradient_accumulation` batches.
+
+    `side` is that of the square images; the stem is ImageNet's.
+    """
 
     batch: _parameters.AtLeastOne = 64
     side: Annotated[int, msgspec.Meta(ge=32)] = 224  # the stem and the stages shrink it 32 times
-    amp: _classifier.Amp = "none"
+    amp: _amp.Amp = "none"
+    gradient_accumulation: _parameters.AtLeastOne = 1
     channels_last: bool = False
+    cudnn_benchmark: bool = False
 
 
 def build(context: Context) -> Workload:
     parameters = _parameters.read(context.parameters, Parameters)
+    # True lets cuDNN try its algorithms in the first step and keep the fastest.
+    torch.backends.cudnn.benchmark = parameters.cudnn_benchmark
     device = torch.device(context.device)
     layout = torch.channels_last if parameters.channels_last else torch.contiguous_format
     # The defaults are ResNet-50: bottleneck layers, 3 + 4 + 6 + 3 of them.
@@ -41,7 +51,9 @@ def build(context: Context) -> Workload:
         optimizer,
         _batches(parameters, device, layout),
         logits_of=lambda images: model(images).logits,
+        items_per_epoch=IMAGES,
         amp=parameters.amp,
+        gradient_accumulation=parameters.gradient_accumulation,
         varies=_classifier.CONVOLUTIONS_VARY if device.type == "cuda" else "",
     )
 

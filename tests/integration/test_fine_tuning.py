@@ -34,7 +34,8 @@ def tried(parameters, rank=0, world_size=1, seed=0):
         workload.step()
         losses.append(workload.loss())
     return {
-        "losses": losses, "phases": entered[:5], "shape": list(workload.output().shape),
+        "losses": losses, "phases": entered[:5],
+        "all phases": entered[: len(entered) // 12], "shape": list(workload.output().shape),
         "items": workload.items_per_step, "unit": workload.item_unit,
         "precision": workload.precision, "parameters": workload.parameter_count,
     }
@@ -45,11 +46,14 @@ VARIANTS = {
     "again": {"parameters": {}},
     "another seed": {"parameters": {}, "seed": 1},
     "bf16": {"parameters": {"amp": "bf16"}},
+    "fp16": {"parameters": {"amp": "fp16"}},
+    "accumulated": {"parameters": {"gradient_accumulation": 3}},
+    "fsdp alone": {"parameters": {"strategy": "fsdp"}},
     "ddp alone": {"parameters": {"strategy": "ddp"}},
     "data_parallel": {"parameters": {"strategy": "data_parallel", "world_size": 2}},
     "single of two": {"parameters": {"world_size": 2}, "world_size": 2},
     "two devices": {"parameters": {"world_size": 2}},
-    "no such": {"parameters": {"strategy": "fsdp"}},
+    "no such": {"parameters": {"strategy": "pipeline"}},
 }
 
 
@@ -91,22 +95,34 @@ def test_the_workload_says_what_it_is(seen):
     assert 500_000 < found["parameters"] < 1_000_000
 
 
-def test_mixed_precision_is_named_and_rounds_the_losses(seen):
-    exact, rounded = seen["single"], seen["bf16"]
+@pytest.mark.parametrize("amp", ["bf16", "fp16"])
+def test_mixed_precision_is_named_and_rounds_the_losses(seen, amp):
+    exact, rounded = seen["single"], seen[amp]
 
-    assert (exact["precision"], rounded["precision"]) == ("fp32", "bf16")
+    assert (exact["precision"], rounded["precision"]) == ("fp32", amp)
     assert rounded["losses"][0] != exact["losses"][0]
     assert rounded["losses"][0] == pytest.approx(exact["losses"][0], rel=0.1)
+
+
+def test_a_step_that_accumulates_gradients_takes_several_batches_and_updates_once(seen):
+    found = seen["accumulated"]
+
+    assert found["items"] == 3 * 2
+    assert found["all phases"] == [*3 * ["data", "h2d", "forward", "backward"], "optimizer"]
 
 
 @pytest.mark.parametrize(
     ("variant", "words"),
     [
         ("ddp alone", 'expected ranks that torchrun started, .* set `launch = "torchrun"`'),
+        ("fsdp alone", "strategy 'fsdp': expected ranks that torchrun started"),
         ("data_parallel", "strategy 'data_parallel': expected CUDA devices, found 'cpu'"),
-        ("single of two", "expected a process of its own, found 2 ranks; take 'ddp'"),
+        ("single of two", "expected a process of its own, found 2 ranks; take 'ddp' or 'fsdp'"),
         ("two devices", "expected world_size = 1, the number of ranks here, found 2"),
-        ("no such", "'strategy': expected one of 'single', 'ddp', 'data_parallel', found 'fsdp'"),
+        (
+            "no such",
+            "'strategy': expected one of 'single', 'ddp', 'fsdp', 'data_parallel', found 'pipe",
+        ),
     ],
 )
 def test_a_strategy_that_cannot_work_is_refused_with_what_to_do(seen, variant, words):

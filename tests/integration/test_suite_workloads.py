@@ -29,6 +29,8 @@ SMOKE_IDS = [workload.id for workload in SMOKE]
 LARGER = [workload for name in SUITES if name != "smoke" for workload in SUITES[name]]
 # Too large for a CPU in any form that would still be this workload.
 GPU_ONLY = {"resnet50_imagenet_train"}
+# Only ci_perf's own pull requests are judged by it.
+SELF_ONLY = {"ci_perf_commands"}
 
 TINY_RESNET = {"model": "tiny", "batch": 8}
 TINY_RESNET50 = {"batch": 2, "side": 32}
@@ -44,6 +46,9 @@ VARIANTS = {
     "resnet cifar": ("resnet18_cifar10_train", {**TINY_RESNET, "stem": "cifar"}),
     "resnet imagenet": ("resnet18_cifar10_train", {**TINY_RESNET, "stem": "imagenet"}),
     "resnet bf16": ("resnet18_cifar10_train", {**TINY_RESNET, "amp": "bf16"}),
+    "resnet fp16": ("resnet18_cifar10_train", {**TINY_RESNET, "amp": "fp16"}),
+    "resnet halves": ("resnet18_cifar10_train", {**TINY_RESNET, "gradient_accumulation": 2}),
+    "resnet benchmark": ("resnet18_cifar10_train", {**TINY_RESNET, "cudnn_benchmark": True}),
     "resnet channels": ("resnet18_cifar10_train", {**TINY_RESNET, "channels_last": True}),
     "resnet 18": ("resnet18_cifar10_train", {"stem": "imagenet", "batch": 4}),
     "bert fp32": ("bert_base_infer", TINY_BERT),
@@ -53,6 +58,7 @@ VARIANTS = {
     "bert ragged single": ("bert_base_infer", {**TINY_BERT, "rows": "ragged", "batch": 1}),
     "resnet 50": ("resnet50_imagenet_train", TINY_RESNET50),
     "resnet 50 bf16": ("resnet50_imagenet_train", {**TINY_RESNET50, "amp": "bf16"}),
+    "resnet 50 benchmark": ("resnet50_imagenet_train", {**TINY_RESNET50, "cudnn_benchmark": True}),
     "resnet 50 channels": ("resnet50_imagenet_train", {**TINY_RESNET50, "channels_last": True}),
     "gpt": ("gpt_decode", TINY_GPT),
     "gpt bf16": ("gpt_decode", {**TINY_GPT, "dtype": "bf16"}),
@@ -188,11 +194,23 @@ def test_the_stem_is_part_of_the_model(seen):
     assert seen["resnet cifar"]["numbers"] != seen["resnet imagenet"]["numbers"]
 
 
-def test_mixed_precision_rounds_the_losses_and_no_more(seen):
-    exact, mixed = numbers(seen["resnet cifar"]), numbers(seen["resnet bf16"])
+@pytest.mark.parametrize("amp", ["bf16", "fp16"])
+def test_mixed_precision_rounds_the_losses_and_no_more(seen, amp):
+    exact, mixed = numbers(seen["resnet cifar"]), numbers(seen[f"resnet {amp}"])
 
     assert mixed != exact
     assert mixed == pytest.approx(exact, rel=0.1)
+
+
+def test_a_step_that_accumulates_gradients_takes_so_many_batches(seen):
+    assert seen["resnet halves"]["items"] == 2 * seen["resnet cifar"]["items"]
+    assert seen["resnet halves"]["phases"][:5] == [*2 * ["forward", "backward"], "optimizer"]
+
+
+def test_cudnn_tries_its_algorithms_only_where_suite_toml_says_so(seen):
+    wanted = {name for name, found in seen.items() if found["cudnn_benchmark"]}
+
+    assert wanted == {"resnet benchmark", "resnet 50 benchmark"}
 
 
 def test_the_layout_of_the_channels_changes_no_loss(seen):
@@ -294,6 +312,12 @@ def test_a_model_says_how_many_parameters_it_has(seen):
     assert seen["matmul.size=256"]["parameters"] is None
 
 
+def test_an_epoch_is_the_whole_training_set_and_unknown_for_data_of_no_size(seen):
+    names = ("mlp_mnist_train", "resnet cifar", "resnet 50", "bert fp32")
+
+    assert [seen[name]["epoch"] for name in names] == [60_000, 50_000, 1_281_167, None]
+
+
 def test_the_loader_has_as_many_workers_as_asked_for(seen):
     assert seen["dataloader_pipeline.workers=0"]["children"] == 0
     assert seen["dataloader_pipeline.workers=1"]["children"] == 1
@@ -330,7 +354,9 @@ def test_every_workload_is_in_a_suite_for_gpus_and_nearly_all_are_in_smoke():
     names = {file.stem for file in FILES}
 
     assert {Path(workload.file).stem for workload in LARGER} == names
-    assert {Path(workload.file).stem for workload in SUITES["smoke"]} == names - GPU_ONLY
+    assert {
+        Path(workload.file).stem for workload in SUITES["smoke"]
+    } == names - GPU_ONLY - SELF_ONLY
 
 
 def test_listing_the_suite_imports_neither_a_workload_nor_torch():
