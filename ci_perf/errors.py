@@ -9,7 +9,7 @@ class ExitCode(IntEnum):
     OK = 0
     REGRESSED = 1  # proven, or numerics that changed and gate
     USAGE = 2  # wrong command line or invalid file; click's own code
-    NO_ANSWER = 3  # crash, time-out, other machine, missing workload, our own bug
+    NO_ANSWER = 3  # crash, time-out, other machine, missing workload, unproven loss, our own bug
     INTERRUPTED = 130
 
 

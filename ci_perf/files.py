@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import TypeVar
@@ -16,15 +17,28 @@ T = TypeVar("T", bound=msgspec.Struct)
 # A run of 100 workloads with raw blocks is about 2 MB; more than this is not one of our files.
 MAX_BYTES = 50 * 2**20
 
+_KINDS = {
+    stat.S_IFREG: "a regular file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
 
 def read_text(path: Path) -> str:
     """Return the text of `path`.
 
-    Raises InvalidFileError: absent, a folder, too large, not UTF-8.
+    Raises InvalidFileError: absent, no regular file, too large, not UTF-8. Pipes and devices are
+    read below /dev only, where a shell puts what it makes of `<(…)`: any other one, such as a pipe
+    in the place of a baseline, may have no writer.
     """
+    is_of_shell = path.is_relative_to("/dev")
     try:
-        if path.is_dir():
-            raise InvalidFileError(f"{path}: expected a file, found a folder")
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or is_of_shell):
+            raise InvalidFileError(f"{path}: expected a file, found {kind(mode)}")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -41,6 +55,11 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         msg = f"{path}: expected UTF-8, found byte {data[error.start]:#04x} at offset {error.start}"
         raise InvalidFileError(msg) from None
+
+
+def kind(mode: int) -> str:
+    """Name the kind of file that a mode of `stat` stands for: "a pipe"."""
+    return _KINDS.get(stat.S_IFMT(mode), "something else")
 
 
 def read(path: Path, kind: type[T]) -> T:

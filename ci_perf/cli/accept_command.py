@@ -29,6 +29,7 @@ from ci_perf.model.run import Run
 @options.workloads
 @click.option("--append", is_flag=True, help="Add this session also where nothing changed.")
 @click.option("--replace", is_flag=True, help="Forget the history and begin anew.")
+@click.option("--force", is_flag=True, help="Accept also what was measured under heavy pressure.")
 @click.option(
     "--patch",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -50,6 +51,7 @@ def command(
     *,
     append: bool,
     replace: bool,
+    force: bool,
     patch: Path | None,
     into: Path | None,
 ) -> None:
@@ -58,7 +60,8 @@ def command(
     A metric that has changed begins a new epoch: later runs are compared with this session and
     those that follow, and the older ones still say how noisy the machine is. New workloads get a
     baseline, the others keep theirs to the byte. Refused: an invalid run, a failed workload, a
-    number that gets worse, or numerics that change and gate, without a reason.
+    machine under heavy pressure without --force; without a reason, a number that gets worse, or
+    numerics that change and gate.
 
     Exit codes: 0 written, or nothing to write; 3 refused.
     """
@@ -72,7 +75,13 @@ def command(
     with contextlib.nullcontext() if is_elsewhere else lock.held(baselines):
         comparison = judging.against_baselines(found, baselines, label=label, rules=rules)
         accepted = accept.prepare(
-            baselines, found, comparison, workloads=workload, reason=reason, mode=mode
+            baselines,
+            found,
+            comparison,
+            workloads=workload,
+            reason=reason,
+            mode=mode,
+            force=force,
         )
         next_step = _write(accepted, baselines, patch=patch, into=into)
     _caution(found)

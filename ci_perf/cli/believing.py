@@ -10,7 +10,7 @@ import msgspec
 from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.github import pulls
 from ci_perf.github.client import Client
-from ci_perf.model.comparison import Comparison, Verdict
+from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Run
 from ci_perf.report import doubts
 from ci_perf.report.words import Phrase
@@ -25,10 +25,10 @@ class Believed:
 
 
 def of(client: Client, run: Run, *, base: str) -> Believed:
-    """Leave of a run what may be judged; `base` is the commit of the base branch.
+    """Leave of a run what may be judged; `base` is the commit of the branch that judges.
 
     Nothing may be missing because the run says that nobody asked for it, and nothing is accepted
-    because the run says so. Pairs count against a commit that the base branch contains: any other
+    because the run says so. Pairs count against a commit that this branch contains: any other
     one may be as slow as its author likes. Raises GithubError.
     """
     whole = msgspec.structs.replace(run, selection=())
@@ -67,10 +67,37 @@ def check_source(run: Run, head: str, label: str) -> None:
         )
 
 
+def unproven(comparison: Comparison, *, are_pairs_refused: bool) -> tuple[Phrase, ...]:
+    """Say that gating numbers look worse, where no pairs that count could say more.
+
+    A fork can leave out the pairs that would prove its loss. Where its pairs are refused, what is
+    inconclusive lacks them just as well.
+    """
+    suspicious = {Verdict.UNCONFIRMED} | ({Verdict.INCONCLUSIVE} if are_pairs_refused else set())
+    names = {
+        row.workload
+        for row in comparison.rows
+        if isinstance(row, Change) and row.gate and row.verdict in suspicious and _is_worse(row)
+    }
+    return (doubts.unproven(len(names)),) if names else ()
+
+
+def _is_worse(row: Change) -> bool:
+    return row.ratio is not None and row.ratio > 1
+
+
 def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
     """Say that baselines were there and could not judge: another machine, or another workload."""
     names = {row.workload for row in comparison.rows if row.verdict is Verdict.INCOMPARABLE}
     return (doubts.not_comparable(len(names)),) if names else ()
+
+
+def of_other_code(comparison: Comparison) -> Comparison:
+    """Return the same comparison, with an exit code that neither passes nor blames the head.
+
+    A required check or status shows an exit code and no doubts.
+    """
+    return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
 
 
 def without_answer(comparison: Comparison) -> Comparison:

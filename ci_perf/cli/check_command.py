@@ -21,6 +21,7 @@ from ci_perf.model.suite import FailOn
 @options.device
 @options.processes
 @options.lock_timeout
+@options.wait
 @options.against
 @options.budget
 @runners.options
@@ -47,12 +48,13 @@ def command(
     device: str,
     processes: int | None,
     lock_timeout: float,
+    wait: float | None,
     against: str | None,
     budget: float,
     fail_on: FailOn | None,
     run_output: Path,
     comparison_output: Path | None,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **runner: Any,  # noqa: ANN401  the options of runners.py
 ) -> int:
@@ -63,8 +65,8 @@ def command(
     numbers (memory of a GPU, counts) need no such proof.
 
     Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
-    answer: a workload failed, is missing or cannot be compared, the machine cannot be trusted, or
-    there is no baseline at all.
+    answer: something looks worse by more than its margin and is not proven, a workload failed, is
+    missing or cannot be compared, the machine cannot be trusted, or there is no baseline at all.
     """
     judging.check_target(format, output, inputs=[run_output, baselines])
     if comparison_output is not None:
@@ -78,6 +80,7 @@ def command(
         plan,
         device=device,
         lock_timeout_s=lock_timeout,
+        wait_s=wait,
         run_file=run_output,
         runner=chosen,
         workloads=workloads,

@@ -1,11 +1,13 @@
 """`ci-perf compare`: judge what has been measured."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from ci_perf import files
-from ci_perf.cli import judging, options
+from ci_perf.cli import judging, options, output
+from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
 
@@ -21,6 +23,11 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="Judge HEAD against this folder when no BASE is given.",
 )
+@click.option(
+    "--losses",
+    is_flag=True,
+    help="Show the losses of the first steps side by side, and judge nothing.",
+)
 @options.workloads
 @options.fail_on(default=None)
 @options.report_format
@@ -28,9 +35,10 @@ _FILE = click.Path(path_type=Path)
 def command(
     runs: tuple[Path, ...],
     baselines: Path,
+    losses: bool,  # noqa: FBT001  as click passes an option
     workloads: Path,
     fail_on: FailOn | None,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
     """Judge one run against another, or against the committed baselines.
@@ -41,6 +49,8 @@ def command(
     judging.check_target(format, output, inputs=[*runs, baselines])
     if len(runs) > 2:
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
+    if losses:
+        return _show_losses(runs, format, output)
     if len(runs) == 2:
         comparison = judging.against_run(runs[0], runs[1], workloads, fail_on=fail_on)
     else:
@@ -49,3 +59,24 @@ def command(
         comparison = judging.against_baselines(run, baselines, label=str(runs[0]), rules=rules)
     judging.emit(comparison, format, output)
     return comparison.exit_code
+
+
+def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -> int:
+    form = output.report_format(asked, target)
+    if form not in {"markdown", "terminal"}:
+        raise click.UsageError(
+            f"--losses: expected --format markdown or terminal, found {form}; a program reads them "
+            "in run.json, under fingerprint"
+        )
+    from ci_perf.report import losses, tables
+
+    sides = ("base", "head") if len(runs) == 2 else ("",)
+    page = losses.page(
+        [(side, files.read(run, Run)) for side, run in zip(sides, runs, strict=True)]
+    )
+    if form == "markdown":
+        text = tables.markdown(page)
+    else:
+        text = tables.terminal(page, width=output.width(), color=output.in_color())
+    output.emit(text, output=target)
+    return ExitCode.OK

@@ -1,37 +1,51 @@
 """`ci-perf init`: the first files in a user's repository. Never touches one that is there."""
 
+import re
 from importlib import resources
 from pathlib import Path
 
 import click
 
-from ci_perf import files
+from ci_perf import files, suite
 from ci_perf.cli import output
-from ci_perf.errors import CannotWriteError
+from ci_perf.errors import CannotWriteError, UsageError
 
-# Where each file of templates/ goes.
+# Where each file of templates/, and each workflow of examples/workflows/, goes.
 TARGETS = {
     "suite.toml": Path("workloads/suite.toml"),
     "example.py.template": Path("workloads/example.py"),
-    "perf.yml": Path(".github/workflows/perf.yml"),
+    "measure.yml": Path(".github/workflows/perf.yml"),
+    "baseline.yml": Path(".github/workflows/perf-baseline.yml"),
 }
+# What stands in the workflows for the repository and the commit that hold the Action, with the
+# comment behind it: without its `#`, the rest of the line would be no YAML.
+_PLACEHOLDER = re.compile(r"OWNER/ci_perf@0{40} #.*")
+# What is another word in the workflows for a CPU runner; the labels come first.
+_FOR_CPUS = (
+    ("[self-hosted, linux, x64, gpu]", "[self-hosted, linux, x64]"),
+    ("suite: standard", "suite: smoke"),
+    ("device: cuda", "device: cpu"),
+)
+_ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
 
 NEXT_STEPS = """\
 Next:
- 1. Try it here:                ci-perf check --suite smoke
-    (exit code 3: there is no baseline to compare with yet)
- 2. Make workloads/example.py measure a step of your own model.
- 3. On the GPU runner, record the first baseline and commit the folder baselines/:
-                                ci-perf run --suite standard -o run.json
-                                ci-perf accept run.json --reason "first baseline"
- 4. Change the lines marked EDIT in .github/workflows/perf.yml.
- 5. Results are no part of the repository. Add these lines to .gitignore:
+ 1. Put a step of your own model into workloads/example.py, and try it:
+                                ci-perf run --suite smoke
+ 2. Results are no part of the repository. Add these lines to .gitignore:
                                 run.json
                                 report.md
                                 comparison.json
                                 baseline.patch
                                 calibration-run.json
-                                qualification-run.json"""
+                                qualification-run.json
+ 3. Change the lines marked EDIT in .github/workflows/. Commit everything to your main branch.
+ 4. On GitHub: Actions, perf-baseline, Run workflow. Your runner measures the main branch and
+    opens a pull request with the first baselines. Merge it.
+ 5. Open a pull request: perf measures it, and a comment says whether it is slower.
+Without GitHub, after step 2:   ci-perf accept run.json --reason "First baseline"
+                                git add workloads baselines && git commit
+on a branch:                    ci-perf check --suite smoke --against main"""
 
 
 @click.command
@@ -42,21 +56,57 @@ Next:
     show_default=True,
     help="The root of your repository.",
 )
-def command(directory: Path) -> None:
-    """Write a first suite, an example workload and a workflow into this repository.
+@click.option(
+    "--action",
+    metavar="OWNER/REPOSITORY@COMMIT",
+    help="The repository and the commit (40 digits) from which the workflows take ci_perf.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cuda", "cpu"]),
+    default="cuda",
+    show_default=True,
+    help="What the workflows measure on: a runner with a GPU, or with a CPU alone.",
+)
+def command(directory: Path, action: str | None, device: str) -> None:
+    """Write a first suite, an example workload and two workflows into this repository.
 
     A file that exists is named and left as it is.
     """
+    if action is not None and not _ACTION.fullmatch(action):
+        raise UsageError(
+            f"--action: expected OWNER/REPOSITORY@COMMIT with all 40 digits, found {action!r}"
+        )
     kept = [target for target in TARGETS.values() if _exists(directory / target)]
     missing = {name: target for name, target in TARGETS.items() if target not in kept}
     for name, target in missing.items():
-        _write(directory / target, _template(name))
+        text = _for_device(_template(name), device) if target.suffix == ".yml" else _template(name)
+        _write(directory / target, _PLACEHOLDER.sub(action, text) if action else text)
     output.emit(_summary(list(missing.values()), kept), output=None)
+    for target in kept if action else ():
+        _warn_of_placeholder(directory / target, action)
     _advise(directory)
 
 
 def _template(name: str) -> str:
+    if name.endswith(".yml"):
+        return (suite.shipped("examples") / "workflows" / name).read_text(encoding="utf-8")
     return (resources.files("ci_perf.cli") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _for_device(workflow: str, device: str) -> str:
+    """Make the workflow for a GPU runner one for a CPU runner, if that is the device."""
+    for word, for_cpus in _FOR_CPUS if device == "cpu" else ():
+        workflow = workflow.replace(word, for_cpus)
+    return workflow
+
+
+def _warn_of_placeholder(path: Path, action: str | None) -> None:
+    """Say that a file which was there does not name the Action, as --action asks."""
+    if path.is_file() and _PLACEHOLDER.search(files.read_text(path)):
+        output.say(
+            f"warning: {path} was left as it is, with OWNER/ci_perf@000… in it: put {action} there"
+        )
 
 
 def _exists(path: Path) -> bool:

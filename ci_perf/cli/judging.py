@@ -144,7 +144,7 @@ def _compared(base: Summary, head: Summary, rules: Rules) -> Comparison:
     )
 
 
-def check_target(form: str, target: Path | None, *, inputs: Iterable[Path]) -> None:
+def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path]) -> None:
     """Find out before the work that the report has nowhere to go, or would destroy its own input.
 
     Raises UsageError and CannotWriteError.
@@ -170,16 +170,20 @@ def _is_within(target: Path, path: Path) -> bool:
         return False  # a loop of links, which writing will refuse
 
 
-def emit(comparison: Comparison, form: str, target: Path | None) -> None:
-    """Write the report in the form that was asked for; into a file, and its first line to a log."""
-    if target is not None:
-        output.say(_told(comparison, target))
+def emit(comparison: Comparison, form: str | None, target: Path | None) -> None:
+    """Write the report in the form that was asked for; into a file, and its first line to a log.
+
+    The log names the exit code after the file is written: a full disk ends with another one.
+    """
+    form = output.report_format(form, target)
     if form == "parquet" and target is not None:
         from ci_perf.report import frame
 
         files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))
     else:
         output.emit(_text(comparison, form), output=target)
+    if target is not None:
+        output.say(_told(comparison, target))
 
 
 def _told(comparison: Comparison, target: Path) -> str:

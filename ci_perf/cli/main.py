@@ -10,12 +10,13 @@ import click
 
 from ci_perf.cli import output, streams
 from ci_perf.errors import CiPerfError, ExitCode
+from ci_perf.measure import linux
 from ci_perf.version import __version__
 
 # Each has a module NAME_command with a click command called `command`. What it does stands here
 # too, so that --help need not import every command; a test compares the words.
 COMMANDS = {
-    "init": "Write a first suite, an example workload and a workflow into this repository.",
+    "init": "Write a first suite, an example workload and two workflows into this repository.",
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
@@ -69,9 +70,11 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an error of ours must never look like a regression."""
     streams.prepare()
+    # A job may have given us its token. Measured code is not given it, and must not read it here.
+    linux.forbid_inspection()
     # A CI cancels with SIGTERM, and a terminal that is closed sends SIGHUP: end the children and
     # keep what is finished, as for Ctrl-C. What the caller ignores (nohup) stays ignored.
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) is not signal.SIG_IGN:
             signal.signal(ending, _interrupt)
     try:

@@ -11,7 +11,7 @@ from ci_perf import suite as suites
 from ci_perf.baselines import calibration
 from ci_perf.cli import options, output, progress, runners
 from ci_perf.errors import ExitCode
-from ci_perf.launch import Launcher, interrupts, local
+from ci_perf.launch import Launcher, interrupts
 from ci_perf.launch.interrupts import Interrupts
 from ci_perf.measure.validity import preflight
 from ci_perf.model.base import Scalar
@@ -65,6 +65,7 @@ def measure(
     workloads: Path,
     baselines: Path | None = None,
     beside: Beside | None = None,
+    wait_s: float | None = 0.0,
 ) -> Run:
     """Measure `plan` and write the run, interrupted or not.
 
@@ -94,6 +95,7 @@ def measure(
                 against=against,
                 settle=settle,
                 identity=identity,
+                wait_s=wait_s,
             )
         files.write(run_file, run)
     output.say(_told(run, run_file))
@@ -118,18 +120,13 @@ def _against_base(
     launcher: Launcher,
     ending: Interrupts,
 ) -> session.Against | None:
-    """Set the sides up as the suite says. Raises CiPerfError, KeyboardInterrupt.
-
-    Without a base, only where nobody else can make the head ready: in a container.
-    """
+    """Set the sides up as the suite says. Raises CiPerfError, KeyboardInterrupt."""
+    _set_up(plan, launcher, Path(plan.root), "head", ending)
     if beside is None or checkout is None:
-        if not isinstance(launcher, local.LocalLauncher):
-            _set_up(plan, launcher, Path(plan.root), "head", ending)
         return None
     notes = (*checkout.notes, *runners.notes(launcher))
     for note in notes:
         output.say(f"note: {note}")
-    _set_up(plan, launcher, Path(plan.root), "head", ending)
     _set_up(plan, launcher, checkout.root, "base", ending)
     return session.Against(
         checkout=dataclasses.replace(checkout, notes=notes),

@@ -69,8 +69,17 @@ budget = click.option(
     default="20m",
     show_default=True,
     metavar="DURATION",
-    callback=lambda _context, _option, text: duration_s(text),
+    callback=lambda _context, option, text: duration_s(text, option.opts[0]),
     help="How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
+)
+wait = click.option(
+    "--wait",
+    metavar="DURATION",
+    callback=lambda _context, option, text: (
+        None if text is None else duration_s(text, option.opts[0])
+    ),
+    show_default="1m for a CPU, or for a GPU that others use",
+    help="How long to wait until others no longer use the machine, before measuring all the same.",
 )
 output = click.option(
     "-o",
@@ -81,9 +90,7 @@ output = click.option(
 report_format = click.option(
     "--format",
     type=click.Choice(["markdown", "json", "terminal", "csv", "parquet"]),
-    default="markdown",
-    show_default=True,
-    help="The form of the report; parquet needs --output.",
+    help="The form of the report: by default markdown, or terminal on one; parquet needs --output.",
 )
 
 table_format = click.option(
@@ -113,18 +120,18 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
         type=click.Choice(get_args(FailOn)),
         default=default,
         show_default=default or "as suite.toml says, else regressed",
-        help="The mildest finding that ends with exit code 1.",
+        help="The mildest finding that ends with exit code 1; with never, losses end with 0.",
     )
 
 
-def duration_s(text: str) -> float:
+def duration_s(text: str, option: str = "--budget") -> float:
     """Return seconds of "90s", "20m" or "1h"; a bare number is seconds. Raises BadParameter."""
     found = _DURATION.fullmatch(text.strip())
     seconds = float(found[1]) * _SECONDS[found[2]] if found else math.inf
     if not seconds <= _LONGEST_S:
         raise click.BadParameter(
             f"expected a duration such as 90s, 20m or 1h, at most a day, found {text!r}",
-            param_hint="--budget",
+            param_hint=option,
         )
     return seconds
 

@@ -40,6 +40,12 @@ def fenced(text: str) -> list[str]:
     return [harmless(f"  | {line}") for line in text.splitlines()[-_SHOWN_LINES:]]
 
 
+def report_format(asked: str | None, target: Path | None) -> str:
+    """Return the form that was asked for; else that of terminals where a person reads at one."""
+    is_on_terminal = target is None and sys.stdout.isatty()
+    return asked or ("terminal" if is_on_terminal else "markdown")
+
+
 def in_color() -> bool:
     """Whether stdout wants colour: a terminal, and nobody said no (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

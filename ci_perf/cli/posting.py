@@ -28,7 +28,7 @@ from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Beside, Origin
 from ci_perf.report.words import Phrase
 
-_UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}
+_UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
 # Where there is something that accepting changes, and no rule against it.
 _ACCEPTABLE = set(Verdict) - {Verdict.UNCHANGED, Verdict.INVALID, Verdict.INCONCLUSIVE}
 _NOTHING = Posted(outcome=Outcome.SKIPPED)
@@ -85,9 +85,24 @@ class Job:
         with noting(self.problems, self.environment):
             yield
 
-    def origin(self, *, is_fork: bool) -> Origin:
-        """Say where the comparisons were measured."""
-        return Origin(url=self.event.run.url, attempt=self.event.run.attempt, is_fork=is_fork)
+    def origin(self, pull: Found | None) -> Origin:
+        """Say where the comparisons were measured, and for which branch they are judged."""
+        return Origin(
+            url=self.event.run.url,
+            attempt=self.event.run.attempt,
+            is_fork=pull.is_fork if pull else self.event.is_fork,
+            base=self.base(pull),
+        )
+
+    def base(self, pull: Found | None) -> str:
+        """Name the branch that a pull request is judged for.
+
+        That is the branch of this job where this job judges, else the base when the event happened.
+        """
+        if pull is None:
+            return ""
+        known = self.event.branch if self.is_judged_by_base else self.event.base
+        return known or pull.base_branch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +160,7 @@ def _post(job: Job, client: Client, *, has_pull: bool) -> Posted:
             _put_checks(job, client, pull, sha)
     if wishes.status:
         with job.noting():
-            _put_statuses(job, client, sha)
+            _put_statuses(job, client, pull, sha)
     return posted
 
 
@@ -199,7 +214,7 @@ def _by_key(job: Job) -> dict[str, list[Report]]:
 
 
 def _draft(job: Job, one: Report, pull: _Pull) -> sections.Draft:
-    origin = job.origin(is_fork=pull.found.is_fork)
+    origin = job.origin(pull.found)
     beside = _beside(job, one, pull)
     return sections.Draft(
         name=sections.name(one.machine),
@@ -267,14 +282,14 @@ def _put_checks(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
 
 
 def _check(job: Job, one: Report, changed: frozenset[str], pull: _Pull | None) -> Check:
-    run = job.event.run
-    origin = job.origin(is_fork=pull.found.is_fork if pull else job.event.is_fork)
+    run, found = job.event.run, pull.found if pull else None
+    origin = job.origin(found)
     beside = _beside(job, one, pull) if pull else doubted(one)
     return Check(
         name=one.name,
         identity=f"ci-perf/{run.number}/{run.attempt}/{job.wishes.key or ''}",
         conclusion=_conclusion(one.comparison),
-        title=publication.title(one.comparison),
+        title=publication.title(one.comparison, base=job.base(found)),
         summary=publication.whole(one.comparison, origin, max_bytes=check.MAX_CHARS, beside=beside),
         annotations=_annotations(job, one.comparison, changed),
         url=run.url,
@@ -311,12 +326,13 @@ def _files(job: Job, comparison: Comparison) -> dict[str, str]:
     return {one.id: PurePosixPath(one.file).name for one in plan.workloads}
 
 
-def _put_statuses(job: Job, client: Client, sha: str) -> None:
+def _put_statuses(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
+    base = job.base(pull.found if pull else None)
     for one in job.reports:
         said = Status(
             context=one.name,
             state=_state(one.comparison),
-            description=publication.title(one.comparison),
+            description=publication.title(one.comparison, base=base, max_chars=status.MAX_CHARS),
             url=job.event.run.url,
         )
         with job.noting():

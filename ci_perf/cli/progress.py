@@ -6,14 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
 from ci_perf.cli import output, pace
 from ci_perf.cli.pace import Pace
 from ci_perf.model.run import Failed
-from ci_perf.session import Listener
+from ci_perf.session import Forecast, Listener
+from ci_perf.session.schedule import PAIRS_FOR_ALARM
 
 # A log that says nothing for longer looks like a job that hangs.
 _SILENCE_S = 60.0
@@ -21,15 +21,14 @@ _SILENCE_S = 60.0
 # More names than this nobody reads.
 _NAMED = 5
 
-# Drawing takes time from what is measured.
-_REDRAWN_PER_S = 2
-
 
 @contextmanager
 def listener() -> Iterator[Listener]:
     """Provide the listener that suits stderr."""
     if sys.stderr.isatty():
-        with _on_terminal() as found:
+        from ci_perf.cli import bar
+
+        with bar.listener() as found:
             yield found
     elif os.environ.get("GITHUB_ACTIONS") == "true":
         grouped = GroupedListener()
@@ -52,17 +51,27 @@ class PlainListener:
         self._took: dict[str, list[float]] = {}
         self._workloads = 0
         self._pair = ("", 0, 0)
+        self._awaited = ""
+        self._budget_s = 0.0
 
-    def waiting(self, device: str, owner: str) -> None:
+    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
         """See Listener."""
-        self._say(f"waiting for {device}: held by {owner}")
+        self._say_waiting(device, lock_text(device, owner), waited_s, most_s)
+
+    def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        self._say_waiting("quiet", quiet_text(why), waited_s, most_s)
+
+    def machine_awaited(self, why: str, waited_s: float) -> None:
+        """See Listener."""
+        self._say(quiet_ended_text(why, waited_s))
 
     def planned(self, processes: Mapping[str, int], canaries: int) -> None:
         """See Listener."""
         self._due = dict(processes)
         self._workloads = len(processes)
         self._round_began = self._clock()
-        _expect(self._pace, processes, canaries)
+        expect_rounds(self._pace, processes, canaries)
         self._announce(_announced(processes))
 
     def canary_started(self) -> None:
@@ -87,7 +96,7 @@ class PlainListener:
         if not self._due[workload]:
             del self._due[workload]
             took = self._took[workload]
-            count = _number(len(took), "process", "processes")
+            count = numbered(len(took), "process", "processes")
             self._say_done(f"{workload}: {count} in {pace.in_words(sum(took))}")
         elif self._clock() - self._last_said >= _SILENCE_S:
             self._say_done(f"{workload}: process {len(self._took[workload])} done")
@@ -103,11 +112,12 @@ class PlainListener:
         """See Listener: after the last one comes the end of the run, which has its own words."""
         took, self._round_began = self._clock() - self._round_began, self._clock()
         if number < of:
-            self._say(f"round {number} of {of} done in {pace.in_words(took)}{_left(self._pace)}")
+            self._say(f"round {number} of {of} done in {pace.in_words(took)}{self._left()}")
 
-    def interleaving(self, workloads: Sequence[str], budget_s: float) -> None:
+    def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener."""
-        self._say(_interleaving(workloads, budget_s))
+        self._budget_s = budget_s
+        self._say(interleaving_text(workloads, budget_s, forecast))
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener: a log needs only what has happened."""
@@ -119,16 +129,26 @@ class PlainListener:
         if self._clock() - self._last_said >= _SILENCE_S:
             name, number, left = self._pair
             self._say(
-                f"{name}: pair {number} done, {_number(left, 'suspect', 'suspects')} left, "
-                f"{pace.in_words(spent_s)} of the budget spent"
+                f"{name}: pair {number} done, {numbered(left, 'suspect', 'suspects')} left, "
+                f"{pace.in_words(spent_s)} of the budget of {pace.in_words(self._budget_s)} spent"
             )
 
     def base_failed(self, workload: str, reason: str) -> None:
         """See Listener."""
-        self._say(_base_failed(workload, reason))
+        self._say(base_failed_text(workload, reason))
+
+    def _say_waiting(self, what: str, text: str, waited_s: float, most_s: float) -> None:
+        """Say it at once, and again after a minute without any other line."""
+        if self._awaited != what or self._clock() - self._last_said >= _SILENCE_S:
+            self._awaited = what
+            self._say(f"{text} ({waited_text(waited_s, most_s)})")
 
     def _say_done(self, text: str) -> None:
-        self._say(f"{self._counted()} {text}{_left(self._pace)}")
+        self._say(f"{self._counted()} {text}{self._left()}")
+
+    def _left(self) -> str:
+        known = time_left_text(self._pace)
+        return f"; {known}" if known else ""
 
     def _say(self, text: str) -> None:
         self._last_said = self._clock()
@@ -173,92 +193,64 @@ class GroupedListener(PlainListener):
         self._say(f"{self._counted()} {_headline(failed)}")
 
 
-class TerminalListener:
-    """A bar, what runs now, and the time left by the pace so far."""
-
-    def __init__(self, progress: Any, known: Pace) -> None:  # noqa: ANN401  rich is imported late
-        self._progress = progress
-        self._pace = known
-        self._task = progress.add_task("starting", total=None)
-
-    def waiting(self, device: str, owner: str) -> None:
-        """See Listener."""
-        self._progress.update(self._task, description=f"waiting for {device}: {owner}")
-
-    def planned(self, processes: Mapping[str, int], canaries: int) -> None:
-        """See Listener."""
-        _expect(self._pace, processes, canaries)
-        self._progress.update(self._task, total=sum(processes.values()))
-
-    def canary_started(self) -> None:
-        """See Listener."""
-        self._pace.begin(pace.CANARIES)
-        self._progress.update(self._task, description="canaries")
-
-    def canary_finished(self, left: int) -> None:
-        """See Listener."""
-        self._pace.end()
-        self._pace.expect(pace.CANARIES, left)
-
-    def started(self, workload: str, process: int, of: int) -> None:
-        """See Listener."""
-        self._pace.begin(workload)
-        # At once: a short process would be gone before the next redrawing.
-        self._progress.update(self._task, description=f"{workload} {process}/{of}", refresh=True)
-
-    def finished(self, workload: str, seconds: float) -> None:
-        """See Listener."""
-        del workload, seconds
-        self._pace.end()
-        self._progress.advance(self._task)
-
-    def failed(self, failed: Failed, skipped: int) -> None:
-        """See Listener."""
-        self._pace.give_up()
-        self._progress.advance(self._task, 1 + skipped)
-        self._progress.console.print(describe(failed), markup=False, highlight=False)
-
-    def round_finished(self, number: int, of: int) -> None:
-        """See Listener: the bar says as much."""
-
-    def interleaving(self, workloads: Sequence[str], budget_s: float) -> None:
-        """See Listener: from here on the bar is the budget."""
-        self._progress.console.print(_interleaving(workloads, budget_s), markup=False)
-        self._progress.update(self._task, total=math.ceil(budget_s), completed=0)
-
-    def pair_started(self, workload: str, number: int, left: int) -> None:
-        """See Listener."""
-        suspects = _number(left, "suspect", "suspects")
-        text = f"{workload} pair {number}, {suspects} left"
-        self._progress.update(self._task, description=text, refresh=True)
-
-    def pair_finished(self, workload: str, spent_s: float) -> None:
-        """See Listener."""
-        del workload
-        self._progress.update(self._task, completed=math.floor(spent_s))
-
-    def base_failed(self, workload: str, reason: str) -> None:
-        """See Listener."""
-        text = _base_failed(workload, reason)
-        self._progress.console.print(text, markup=False, highlight=False)
-
-
 def describe(failed: Failed) -> str:
     """Say what failed, with its last lines."""
     lines = [*output.fenced(failed.reason), *output.fenced(failed.output)]
     return "\n".join([_headline(failed), *lines])
 
 
-def _interleaving(workloads: Sequence[str], budget_s: float) -> str:
+def waited_text(waited_s: float, most_s: float) -> str:
+    """Say how long somebody has waited, and will wait at most."""
+    most = f"at most {pace.in_words(most_s)}"
+    return f"{pace.in_words(waited_s)} of {most}" if waited_s >= 1 else most
+
+
+def lock_text(device: str, owner: str) -> str:
+    """Say who holds a device, and how not to wait."""
+    return (
+        f"waiting for {device}: held by {owner}; --lock-timeout says for how long, and "
+        "CI_PERF_LOCK_DIR names another folder of locks, for runs that cannot disturb each other"
+    )
+
+
+def quiet_text(why: str) -> str:
+    """Say why nothing is measured yet."""
+    return f"waiting for a quiet machine, as --wait says: {why}"
+
+
+def quiet_ended_text(why: str, waited_s: float) -> str:
+    """Say how waiting for a quiet machine has ended."""
+    took = pace.in_words(waited_s)
+    if not why:
+        return f"the machine is quiet after {took}"
+    return f"the machine is not quiet after {took}, and is measured all the same: {why}"
+
+
+def interleaving_text(workloads: Sequence[str], budget_s: float, forecast: Forecast) -> str:
+    """Say whose base is launched, for how long, and for how many that is enough."""
     named = ", ".join(workloads[:_NAMED])
     more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
     return (
         f"launching base and head in turns, for at most {pace.in_words(budget_s)}: the baselines "
-        f"do not clear {named}{more}"
+        f"do not clear {named}{more}\n{_affordable(forecast)}"
     )
 
 
-def _base_failed(workload: str, reason: str) -> str:
+def _affordable(forecast: Forecast) -> str:
+    """Say what the budget allows, and how much more would be enough."""
+    allowed = f"the budget allows about {numbered(forecast.pairs, 'pair', 'pairs')}"
+    workloads = numbered(forecast.suspects, "workload", "workloads")
+    needed = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
+    if forecast.answerable == forecast.suspects:
+        return f"{allowed} for {workloads}; {needed}"
+    return (
+        f"{allowed}, enough for {forecast.answerable} of {workloads}, the worst first: {needed}; "
+        f"--budget {math.ceil(forecast.enough_s / 60)}m would be enough for all"
+    )
+
+
+def base_failed_text(workload: str, reason: str) -> str:
+    """Say that a base cannot be launched."""
     return output.harmless(f"{workload}: the base cannot be launched: {reason}")
 
 
@@ -267,46 +259,23 @@ def _headline(failed: Failed) -> str:
 
 
 def _announced(processes: Mapping[str, int]) -> str:
-    workloads = _number(len(processes), "workload", "workloads")
-    return f"measuring {workloads} in {_number(sum(processes.values()), 'process', 'processes')}"
+    workloads = numbered(len(processes), "workload", "workloads")
+    return f"measuring {workloads} in {numbered(sum(processes.values()), 'process', 'processes')}"
 
 
-def _number(count: int, one: str, many: str) -> str:
+def numbered(count: int, one: str, many: str) -> str:
+    """1 pair, 2 pairs."""
     return f"{count} {one if count == 1 else many}"
 
 
-def _expect(known: Pace, processes: Mapping[str, int], canaries: int) -> None:
+def expect_rounds(known: Pace, processes: Mapping[str, int], canaries: int) -> None:
+    """Have a pace expect what is planned."""
     known.expect(pace.CANARIES, canaries)
     for workload, count in processes.items():
         known.expect(workload, count)
 
 
-def _left(known: Pace) -> str:
+def time_left_text(known: Pace) -> str:
+    """Say how long the rounds still take, by the pace so far; empty while nobody can know."""
     seconds = known.left_s()
-    return f"; about {pace.in_words(seconds)} left" if seconds else ""
-
-
-@contextmanager
-def _on_terminal() -> Iterator[Listener]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
-    from rich.progress import TextColumn as Words
-    from rich.text import Text
-
-    known = Pace()
-
-    class Left(ProgressColumn):
-        """The time left, also while nothing ends."""
-
-        def render(self, task: Task) -> Text:
-            del task
-            return Text(_left(known).removeprefix("; "))
-
-    columns = (Words("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), Left())
-    with Progress(
-        *columns,
-        console=Console(stderr=True),
-        refresh_per_second=_REDRAWN_PER_S,
-        transient=True,
-    ) as progress:
-        yield TerminalListener(progress, known)
+    return f"the rounds end in about {pace.in_words(seconds)}" if seconds else ""

@@ -127,8 +127,8 @@ def _print(job: Job) -> None:
     """Show everything where there is no page of a run to show it, else the headlines."""
     is_alone = job.event.kind is Kind.NONE
     for one in job.reports:
-        text = markdown.render(one.comparison) if is_alone else publication.title(one.comparison)
-        output.emit(text, output=None)
+        title = f"{one.name}: {publication.title(one.comparison)}"
+        output.emit(markdown.render(one.comparison) if is_alone else title, output=None)
 
 
 def _summarise(job: Job) -> None:
@@ -136,7 +136,7 @@ def _summarise(job: Job) -> None:
     target = job.environment.get("GITHUB_STEP_SUMMARY")
     if not target or not job.wishes.summary:
         return
-    origin = job.origin(is_fork=job.event.is_fork)
+    origin = job.origin(None)
     room = outputs.summary_room(Path(target)) // len(job.reports)
     for one in job.reports:
         beside, size = posting.doubted(one), room - len("\n")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.cli import believing, edited, fetching, judging, output, posting, publishing
+from ci_perf.cli.believing import Believed
 from ci_perf.cli.posting import Report
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.github import home, pulls, runs
@@ -19,6 +20,7 @@ from ci_perf.github.pulls import Changed, Found
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.report import doubts
+from ci_perf.report.words import Phrase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +33,18 @@ class Folders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A workflow run that measured a pull request that is still open with that commit."""
+    """A workflow run that measured a pull request that is still open with that commit.
+
+    ``branch`` is the one that judges: its checkout holds the baselines, and pairs count against
+    what lies in the history of its commit ``base``.
+    """
 
     client: Client
     run: runs.Found
     event: Event
     pull: Found
+    branch: str
+    base: str
 
 
 def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> Measured | None:
@@ -52,7 +60,19 @@ def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> Measu
     pull = pulls.find(client, event) if run.head else None
     if pull is None:
         return None
-    return Measured(client=client, run=run, event=event, pull=pull)
+    branch, base = _judging(environment, pull)
+    return Measured(client=client, run=run, event=event, pull=pull, branch=branch, base=base)
+
+
+def _judging(environment: Mapping[str, str], pull: Found) -> tuple[str, str]:
+    """Return the branch that judges, and its commit: those of this job, not the author's choice.
+
+    The base of a pull request can be changed after it was judged.
+    """
+    branch = environment.get("GITHUB_REF_NAME", "")
+    if branch in ("", pull.base_branch):
+        return pull.base_branch, pull.base
+    return branch, environment.get("GITHUB_SHA", "")
 
 
 def reports(
@@ -104,17 +124,35 @@ def _report(
     label = fetching.label(found.run.number, name)
     if suite is not None and run.suite != suite:
         raise RefusedError(f"{label}: expected suite {suite!r}, found {run.suite!r}")
-    believed = believing.of(found.client, run, base=found.pull.base)
-    comparison = _judged(believed.run, folders, label)
-    doubted = (*believing.doubted_source(run, found.pull.sha), *believed.doubts)
-    if found.pull.is_fork and (unanswered := believing.incomparable(comparison)):
-        comparison, doubted = believing.without_answer(comparison), (*doubted, *unanswered)
+    believed = believing.of(found.client, run, base=found.base)
+    comparison, doubted = _doubted(found, run, believed, _judged(believed.run, folders, label))
     return dataclasses.replace(
         publishing.report_on(comparison, label),
         artifact=name,
         own=_own(found, believed.run, folders, changed, label) if changed else None,
         doubts=doubted,
     )
+
+
+def _doubted(
+    found: Measured, run: Run, believed: Believed, comparison: Comparison
+) -> tuple[Comparison, tuple[Phrase, ...]]:
+    """Say what is doubtful, and take from the comparison the answer that it cannot give."""
+    pull = found.pull
+    is_other = pull.base_branch != found.branch
+    branch = (doubts.other_branch(pull.base_branch, found.branch),) if is_other else ()
+    source = believing.doubted_source(run, pull.sha)
+    unanswered: tuple[Phrase, ...] = ()
+    if pull.is_fork or is_other or believed.doubts:
+        refused = is_other or bool(believed.doubts)
+        unanswered = believing.unproven(comparison, are_pairs_refused=refused)
+    if pull.is_fork and source:
+        comparison = believing.of_other_code(comparison)
+    if pull.is_fork:
+        unanswered = (*unanswered, *believing.incomparable(comparison))
+    if unanswered:
+        comparison = believing.without_answer(comparison)
+    return comparison, (*branch, *source, *believed.doubts, *unanswered)
 
 
 def _own(

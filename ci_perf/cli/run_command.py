@@ -17,6 +17,7 @@ from ci_perf.errors import ExitCode
 @options.processes
 @options.baselines
 @options.lock_timeout
+@options.wait
 @options.against
 @options.budget
 @runners.options
@@ -36,6 +37,7 @@ def command(
     processes: int | None,
     baselines: Path,
     lock_timeout: float,
+    wait: float | None,
     against: str | None,
     budget: float,
     output: Path,
@@ -58,6 +60,7 @@ def command(
         plan,
         device=device,
         lock_timeout_s=lock_timeout,
+        wait_s=wait,
         run_file=output,
         runner=chosen,
         workloads=workloads,

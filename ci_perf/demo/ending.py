@@ -12,21 +12,37 @@ A CI job would have ended with exit code {code}: regressions are proven, and thi
 that blames the pull request.
 {causes}
 Nothing else was blamed, the harmless refactoring included: {rest}."""
+UNDECIDED = """\
+A CI job would have ended with exit code {code}. Nothing was blamed that nobody planted, but this
+machine could not prove all that was planted:
+{surprises}
+{busy}
+`ci-perf demo --keep DIR` keeps the repository and the numbers."""
 NOT_AS_PLANTED = """\
 A CI job would have ended with exit code {code}, but the demo did not come out as planted:
 {surprises}
-Most often other programs kept this machine busy: try again when it is quiet.
+{busy}
 `ci-perf demo --keep DIR` keeps the repository and the numbers."""
+_AGAIN = "try again when it is quiet."
+_MAYBE_BUSY = f"Most often other programs kept this machine busy: {_AGAIN}"
+_PRESSURE = frozenset({"host_pressure", "memory_pressure"})
 
 
 def spoken(comparison: Comparison, exit_code: int, surprises: tuple[str, ...]) -> str:
     """Tell a person how it ended."""
     if surprises:
-        return NOT_AS_PLANTED.format(
-            code=exit_code, surprises="\n".join(f"  {line}" for line in surprises)
-        )
+        text = UNDECIDED if outcome.is_undecided(comparison) else NOT_AS_PLANTED
+        listed = "\n".join(f"  {line}" for line in surprises)
+        return text.format(code=exit_code, surprises=listed, busy=_busy(comparison))
     causes = "\n".join(_cause(planted, comparison) for planted in outcome.PLANTED)
     return AS_PLANTED.format(code=exit_code, causes=causes, rest=_rest(comparison))
+
+
+def _busy(comparison: Comparison) -> str:
+    """Say what is known of the other programs on this machine."""
+    reasons = (reason for reason in comparison.validity.reasons if reason.code in _PRESSURE)
+    pressure = next(reasons, None)
+    return f"This machine was too busy ({pressure.detail}): {_AGAIN}" if pressure else _MAYBE_BUSY
 
 
 def _cause(planted: outcome.Planted, comparison: Comparison) -> str:

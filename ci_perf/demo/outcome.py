@@ -32,6 +32,10 @@ PLANTED = (
 _HARMLESS = frozenset(
     {Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED, Verdict.IMPROVED}
 )
+# What a planted row may be called where the machine is too busy to prove it.
+_SEEN = frozenset(
+    {Verdict.REGRESSED, Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER, Verdict.INCONCLUSIVE}
+)
 
 
 def surprises(comparison: Comparison, exit_code: int) -> tuple[str, ...]:
@@ -41,6 +45,13 @@ def surprises(comparison: Comparison, exit_code: int) -> tuple[str, ...]:
     if exit_code != ExitCode.REGRESSED:
         found.append(f"`ci-perf check`: expected exit code {ExitCode.REGRESSED}, found {exit_code}")
     return tuple(filter(None, found))
+
+
+def is_undecided(comparison: Comparison) -> bool:
+    """Whether noise alone kept the demo from coming out: nothing is blamed that nobody planted."""
+    rows = [planted_row(planted, comparison) for planted in PLANTED]
+    is_seen = all(row is not None and row.verdict in _SEEN for row in rows)
+    return is_seen and not any(_blamed(row) for row in comparison.rows if not _is_planted(row))
 
 
 def planted_row(planted: Planted, comparison: Comparison) -> Change | None:

@@ -61,7 +61,8 @@ class Event:
 
     ``pull`` is 0 where there is none, or none that the event itself knows: then ``head`` leads to
     it. ``sha`` is the commit that a person would look at, never the trial merge; empty where only
-    the pull request knows it. ``branch`` is the one that this job was begun on, by its name.
+    the pull request knows it. ``branch`` is the one that this job was begun on, by its name, and
+    ``base`` the one that the pull request went to when the job was begun: it can be changed.
     ``is_read_only``: the token of this job may post nothing.
     """
 
@@ -72,6 +73,7 @@ class Event:
     sha: str = ""
     head: Head | None = None
     branch: str = ""
+    base: str = ""
     is_fork: bool = False
     is_draft: bool = False
     is_closed: bool = False
@@ -86,6 +88,7 @@ class _Repository(msgspec.Struct):
 
 class _Place(msgspec.Struct):
     sha: str
+    ref: str = ""
     repo: _Repository | None = None
 
 
@@ -164,6 +167,7 @@ def _pull_request(environment: Mapping[str, str], payload: str) -> Event:
         run=_run(environment),
         pull=found.number,
         sha=_sha(found.head.sha),
+        base=found.base.ref,
         is_fork=is_fork,
         is_draft=bool(found.draft),
         is_closed=found.state != "open",

@@ -3,6 +3,9 @@
     /ci-perf accept SHA [WORKLOAD…] ["REASON"]
 
 on the first line. What follows on later lines is for people.
+
+SHA is the commit, or at least its first 12 digits. An author can make two commits with the same
+first digits, have one reviewed and push the other: 7 digits are 28 bits, which is minutes of work.
 """
 
 import re
@@ -16,7 +19,7 @@ MAX_REASON_CHARS = 400
 _MAX_LINE_CHARS = 2_000
 _MAX_WORKLOADS = 50
 _CALL = re.compile(r"/ci-perf(?![^ \t])")
-_SHA = re.compile(r"[0-9a-f]{7,40}")
+_SHA = re.compile(r"[0-9a-f]{12,40}")
 _WORKLOAD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}")
 # A phone writes quotes of its own.
 _REASON = re.compile(r'[ \t]+(?:"([^"“”]*)"|“([^"“”]*)”)[ \t]*$')
@@ -46,7 +49,7 @@ def parse(body: str) -> Order:
     if verb != "accept":
         raise _wrong("accept", verb or "nothing")
     if not _SHA.fullmatch(sha):
-        raise _wrong("7 to 40 digits of the commit, in small letters", sha or "nothing")
+        raise _wrong("12 to 40 digits of the commit, in small letters", sha or "nothing")
     for one in workloads:
         if not _WORKLOAD.fullmatch(one):
             raise _wrong("the name of a workload, or a reason in quotes", one)

@@ -19,12 +19,14 @@ _CONTAINED = {"identical", "ahead"}
 class Found:
     """An open pull request, and the commit at its head that was measured.
 
-    ``base`` is the commit of the branch that it shall go to.
+    ``base_branch`` is the branch that it shall go to, which its author chooses, and ``base`` the
+    commit of that branch.
     """
 
     number: int
     sha: str
     base: str
+    base_branch: str
     is_fork: bool
 
 
@@ -96,7 +98,7 @@ def find(client: Client, event: Event) -> Found | None:
 
 def contains(client: Client, base: str, commit: str) -> bool:
     """Whether `commit` lies in the history of the commit `base`. Raises GithubError."""
-    if not _SHA.fullmatch(commit):
+    if not (_SHA.fullmatch(commit) and _SHA.fullmatch(base)):
         return False
     what = f"commit {commit[:12]} in the history of {base[:12]}"
     try:
@@ -174,4 +176,10 @@ def _is_for(one: PullRequest, client: Client) -> bool:
 
 
 def _found(one: PullRequest) -> Found:
-    return Found(number=one.number, sha=one.head.sha, base=one.base.sha, is_fork=one.is_fork)
+    return Found(
+        number=one.number,
+        sha=one.head.sha,
+        base=one.base.sha,
+        base_branch=one.base.ref,
+        is_fork=one.is_fork,
+    )

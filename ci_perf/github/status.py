@@ -5,7 +5,7 @@ from typing import Literal
 
 from ci_perf.github.client import Client
 
-_MAX_CHARS = 140
+MAX_CHARS = 140
 
 State = Literal["success", "failure", "error", "pending"]
 
@@ -23,7 +23,7 @@ class Status:
 def put(client: Client, sha: str, status: Status) -> None:
     """Report `status` on the commit `sha`. Raises GithubError."""
     text = status.description
-    short = text if len(text) <= _MAX_CHARS else text[: _MAX_CHARS - 1] + "…"
+    short = text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
     body = {"context": status.context, "state": status.state, "description": short}
     if status.url:
         body["target_url"] = status.url

@@ -6,8 +6,9 @@ number per benchmark, which is enough.
 """
 
 import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -25,6 +26,12 @@ _METRICS: dict[str, SampledMetric] = {
     "peakmem": reading.HOST_BYTES,
     "mem": reading.EXACT_BYTES,
 }
+
+# A benchmark of more parameters, or of a longer name, is none that somebody has written.
+_MAX_PARAMETERS = 100
+_MAX_NAME_CHARS = 10_000
+_NO_UNIT = "it is no time and no memory, and the file does not say its unit"
+_NO_RESULT = "it has no result: skipped, or failed"
 
 _Value = float | None
 
@@ -67,7 +74,7 @@ def read(document: Document) -> Reading:
 def _row(columns: list[str], values: list[object], document: Document, name: str) -> _Row:
     try:
         return msgspec.convert(dict(zip(columns, values, strict=False)), type=_Row)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise InvalidFileError(
             f"{document.name}: {name}: expected results that asv wrote, found: {error}"
         ) from None
@@ -75,23 +82,54 @@ def _row(columns: list[str], values: list[object], document: Document, name: str
 
 def _of_benchmark(name: str, row: _Row, document: Document) -> Iterator[Found | LeftOut]:
     kind = _KIND.match(name.rpartition(".")[2])
-    combinations = [", ".join(chosen) for chosen in itertools.product(*row.params)]
-    results = row.result if row.result is not None else [None] * len(combinations)
-    samples = row.samples or [None] * len(combinations)
-    if not len(combinations) == len(results) == len(samples):
-        raise InvalidFileError(
-            f"{document.name}: {name}: expected {len(combinations)} results, one for each "
-            f"combination of parameters, found {len(results)} and {len(samples)} lists of samples"
-        )
-    for chosen, result, values in zip(combinations, results, samples, strict=True):
-        benchmark = f"{name}({chosen})" if chosen else name
+    if row.result is None:
+        reason = _NO_UNIT if kind is None else _NO_RESULT
+        yield LeftOut(document=document.name, benchmark=name, reason=reason)
+        return
+    samples = row.samples or [None] * len(row.result)
+    _check_counts(name, row.params, row.result, samples, document)
+    names = (_combined(name, chosen, document) for chosen in itertools.product(*row.params))
+    for benchmark, result, values in zip(names, row.result, samples, strict=True):
         if kind is None:
-            reason = "it is no time and no memory, and the file does not say its unit"
-            yield LeftOut(document=document.name, benchmark=benchmark, reason=reason)
+            yield LeftOut(document=document.name, benchmark=benchmark, reason=_NO_UNIT)
         elif result is None:
-            reason = "it has no result: skipped, or failed"
-            yield LeftOut(document=document.name, benchmark=benchmark, reason=reason)
+            yield LeftOut(document=document.name, benchmark=benchmark, reason=_NO_RESULT)
         else:
             metric = _METRICS[kind[1].lower()]
             launch = reading.launch(values or [result], metric, document, benchmark)
             yield Found(benchmark=benchmark, metric=metric, launches=(launch,))
+
+
+def _check_counts(
+    name: str,
+    params: Sequence[Sequence[str]],
+    results: Sequence[object],
+    samples: Sequence[object],
+    document: Document,
+) -> None:
+    """Refuse a file whose results are not one for each combination, before these are built.
+
+    40 parameters of two values take 300 bytes, and have 10^12 combinations.
+    """
+    if len(params) > _MAX_PARAMETERS:
+        raise InvalidFileError(
+            f"{document.name}: {name}: expected at most {_MAX_PARAMETERS} parameters, found "
+            f"{len(params):,}"
+        )
+    combinations = math.prod(map(len, params))
+    if not combinations == len(results) == len(samples):
+        raise InvalidFileError(
+            f"{document.name}: {name}: expected {combinations} results, one for each "
+            f"combination of parameters, found {len(results)} and {len(samples)} lists of samples"
+        )
+
+
+def _combined(name: str, chosen: Sequence[str], document: Document) -> str:
+    """Name a benchmark with its parameters; long values would stand in every combination."""
+    benchmark = f"{name}({', '.join(chosen)})" if chosen else name
+    if len(benchmark) > _MAX_NAME_CHARS:
+        raise InvalidFileError(
+            f"{document.name}: {name[:200]}: expected a name of at most {_MAX_NAME_CHARS:,} "
+            f"characters with its parameters, found {len(benchmark):,}"
+        )
+    return benchmark

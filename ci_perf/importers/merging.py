@@ -1,5 +1,6 @@
-"""From several files of one harness to one document of samples."""
+"""From several files to one document of samples: all that is judged together."""
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from ci_perf.importers import (
     torch_benchmark,
 )
 from ci_perf.importers.reading import Document, Found, LeftOut, Reading
-from ci_perf.model.samples import Launch, Sampled, Samples
+from ci_perf.model import codec
+from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
 
 TOOLS: dict[str, Callable[[Document], Reading]] = {
     "pytest-benchmark": pytest_benchmark.read,
@@ -36,6 +38,25 @@ class Merged:
     left_out: tuple[LeftOut, ...]
 
 
+def join(files: Sequence[tuple[str, Samples]]) -> Samples:
+    """Make one document of several, each with the name of its file.
+
+    Raises InvalidFileError where two of them hold the same metric of the same workload.
+    """
+    _check_total(sum(len(samples.workloads) for _, samples in files))
+    owners: dict[tuple[str, str], str] = {}
+    for name, samples in files:
+        for sampled in samples.workloads:
+            key = sampled.workload, sampled.metric.known().name
+            if key in owners:
+                raise InvalidFileError(
+                    f"{name}: expected workloads that no other file holds, found {key[0]!r} with "
+                    f"metric {key[1]!r}, as in {owners[key]}; rename it in one of the files"
+                )
+            owners[key] = name
+    return Samples(workloads=tuple(itertools.chain(*(samples.workloads for _, samples in files))))
+
+
 def merge(
     tool: str,
     base: Sequence[Document],
@@ -54,6 +75,7 @@ def merge(
     ]
     before, after, old, new = (_by_benchmark(side) for side in sides)
     benchmarks = list(dict.fromkeys([*before, *after, *old, *new]))
+    _check_total(len(benchmarks))
     names = _names(benchmarks)
     return Merged(
         samples=Samples(
@@ -64,6 +86,14 @@ def merge(
         ),
         left_out=tuple(one for side in sides for file in side for one in file.left_out),
     )
+
+
+def _check_total(workloads: int) -> None:
+    if workloads > MAX_WORKLOADS:
+        raise InvalidFileError(
+            f"expected at most {MAX_WORKLOADS:,} workloads in all files together, found "
+            f"{workloads:,}; judge fewer at once"
+        )
 
 
 def _by_benchmark(files: Sequence[Reading]) -> _BySide:
@@ -89,13 +119,15 @@ def _sampled(
             f"{name}: expected the same metric in every file, found {kinds}; "
             "judge them in files of their own"
         )
-    return Sampled(
-        workload=name,
-        metric=metrics.pop(),
-        history=tuple(one.launches for one in base),
-        head=_launches(head),
-        pairs=_paired(name, _launches(old), _launches(new)),
-    )
+    data = {
+        "workload": name,
+        "metric": metrics.pop(),
+        "history": tuple(one.launches for one in base),
+        "head": _launches(head),
+        "pairs": _paired(name, _launches(old), _launches(new)),
+    }
+    # Converted, because to construct a struct checks no bounds.
+    return codec.convert(data, Sampled, name=name)
 
 
 def _launches(found: Sequence[Found]) -> tuple[Launch, ...]:

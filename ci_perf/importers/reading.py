@@ -67,7 +67,7 @@ def parse(document: Document, kind: type[T], *, tool: str) -> T:
         raise InvalidFileError(f"{expected}, found: {error}") from None
     try:
         return msgspec.convert(data, type=kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
         raise InvalidFileError(f"{expected}, found: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""One launch of one workload, for real."""
+"""One launch of one workload, for real, and a driver of GPUs that says what a test wants."""
 
 import msgspec
 import pytest
@@ -6,7 +6,20 @@ import pytest
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.task import Task
 from ci_perf.model.suite import PlannedWorkload
+from tests import drivers
 from tests.launches import QUICK
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory):
+    """The folder of a library with NVML's own C interface."""
+    return drivers.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def driver(nvml_library, tmp_path):
+    """A driver that answers as a test wants."""
+    return drivers.Driver(nvml_library, tmp_path / "state")
 
 
 @pytest.fixture

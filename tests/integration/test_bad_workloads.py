@@ -26,6 +26,12 @@ def test_a_good_workload_has_a_result(launch):
     ("source", "phase", "reason"),
     [
         ("import nothing_like_it\n", Phase.IMPORT, "ModuleNotFoundError: No module named"),
+        ("import nothing_like_it\n", Phase.IMPORT, "`setup` in suite.toml .* `python_path`"),
+        (
+            "def build(context):\n    from os import nothing_like_it\n",
+            Phase.BUILD,
+            "ImportError: cannot import name .* `setup` in suite.toml",
+        ),
         ("def broken(:\n", Phase.IMPORT, "SyntaxError: "),
         ("raise SystemExit('no licence')\n", Phase.IMPORT, "SystemExit: no licence"),
         ("x = 1\n", Phase.IMPORT, r"it\.py: expected a function `build\(context\)`, found none"),
@@ -59,6 +65,11 @@ def test_a_good_workload_has_a_result(launch):
                     Phase.BUILD,
                     "items_per_step: expected a finite number, found '3'",
                 ),
+                (
+                    "items_per_epoch=0",
+                    Phase.BUILD,
+                    "items_per_epoch: expected a number > 0, or None, found 0",
+                ),
                 ("item_unit='a b'", Phase.BUILD, "item_unit: expected one word .*, found 'a b'"),
                 ("item_unit=''", Phase.BUILD, "item_unit: expected one word .*, found ''"),
                 ("item_unit=None", Phase.BUILD, "item_unit: expected one word .*, found None"),
@@ -91,14 +102,16 @@ def test_a_good_workload_has_a_result(launch):
             "ValueError: bad shape",
         ),
         (
+            HEAD
+            + "import torch\ndef step():\n    torch.ones(2) + torch.ones(2, device='meta')\n"
+            + BUILD,
+            Phase.FIRST_STEP,
+            r"RuntimeError: .* device .*; next: in build, .*`tensor\.to\(context\.device\)`$",
+        ),
+        (
             HEAD + "n = 0\ndef step():\n    global n\n    n += 1\n    assert n < 15, n\n" + BUILD,
             Phase.WARMUP,
             "AssertionError: 15",
-        ),
-        (
-            HEAD + PASS + "def build(c):\n    return Workload(step=step, teardown=lambda: 1 / 0)\n",
-            Phase.TEARDOWN,
-            "ZeroDivisionError",
         ),
         (
             HEAD + "import os\ndef step():\n    os._exit(0)\n" + BUILD,
@@ -128,6 +141,12 @@ def test_every_way_to_fail_has_its_phase_and_reason(launch, source, phase, reaso
     assert isinstance(trouble, Trouble)
     assert trouble.phase is phase
     assert re.search(reason, trouble.reason), trouble.reason
+
+
+def test_the_size_of_an_epoch_stands_in_the_result(launch):
+    source = HEAD + PASS + "def build(c):\n    return Workload(step=step, items_per_epoch=50_000)\n"
+
+    assert launch(source).items_per_epoch == 50_000
 
 
 @pytest.mark.parametrize("loss", ["0.5", "torch.tensor(0.5)", "torch.tensor([0.5])"])

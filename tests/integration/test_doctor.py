@@ -29,17 +29,6 @@ def codes(found):
     return [finding["code"] for finding in found["findings"]]
 
 
-@pytest.fixture(scope="session")
-def nvml_library(tmp_path_factory):
-    return drivers.build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def driver(nvml_library, tmp_path):
-    """A driver that answers as a test wants."""
-    return drivers.Driver(nvml_library, tmp_path / "state")
-
-
 def test_this_machine_can_be_diagnosed():
     done = doctor("--json")
     found = json.loads(done.stdout)

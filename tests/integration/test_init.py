@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from ci_perf import suite
 from ci_perf.cli import init_command
@@ -16,7 +17,7 @@ from ci_perf.model.run import Run
 from ci_perf.model.suite import SuiteFile
 
 ROOT = Path(__file__).parents[2]
-SUITE, EXAMPLE, WORKFLOW = init_command.TARGETS.values()
+SUITE, EXAMPLE, WORKFLOW, BASELINE_WORKFLOW = init_command.TARGETS.values()
 
 
 def ci_perf(folder, *arguments):
@@ -42,17 +43,61 @@ def test_an_empty_repository_gets_every_file_and_the_next_steps(repository):
 
     assert done.returncode == 0, done.stderr
     assert all((repository / target).is_file() for target in init_command.TARGETS.values())
-    assert done.stdout.splitlines() == [f"wrote  {path}" for path in (SUITE, EXAMPLE, WORKFLOW)]
-    assert "ci-perf check --suite smoke" in done.stderr
+    assert done.stdout.splitlines() == [
+        f"wrote  {path}" for path in (SUITE, EXAMPLE, WORKFLOW, BASELINE_WORKFLOW)
+    ]
+    assert "ci-perf run --suite smoke" in done.stderr
     assert "warning" not in done.stderr
 
 
 def test_what_commands_leave_behind_is_to_be_ignored_by_git(repository):
-    said = ci_perf(repository, "init").stderr.split(".gitignore:")[1].split()
+    said = ci_perf(repository, "init").stderr.split(".gitignore:")[1].split(" 3. ")[0].split()
 
     readme = (ROOT / "README.md").read_text().split("printf '")[1].split("'")[0]
     assert said == readme.replace("\\n", "\n").split()
     assert {"run.json", "report.md", "baseline.patch", "calibration-run.json"} <= set(said)
+
+
+def test_the_workflows_take_the_action_from_where_it_is_said(repository):
+    action = f"octo/ci_perf@{'1234567890' * 4}"
+
+    done = ci_perf(repository, "init", "--action", action)
+
+    assert done.returncode == 0, done.stderr
+    for workflow in (WORKFLOW, BASELINE_WORKFLOW):
+        written = (repository / workflow).read_text()
+        jobs = YAML(typ="safe").load(written)["jobs"].values()
+        used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
+        assert used.count(action) == 2
+        assert "OWNER" not in written
+
+
+@pytest.mark.parametrize("action", ["octo/ci_perf", "octo/ci_perf@main", "octo@" + "1" * 40])
+def test_an_action_that_is_not_pinned_is_refused_before_anything_is_written(repository, action):
+    done = ci_perf(repository, "init", "--action", action)
+
+    assert done.returncode == 2
+    assert "expected OWNER/REPOSITORY@COMMIT with all 40 digits" in done.stderr
+    assert not (repository / "workloads").exists()
+
+
+def test_the_workflows_for_a_cpu_measure_the_suite_for_cpus(repository):
+    assert ci_perf(repository, "init", "--device", "cpu").returncode == 0
+
+    for workflow in (WORKFLOW, BASELINE_WORKFLOW):
+        job = YAML(typ="safe").load((repository / workflow).read_text())["jobs"]["measure"]
+        (given,) = [step["with"] for step in job["steps"] if "ci_perf@" in step["uses"]]
+        assert job["runs-on"] == ["self-hosted", "linux", "x64"]
+        assert (given["suite"], given["device"]) == ("smoke", "cpu")
+
+
+def test_an_action_that_comes_too_late_for_the_workflows_is_told(repository):
+    ci_perf(repository, "init")
+    action = f"octo/ci_perf@{'1234567890' * 4}"
+
+    said = ci_perf(repository, "init", "--action", action).stderr
+
+    assert said.count(f"in it: put {action} there") == 2
 
 
 def test_a_file_that_exists_is_named_and_left(repository):

@@ -51,18 +51,8 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return drivers.build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture(scope="module")
 def old_library(tmp_path_factory):
     return drivers.build(tmp_path_factory.mktemp("old_nvml"), "-DOLD_DRIVER")
-
-
-@pytest.fixture
-def driver(library, tmp_path):
-    return drivers.Driver(library, tmp_path / "state")
 
 
 @pytest.fixture

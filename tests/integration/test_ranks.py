@@ -41,30 +41,48 @@ class Device:
     def synchronize(self):
         pass
 torch.set_num_threads(1)
-torch.manual_seed(0)
 group = distributed.join("cpu")
-parameters = {"model": "tiny", "strategy": "ddp", "batch": 2, "seq": 8}
-context = Context(
-    device="cpu",
-    parameters={**parameters, "world_size": group.world_size},
-    seed=0,
-    data_dir="",
-    rank=group.rank,
-    world_size=group.world_size,
-)
-workload = bert_base_finetune.build(context)
+def built(**more):
+    torch.manual_seed(0)
+    parameters = {"model": "tiny", "strategy": "ddp", "batch": 2, "seq": 8, **more}
+    return bert_base_finetune.build(Context(
+        device="cpu",
+        parameters={**parameters, "world_size": group.world_size},
+        seed=0,
+        data_dir="",
+        rank=group.rank,
+        world_size=group.world_size,
+    ))
+def weights_here():
+    gc.collect()
+    (optimizer,) = [one for one in gc.get_objects() if isinstance(one, torch.optim.AdamW)]
+    return optimizer.param_groups[0]["params"]
+def followed(**more):
+    workload, losses = built(**more), []
+    for _ in range(3):
+        workload.step()
+        losses.append(workload.loss())
+    return {"losses": losses, "elements": sum(
+        (one.to_local() if hasattr(one, "to_local") else one).numel() for one in weights_here()
+    )}
+halves = {"batch": 1, "gradient_accumulation": 2}
+strategies = {
+    f"{strategy} {name}": followed(strategy=strategy, **more)
+    for strategy in ("ddp", "fsdp") for name, more in {"whole": {}, "halves": halves}.items()
+}
+workload = built()
 workload.step()
 losses = group.gather(workload.loss())
 workload.local_step()
 workload.step()
-(optimizer,) = [one for one in gc.get_objects() if isinstance(one, torch.optim.AdamW)]
-weights = sum(float(one.double().abs().sum()) for one in optimizer.param_groups[0]["params"])
+weights = sum(float(one.double().abs().sum()) for one in weights_here())
 late = 0.3 * group.rank
 facts = {
     "rank": group.rank,
     "maximum": group.maximum(10.0 - group.rank),
     "gathered": group.gather(float(group.rank)),
     "losses": losses,
+    "strategies": strategies,
     "weights": group.gather(weights),
     "items": workload.items_per_step,
     "skew_s": distributed.arrival_skew(group, Device(), lambda: time.sleep(late), 3),
@@ -250,6 +268,16 @@ def test_a_step_without_communication_does_not_part_the_ranks(seen):
     assert first == second
 
 
+@pytest.mark.parametrize("name", ["whole", "halves"])
+def test_fsdp_learns_as_ddp_does_and_holds_half_of_the_weights_in_each_of_two_ranks(seen, name):
+    for facts in seen:
+        ddp, fsdp = (facts["strategies"][f"{strategy} {name}"] for strategy in ("ddp", "fsdp"))
+
+        assert fsdp["losses"] == pytest.approx(ddp["losses"], rel=1e-4)
+        assert len(set(ddp["losses"])) == 3
+        assert fsdp["elements"] == pytest.approx(ddp["elements"] / 2, rel=0.01)
+
+
 @pytest.mark.skipif(
     subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode != 0,
     reason="this user may not make a host of its own (unshare)",
@@ -266,6 +294,20 @@ def test_a_workload_is_measured_on_a_host_without_an_address(launch):
     assert (found.world_size, found.restarts, found.backend) == (2, 0, "gloo")
     assert found.arrival_skew_s is not None
     assert launch.result.items_per_step == 4
+
+
+def test_fsdp_is_measured_in_two_ranks(launch):
+    parameters = {"model": "tiny", "strategy": "fsdp", "batch": 2, "seq": 8, "world_size": 2}
+    launch.planned(WORKLOADS / "bert_base_finetune.py", parameters=parameters)
+
+    ended = launch.real()
+
+    assert ended.code == 0, launch.trouble
+    process = launch.result.process
+    assert process.ranks == Ranks(world_size=2, restarts=0, backend="gloo", arrival_skew_s=None)
+    assert launch.result.items_per_step == 4
+    assert process.work.parameters == 607_362
+    assert len(process.fingerprint.losses) == 3
 
 
 def test_a_rank_that_dies_within_a_step_makes_one_clear_failure(launch, tmp_path):

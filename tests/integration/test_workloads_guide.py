@@ -114,13 +114,15 @@ def test_the_session_by_hand_runs_as_printed():
     assert names["workload"].items_per_step == 8 * 64
 
 
-@pytest.mark.parametrize("text", SUITES, ids=["first", "limits", "protocol"])
+@pytest.mark.parametrize("text", SUITES, ids=["first", "losses", "limits", "protocol", "packages"])
 def test_each_piece_of_suite_toml_is_valid(folder, text):
-    (folder / "suite.toml").write_text(text)
+    is_whole = "[suites" in text  # else it stands at the top of a file
+    (folder / "suite.toml").write_text(text if is_whole else text + SUITES[0])
+    (folder / "train.py").write_text((folder / "attention.py").read_text())
 
     planned = suite.plan(folder, "smoke", root=folder).workloads
 
-    assert {Path(workload.file).stem for workload in planned} == {"attention"}
+    assert {Path(workload.file).stem for workload in planned} <= {"attention", "train"}
 
 
 @pytest.mark.parametrize("given", [Context, Workload])

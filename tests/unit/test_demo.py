@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ci_perf import files, suite
@@ -15,8 +16,9 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.model import comparison as comparisons
 from ci_perf.model import run as runs
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.validity import Status, Validity
 from tests.comparisons import a_numerics
-from tests.runs import CPU, VALID
+from tests.runs import CPU, VALID, a_reason
 
 EXAMPLE = suite.shipped("examples") / "tiny_vision"
 SLOWER, FATTER = (("classify_images", "step_time_s"), ("search_gallery", "host_rss_peak_bytes"))
@@ -193,6 +195,33 @@ def test_the_ending_of_a_failed_demo_lists_the_surprises_and_the_next_step():
     assert "\n  one thing\n  another thing\n" in text
     assert "exit code 3" in text
     assert "ci-perf demo --keep DIR" in text
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict.LIKELY_SLOWER, Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED]
+)
+def test_the_ending_on_a_busy_machine_says_that_it_was_too_busy(verdict):
+    busy = a_reason("host_pressure", status=Status.DEGRADED)
+    comparison = a_comparison(a_row(*SLOWER, verdict), *AS_PLANTED[1:])
+    comparison = msgspec.structs.replace(
+        comparison, validity=Validity(status=Status.DEGRADED, reasons=(busy,))
+    )
+
+    text = ending.spoken(comparison, 3, outcome.surprises(comparison, 3))
+
+    assert "Nothing was blamed that nobody planted, but this\nmachine could not prove all" in text
+    assert f"expected regressed, found {verdict.value}" in text
+    assert f"This machine was too busy ({busy.detail}): try again when it is quiet." in text
+
+
+def test_a_false_alarm_on_a_busy_machine_is_not_excused():
+    blamed = a_row("embed_images", "step_time_s", Verdict.LIKELY_SLOWER)
+    comparison = a_comparison(a_row(*SLOWER, Verdict.INCONCLUSIVE), AS_PLANTED[1], blamed)
+
+    text = ending.spoken(comparison, 3, outcome.surprises(comparison, 3))
+
+    assert "did not come out as planted" in text
+    assert "embed_images: step_time_s: expected unchanged, found likely_slower" in text
 
 
 # The folder

@@ -87,6 +87,11 @@ def test_a_child_that_will_not_end_is_killed(tmp_path):
     assert time.monotonic() - start < 50
 
 
+def test_the_demo_accepts_its_baseline_on_a_busy_machine_too():
+    """Whatever the person has set: the baseline goes with the demo."""
+    assert neutral({"CI_PERF_ACCEPT_FORCE": "0"})["CI_PERF_ACCEPT_FORCE"] == "1"
+
+
 def test_settings_of_the_person_do_not_reach_the_demo():
     theirs = {
         "CI_PERF_RUN_PROCESSES": "50",

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judge import answers, limits, stages
+from ci_perf.judge import answers, limits, signs, stages
 from ci_perf.judge.confirm import Confirmation, share_alpha
 from ci_perf.judge.policy import PolicyKind, policy
 from ci_perf.launch import environment
@@ -217,23 +217,15 @@ def test_the_readme_lists_the_exit_codes():
 def test_the_readme_lists_the_inputs_and_outputs_of_the_action():
     action = YAML(typ="safe").load(text("action.yml"))
     named = [name for row in table("README.md", "input") for name in row[0].split(", ")]
-    (outputs,) = re.findall(r"^Outputs: (.*?)\. ", text("README.md"), re.MULTILINE)
+    (outputs,) = re.findall(r"^Outputs: (.*)\.$", text("README.md"), re.MULTILINE)
 
     assert sorted(named) == sorted(action["inputs"])
     assert set(re.findall(r"`([\w-]+)`", outputs)) == set(action["outputs"])
 
 
-def test_the_example_of_the_action_uses_inputs_that_exist():
-    action = YAML(typ="safe").load(text("action.yml"))
-    (example,) = blocks("README.md", "yaml")
-    step = YAML(typ="safe").load(example)["perf"]["steps"][-1]
-
-    assert step["with"].keys() <= action["inputs"].keys()
-
-
 def test_the_sample_report_has_the_columns_of_a_real_one():
     golden = text("tests/golden/report_regressed.md")
-    (columns,) = set(re.findall(r"^\| \| Workload .*$", golden, re.MULTILINE))
+    (columns,) = set(re.findall(r"^\|  \| Workload, metric .*$", golden, re.MULTILINE))
 
     assert f"> {columns}" in text("README.md")
 
@@ -318,7 +310,7 @@ def test_the_verdicts_are_all_there_worst_first():
 
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
-    yield from stages.CODES
+    yield from (*stages.CODES, *signs.CODES)
     yield from (answers.ACCEPTED, answers.BASE_FAILED)
     for module in ("verdicts", "uncompared", "numerics"):
         for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
@@ -352,6 +344,20 @@ def test_every_reason_to_distrust_a_machine_can_be_given():
 def test_every_withheld_variable_is_named():
     for name in environment.WITHHELD:
         assert f"`{name}`" in text("docs/measuring.md")
+
+
+def test_the_page_on_security_names_five_ways_that_no_diff_shows_and_what_stops_each():
+    ways = table("docs/security.md", "way", "what happens", "what stops it")
+
+    assert len(ways) == 5
+    assert all(cell for way in ways for cell in way)
+
+
+def test_every_extra_that_the_action_installs_without_hashes_is_named():
+    extras = set(re.findall(r"\$\{GITHUB_ACTION_PATH\}\[(\w+)\]", text("action.yml")))
+
+    assert extras
+    assert all(f"`[{extra}]`" in text("docs/security.md") for extra in extras)
 
 
 def test_every_knob_of_a_process_is_named():

@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -46,6 +47,67 @@ def test_a_folder_is_no_file(tmp_path):
         files.read(tmp_path, Run)
     with pytest.raises(CannotWriteError, match="Is a directory"):
         files.write_text(tmp_path, "x")
+
+
+READ = (
+    "import sys; from pathlib import Path; from ci_perf import files; "
+    "print(files.read_text(Path(sys.argv[1])))"
+)
+
+
+def make_pipe(path):
+    os.mkfifo(path)
+
+
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+def make_link_to_a_device(path):
+    path.symlink_to("/dev/zero")
+
+
+def make_link_to_stdin(path):
+    """A pipe or a terminal, which the shell of the job has opened, and nobody writes to."""
+    path.symlink_to("/dev/fd/0")
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (make_pipe, "a pipe"),
+        (make_socket, "a socket"),
+        (make_link_to_a_device, "a device"),
+        (make_link_to_stdin, "a pipe"),
+    ],
+)
+def test_what_is_no_regular_file_is_refused_at_once(make, found, tmp_path):
+    """In another process, which would wait for ever for what nobody writes."""
+    path = tmp_path / "mlp.json"
+    make(path)
+    stdin, writer = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", READ, path],
+            stdin=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(stdin)
+        os.close(writer)
+
+    assert f"{path}: expected a file, found {found}" in done.stderr
+
+
+def test_what_a_shell_pipes_into_an_argument_is_read():
+    line = f"\"{sys.executable}\" -c '{READ}' <(echo hello)"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "hello\n\n"
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_litter(tmp_path):

@@ -1,8 +1,15 @@
 """What suite.toml says of limits, margins, presets, and of what fails a job."""
 
+import itertools
+import math
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.judge.confirm import Confirmation, share_alpha
+from ci_perf.judge.policy import Policy
 from ci_perf.model.suite import Limit
 from tests import suites
 from tests.suites import plan
@@ -112,3 +119,47 @@ def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(f
 
     assert (found.fail_on, found.python_path) == ("unconfirmed", ("src",))
     assert (found.setup.command, found.setup.timeout_s) == ("make extension", 60)
+
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = (
+    "ci_perf/cli/templates/suite.toml",
+    "workloads/suite.toml",
+    "examples/tiny_vision/workloads/suite.toml",
+)
+
+
+def margins(table):
+    """Yield limit and margin wherever both are written in a table, however deep."""
+    if isinstance(table, list):
+        for inner in table:
+            yield from margins(inner)
+    elif isinstance(table, dict):
+        if "margin" in table:
+            yield table["relative"], table["margin"]
+        for inner in table.values():
+            yield from margins(inner)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_shipped_suite_calls_more_than_twice_its_limit_unchanged(name):
+    found = list(margins(tomllib.loads((ROOT / name).read_text(encoding="utf-8"))))
+
+    assert found
+    assert all(relative < margin <= 2 * relative for relative, margin in found)
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.1, 0.15])
+def test_unchanged_stays_in_reach_of_the_margin_of_init_on_a_busy_machine(spread):
+    suite = tomllib.loads((ROOT / SHIPPED[0]).read_text(encoding="utf-8"))
+    ((limit, margin),) = margins(suite)
+    policy = Policy(floor=math.log1p(limit), margin=math.log1p(margin), session_spread=0.01)
+    confirmation = Confirmation(policy=policy, alpha=share_alpha(3), prior_variance=0, prior_df=0)
+
+    # Every two differences have this standard deviation, and no mean.
+    noise = itertools.cycle((spread, -spread))
+    outcome = None
+    while outcome is None:
+        outcome = confirmation.add(next(noise))
+
+    assert outcome.call == "unchanged"

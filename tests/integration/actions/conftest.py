@@ -20,6 +20,9 @@ __all__ = ["bare", "github", "recorded"]
 # Becomes the command line of this very checkout.
 CI_PERF = f'#!/bin/sh\nexec "{sys.executable}" -P -m ci_perf "$@"\n'
 
+# What tests/conftest.py says of the busy machine that the tests run on.
+OF_THE_TESTS = ("CI_PERF_ACCEPT_FORCE", "CI_PERF_CHECK_WAIT", "CI_PERF_RUN_WAIT")
+
 
 @pytest.fixture(scope="session")
 def expressions():
@@ -36,6 +39,7 @@ def job(tmp_path, expressions):
     def make(*, ci_perf=CI_PERF, workspace=None, github=None, token=None, slowness=1, **machine):
         folder = tmp_path / f"job {len(list(tmp_path.glob('job *')))}"
         (folder / "bin").mkdir(parents=True)
+        machine = {name: os.environ[name] for name in OF_THE_TESTS} | machine
         if ci_perf:
             executable(folder / "bin/ci-perf", ci_perf)
             machine["PATH"] = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"

@@ -15,11 +15,14 @@ from tests.actions import node
 
 ROOT = Path(__file__).parents[3]
 ACTION = ROOT / "action.yml"
-TEMPLATE = ROOT / "ci_perf/cli/templates/perf.yml"
 EXAMPLES = sorted((ROOT / "examples/workflows").glob("*.yml"))
-WORKFLOWS = [*sorted((ROOT / ".github/workflows").glob("*.yml")), TEMPLATE, *EXAMPLES]
+WORKFLOWS = [*sorted((ROOT / ".github/workflows").glob("*.yml")), *EXAMPLES]
+MEASURE, MEASURE_ON_A_CPU = (
+    ROOT / f"examples/workflows/measure{kind}.yml" for kind in ("", "-cpu")
+)
 LOCK = ROOT / "requirements/report.txt"
-PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+\b.*")
+# Of another repository by its commit; our own Action is that of the checkout.
+PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+\b.*|\./ # .+")
 BIN = Path(sys.executable).parent
 # Permissions that let a job change something.
 WRITES = {"write", "write-all"}
@@ -98,7 +101,7 @@ def test_githubs_language_service_finds_nothing():
 def test_githubs_language_service_would_find_something(tmp_path):
     node.require()
     (tmp_path / "action.yml").write_text(ACTION.read_text().replace("shell: bash", "shel: bash", 1))
-    (tmp_path / "perf.yml").write_text(TEMPLATE.read_text().replace("github.event_name", "gihtub"))
+    (tmp_path / "perf.yml").write_text(MEASURE.read_text().replace("github.event.action", "gihtub"))
 
     found = validated(tmp_path / "action.yml", tmp_path / "perf.yml")
 
@@ -169,7 +172,7 @@ def test_every_action_is_pinned_by_commit_with_its_version(path):
 
 
 def test_all_workflows_for_users_use_the_same_versions_of_an_action():
-    text = "".join(path.read_text() for path in [TEMPLATE, *EXAMPLES])
+    text = "".join(path.read_text() for path in EXAMPLES)
     uses = {use.partition("@")[0]: set() for use in re.findall(r"uses: (\S+)", text)}
     for use in re.findall(r"uses: (\S+)", text):
         uses[use.partition("@")[0]].add(use)
@@ -187,9 +190,9 @@ def test_a_workflow_may_do_nothing_but_what_a_job_says_with_a_reason(path):
 
 
 def test_whoever_runs_measured_code_may_only_read_and_keeps_no_token():
-    measuring = [job for job in jobs_of(TEMPLATE, *EXAMPLES) if "self-hosted" in job["runs-on"]]
+    measuring = [job for job in jobs_of(*WORKFLOWS) if "self-hosted" in job["runs-on"]]
 
-    assert len(measuring) == 4
+    assert len(measuring) == 5
     for job in measuring:
         assert job["permissions"] == {"contents": "read"}
         checkouts = [step for step in job["steps"] if "checkout@" in step.get("uses", "")]
@@ -200,9 +203,7 @@ def test_whoever_runs_measured_code_may_only_read_and_keeps_no_token():
 
 def test_whoever_may_write_runs_on_a_hosted_runner_and_checks_out_no_pull_request():
     writing = [
-        job
-        for job in jobs_of(TEMPLATE, *EXAMPLES)
-        if WRITES & set(job.get("permissions", {}).values())
+        job for job in jobs_of(*EXAMPLES) if WRITES & set(job.get("permissions", {}).values())
     ]
 
     assert len(writing) == 5
@@ -210,31 +211,31 @@ def test_whoever_may_write_runs_on_a_hosted_runner_and_checks_out_no_pull_reques
         assert job["runs-on"] == "ubuntu-latest"
         checkouts = [step for step in job["steps"] if "checkout@" in step.get("uses", "")]
         assert not [step for step in checkouts if {"ref", "repository"} & step["with"].keys()]
-    in_pull_requests = [load(path)["jobs"]["report"] for path in (TEMPLATE, *EXAMPLES[2:3])]
+    in_pull_requests = [load(path)["jobs"]["report"] for path in (MEASURE, MEASURE_ON_A_CPU)]
     assert not [job for job in in_pull_requests if "checkout@" in str(job)]
 
 
 def concurrency_of(path):
-    """That of the workflow; or of its only job, where not every event starts that."""
-    (found,) = [one for one in (load(path), *load(path)["jobs"].values()) if "concurrency" in one]
-    return found["concurrency"]
+    """That of the workflow, or those of its jobs, where not every event starts these."""
+    places = [load(path)] if "concurrency" in load(path) else jobs_of(path)
+    return [one["concurrency"] for one in places]
 
 
-@pytest.mark.parametrize("path", [TEMPLATE, *EXAMPLES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_no_workflow_cuts_off_a_measurement(path):
-    assert concurrency_of(path)["cancel-in-progress"] is False
+    assert not any(one["cancel-in-progress"] for one in concurrency_of(path))
 
 
-@pytest.mark.parametrize("path", [TEMPLATE, *EXAMPLES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_event_that_starts_no_job_pushes_none_out_that_waits(path):
-    """A comment that is no order, another label: most events of these are not meant for us."""
+    """A comment that is no order, another label, a new title: most of these are not for us."""
     events = load(path)["on"]
-    is_any = "issue_comment" in events or "labeled" in str(events)
+    is_any = "issue_comment" in events or any(one in str(events) for one in ("labeled", "edited"))
 
     assert ("concurrency" in load(path)) != is_any
 
 
-@pytest.mark.parametrize("path", [TEMPLATE, *EXAMPLES[2:3]], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [MEASURE, MEASURE_ON_A_CPU], ids=lambda path: path.name)
 def test_the_head_is_measured_and_not_its_trial_merge(path):
     """A report and an acceptance are of the commit that a person sees."""
     (checkout,) = [s for s in load(path)["jobs"]["measure"]["steps"] if "checkout@" in str(s)]
@@ -244,10 +245,10 @@ def test_the_head_is_measured_and_not_its_trial_merge(path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_each_pull_request_and_each_run_waits_only_for_itself(path):
-    group = concurrency_of(path)["group"]
+    groups = [one["group"] for one in concurrency_of(path)]
     event = next(iter(load(path)[True] if True in load(path) else load(path)["on"]))
 
-    assert ("github.event." in group) == (event != "schedule")
+    assert all(("github.event." in group) == (event != "schedule") for group in groups)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -267,10 +268,12 @@ def test_no_push_starts_code_of_a_fork():
     assert checkout["with"]["ref"] == "${{ github.event.pull_request.head.sha }}"
 
 
-def test_the_template_becomes_ci_perf_where_a_signal_must_reach_it():
-    steps = load(TEMPLATE)["jobs"]["measure"]["steps"]
+def test_the_workflow_for_cpus_differs_from_the_one_for_gpus_only_where_it_must():
+    lines, lines_for_cpus = (path.read_text().splitlines() for path in (MEASURE, MEASURE_ON_A_CPU))
+    changed = [line for line in lines_for_cpus if line not in lines]
 
-    assert [step for step in steps if step.get("run", "").startswith("exec ")]
+    assert len(changed) == 5
+    assert all(re.search(r"CPU|smoke|cpu", line) for line in changed)
 
 
 # --- what is installed beside a token

@@ -110,6 +110,16 @@ def test_beside_containers_no_torch_is_installed_nor_borrowed(bare, tmp_path):
     ]
 
 
+def test_nothing_of_a_pull_request_is_installed_outside_its_container(bare, tmp_path):
+    done = bare.run_action(
+        ROOT, python=str(tmp_path / "python"), runner="docker", install="--requirement=x.txt"
+    )
+
+    assert done.step("install").code == 2
+    assert "install: expected nothing with runner docker" in done.step("install").log
+    assert not [line for line in installed(tmp_path) if "x.txt" in line]
+
+
 @pytest.mark.parametrize(
     ("by_input", "by_machine", "extra"),
     [

@@ -79,7 +79,7 @@ def test_a_comment_has_the_baselines_committed_that_were_measured(stage, checkou
     github = opened()
     github.permissions = WRITES
     github.set_permission("alice", "write")
-    order = f'/ci-perf accept {HEAD[:8]} mlp "it does more"'
+    order = f'/ci-perf accept {HEAD[:12]} mlp "it does more"'
     comment = github.add_comment(PULL, order, author="alice")
     event = github.event("issue_comment", "created", comment_id=comment.id)
 
@@ -94,7 +94,7 @@ def test_a_comment_has_the_baselines_committed_that_were_measured(stage, checkou
 def test_a_stranger_who_asks_is_refused_and_nothing_is_committed(stage, checkout, opened):
     github = opened()
     github.permissions = WRITES
-    comment = github.add_comment(PULL, f"/ci-perf accept {HEAD[:8]}", author="mallory")
+    comment = github.add_comment(PULL, f"/ci-perf accept {HEAD[:12]}", author="mallory")
     event = github.event("issue_comment", "created", comment_id=comment.id)
 
     _, done = run_in(stage, checkout, "issue_comment", event, mode="accept")

@@ -261,6 +261,15 @@ def test_to_measure_the_action_installs_itself_beside_the_torch_that_is_there(ba
     assert (done.step("measure").code, done.outputs["outcome"]) == (1, "failure")
 
 
+def test_what_the_workloads_import_is_installed_beside_it(bare, tmp_path):
+    bare.run_action(
+        ROOT, python=str(tmp_path / "python"), install="--requirement=a b.txt\n\neinops"
+    )
+
+    installing = (tmp_path / "record").read_text().splitlines()[-1]
+    assert installing.endswith(f" {ROOT}[measure] --requirement=a b.txt einops")
+
+
 def test_to_report_it_installs_only_what_it_knows_by_hash_and_nothing_that_measures(bare, tmp_path):
     bare.run_action(ROOT, mode="report", python=str(tmp_path / "python"))
 

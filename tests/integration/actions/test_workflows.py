@@ -12,6 +12,7 @@ from tests.actions.runner import SHELLS
 from tests.integration.actions.conftest import executable
 
 ROOT = Path(__file__).parents[3]
+MEASURE_ON_A_CPU = "examples/workflows/measure-cpu.yml"
 SAME, FORK = "octo/model", "mallory/model"
 
 
@@ -42,6 +43,34 @@ def test_only_branches_of_this_repository_are_measured_without_being_asked(
     starts, repository, measured
 ):
     assert starts("measure", "measure", pull_request=a_pull(repository)) is measured
+
+
+@pytest.mark.parametrize(
+    ("event", "measured", "name"),
+    [
+        ({"action": "opened"}, True, "measure"),
+        ({"action": "edited", "changes": {"base": {"ref": {"from": "old"}}}}, True, "measure"),
+        ({"action": "edited", "changes": {"title": {"from": "old"}}}, False, "measure (same base)"),
+    ],
+)
+@pytest.mark.parametrize("path", ["examples/workflows/measure.yml", MEASURE_ON_A_CPU])
+def test_a_new_base_branch_is_measured_and_a_new_title_cannot_pass_for_a_measurement(
+    expressions, path, event, measured, name
+):
+    """GitHub takes a required job that is skipped for one that has passed."""
+    job = YAML(typ="safe").load((ROOT / path).read_text())["jobs"]["measure"]
+    event = {**event, "pull_request": a_pull(SAME)}
+    github = {"repository": SAME, "event_name": "pull_request", "event": event}
+
+    assert expressions.holds(job["if"], {"github": github}, "success") is measured
+    assert expressions.filled(job["name"], {"github": github}) == name
+
+
+@pytest.mark.parametrize("path", ["examples/workflows/measure.yml", MEASURE_ON_A_CPU])
+def test_a_pull_request_that_is_edited_starts_the_workflow(path):
+    types = YAML(typ="safe").load((ROOT / path).read_text())["on"]["pull_request"]["types"]
+
+    assert set(types) == {"opened", "synchronize", "reopened", "edited"}
 
 
 @pytest.mark.parametrize(
@@ -92,10 +121,10 @@ def test_only_what_the_gated_workflow_has_measured_is_reported(
 @pytest.mark.parametrize(
     ("body", "association", "pull", "answered"),
     [
-        ("/ci-perf accept 1234567", "MEMBER", {}, True),
-        ("/ci-perf accept 1234567", "CONTRIBUTOR", {}, False),
+        ("/ci-perf accept 123456789abc", "MEMBER", {}, True),
+        ("/ci-perf accept 123456789abc", "CONTRIBUTOR", {}, False),
         ("I would say /ci-perf accept", "OWNER", {}, False),
-        ("/ci-perf accept 1234567", "OWNER", None, False),
+        ("/ci-perf accept 123456789abc", "OWNER", None, False),
     ],
 )
 def test_a_comment_starts_a_job_only_when_it_may_be_an_order(
@@ -106,7 +135,25 @@ def test_a_comment_starts_a_job_only_when_it_may_be_an_order(
     assert starts("accept", "accept", comment=comment, issue={"pull_request": pull}) is answered
 
 
-# --- the script of the nightly workflow
+@pytest.mark.parametrize(
+    ("result", "verdict", "status", "proposed"),
+    [
+        ("success", "unchanged", "success", True),
+        ("failure", "new", "failure", True),
+        ("failure", "regressed", "failure", False),
+        ("failure", "", "failure", False),
+        ("cancelled", "new", "cancelled", False),
+    ],
+)
+def test_a_first_measurement_is_proposed_though_it_compares_with_nothing(
+    starts, result, verdict, status, proposed
+):
+    measured = {"result": result, "outputs": {"verdict": verdict}}
+
+    assert starts("baseline", "propose", status, needs={"measure": measured}) is proposed
+
+
+# --- the script that proposes baselines
 
 # Knows how many pull requests are open, and notes those that are made.
 GH = """\
@@ -120,7 +167,7 @@ esac
 
 @dataclass
 class Night:
-    """A clone on a hosted runner, in which the nightly workflow has accepted a run."""
+    """A clone on a hosted runner, in which `baseline.yml` has accepted a run."""
 
     origin: repositories.Repository
     clone: repositories.Repository
@@ -138,7 +185,7 @@ class Night:
             path.parent.mkdir(exist_ok=True)
             path.write_text(content)
         (self.folder / "open").write_text(f"{opened}\n")
-        script = workflow("nightly")["jobs"]["propose"]["steps"][-1]["run"]
+        script = workflow("baseline")["jobs"]["propose"]["steps"][-1]["run"]
         return subprocess.run(
             [*SHELLS["bash"], "-c", script],
             capture_output=True,
@@ -148,9 +195,9 @@ class Night:
                 "PATH": f"{self.folder}:/usr/bin:/bin",
                 "OPEN": str(self.folder / "open"),
                 "MADE": str(self.made),
-                "BRANCH": "ci-perf/nightly",
+                "BRANCH": "ci-perf/baseline",
                 "BASE": "main",
-                "GITHUB_WORKFLOW": "perf-nightly",
+                "GITHUB_WORKFLOW": "perf-baseline",
                 "GITHUB_RUN_ID": "42",
                 "HOME": str(self.folder),
             },
@@ -169,7 +216,7 @@ def night(tmp_path):
 def test_a_night_proposes_its_baselines_and_nothing_else(night):
     night.propose("new")
 
-    changed = night.origin.ask("show", "--name-only", "--format=%an", "ci-perf/nightly")
+    changed = night.origin.ask("show", "--name-only", "--format=%an", "ci-perf/baseline")
     assert changed.split() == ["github-actions[bot]", "baselines/x.json"]
     assert "--base\nmain\n" in night.made.read_text()
 
@@ -180,7 +227,7 @@ def test_the_next_night_replaces_what_the_last_one_proposed(night):
     night.clone.ask("reset", "--quiet", "--hard", "HEAD~1")
     night.propose("newer", opened=1)
 
-    assert night.origin.ask("show", "ci-perf/nightly:baselines/x.json") == "newer"
+    assert night.origin.ask("show", "ci-perf/baseline:baselines/x.json") == "newer"
     assert not night.made.exists()
 
 

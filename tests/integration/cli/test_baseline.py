@@ -180,14 +180,25 @@ def test_sessions_that_are_accepted_at_the_same_time_are_all_kept(project):
 # --- what a person is shown
 
 
+def grow(repository, *factors):
+    """Accept one change, then append sessions that are slower by these factors."""
+    for number, factor in enumerate(factors):
+        options = ("--append",) if number else ()
+        steps = [s * factor for s in SLOW]
+        repository.accept(f"run{number}", *steps, hour=11 + number, options=options)
+    return repository.project
+
+
 @pytest.fixture
 def grown(repository):
     """A history of one accepted change, some time after which main became slower by 5 %."""
-    for number in range(6):
-        steps = [s * (1 + 0.05 * (number // 3) + 1e-4 * number) for s in SLOW]
-        options = ("--append",) if number else ()
-        repository.accept(f"run{number}", *steps, hour=11 + number, options=options)
-    return repository.project
+    return grow(repository, 1.0, 1.0001, 1.0002, 1.0503, 1.0504, 1.0505)
+
+
+@pytest.fixture
+def creeping(repository):
+    """A history of one accepted change, after which main became slower by 2 % per session."""
+    return grow(repository, *(1 + 0.02 * number for number in range(6)))
 
 
 def test_a_workload_without_a_baseline_is_wrong_use_with_a_suggestion(project):
@@ -200,8 +211,8 @@ def test_a_workload_without_a_baseline_is_wrong_use_with_a_suggestion(project):
     assert project.run("baseline", "show", "matmul").code == ExitCode.OK
 
 
-def test_the_history_is_shown_with_its_epochs_and_what_has_drifted(grown):
-    done = grown.run("baseline", "show")
+def test_the_history_is_shown_with_its_epochs_and_what_has_drifted(creeping):
+    done = creeping.run("baseline", "show")
 
     (line,) = (
         line for line in done.out.splitlines() if "step time" in line and "since" not in line

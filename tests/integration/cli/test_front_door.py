@@ -1,6 +1,8 @@
 """What every command has in common: help, options, exit codes, and what is not imported."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -124,3 +126,34 @@ def test_schema_prints_one_and_writes_all(project):
     assert json.loads(done.out)["title"] == "ci-perf run"
     assert project.run("schema", "--directory", "out/schema").code == ExitCode.OK
     assert len(list((project.root / "out/schema").iterdir())) == 7
+
+
+def hear_every_signal():
+    """A shell starts what runs in its background with SIGINT ignored."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_during_the_imports_ends_with_one_line(tmp_path, ending):
+    """A library that takes long to import says when the imports have begun."""
+    slow = "import time\nprint('importing', flush=True)\ntime.sleep(600)\n"
+    (tmp_path / "click.py").write_text(slow)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "ci_perf", "--help"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        preexec_fn=hear_every_signal,  # noqa: PLW1509  it takes no lock
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(ending)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+
+    assert (process.returncode, err) == (ExitCode.INTERRUPTED, "interrupted\n")

@@ -3,19 +3,20 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 
 from ci_perf.errors import ExitCode
 from tests.histories import beside
-from tests.runs import BASE_COMMIT, SLOW, STEADY, a_failed, a_measured
+from tests.runs import BASE_COMMIT, SLOW, STEADY, a_failed, a_measured, an_evidence
 
 
 @pytest.mark.parametrize(
     ("head", "proof", "code"),
     [
         (STEADY, {}, ExitCode.OK),
-        (SLOW, {}, ExitCode.OK),
+        (SLOW, {}, ExitCode.NO_ANSWER),
         (SLOW, beside(2.0), ExitCode.REGRESSED),
     ],
     ids=["the same", "suspected", "proven"],
@@ -29,6 +30,43 @@ def test_compare_ends_with_the_verdict(project, head, proof, code):
     assert done.code == code
     assert done.out.startswith("### ")
     assert "`w`" in done.out
+
+
+@pytest.mark.parametrize("form", ["markdown", "terminal"])
+def test_compare_shows_losses_side_by_side_and_judges_nothing(project, form):
+    project.recorded("a.json", a_measured("w", *STEADY, losses=[2.5, 2.0]), commit=BASE_COMMIT)
+    project.recorded("b.json", a_measured("w", *SLOW, losses=[2.5, 1.75]), **beside(2.0))
+
+    done = project.run("compare", "--losses", "a.json", "b.json", "--format", form)
+
+    assert done.code == ExitCode.OK
+    assert re.search(r"\b2\b.* 2\.00000 .*1\.75000", done.out)
+
+
+def test_losses_have_no_form_for_programs_but_the_run_itself(project):
+    project.recorded("a.json", a_measured("w", *STEADY))
+
+    done = project.run("compare", "--losses", "a.json", "--format", "json")
+
+    assert done.code == ExitCode.USAGE
+    assert "--losses: expected --format markdown or terminal, found json" in done.err
+
+
+@pytest.mark.parametrize(
+    ("more", "begins"),
+    [((), b"\xe2\x9d\x8c Act: "), (("--format", "markdown"), b"### \xe2\x9d\x8c Act: ")],
+    ids=["by default", "asked for Markdown"],
+)
+def test_a_person_at_a_terminal_gets_the_form_for_terminals(project, more, begins):
+    project.recorded("a.json", a_measured("w", *STEADY), commit=BASE_COMMIT)
+    project.recorded("b.json", a_measured("w", *SLOW), **beside(2.0))
+    code, shown = project.run_on_terminal(
+        "compare", "a.json", "b.json", *more, stream="stdout", NO_COLOR="1"
+    )
+
+    assert code == ExitCode.REGRESSED
+    assert shown.startswith(begins)
+    assert (b"<details>" in shown) is bool(more)
 
 
 def test_compare_with_a_crash_has_no_answer(project):
@@ -102,6 +140,18 @@ def test_accept_writes_files_that_the_next_compare_agrees_with(project):
     assert "step time: 1.00 ms" in done.out
     assert "kept" in again.out
     assert project.run("compare", "run.json").code == ExitCode.OK
+
+
+def test_accept_takes_numbers_of_a_busy_machine_only_by_force(project):
+    project.recorded("run.json", a_measured("w", *STEADY, evidence=an_evidence(cpu_pressure=0.93)))
+
+    refused = project.run("accept", "run.json", CI_PERF_ACCEPT_FORCE="0")
+    forced = project.run("accept", "run.json", "--force", CI_PERF_ACCEPT_FORCE="0")
+
+    assert refused.code == ExitCode.NO_ANSWER
+    assert "tasks waited for a CPU 93% of the timed region" in refused.err
+    assert forced.code == ExitCode.OK
+    assert "created" in forced.out
 
 
 def test_accept_refuses_what_must_not_become_a_baseline(project):

@@ -107,7 +107,7 @@ def test_qualify_slows_a_step_down_and_measures_that_it_did(project):
 
 def test_no_baseline_of_the_suite_comes_from_a_run_with_slowed_workloads(project):
     project.workload("one").suite("one")
-    project.run("qualify", "--rounds", 4)
+    project.run("qualify", "--rounds", 6)
 
     project.run("accept", "qualification-run.json")
 
@@ -117,7 +117,7 @@ def test_no_baseline_of_the_suite_comes_from_a_run_with_slowed_workloads(project
 def test_qualify_takes_markdown_for_a_job_summary(project):
     project.workload("one").suite("one")
 
-    done = project.run("qualify", "--rounds", 4, "--format", "markdown", "-o", "summary.md")
+    done = project.run("qualify", "--rounds", 6, "--format", "markdown", "-o", "summary.md")
 
     assert done.out == ""
     assert (project.root / "summary.md").read_text().startswith("**This machine notices +5.0 % in ")

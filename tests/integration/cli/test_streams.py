@@ -43,6 +43,17 @@ def test_no_state_of_the_streams_changes_the_verdict(judged, line, code):
     assert "Broken" not in done.stderr
 
 
+@pytest.mark.parametrize("form", ["markdown", "json", "csv"])
+def test_a_report_that_cannot_be_written_never_logs_the_exit_code_of_the_verdict(judged, form):
+    """A limit of the size of files stands in for a full disk: the same error, on write."""
+    line = f"ulimit -f 0; ci-perf compare a.json a.json --format {form} -o report"
+    done = judged.shell(line)
+
+    assert done.returncode == ExitCode.NO_ANSWER
+    assert "report: cannot be written: File too large" in done.stderr
+    assert "exit code: 0" not in done.stderr
+
+
 def test_a_full_stdout_says_what_was_lost(judged):
     assert (
         "stdout: cannot be written: No space left"

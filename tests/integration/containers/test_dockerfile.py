@@ -1,4 +1,7 @@
-"""docker/Dockerfile, really built: on a small base with a torch that only says its version."""
+"""docker/Dockerfile, really built: on a small base with a torch that only says its version.
+
+The layer of docker/jupyter.Dockerfile is built on top of it, and started.
+"""
 
 import contextlib
 import shutil
@@ -17,6 +20,7 @@ pytestmark = pytest.mark.container
 
 ROOT = Path(__file__).parents[3]
 LOCK = Path("requirements/container.txt")
+JUPYTER_LOCK = Path("requirements/jupyter.txt")
 # No compiler is in the base, and none is needed: these say yes to everything.
 COMPILERS = ("gcc", "g++")
 # The module torch.version.
@@ -35,13 +39,37 @@ for folder, inner, _ in os.walk("/"):
 """
 
 
+TOKEN = "0123456789abcdef" * 2
+# The answers of the server: its API with no token, a wrong and the right one, then the page of
+# JupyterLab with none (as the path that it leads to) and with the right one.
+ASK_JUPYTER = """
+import http.client, sys, time
+def ask(path, token=""):
+    connection = http.client.HTTPConnection("127.0.0.1", 8888, timeout=60)
+    connection.request("GET", path, headers={"Authorization": f"token {token}"} if token else {})
+    answer = connection.getresponse()
+    answer.read()
+    return (answer.getheader("Location") or "").partition("?")[0] or answer.status
+for _ in range(600):
+    try:
+        ask("/api")
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+wrong, right = "f" * 32, sys.argv[1]
+print(ask("/api/status"), ask("/api/status", wrong), ask("/api/status", right))
+print(ask("/lab"), ask("/lab", right))
+"""
+
+
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory):
-    """Give the wheels of the lock, for this Python: what an index would be asked for."""
+    """Give the wheels of both locks, for this Python: what an index would be asked for."""
     folder = tmp_path_factory.mktemp("wheels")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += ["--require-hashes", "--no-deps", "--only-binary=:all:", "--dest", str(folder)]
-    subprocess.run([*command, "--requirement", ROOT / LOCK], check=True)
+    for lock in (LOCK, JUPYTER_LOCK):
+        subprocess.run([*command, "--requirement", ROOT / lock], check=True)
     return sorted(folder.glob("*.whl"))
 
 
@@ -209,6 +237,52 @@ def test_a_base_without_torch_is_refused_before_anything_is_installed(build, les
 def test_a_base_without_compilers_and_without_apt_is_refused(build, lesser):
     with failing_build("a base needs compilers, or apt-get to install them"):
         build(lesser("/usr/bin/gcc"), "")
+
+
+@pytest.fixture(scope="module")
+def jupyter(docker, built, index, context):
+    """Build docker/jupyter.Dockerfile on top of the image; give the id."""
+    image, _ = built
+    recipe = Recipe(
+        context=context,
+        dockerfile=context / "docker/jupyter.Dockerfile",
+        arguments={"PIP_INDEX_URL": index, "CI_PERF_IMAGE": image},
+    )
+    tag = "ci-perf-test-jupyter"
+    yield building.build(docker, recipe, tag=tag, labels={}, network="host", hear=print)
+    docker.ask("image", "rm", "--force", tag)
+
+
+@pytest.fixture(scope="module")
+def server(docker, jupyter):
+    """Start the layer as its own first lines say, but for the port; give the container's id."""
+    told = ("--env", f"JUPYTER_TOKEN={TOKEN}", "--network", "none")
+    container = docker.must("run", "--detach", *told, jupyter)
+    yield container
+    docker.must("rm", "--force", container)
+
+
+def test_jupyter_is_not_started_without_a_long_token(docker, jupyter):
+    for told in ((), ("--env", "JUPYTER_TOKEN=short")):
+        answer = docker.ask("run", "--rm", "--network", "none", *told, jupyter)
+
+        assert answer.code == 2
+        assert "JUPYTER_TOKEN: expected at least 32 characters, found" in answer.err
+
+
+def test_jupyter_answers_only_whoever_knows_the_token(docker, server):
+    """/api/status is refused by 403; /lab leads to the page that asks for the token."""
+    said = docker.must("exec", server, "python3", "-c", ASK_JUPYTER, TOKEN)
+
+    assert said.split() == ["403", "403", "200", "/login", "200"]
+
+
+def test_jupyter_is_no_image_of_ci_perf_and_runs_as_nobody_in_particular(docker, jupyter, server):
+    label = '{{index .Config.Labels "dev.ci_perf.inputs"}}'
+
+    assert docker.must("image", "inspect", "--format", label, jupyter) == ""
+    assert docker.must("exec", server, "id", "-u") == "10001"
+    assert TOKEN not in docker.ask("logs", server).err
 
 
 @contextlib.contextmanager

@@ -207,5 +207,5 @@ def test_the_canaries_sing_in_a_container(of_torch):
     seconds = of_torch.launcher.canaries("cpu", 1)
 
     assert not isinstance(seconds, Trouble), seconds.reason
-    assert set(seconds) >= {"matmul", "memory_copy"}
+    assert set(seconds) >= {"matmul_random", "memory_copy"}
     assert all(value > 0 for value in seconds.values())

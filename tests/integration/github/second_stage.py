@@ -15,7 +15,7 @@ from tests.integration.github.stage import PULL, Ended, Stage
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
 HEAD, BASE, RUN = "a" * 40, "b" * 40, 42
-ACCEPT = f'/ci-perf accept {HEAD[:8]} mlp "it does more"'
+ACCEPT = f'/ci-perf accept {HEAD[:12]} mlp "it does more"'
 WORKFLOW = ".github/workflows/perf.yml"
 TOGETHER = f"baselines/{layout.folder(Path(), CPU, 'smoke')}"
 

@@ -66,7 +66,8 @@ def test_pairs_of_any_other_commit_are_left_alone_and_the_report_says_so(second,
     second.measured(twice_as_slow(paired(2.0, commit=commit)), fork=True)
     ended = second.report()
 
-    assert ended.code == ExitCode.OK  # a suspicion, without pairs to prove it
+    assert ended.code == ExitCode.NO_ANSWER  # it looks slower, without pairs that count
+    assert "1 workload looks slower, and no pairs that count" in second.body
     assert LEFT_ALONE in second.body
     assert LEFT_ALONE in second.stage.summary
 
@@ -91,6 +92,51 @@ def test_a_base_of_its_own_does_not_clear_a_head_in_the_eyes_of_the_bot(second):
     _, ended = second.bot(ACCEPT)
 
     assert LEFT_ALONE in ended.err
+
+
+@pytest.mark.parametrize("fork", [False, True])
+def test_a_base_branch_that_is_as_slow_as_the_head_clears_nothing(second, fork):
+    """The author chooses the base, and can change it once the commit has a green check."""
+    second.opened(fork=fork, base_branch="old-and-slow")
+    main = second.github.push("main", {"more.py": "x"})
+    judges = {"GITHUB_REF_NAME": "main", "GITHUB_SHA": main}
+    second.measured(twice_as_slow(paired(1.0, commit=BASE)), fork=fork)
+    ended = second.report(
+        "--check", "--status", meanwhile=lambda: second.stage.environment(**judges)
+    )
+
+    assert ended.code == ExitCode.NO_ANSWER
+    assert "goes to the branch `old-and-slow`, and is judged by the branch `main`" in second.body
+    assert LEFT_ALONE in second.body
+    assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
+    assert [one.state for one in second.github.statuses(HEAD)] == ["error"]
+
+
+def test_pairs_against_the_branch_that_judges_count_whatever_the_pull_request_goes_to(second):
+    second.opened(fork=True, base_branch="release")
+    main = second.github.push("main", {"more.py": "x"})
+    judges = {"GITHUB_REF_NAME": "main", "GITHUB_SHA": main}
+    second.measured(twice_as_slow(paired(2.0, commit=main)), fork=True)
+    ended = second.report(meanwhile=lambda: second.stage.environment(**judges))
+
+    assert ended.code == ExitCode.REGRESSED
+    assert LEFT_ALONE not in second.body
+
+
+def test_a_fork_that_leaves_its_pairs_out_is_not_passed(second):
+    second.opened(fork=True)
+    ended = second.measured(twice_as_slow({}), fork=True).report("--status")
+
+    assert ended.code == ExitCode.NO_ANSWER
+    assert [one.state for one in second.github.statuses(HEAD)] == ["error"]
+
+
+def test_the_base_branch_stands_in_the_comment_the_check_and_the_status(second):
+    second.measured(steady()).report("--check", "--status")
+
+    assert "<sub>Judged for the branch `main`. Measured by [this run]" in second.body
+    assert second.github.checks(HEAD)[0].output["title"].endswith(" · for main")
+    assert second.github.statuses(HEAD)[0].description.endswith(" · for main")
 
 
 # --- which workloads
@@ -138,6 +184,19 @@ def test_numbers_of_another_commit_are_reported_as_such(second):
     second.measured(steady(commit="d" * 40)).report()
 
     assert f"`{'d' * 12}`, not `{HEAD[:12]}` at the head" in second.body
+
+
+@pytest.mark.parametrize(
+    "run",
+    [steady(commit="e" * 40), slower(commit="e" * 40), dirty(steady())],
+    ids=["another commit", "a slower other commit", "changed files"],
+)
+def test_numbers_of_other_code_from_a_fork_neither_pass_nor_blame_the_head(second, run):
+    ended = second.measured(run, fork=True).report("--check", "--status")
+
+    assert ended.code == ExitCode.NO_ANSWER
+    assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
+    assert [one.state for one in second.github.statuses(HEAD)] == ["error"]
 
 
 def test_numbers_of_changed_files_are_reported_as_such(second):

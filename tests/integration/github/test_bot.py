@@ -19,12 +19,13 @@ from tests.integration.github.second_stage import (
     artifact_of,
     committed,
     of_head,
+    paired,
     reactions,
     slower,
     steady,
 )
 from tests.integration.github.stage import PULL
-from tests.runs import GPU, STEADY, a_measured, an_environment
+from tests.runs import GPU, SLOW, STEADY, a_measured, an_environment, an_evidence
 
 MLP = f"{TOGETHER}/mlp.json"
 
@@ -159,7 +160,7 @@ def test_a_stranger_who_writes_nonsense_learns_only_that(second):
     refused(second, "/ci-perf @octo/team", "permission of mallory", login="mallory", level="none")
 
 
-@pytest.mark.parametrize("line", ["/ci-perf", "/ci-perf accept", f"/ci-perf accept {HEAD[:6]}"])
+@pytest.mark.parametrize("line", ["/ci-perf", "/ci-perf accept", f"/ci-perf accept {HEAD[:11]}"])
 def test_what_breaks_the_grammar_is_refused_with_how_to_write_it(second, line):
     second.measured(slower())
     refused(second, line, "write: /ci-perf accept SHA")
@@ -185,6 +186,13 @@ def test_a_comment_that_was_edited_and_says_the_same_is_refused(second):
     assert "found it edited" in answer(second)
 
 
+def test_numbers_of_a_busy_machine_are_refused_with_how_to_accept_them_by_hand(second):
+    busy = a_measured("mlp", *SLOW, evidence=an_evidence(cpu_pressure=0.93))
+    second.measured(of_head(busy, id="busy", **paired(2.0)))
+
+    refused(second, ACCEPT, r"waited for a CPU 93% (?s:.*)--force(?s:.*)ci-perf accept --run")
+
+
 def test_a_pull_request_that_is_closed_is_refused(second):
     second.opened(state="closed")
     second.measured(slower())
@@ -194,7 +202,12 @@ def test_a_pull_request_that_is_closed_is_refused(second):
 def test_a_commit_that_is_not_the_head_any_more_is_refused(second):
     second.measured(slower())
     newer = second.github.push("feature", {"code.py": "x"})
-    refused(second, ACCEPT, f"expected {HEAD[:8]} at its head, found {newer[:12]}")
+    refused(second, ACCEPT, f"expected {HEAD[:12]} at its head, found {newer[:12]}")
+
+
+def test_seven_digits_name_no_commit_because_an_author_can_make_another_with_the_same(second):
+    second.measured(slower())
+    refused(second, f"/ci-perf accept {HEAD[:7]} mlp", "expected 12 to 40 digits of the commit")
 
 
 def test_a_head_that_nobody_has_measured_is_refused(second):

@@ -329,7 +329,7 @@ def test_where_github_wants_less_than_the_usual_less_is_sent(client, github):
 def test_a_report_of_many_machines_is_one_that_github_takes(on_pull):
     for machine in (GPU, CPU):
         row = a_change(verdict=Verdict.REGRESSED, ratio=1.1)
-        many = a_comparison(*[row] * 400, head=a_head(machine=machine))
+        many = a_comparison(*[row] * 900, head=a_head(machine=machine))
         ended = on_pull.publish(of=[many])
         assert "::warning" not in ended.err
 

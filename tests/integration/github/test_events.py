@@ -33,7 +33,7 @@ def test_a_pull_request_is_commented_and_its_head_checked(stage, draft):
     assert "::warning" not in ended.err
     assert posted(stage) == (1, 1, 1)
     assert posted(stage, MERGED)[1:] == (0, 0)
-    assert stage.summary.startswith("### ✅ ci_perf")
+    assert stage.summary.startswith("### ✅ Pass: ")
 
 
 @on_github_and_ghes
@@ -213,8 +213,8 @@ def test_in_a_plain_shell_the_report_goes_to_stdout(stage):
     ended = stage.publish("--check", of=[worse()])
 
     assert ended.code == 1
-    assert ended.out.startswith("### ❌ ci_perf: 1 regression")
-    assert "| Workload |" in ended.out
+    assert ended.out.startswith("### ❌ Act: ")
+    assert "| Workload, metric |" in ended.out
     assert not stage.summary
     assert not ended.err
 

@@ -47,6 +47,17 @@ def everything_is_logged(caplog):
     return caplog
 
 
+def test_a_base_branch_that_is_changed_while_the_job_runs_is_not_the_one_that_was_judged(on_pull):
+    on_pull.github.add_pull(PULL, base_branch="old-and-slow")
+    on_pull.on_pull()
+    on_pull.github.add_pull(PULL, base_branch="main")
+    on_pull.publish("--status")
+
+    (body,) = on_pull.bodies()
+    assert "Judged for the branch `old-and-slow`" in body
+    assert on_pull.github.statuses("a" * 40)[0].description.endswith(" · for old-and-slow")
+
+
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("comparison", [fine(), worse()], ids=["fine", "regressed"])
 def test_whatever_github_does_the_verdict_stands(on_pull, everything_is_logged, fault, comparison):
@@ -170,11 +181,11 @@ def test_later_steps_are_told_how_it_came_out(on_pull):
 
 
 def test_the_summary_has_every_row_that_the_comment_has_no_room_for(on_pull):
-    rows = [a_change(f"w{n}", Verdict.REGRESSED, ratio=1.1) for n in range(400)]
+    rows = [a_change(f"w{n}", Verdict.REGRESSED, ratio=1.1) for n in range(900)]
     on_pull.publish(of=[a_comparison(*rows)])
 
-    assert on_pull.summary.count("| ❌ |") == 400
-    assert on_pull.bodies()[0].count("| ❌ |") < 400
+    assert on_pull.summary.count("| ❌ |") == 900
+    assert on_pull.bodies()[0].count("| ❌ |") < 900
 
 
 def test_a_summary_that_is_nearly_full_gets_what_has_room(on_pull):
@@ -280,6 +291,6 @@ def test_the_command_line_ends_with_the_verdict(tmp_path, github):
     )
 
     assert done.returncode == ExitCode.REGRESSED, done.stderr
-    assert done.stdout.startswith("❌ ci_perf: 1 regression")
+    assert done.stdout.startswith("ci-perf: standard on nvidia-h200: ❌ Act: slower: ")
     assert [one.state for one in github.statuses("a" * 40)] == ["failure"]
     assert github.token not in done.stdout + done.stderr

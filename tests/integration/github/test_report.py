@@ -78,7 +78,7 @@ def test_what_can_be_accepted_comes_with_lines_to_copy(second):
     second.measured(slower()).report()
 
     assert f"gh pr checkout {PULL}\nci-perf accept --run {RUN} " in second.body
-    assert f"/ci-perf accept {HEAD[:12]}" in second.body
+    assert f"/ci-perf accept {HEAD} " in second.body
     assert f"`ci-perf accept --run {RUN} --workload mlp" in second.body
 
 

@@ -177,7 +177,7 @@ def test_a_benchmark_of_asv_that_failed_is_left_out():
 
     left_out = merging.TOOLS["asv"](a_document("asv", "head", failed)).left_out
 
-    assert len([one for one in left_out if "time_sort" in one.benchmark]) == 4
+    assert "speed.Sorting.time_sort" in [one.benchmark for one in left_out]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.projects import Project
 
 RECORDED = Path(__file__).parent / "recorded"
 SESSIONS = [[1.0, 1.001, 0.999], [1.002, 1.001, 1.003], [0.999, 0.998, 1.0]]
-PAIRS = [[1.0, 1.1], [1.001, 1.1], [1.0, 1.102], [0.999, 1.1]]
+PAIRS = [[1.0, 1.1], [1.001, 1.1], [1.0, 1.102], [0.999, 1.1], [1.0, 1.1], [1.001, 1.101]]
 
 
 @pytest.fixture
@@ -23,17 +24,17 @@ def project(tmp_path):
     return found
 
 
-def samples(project, **more):
+def samples(project, file="samples.json", **more):
     metric = {"unit": "s", "kind": "time"}
     workload = {"workload": "w", "metric": metric, "history": SESSIONS} | more
-    (project.root / "samples.json").write_text(json.dumps({"workloads": [workload]}))
+    (project.root / file).write_text(json.dumps({"workloads": [workload]}))
 
 
 def test_judge_blames_what_its_pairs_confirm(project):
     done = project.run("judge", "samples.json")
 
     assert done.code == ExitCode.REGRESSED
-    assert done.out.startswith("### ❌ ci_perf: 1 regression")
+    assert done.out.startswith("### ❌ Act: ")
     assert "samples.json" in done.out
 
 
@@ -55,7 +56,7 @@ def test_what_is_only_predicted_is_shown_and_fails_where_that_is_asked_for(proje
     samples(project, head=[1.1, 1.1])
     done = project.run("judge", "samples.json")
 
-    assert done.code == ExitCode.OK
+    assert done.code == ExitCode.NO_ANSWER
     assert "unconfirmed" in done.out
     strict = project.run("judge", "samples.json", "--fail-on", "unconfirmed")
     assert strict.code == ExitCode.REGRESSED
@@ -65,7 +66,7 @@ def test_judge_reads_the_files_of_a_harness(project):
     days = [arg for day in (1, 2, 3) for arg in ("--base", RECORDED / f"asv_day{day}.json")]
     done = project.run("judge", "--from", "asv", *days, "--head", RECORDED / "asv_head.json")
 
-    assert done.code == ExitCode.OK
+    assert done.code == ExitCode.NO_ANSWER  # three of them look slower than their three days
     assert "speed.time_join" in done.out
     assert "asv_head.json: speed.track_length: left out: " in done.err
 
@@ -78,13 +79,81 @@ def test_files_that_a_harness_wrote_in_turns_confirm(project):
 
     pairs = [
         arg
-        for i in range(4)
+        for i in range(6)
         for arg in ("--pair", written(f"b{i}.json", 1.0), written(f"h{i}.json", 1.1 + i * 1e-4))
     ]
     done = project.run("judge", "--from", "torch", *pairs)
 
     assert done.code == ExitCode.REGRESSED
-    assert "+10.0 %" in done.out
+    assert "+10.0\N{NO-BREAK SPACE}%" in done.out
+
+
+def in_turns(project, workload, centre):
+    """Write a file of one workload whose pairs differ by 2.6 % around `centre`."""
+    noise = random.Random(1)
+    pairs = [[1.0, noise.gauss(centre, 0.026)] for _ in range(18)]
+    name = f"{workload}.json"
+    samples(project, name, workload=workload, history=[], pairs=pairs)
+    return name
+
+
+def test_files_that_are_judged_together_share_the_chance_of_a_false_alarm(project):
+    slower = in_turns(project, "w", 1.03)
+    others = [in_turns(project, f"w{number}", 1.0) for number in range(19)]
+    together = project.run("judge", slower, *others, "--format", "json")
+    alone = project.run("judge", slower, "--format", "json")
+
+    assert alone.code == ExitCode.REGRESSED
+    assert together.code == ExitCode.NO_ANSWER
+    rows = json.loads(together.out)["rows"]
+    assert sorted(row["workload"] for row in rows) == sorted(["w", *(f"w{i}" for i in range(19))])
+    verdict = next(row["verdict"] for row in rows if row["workload"] == "w")
+    assert verdict == "inconclusive", "twenty suspects have a twentieth of alpha each"
+
+
+def test_files_that_are_judged_together_say_what_one_file_with_all_of_it_says(project):
+    files = [in_turns(project, f"w{number}", 1.0 + number / 20) for number in range(4)]
+    whole = [
+        workload
+        for file in files
+        for workload in json.loads((project.root / file).read_text())["workloads"]
+    ]
+    (project.root / "whole.json").write_text(json.dumps({"workloads": whole}))
+
+    one = project.run("judge", "whole.json", "--format", "csv")
+    several = project.run("judge", *files, "--format", "csv")
+    assert (one.code, one.out) == (several.code, several.out)
+
+
+def test_a_report_of_several_files_names_them(project):
+    files = [in_turns(project, f"w{number}", 1.0) for number in range(5)]
+
+    done = project.run("judge", *files)
+
+    assert "w0.json, w1.json, w2.json and 2 more" in done.out
+
+
+def test_a_workload_of_two_files_is_refused_with_the_name_of_both(project):
+    samples(project, "other.json", head=[1.0, 1.0])
+
+    done = project.run("judge", "samples.json", "other.json")
+
+    assert (done.code, done.out) == (ExitCode.USAGE, "")
+    assert "other.json: expected workloads that no other file holds, found 'w'" in done.err
+    assert "as in samples.json; rename it in one of the files" in done.err
+
+
+def test_two_files_may_hold_two_metrics_of_one_workload(project):
+    metric = {"unit": "byte", "kind": "exact"}
+    samples(project, "memory.json", metric=metric, history=[[1e9]], head=[1e9])
+
+    done = project.run("judge", "samples.json", "memory.json", "--format", "csv")
+
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [(row["workload"], row["metric"]) for row in rows] == [
+        ("w", "step_time_s"),
+        ("w", "peak_allocated_bytes"),
+    ]
 
 
 @pytest.mark.parametrize(

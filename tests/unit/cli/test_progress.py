@@ -1,12 +1,9 @@
-import io
-
 import pytest
-from rich.console import Console
-from rich.progress import Progress
 
 from ci_perf.cli import progress
-from ci_perf.cli.pace import Pace
-from ci_perf.cli.progress import GroupedListener, PlainListener, TerminalListener
+from ci_perf.cli.progress import GroupedListener, PlainListener
+from ci_perf.session import Forecast
+from ci_perf.session.schedule import PAIRS_FOR_ALARM
 from tests.clocks import Clock
 from tests.runs import a_failed
 
@@ -44,8 +41,8 @@ def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
 
     assert said() == [
         "measuring 2 workloads in 4 processes",
-        "round 1 of 2 done in 20 s; about 20 s left",
-        "[1/2] a: 2 processes in 20 s; about 10 s left",
+        "round 1 of 2 done in 20 s; the rounds end in about 20 s",
+        "[1/2] a: 2 processes in 20 s; the rounds end in about 10 s",
         "[2/2] b: 2 processes in 20 s",
     ]
 
@@ -56,7 +53,7 @@ def test_a_log_is_not_silent_for_long_while_something_ends(clock, said):
     measured(listener, clock, "a", 1, 2, 40)
     measured(listener, clock, "b", 1, 2, 40)
 
-    assert said()[1:] == ["[0/2] b: process 1 done; about 1 min 20 s left"]
+    assert said()[1:] == ["[0/2] b: process 1 done; the rounds end in about 1 min 20 s"]
 
 
 def test_canaries_count_for_the_time_left(clock, said):
@@ -70,8 +67,8 @@ def test_canaries_count_for_the_time_left(clock, said):
         listener.round_finished(3 - left, 2)
 
     assert said()[1:] == [
-        "round 1 of 2 done in 13 s; about 16 s left",
-        "[1/1] a: 2 processes in 20 s; about 3 s left",
+        "round 1 of 2 done in 13 s; the rounds end in about 16 s",
+        "[1/1] a: 2 processes in 20 s; the rounds end in about 3 s",
     ]
 
 
@@ -107,10 +104,11 @@ def test_on_github_what_failed_stands_below_the_group(clock, said):
 
 def test_who_must_wait_and_never_measures_opens_no_group(clock, said):
     listener = GroupedListener(clock)
-    listener.waiting("GPU-0", "::group::somebody")
+    listener.waiting("GPU-0", "::group::somebody", 0.0, 1800.0)
     listener.close()
 
-    assert said() == ["waiting for GPU-0: held by : :group::somebody"]
+    (line,) = said()
+    assert line.startswith("waiting for GPU-0: held by : :group::somebody; ")
 
 
 @pytest.mark.parametrize(
@@ -138,19 +136,81 @@ def test_a_group_is_closed_also_when_measuring_breaks(monkeypatch, said):
     assert said()[-1] == "::endgroup::"
 
 
-def test_a_terminal_shows_what_runs_now(clock):
-    known = Pace(clock)
-    with Progress(console=Console(file=io.StringIO())) as bar:
-        listener = TerminalListener(bar, known)
-        listener.planned({"a": 2, "b": 2}, 1)
-        listener.canary_started()
-        shown = [bar.tasks[0].description]
-        listener.canary_finished(0)
-        measured(listener, clock, "a", 1, 2, 10)
-        listener.started("b", 1, 2)
-        shown.append(bar.tasks[0].description)
-        listener.failed(a_failed("b"), 1)
+def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(clock, said):
+    listener = PlainListener(clock)
+    for _ in range(700):
+        listener.waiting("cpu", "run a of robin, process 7 in /p", clock.now, 1800.0)
+        clock.now += 0.1
 
-        assert shown == ["canaries", "b 1/2"]
-        assert (bar.tasks[0].completed, bar.tasks[0].total) == (3, 4)
-    assert known.left_s() == pytest.approx(10)
+    text = (
+        "waiting for cpu: held by run a of robin, process 7 in /p; --lock-timeout says for how "
+        "long, and CI_PERF_LOCK_DIR names another folder of locks, for runs that cannot disturb "
+        "each other"
+    )
+    assert said() == [
+        f"{text} (at most 30 min 0 s)",
+        f"{text} (1 min 0 s of at most 30 min 0 s)",
+    ]
+
+
+def test_a_log_says_how_much_of_which_budget_is_spent(clock, said):
+    listener = PlainListener(clock)
+    listener.interleaving(["a"], 360.0, Forecast(pairs=4, answerable=1, suspects=1, enough_s=1.0))
+    listener.pair_started("a", 1, 1)
+    clock.now += 125
+    listener.pair_finished("a", 125.0)
+
+    assert said()[-1] == (
+        "a: pair 1 done, 1 suspect left, 2 min 5 s of the budget of 6 min 0 s spent"
+    )
+
+
+BUT_ONE = "the budget allows about 1 pair, enough for 0 of 2 workloads, the worst first"
+PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
+
+
+@pytest.mark.parametrize(
+    ("forecast", "said_last"),
+    [
+        (
+            Forecast(pairs=9, answerable=3, suspects=3, enough_s=100.0),
+            f"the budget allows about 9 pairs for 3 workloads; {PROVEN}",
+        ),
+        (
+            Forecast(pairs=1, answerable=0, suspects=2, enough_s=301.0),
+            f"{BUT_ONE}: {PROVEN}; --budget 6m would be enough for all",
+        ),
+    ],
+)
+def test_before_pairs_are_launched_the_log_says_what_the_budget_allows(
+    clock, said, forecast, said_last
+):
+    PlainListener(clock).interleaving(["b", "a"], 120.0, forecast)
+
+    assert said() == [
+        "launching base and head in turns, for at most 2 min 0 s: the baselines do not clear b, a",
+        said_last,
+    ]
+
+
+def test_who_waits_for_a_quiet_machine_says_why_and_how_long(clock, said):
+    listener = PlainListener(clock)
+    for _ in range(32):
+        listener.machine_busy("tasks waited for a CPU 90%", clock.now, 300.0)
+        clock.now += 2
+    listener.machine_awaited("", clock.now)
+
+    why = "waiting for a quiet machine, as --wait says: tasks waited for a CPU 90%"
+    assert said() == [
+        f"{why} (at most 5 min 0 s)",
+        f"{why} (1 min 0 s of at most 5 min 0 s)",
+        "the machine is quiet after 1 min 4 s",
+    ]
+
+
+def test_a_machine_that_stays_busy_is_measured_all_the_same_and_that_is_said(clock, said):
+    PlainListener(clock).machine_awaited("busy", 60.0)
+
+    assert said() == [
+        "the machine is not quiet after 1 min 0 s, and is measured all the same: busy"
+    ]

@@ -55,10 +55,12 @@ def test_a_file_that_is_stored_plainly_is_read():
     ["../run.json", "/run.json", "./run.json", "a/run.json", "RUN.JSON", "run.json/", "C:/x"],
 )
 def test_a_name_that_leads_elsewhere_is_not_the_one_that_is_looked_for(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     refused(zipped((name, "{}")), "expected run.json at its top, found none")
 
-    assert list(tmp_path.parent.rglob("run.json")) == []
+    assert list(tmp_path.rglob("run.json")) == []
 
 
 def test_a_link_is_refused():

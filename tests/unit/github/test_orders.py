@@ -8,7 +8,7 @@ from ci_perf.errors import UsageError
 from ci_perf.github import orders
 from ci_perf.github.orders import Order
 
-SHA = "a1b2c3d"
+SHA = "a1b2c3d4e5f6"
 WORDS = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,30}", fullmatch=True)
 SPACES = st.text(" \t", min_size=1, max_size=3)
 REASONS = st.text(
@@ -46,13 +46,13 @@ def test_what_follows_the_grammar_is_understood(line, order):
     [
         "",
         "LGTM",
-        " /ci-perf accept a1b2c3d",
-        "> /ci-perf accept a1b2c3d",
-        "Please:\n/ci-perf accept a1b2c3d",
-        "`/ci-perf accept a1b2c3d`",
-        "/ci-performance accept a1b2c3d",
-        "/CI-PERF accept a1b2c3d",
-        "/ci-perf-accept a1b2c3d",
+        " /ci-perf accept a1b2c3d4e5f6",
+        "> /ci-perf accept a1b2c3d4e5f6",
+        "Please:\n/ci-perf accept a1b2c3d4e5f6",
+        "`/ci-perf accept a1b2c3d4e5f6`",
+        "/ci-performance accept a1b2c3d4e5f6",
+        "/CI-PERF accept a1b2c3d4e5f6",
+        "/ci-perf-accept a1b2c3d4e5f6",
     ],
 )
 def test_what_does_not_speak_to_us_is_left_alone(body):
@@ -65,8 +65,9 @@ def test_what_does_not_speak_to_us_is_left_alone(body):
         ("/ci-perf", "expected accept, found 'nothing'"),
         ("/ci-perf reject a1b2c3d", "expected accept, found 'reject'"),
         ("/ci-perf accept", "digits of the commit, in small letters, found 'nothing'"),
-        ("/ci-perf accept a1b2c3", "digits of the commit"),
-        ("/ci-perf accept A1B2C3D", "in small letters"),
+        ("/ci-perf accept a1b2c3d", "12 to 40 digits of the commit"),
+        ("/ci-perf accept a1b2c3d4e5f", "12 to 40 digits of the commit"),
+        ("/ci-perf accept A1B2C3D4E5F6", "in small letters"),
         (f"/ci-perf accept {'a' * 41}", "digits of the commit"),
         ("/ci-perf accept main", "digits of the commit"),
         (f"/ci-perf accept {SHA} --replace", "the name of a workload"),
@@ -103,7 +104,7 @@ def test_every_order_that_can_be_written_is_read_as_it_was_meant(workloads, reas
 def test_any_text_is_an_order_that_fits_or_is_refused(text):
     with contextlib.suppress(UsageError):
         found = orders.parse(f"/ci-perf {text}")
-        assert 7 <= len(found.sha) <= 40
+        assert 12 <= len(found.sha) <= 40
         assert set(found.sha) <= set("0123456789abcdef")
         assert all(name.isascii() and "/" not in name for name in found.workloads)
         assert found.reason.isprintable()

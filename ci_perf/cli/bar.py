@@ -1,0 +1,202 @@
+"""What a terminal shows while a run goes on: what runs, how much is done, and the time left."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ci_perf.cli import pace, progress
+from ci_perf.cli.pace import Pace
+from ci_perf.model.run import Failed
+from ci_perf.session import Forecast, Listener
+
+# Drawing takes time from what is measured.
+_REDRAWN_PER_S = 2
+_BAR_WIDTH = 30
+
+
+class Meter:
+    """What the bar counts: processes of the rounds, then seconds of the budget for pairs.
+
+    It is read at each redrawing, so that the time moves while nothing ends.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pace = Pace(clock)
+        self._clock = clock
+        self._processes = self._done = 0
+        self._budget_s: float | None = None
+        self._start = 0.0
+        self._waiting = ""
+
+    def wait(self, waited_s: float, most_s: float) -> None:
+        """Show a waiting time, until anything else is to be shown."""
+        self._waiting = progress.waited_text(waited_s, most_s)
+
+    def plan(self, processes: int) -> None:
+        """Count this many processes."""
+        self._processes, self._waiting = processes, ""
+
+    def advance(self, processes: int = 1) -> None:
+        """Note that so many of them have ended, or never will begin."""
+        self._done += processes
+
+    def begin_budget(self, budget_s: float) -> None:
+        """Count seconds from now on."""
+        self._budget_s, self._start = budget_s, self._clock()
+
+    def share(self) -> float:
+        """Return how much of it is done, from 0 to 1."""
+        done, whole = self._done, self._processes
+        if self._budget_s is None:
+            return done / whole if whole else 0.0
+        return min(1.0, self._spent_s() / self._budget_s) if self._budget_s else 1.0
+
+    def counted(self) -> str:
+        """Say what is counted, with its unit."""
+        if self._budget_s is not None:
+            spent = pace.in_words(min(self._spent_s(), self._budget_s))
+            return f"{spent} of the budget of {pace.in_words(self._budget_s)}"
+        if self._waiting:
+            return self._waiting
+        return f"{self._done}/{self._processes} processes" if self._processes else ""
+
+    def left(self) -> str:
+        """Say how long it will take; empty while nobody can know."""
+        if self._budget_s is None:
+            return progress.time_left_text(self.pace)
+        left_s = self._budget_s - self._spent_s()
+        return f"at most {pace.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
+
+    def _spent_s(self) -> float:
+        return self._clock() - self._start
+
+
+class TerminalListener:
+    """Shows what runs now; how much is done, and the time left, are the meter's."""
+
+    def __init__(self, bar: Any, meter: Meter) -> None:  # noqa: ANN401  rich is imported late
+        self._bar = bar
+        self._meter = meter
+        self._task = bar.add_task("starting", total=1)
+        self._awaited = ""
+
+    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        self._wait(f"waiting for {device}", progress.lock_text(device, owner), waited_s, most_s)
+
+    def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        what = "waiting for a quiet machine"
+        self._wait(what, progress.quiet_text(why), waited_s, most_s)
+
+    def machine_awaited(self, why: str, waited_s: float) -> None:
+        """See Listener."""
+        self._print(progress.quiet_ended_text(why, waited_s))
+
+    def planned(self, processes: Mapping[str, int], canaries: int) -> None:
+        """See Listener."""
+        progress.expect_rounds(self._meter.pace, processes, canaries)
+        self._meter.plan(sum(processes.values()))
+
+    def canary_started(self) -> None:
+        """See Listener."""
+        self._meter.pace.begin(pace.CANARIES)
+        self._show("canaries")
+
+    def canary_finished(self, left: int) -> None:
+        """See Listener."""
+        self._meter.pace.end()
+        self._meter.pace.expect(pace.CANARIES, left)
+
+    def started(self, workload: str, process: int, of: int) -> None:
+        """See Listener."""
+        self._meter.pace.begin(workload)
+        self._show(f"{workload} {process}/{of}")
+
+    def finished(self, workload: str, seconds: float) -> None:
+        """See Listener."""
+        del workload, seconds
+        self._meter.pace.end()
+        self._meter.advance()
+
+    def failed(self, failed: Failed, skipped: int) -> None:
+        """See Listener."""
+        self._meter.pace.give_up()
+        self._meter.advance(1 + skipped)
+        self._print(progress.describe(failed))
+
+    def round_finished(self, number: int, of: int) -> None:
+        """See Listener: the bar says as much."""
+
+    def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
+        """See Listener: from here on the bar is the budget."""
+        self._print(progress.interleaving_text(workloads, budget_s, forecast))
+        self._meter.begin_budget(budget_s)
+
+    def pair_started(self, workload: str, number: int, left: int) -> None:
+        """See Listener."""
+        self._show(
+            f"{workload} pair {number}, {progress.numbered(left, 'suspect', 'suspects')} left"
+        )
+
+    def pair_finished(self, workload: str, spent_s: float) -> None:
+        """See Listener: the meter knows the time."""
+
+    def base_failed(self, workload: str, reason: str) -> None:
+        """See Listener."""
+        self._print(progress.base_failed_text(workload, reason))
+
+    def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
+        if self._awaited != what:
+            self._awaited = what
+            self._print(text)
+            self._show(what)
+        self._meter.wait(waited_s, most_s)
+
+    def _show(self, text: str) -> None:
+        # At once: a short process would be gone before the next redrawing.
+        self._bar.update(self._task, description=text, refresh=True)
+
+    def _print(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False)
+
+
+@contextmanager
+def listener() -> Iterator[Listener]:
+    """Draw on stderr for as long as the block lasts."""
+    from rich.console import Console
+    from rich.progress import Progress, ProgressColumn, Task, TextColumn
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    meter = Meter()
+
+    class Bar(ProgressColumn):
+        """How much the meter counts as done, as it is now."""
+
+        def render(self, task: Task) -> ProgressBar:
+            del task
+            return ProgressBar(total=1.0, completed=meter.share(), width=_BAR_WIDTH)
+
+    class MeterText(ProgressColumn):
+        """A text of the meter, as it is now."""
+
+        def __init__(self, read: Callable[[], str]) -> None:
+            super().__init__()
+            self._read = read
+
+        def render(self, task: Task) -> Text:
+            del task
+            return Text(self._read())
+
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        Bar(),
+        MeterText(meter.counted),
+        MeterText(meter.left),
+        console=Console(stderr=True),
+        refresh_per_second=_REDRAWN_PER_S,
+        transient=True,
+    ) as bar:
+        yield TerminalListener(bar, meter)

@@ -1,0 +1,100 @@
+"""What a harness cannot have written is refused before anything is made of it."""
+
+import json
+import tracemalloc
+
+import pytest
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.importers import merging
+from ci_perf.importers.reading import Document
+from ci_perf.model.samples import MAX_WORKLOADS, Sampled, SampledMetric, Samples
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ([["a", "b"]] * 40, "expected 1099511627776 results, .* found 1 and 1 lists"),
+        ([["a"]] * 101, "expected at most 100 parameters, found 101"),
+        ([["a" * 20_000]], "expected a name of at most 10,000 characters .* found 20,00"),
+    ],
+)
+def test_parameters_of_asv_are_counted_before_anything_is_made_of_them(params, match):
+    """481 bytes would become 2^40 names."""
+    file = {
+        "version": 2,
+        "result_columns": ["result", "params"],
+        "results": {"time_a": [[1.0], params]},
+    }
+    document = Document(name="x.json", text=json.dumps(file))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidFileError, match=match):
+            merging.merge("asv", [document], [document])
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def of_torch(*benchmarks):
+    rows = [{"name": n, "number_per_run": 1, "raw_times": times} for n, times in benchmarks]
+    return Document(name="x.json", text=json.dumps(rows))
+
+
+@pytest.mark.parametrize(
+    ("document", "match"),
+    [
+        (of_torch(("a", [1.0] * 100_001)), r"^a: \$\.history.*length <= 100000"),
+        (
+            of_torch(*((f"b{i}", [1.0]) for i in range(MAX_WORKLOADS + 1))),
+            "expected at most 10,000 workloads in all files together, found 10,001",
+        ),
+    ],
+    ids=["steps", "workloads"],
+)
+def test_what_a_harness_wrote_has_the_bounds_of_samples(document, match):
+    with pytest.raises(InvalidFileError, match=match):
+        merging.merge("torch", [document], [document])
+
+
+def test_a_harness_has_the_launches_that_samples_may_have():
+    document = of_torch(("a", [1.0]))
+
+    with pytest.raises(InvalidFileError, match=r"^a: \$\.head.*length <= 1000"):
+        merging.merge("torch", [document], [document] * 1_001)
+
+
+@pytest.mark.parametrize("tool", merging.TOOLS)
+@pytest.mark.parametrize("text", ['[{"\\ud83d": 1}]', '{"\\ud83d": 1}'])
+def test_half_a_character_as_a_key_is_refused(tool, text):
+    """JSON can spell one half of a pair of surrogates, and no UTF-8 can hold it."""
+    with pytest.raises(InvalidFileError, match=r"^x\.json: expected JSON that"):
+        merging.TOOLS[tool](Document(name="x.json", text=text))
+
+
+def test_half_a_character_as_a_column_of_asv_is_refused():
+    file = {"version": 2, "result_columns": ["\ud83d"], "results": {"time_a": [[1.0]]}}
+    document = Document(name="x.json", text=json.dumps(file))
+
+    with pytest.raises(InvalidFileError, match="time_a: expected results that asv wrote"):
+        merging.merge("asv", [document], [document])
+
+
+def test_files_that_hold_too_much_together_are_refused():
+    metric = SampledMetric(unit="s", kind="time")
+    half = MAX_WORKLOADS // 2 + 1
+    files = [
+        (
+            name,
+            Samples(
+                workloads=tuple(
+                    Sampled(workload=f"{name}{number}", metric=metric, head=(1.0,))
+                    for number in range(half)
+                )
+            ),
+        )
+        for name in ("a", "b")
+    ]
+
+    with pytest.raises(InvalidFileError, match=r"at most 10,000 workloads .* found 10,002"):
+        merging.join(files)

@@ -1,0 +1,117 @@
+"""A disk that is full at any write of `run` and `check`: told, and nothing is half written."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import repositories
+
+ROOT = Path(__file__).parents[2]
+SUITE = """
+schema_version = 1
+[suites.smoke]
+device = "cpu"
+canaries = false
+[suites.smoke.protocol]
+processes = 1
+warmup_min_steps = 1
+warmup_min_s = 0.0
+warmup_window = 1
+timed_min_blocks = 3
+timed_min_s = 0.0
+timed_noise = 1.0
+monitor_hz = 0.0
+[[suites.smoke.workloads]]
+workload = "sleep"
+"""
+WORKLOAD = '''"""Sleep."""
+import time
+from ci_perf.workload import Workload
+build = lambda context: Workload(step=lambda: time.sleep(0.001))
+'''
+RUN = ("run", "--output", "run.json")
+CHECK = ("check", "--against", "HEAD", "--comparison-output", "comparison.json", "-o", "report.md")
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Mount file systems of a given size, as root may."""
+    mounted = []
+
+    def mount(kib):
+        folder = tmp_path / f"{kib} KiB"
+        folder.mkdir()
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", folder],
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            pytest.skip("only root can mount a small file system")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository on a disk that has room; torch is hidden, because importing it takes long."""
+    repository = repositories.init(tmp_path / "project")
+    workloads = repository.root / "workloads"
+    workloads.mkdir()
+    (workloads / "suite.toml").write_text(SUITE)
+    (workloads / "sleep.py").write_text(WORKLOAD)
+    repository.commit()
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")
+    return repository.root, hidden
+
+
+def on(disk, project, command):
+    """Run a command that writes everything to this disk."""
+    folder, hidden = project
+    (disk / "temporary").mkdir()
+    outputs = [f"{disk}/{word}" if "." in word else word for word in command]
+    return subprocess.run(
+        [sys.executable, "-m", "ci_perf", *outputs],
+        cwd=folder,
+        env={
+            **os.environ,
+            "CI_PERF_LOCK_DIR": str(disk / "locks"),
+            "PYTHONPATH": os.pathsep.join([str(hidden), str(ROOT)]),
+            "TMPDIR": str(disk / "temporary"),
+            "CI_PERF_CHECK_RUN_OUTPUT": str(disk / "run.json"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(("command", "sizes"), [(RUN, (8, 12, 16, 20)), (CHECK, (12, 24, 32))])
+def test_a_full_disk_is_told_and_leaves_no_half_file(disk, project, command, sizes):
+    codes = []
+    for kib in sizes:
+        small = disk(kib)
+        done = on(small, project, command)
+
+        codes.append(done.returncode)
+        said = [line for line in done.stderr.splitlines() if not line.startswith("  | ")]
+        assert done.returncode in {0, 3}, done.stderr
+        assert not [line for line in said if "Traceback" in line or "bug" in line], done.stderr
+        for written in small.glob("*.json"):
+            json.loads(written.read_text())
+        assert {path.name for path in small.iterdir()} <= {
+            *("locks", "temporary", "run.json", "comparison.json", "report.md")
+        }
+        assert list((small / "temporary").iterdir()) == []
+    assert 3 in codes
