@@ -4,24 +4,36 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Made anew whenever one of these says something else.
+# Both installations share one environment, which is made anew whenever these files change.
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.installed-for-the-demo
+EMPTY := $(VENV)/.made
+PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo test lint types floors accuracy unit schema lock clean
+.PHONY: help setup node demo check test lint types versions floors accuracy unit schema lock clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 setup: $(STAMP) ## Make .venv and install everything, exactly as constraints.txt says
 
-# torch is named together with everything that depends on it, so that one exact build serves all.
-$(STAMP): pyproject.toml constraints.txt Makefile
+$(EMPTY): pyproject.toml constraints.txt Makefile
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, found " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12 ...")'
 	"$(PYTHON)" -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable '.[all]'
-	@touch $(STAMP)
+	$(PIP) --quiet 'pip>=25.1'
+	@touch $@
+
+# torch is named together with everything that depends on it, so that one exact build serves all.
+$(STAMP): $(EMPTY)
+	@echo 'Installing ci_perf, torch and the tools of development into $(VENV): 1 to 5 minutes, 2 GB'
+	$(PIP) --quiet --group dev --editable '.[all]'
+	@touch $@ $(DEMO_STAMP)
+
+$(DEMO_STAMP): $(EMPTY)
+	@echo 'Installing ci_perf and torch into $(VENV): 1 to 3 minutes, 1 GB'
+	$(PIP) --progress-bar on --editable '.[measure]'
+	@touch $@
 
 # GitHub's own parts, by which the tests execute and check action.yml. Where there is no npm, these
 # tests are skipped and say so.
@@ -37,13 +49,22 @@ $(NODE_STAMP): tests/actions/package.json tests/actions/package-lock.json
 	fi
 
 # IMAGE takes an image instead of building one.
-demo: $(STAMP) ## Watch a small project being judged (DEMO='--keep DIR' keeps it; RUNNER=docker: in containers)
+demo: $(DEMO_STAMP) ## Watch a small project being judged (DEMO='--keep DIR' keeps it; RUNNER=docker: in containers)
 ifeq ($(filter-out local,$(RUNNER)),)
 	$(BIN)/python -m ci_perf demo $(DEMO)
 else
 	image='$(IMAGE)'; [ -n "$$image" ] || image=$$($(BIN)/python -m ci_perf image build --engine '$(RUNNER)') || exit; \
 	  $(BIN)/python -m ci_perf demo --runner '$(RUNNER)' --image "$$image" $(DEMO)
 endif
+
+# BASE is a branch, tag or commit. A regression in one suite (exit code 1) outweighs a missing answer.
+BASE ?= main
+
+check: $(STAMP) ## Measure ci_perf itself and judge it against baselines/, as its own pull requests are
+	@status=0; for suite in self smoke; do \
+	  $(BIN)/python -m ci_perf check --suite "$$suite" --against '$(BASE)' --run-output "run-$$suite.json" \
+	    || { code=$$?; [ $$status -eq 1 ] || status=$$code; }; \
+	done; exit $$status
 
 test: lint types floors accuracy unit ## Lint, types, import floors, accuracy and all tests
 
@@ -53,6 +74,24 @@ lint: $(STAMP) ## ruff: every rule, and the format
 
 types: $(STAMP) ## mypy, strict
 	$(BIN)/python -m mypy
+
+# Newer Pythons than the one at hand: mypy knows their standard libraries, and pyodide is a CPython
+# 3.14 that runs in Node, for which msgspec and hypothesis have wheels.
+WASM := $(VENV)/wasm
+WASM_STAMP := tests/wasm/node_modules/.installed
+PURELIB = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+versions: $(STAMP) $(WASM_STAMP) ## Types by Python 3.12 to 3.14; tests of judge and report in CPython 3.14 (needs npm)
+	for version in 3.12 3.13 3.14; do \
+	  $(BIN)/python -m mypy --python-version "$$version" --enable-error-code deprecated || exit; \
+	done
+	node tests/wasm/run.mjs '$(CURDIR)' '$(CURDIR)/$(WASM)' "$(PURELIB)" tests/unit/judge tests/unit/report
+
+$(WASM_STAMP): $(STAMP) tests/wasm/package.json tests/wasm/package-lock.json
+	npm ci --prefix tests/wasm --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(PIP) --quiet --target $(WASM) --upgrade --no-deps --only-binary=:all: --implementation cp \
+	  --python-version 3.14 --abi cp314 --platform pyemscripten_2026_0_wasm32 msgspec hypothesis
+	@touch $@
 
 floors: $(STAMP) ## import-linter: you may only look down
 	PYTHONPATH=. $(BIN)/lint-imports
@@ -70,10 +109,10 @@ lock: $(STAMP) ## Write requirements/ anew: what is installed beside a token, an
 	$(BIN)/python -m uv pip compile pyproject.toml --group build --extra report \
 	  --constraint constraints.txt --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command 'make lock' --quiet --output-file requirements/report.txt
-	$(BIN)/python -m ci_perf image lock --requirements pyproject.toml --extra measure --group build \
+	$(BIN)/python -m ci_perf image lock --requirements pyproject.toml --extra measure --extra models --group build \
 	  --constraint constraints.txt --output requirements/container.txt
 	$(BIN)/python -m ci_perf image lock --requirements docker/jupyter.in \
 	  --constraint requirements/container.txt --output requirements/jupyter.txt
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) tests/actions/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) tests/actions/node_modules tests/wasm/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

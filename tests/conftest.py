@@ -1,7 +1,36 @@
 """What holds for every test."""
 
+import os
+import signal
+from collections.abc import Generator
+
+import pytest
 from hypothesis import settings
+
+from ci_perf.launch import processes
+
+# Tests keep the machine busy: what they measure does not wait until they have ended.
+os.environ["CI_PERF_CHECK_WAIT"] = os.environ["CI_PERF_RUN_WAIT"] = "0"
+# And it becomes a baseline all the same.
+os.environ["CI_PERF_ACCEPT_FORCE"] = "1"
 
 # An example may take long because the machine is busy: no absolute time is asserted anywhere.
 settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
+
+# A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
+# The children of tests must be interrupted as they are by Ctrl-C on a terminal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    """Kill what a test has started and not ended, if the test fails or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        # pytest sets this variable; whatever fixtures have started carries another value.
+        for pid in processes.carrying("PYTEST_CURRENT_TEST", os.environ["PYTEST_CURRENT_TEST"]):
+            if pid != os.getpid():
+                processes.kill(pid)
+        raise

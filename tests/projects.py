@@ -1,6 +1,8 @@
 """Small real projects on disk: a suite of workloads that need no torch, and the command line."""
 
+import contextlib
 import os
+import pty
 import subprocess
 import sys
 import textwrap
@@ -129,3 +131,22 @@ class Project:
         process = self.start(*arguments, **environment)
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
+
+    def run_on_terminal(self, *arguments, stream, **environment):
+        """Run ci-perf with a terminal as its `stream`; return the exit code, and what it shows."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ci_perf", *arguments],
+            cwd=self.root,
+            env={**os.environ, **self.locks, "COLUMNS": "100", **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=theirs if stream == "stdout" else subprocess.DEVNULL,
+            stderr=theirs if stream == "stderr" else subprocess.DEVNULL,
+        )
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end is gone: all has been read
+            while chunk := os.read(ours, 4096):
+                shown += chunk
+        os.close(ours)
+        return process.wait(timeout=60), shown

@@ -62,6 +62,7 @@ def a_process(
     breaks=0,
     statistic="median",
     cache="empty",
+    operators=None,
     flops=None,
     losses=(),
     checksums=(),
@@ -88,7 +89,9 @@ def a_process(
         compiles=processes.CompileCounts(
             graphs=graphs, graph_breaks=breaks, recompiles=0, cache=cache
         ),
-        work=processes.Work(operators=None, flops=flops, parameters=None, absent="not counted"),
+        work=processes.Work(
+            operators=operators, flops=flops, parameters=None, absent="not counted"
+        ),
         fingerprint=processes.Fingerprint(
             losses=tuple(losses), checksums=tuple(checksums), varies=varies
         ),
@@ -147,9 +150,9 @@ def a_gpu_evidence(**more):
     return msgspec.structs.replace(plain, **more)
 
 
-def an_evidence(*gpus, trouble=""):
-    """What the monitor saw of a quiet host and of these GPUs."""
-    host = HostEvidence(
+def an_evidence(*gpus, trouble="", **host):
+    """What the monitor saw of a host, a quiet one unless told, and of these GPUs."""
+    quiet = HostEvidence(
         wall_s=1.0,
         cpu_s=1.0,
         cpu_pressure=0.0,
@@ -158,7 +161,11 @@ def an_evidence(*gpus, trouble=""):
         throttled_s=0.0,
     )
     return Evidence(
-        host=host, gpus=gpus, host_rss_peak_bytes=None, overhead_cpu_s=0.01, trouble=trouble
+        host=msgspec.structs.replace(quiet, **host),
+        gpus=gpus,
+        host_rss_peak_bytes=None,
+        overhead_cpu_s=0.01,
+        trouble=trouble,
     )
 
 

@@ -58,6 +58,8 @@ def test_the_wheel_holds_the_suite_the_example_and_the_templates(wheel):
         "ci_perf/_shipped/workloads/matmul.py",
         "ci_perf/_shipped/workloads/_cifar10.py",
         "ci_perf/_shipped/examples/tiny_vision/workloads/suite.toml",
+        "ci_perf/_shipped/examples/workflows/measure.yml",
+        "ci_perf/_shipped/examples/workflows/baseline.yml",
         "ci_perf/cli/templates/suite.toml",
         "ci_perf/report/templates/report.md.jinja",
         "ci_perf/py.typed",
@@ -93,5 +95,7 @@ def test_the_builtin_suite_is_checked_in_an_empty_folder(installed, tmp_path):
     assert {row["workload"] for row in rows} == {"matmul.size=256", "matmul.size=512"}
     # One process says nothing of the spread, so no time can be called changed.
     times = [row for row in rows if row.get("metric") == "step_time_s"]
-    assert {row["verdict"] for row in times} == {"inconclusive"}
-    assert second.returncode == ExitCode.OK, second.stderr
+    assert times
+    assert not {row["verdict"] for row in times} & {"regressed", "improved"}
+    # No answer where the machine happens to be far slower than a minute ago.
+    assert second.returncode in {ExitCode.OK, ExitCode.NO_ANSWER}, second.stderr
