@@ -53,10 +53,13 @@ def _started(
             errors="replace",  # a branch may be called in any encoding
             start_new_session=True,
         )
-    finally:
+    except BaseException:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     with process:
         try:
+            # A signal that came during the start raises here, where the program is ended for it.
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             yield process
         except BaseException:
             process.kill()

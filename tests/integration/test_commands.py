@@ -68,3 +68,29 @@ commands.ask(["sh", "-c", words], timeout_s=600)
 
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
+
+
+# The signal comes while the program starts, when nothing but `ask` knows of it.
+INTERRUPTED_START = """
+import os, signal, subprocess
+from ci_perf import commands
+
+class Interrupted(subprocess.Popen):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        print(self.pid, flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+
+subprocess.Popen = Interrupted
+commands.ask(["sleep", "611"], timeout_s=600)
+"""
+
+
+def test_an_interrupt_during_the_start_ends_the_program():
+    asker = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_START], capture_output=True, text=True, check=False
+    )
+
+    assert "KeyboardInterrupt" in asker.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(asker.stdout), 0)
