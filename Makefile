@@ -11,7 +11,7 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test lint types versions floors accuracy unit schema lock clean
+.PHONY: help setup node demo check test lint types versions floors accuracy unit schema map lock clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -104,6 +104,9 @@ unit: $(STAMP) node ## pytest: unit, integration and end to end
 
 schema: $(STAMP) ## Write docs/schema anew
 	$(BIN)/python -m ci_perf schema --directory docs/schema
+
+map: ## List every module with the first line of its docstring
+	@"$(PYTHON)" benchmarks/map.py
 
 lock: $(STAMP) ## Write requirements/ anew: what is installed beside a token, and in the image
 	$(BIN)/python -m uv pip compile pyproject.toml --group build --extra report \

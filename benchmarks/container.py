@@ -31,10 +31,10 @@ from ci_perf import session, suite
 from ci_perf.judge import numbers, student
 from ci_perf.launch import Launcher, containers, local
 from ci_perf.launch.containers import Settings, Side, engine, images
-from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.model import metrics
 from ci_perf.model.container import Container, EngineName
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Surroundings, Task, Trouble
 
 ROOT = Path(__file__).parents[1]
 HERE, THERE = "here", "in a container"

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ci_perf import files, suite
+from ci_perf import suite
 from ci_perf.judge import numbers
-from ci_perf.measure import task
-from ci_perf.model import metrics
+from ci_perf.model import metrics, task
 from ci_perf.model.process import Process, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.system import files
 
 ROOT = Path(__file__).parents[1]
 WORKLOADS = ("matmul.size=256", "mlp_mnist_train", "bert_base_infer.dtype=fp32")

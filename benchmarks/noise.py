@@ -17,11 +17,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci_perf import files
 from ci_perf.judge import numbers
 from ci_perf.model import metrics
 from ci_perf.model.process import PhaseTimes, Process
 from ci_perf.model.run import Measured, Run
+from ci_perf.system import files
 
 ROOT = Path(__file__).parents[1]
 # The phases that answer one question each: what a launch costs, and what it is spent on.

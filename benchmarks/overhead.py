@@ -28,12 +28,12 @@ from pathlib import Path
 import torch
 from torch.utils import benchmark
 
-from ci_perf import files
 from ci_perf.judge import numbers
 from ci_perf.measure import user_code
 from ci_perf.measure.device import Device, Step, open_device
 from ci_perf.model import metrics
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from ci_perf.workload import Context, Scalar
 
 ROOT = Path(__file__).parents[1]

@@ -27,8 +27,8 @@ from pathlib import Path
 
 from ci_perf import suite
 from ci_perf.launch import local
-from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.model.process import WorkerResult
+from ci_perf.model.task import Surroundings, Task, Trouble
 
 ROOT = Path(__file__).parents[1]
 WORKLOADS = ("matmul.size=256", "mlp_mnist_train", "bert_base_infer.dtype=fp32")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ci_perf import files
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.report import frame, html
+from ci_perf.system import files
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import files
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judge import limits, numbers
 from ci_perf.judge.policy import SCREENED_LAUNCHES
@@ -31,6 +30,7 @@ from ci_perf.model.suite import (
     SuiteSpec,
     is_selected,
 )
+from ci_perf.system import files
 
 BUILTIN = "builtin:"
 # More workloads than this from one entry is a slip: at some seconds each they take hours.

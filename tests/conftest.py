@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
-from ci_perf.launch import processes
+from ci_perf.system import processes
 
 # Tests keep the machine busy: what they measure does not wait until they have ended.
 os.environ["CI_PERF_CHECK_WAIT"] = os.environ["CI_PERF_RUN_WAIT"] = "0"

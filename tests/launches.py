@@ -1,8 +1,8 @@
 """Sources of workloads that need no torch, and a protocol by which they take no time."""
 
-from ci_perf.measure.task import Trouble
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import Protocol
+from ci_perf.model.task import Trouble
 
 HEAD = "from ci_perf.workload import Workload\n"
 BUILD = "def build(context):\n    return Workload(step=step)\n"

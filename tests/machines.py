@@ -2,7 +2,8 @@
 
 import msgspec
 
-from ci_perf.measure import diagnosis, facts
+from ci_perf import doctor
+from ci_perf.model import facts
 from ci_perf.model.run import Tool
 
 GIB = 2**30
@@ -124,7 +125,7 @@ def containers(**more):
 
 def diagnose(**machine):
     """Return what the doctor says of a machine."""
-    return diagnosis.diagnose(a_machine(**machine), Tool(version="0.1.0"))
+    return doctor.diagnose(a_machine(**machine), Tool(version="0.1.0"))
 
 
 def codes(found):

@@ -9,7 +9,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import files
+from ci_perf.system import files
 from tests.runs import a_run
 
 QUICK = """

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import files
-from ci_perf.launch import child, never
-from ci_perf.measure import task
-from ci_perf.measure.task import Task, Trouble
+from ci_perf.launch import never
+from ci_perf.model import task
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task, Trouble
+from ci_perf.system import child, files
 from tests.launches import QUICK
 
 ROOT = Path(__file__).parents[1]

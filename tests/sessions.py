@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.measure.task import Surroundings, Trouble
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
+from ci_perf.model.task import Surroundings, Trouble
 from ci_perf.worktree import Checkout
 from tests.runs import a_process, an_environment
 

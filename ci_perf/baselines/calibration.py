@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ci_perf import files
 from ci_perf.baselines import layout
 from ci_perf.baselines import machine as machines
 from ci_perf.judge import calibration as judge
@@ -12,6 +11,7 @@ from ci_perf.model import codec
 from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.environment import Machine, is_same
 from ci_perf.model.suite import Plan
+from ci_perf.system import files
 
 CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
 

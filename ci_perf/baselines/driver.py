@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ci_perf import files
 from ci_perf.errors import CannotWriteError, UsageError
+from ci_perf.system import files
 
 NAME = "ci-perf"
 ATTRIBUTES = ".gitattributes"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import files
 from ci_perf.baselines import machine as machines
 from ci_perf.errors import InvalidFileError
 from ci_perf.judge import evidence, subjects
@@ -18,6 +17,7 @@ from ci_perf.model.environment import Machine
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.summary import Numbers
+from ci_perf.system import files
 
 # Enough to recompute every verdict, little enough to read; noise lives in the third digit.
 PROCESS_DIGITS = 6

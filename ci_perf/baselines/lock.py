@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ci_perf import files
 from ci_perf.errors import CannotWriteError
+from ci_perf.system import files
 
 
 @contextlib.contextmanager

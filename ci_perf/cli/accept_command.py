@@ -6,12 +6,15 @@ from pathlib import Path
 
 import click
 
-from ci_perf import files, git
 from ci_perf.baselines import accept, lock
 from ci_perf.baselines.accept import Acceptance, Action, Mode
-from ci_perf.cli import accepting, fetching, judging, options, output, patches
+from ci_perf.cli import options, output, patches
 from ci_perf.errors import UsageError
+from ci_perf.gate import accept as accepting
+from ci_perf.gate import compare
 from ci_perf.model.run import Run
+from ci_perf.pull_request import fetch
+from ci_perf.system import files, git
 
 
 @click.command("accept")
@@ -22,7 +25,7 @@ from ci_perf.model.run import Run
     metavar="ID",
     help="Instead of RUN, what this workflow run on GitHub has uploaded. Needs GH_TOKEN.",
 )
-@fetching.artifact
+@fetch.artifact
 @click.option("--workload", multiple=True, help="Only this workload; may be repeated.")
 @click.option("--reason", default="", help="Why a number may get worse; kept in the baseline.")
 @options.baselines
@@ -69,11 +72,11 @@ def command(
     if (run_file is None) == (run is None):
         raise click.UsageError("expected RUN, the file that `ci-perf run` wrote, or --run ID")
     found, label = _read(run_file, run, artifact)
-    rules = judging.rules(workloads, found.suite, baselines, found.environment.hard)
+    rules = compare.rules(workloads, found.suite, baselines, found.environment.hard)
     is_elsewhere = patch is not None or into is not None
     # From what is read to what is written, nobody else adds a session.
     with contextlib.nullcontext() if is_elsewhere else lock.held(baselines):
-        comparison = judging.against_baselines(found, baselines, label=label, rules=rules)
+        comparison = compare.against_baselines(found, baselines, label=label, rules=rules)
         accepted = accept.prepare(
             baselines,
             found,
@@ -104,7 +107,7 @@ def _read(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run, st
     if file is not None:
         return files.read(file, Run), str(file)
     assert run_id is not None
-    return _fetch(run_id, artifact), fetching.label(run_id, artifact)
+    return _fetch(run_id, artifact), fetch.label(run_id, artifact)
 
 
 def _fetch(run_id: int, artifact: str) -> Run:
@@ -118,7 +121,7 @@ def _fetch(run_id: int, artifact: str) -> Run:
     output.say(f"{runs.what(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
     if found.is_fork:
         output.say("note: it was measured by code from a fork, which could make up any number")
-    return fetching.measured(client, run_id, artifact)
+    return fetch.measured(client, run_id, artifact)
 
 
 def _write(

@@ -9,8 +9,9 @@ from typing import get_args
 import click
 
 from ci_perf.baselines import change_points, driver, layout, machine, merge, summarise
-from ci_perf.cli import judging, options, output
+from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
+from ci_perf.gate import compare
 from ci_perf.judge import chronicle, drift
 from ci_perf.model import codec
 from ci_perf.model.baseline import Baseline
@@ -98,7 +99,7 @@ def _shelves(found: Iterable[Baseline], workloads: Path) -> Iterator[Shelf]:
     now = dt.datetime.now(dt.UTC)
     split = change_points.places if change_points.is_known() else None
     for (place, suite), group in itertools.groupby(found, key=_place):
-        floor = drift.gated(judging.rules(workloads, suite).limits)
+        floor = drift.gated(compare.rules(workloads, suite).limits)
         lines = chronicle.of([summarise.subject(one) for one in group], floor, split=split)
         yield Shelf(machine=place, suite=suite, lines=lines, days=lambda time: _days(time, now))
 

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import click
 
-from ci_perf import files
-from ci_perf.cli import answering, fetching, options, output, posting
-from ci_perf.cli.answering import Rules
+from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
 from ci_perf.github import asked, home, orders
 from ci_perf.github.asked import Asked
+from ci_perf.pull_request import bot, fetch, posting
+from ci_perf.pull_request.bot import Rules
+from ci_perf.system import files
 
 
 @click.command("bot")
-@fetching.workflow
-@fetching.some_artifacts
+@fetch.workflow
+@fetch.some_artifacts
 @options.baselines
 @options.workloads
 def command(*, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path) -> None:
@@ -34,7 +35,7 @@ def command(*, workflow: str, artifact: tuple[str, ...], baselines: Path, worklo
         return
     client = posting.client_of(os.environ, home.repository(os.environ))
     rules = Rules(workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads)
-    answering.obey(client, comment, rules)
+    bot.obey(client, comment, rules)
 
 
 def _comment() -> Asked | None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import keeping, measuring, options, runners
+from ci_perf.cli import keeping, options
 from ci_perf.errors import ExitCode
+from ci_perf.gate import measure, runners
 from ci_perf.judge import calibration as judge
 
 # The same launches always give the same table.
@@ -62,8 +63,8 @@ def command(
     """
     keeping.check_targets(run_output, output)
     chosen = runners.choice(outputs=(run_output, output), **runner)
-    plan = measuring.plan(workloads, suite, names, device=device, processes=processes)
-    run = measuring.measure(
+    plan = measure.plan(workloads, suite, names, device=device, processes=processes)
+    run = measure.measure(
         plan,
         device=device,
         lock_timeout_s=lock_timeout,
@@ -71,7 +72,7 @@ def command(
         runner=chosen,
         workloads=workloads,
     )
-    if measuring.is_interrupted(run):
+    if measure.is_interrupted(run):
         return ExitCode.INTERRUPTED
     found = judge.calibrate(run, plan, random.Random(_SEED).random)  # noqa: S311  no secret
     from ci_perf.report import calibration as words

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from ci_perf import files
-from ci_perf.cli import judging, measuring, options, runners
+from ci_perf.cli import options
 from ci_perf.errors import ExitCode, UsageError
+from ci_perf.gate import compare, measure, runners
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.suite import FailOn
+from ci_perf.system import files
 
 
 @click.command("check")
@@ -68,15 +69,15 @@ def command(
     answer: something looks worse by more than its margin and is not proven, a workload failed, is
     missing or cannot be compared, the machine cannot be trusted, or there is no baseline at all.
     """
-    judging.check_target(format, output, inputs=[run_output, baselines])
+    compare.check_target(format, output, inputs=[run_output, baselines])
     if comparison_output is not None:
         _check_apart(comparison_output, run_output, output)
-    judging.check_baselines(baselines, suite)
+    compare.check_baselines(baselines, suite)
     chosen = runners.choice(outputs=(run_output, comparison_output, output), **runner)
-    plan = measuring.plan(
+    plan = measure.plan(
         workloads, suite, names, device=device, processes=processes, is_paired=against is not None
     )
-    run = measuring.measure(
+    run = measure.measure(
         plan,
         device=device,
         lock_timeout_s=lock_timeout,
@@ -85,14 +86,14 @@ def command(
         runner=chosen,
         workloads=workloads,
         baselines=baselines,
-        beside=judging.beside(against, budget, baselines, workloads),
+        beside=compare.beside(against, budget, baselines, workloads),
     )
-    if measuring.is_interrupted(run):
+    if measure.is_interrupted(run):
         return ExitCode.INTERRUPTED
-    rules = judging.rules(workloads, suite, baselines, run.environment.hard).of(fail_on)
-    comparison = judging.against_baselines(run, baselines, label=str(run_output), rules=rules)
+    rules = compare.rules(workloads, suite, baselines, run.environment.hard).of(fail_on)
+    comparison = compare.against_baselines(run, baselines, label=str(run_output), rules=rules)
     _keep(comparison, comparison_output)
-    judging.emit(comparison, format, output)
+    compare.emit(comparison, format, output)
     return comparison.exit_code
 
 

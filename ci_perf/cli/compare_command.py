@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
-from ci_perf import files
-from ci_perf.cli import judging, options, output
+from ci_perf.cli import options, output
 from ci_perf.errors import ExitCode
+from ci_perf.gate import compare
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
+from ci_perf.system import files
 
 _FILE = click.Path(path_type=Path)
 
@@ -46,18 +47,18 @@ def command(
     BASE and HEAD are files that `ci-perf run` wrote. The limits are those of the suite.toml in
     --workloads.
     """
-    judging.check_target(format, output, inputs=[*runs, baselines])
+    compare.check_target(format, output, inputs=[*runs, baselines])
     if len(runs) > 2:
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
     if losses:
         return _show_losses(runs, format, output)
     if len(runs) == 2:
-        comparison = judging.against_run(runs[0], runs[1], workloads, fail_on=fail_on)
+        comparison = compare.against_run(runs[0], runs[1], workloads, fail_on=fail_on)
     else:
         run = files.read(runs[0], Run)
-        rules = judging.rules(workloads, run.suite, baselines, run.environment.hard).of(fail_on)
-        comparison = judging.against_baselines(run, baselines, label=str(runs[0]), rules=rules)
-    judging.emit(comparison, format, output)
+        rules = compare.rules(workloads, run.suite, baselines, run.environment.hard).of(fail_on)
+        comparison = compare.against_baselines(run, baselines, label=str(runs[0]), rules=rules)
+    compare.emit(comparison, format, output)
     return comparison.exit_code
 
 

@@ -10,12 +10,13 @@ import click
 from rich.console import Console
 
 from ci_perf import suite
-from ci_perf.cli import output, runners
+from ci_perf.cli import output
 from ci_perf.cli.main import COMMANDS
 from ci_perf.demo import ending, outcome, scratch, story
 from ci_perf.demo.shell import Shell, neutral
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.launch import lock
+from ci_perf.gate import runners
+from ci_perf.system import lock
 
 EXAMPLE = "tiny_vision"
 

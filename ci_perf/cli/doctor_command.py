@@ -7,17 +7,17 @@ from typing import get_args
 
 import click
 
+from ci_perf import doctor
 from ci_perf import suite as suites
-from ci_perf.cli import doctor_text, options, output
-from ci_perf.cli.runners import Runner
+from ci_perf.cli import options, output
+from ci_perf.doctor import machine_facts, probe, text
+from ci_perf.doctor.machine_facts import Sources
+from ci_perf.doctor.probe import Asked
 from ci_perf.errors import UsageError
-from ci_perf.launch.containers import inquiry
-from ci_perf.launch.containers.inquiry import Asked
-from ci_perf.measure import diagnosis, machine_facts
-from ci_perf.measure.facts import Facts
-from ci_perf.measure.machine_facts import Sources
+from ci_perf.gate.runners import Runner
 from ci_perf.model import codec
 from ci_perf.model.container import Container, EngineName
+from ci_perf.model.facts import Facts
 from ci_perf.model.run import Tool
 from ci_perf.version import __version__
 
@@ -53,11 +53,11 @@ def command(*, runner: Runner, image: str | None, workloads: Path, json: bool) -
     """
     sources = machine_facts.this_machine()
     facts = _facts(runner, image, workloads, sources)
-    found = diagnosis.diagnose(facts, Tool(version=__version__))
+    found = doctor.diagnose(facts, Tool(version=__version__))
     if json:
         output.emit(codec.encode(found), output=None)
     else:
-        output.emit(doctor_text.render(found, colour=sys.stdout.isatty()), output=None)
+        output.emit(text.render(found, colour=sys.stdout.isatty()), output=None)
     return found.exit_code
 
 
@@ -75,7 +75,7 @@ def _facts(runner: Runner, image: str | None, workloads: Path, sources: Sources)
         limits=wanted,
         wants_gpus=machine_facts.has_gpu_nodes(sources),
     )
-    heard = inquiry.ask(asked, sources)
+    heard = probe.ask(asked, sources)
     return machine_facts.gather(
         replace(sources, torch=lambda: heard.torch), containers=heard.containers
     )

@@ -6,12 +6,13 @@ from typing import get_args
 
 import click
 
-from ci_perf import files, suite
+from ci_perf import suite
 from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
 from ci_perf.launch.containers import building, locking, pinning
 from ci_perf.launch.containers import engine as engines
 from ci_perf.model.container import EngineName
+from ci_perf.system import files
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

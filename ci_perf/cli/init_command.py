@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from ci_perf import files, suite
+from ci_perf import suite
 from ci_perf.cli import output
 from ci_perf.errors import CannotWriteError, UsageError
+from ci_perf.system import files
 
 # Where each file of templates/, and each workflow of examples/workflows/, goes.
 TARGETS = {

@@ -5,16 +5,17 @@ from typing import get_args
 
 import click
 
-from ci_perf import files
-from ci_perf.cli import judging, options
+from ci_perf.cli import options
 from ci_perf.cli import output as out
 from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.gate import compare
 from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
 from ci_perf.judge import samples as judge
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.samples import Samples
 from ci_perf.model.suite import FailOn, Preset
+from ci_perf.system import files
 
 _FILE = click.Path(path_type=Path)
 _NAMED = 3
@@ -81,7 +82,7 @@ def command(
     tool = harness["from"]
     paired = [path for both in pair for path in both]
     inputs = [*samples, *base, *head, *paired]
-    judging.check_target(format, output, inputs=inputs)
+    compare.check_target(format, output, inputs=inputs)
     if tool is None:
         if not samples or inputs != list(samples):
             raise UsageError(_wrong_use(inputs))
@@ -93,7 +94,7 @@ def command(
         )
     else:
         comparison = _of_harness(tool, base, head, pair, preset, fail_on)
-    judging.emit(comparison, format, output)
+    compare.emit(comparison, format, output)
     return comparison.exit_code
 
 

@@ -4,15 +4,16 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from ci_perf import files
 from ci_perf.baselines import calibration as documents
-from ci_perf.cli import measuring, output
+from ci_perf.cli import output
 from ci_perf.errors import ExitCode, UsageError
+from ci_perf.gate import measure
 from ci_perf.model import codec
 from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Status
+from ci_perf.system import files
 
 # More names than this make a sentence that nobody reads.
 _SHOWN = 5
@@ -49,7 +50,7 @@ def keep(
     before = documents.read(baselines, found.machine)
     file = documents.write(baselines, found)
     output.say("\n".join([f"written: {file}", *_outdated(before, found, own), _next(file)]))
-    return measuring.exit_code(run)
+    return measure.exit_code(run)
 
 
 def _outdated(

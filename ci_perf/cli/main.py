@@ -10,7 +10,7 @@ import click
 
 from ci_perf.cli import output, streams
 from ci_perf.errors import CiPerfError, ExitCode
-from ci_perf.measure import linux
+from ci_perf.system import linux
 from ci_perf.version import __version__
 
 # Each has a module NAME_command with a click command called `command`. What it does stands here

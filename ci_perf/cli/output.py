@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ci_perf import files
 from ci_perf.report import escape
+from ci_perf.system import files
 
 _SHOWN_LINES = 12
 # Columns where no terminal limits them: every column of a comparison has room.

@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_perf import files, git
 from ci_perf.baselines import layout
 from ci_perf.baselines.accept import Acceptance, Action
 from ci_perf.errors import UsageError
+from ci_perf.system import files, git
 
 _NO_END = "\\ No newline at end of file\n"
 

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 import click
 
-from ci_perf.cli import options, posting, publishing
+from ci_perf.cli import options
 from ci_perf.errors import ExitCode
+from ci_perf.pull_request import posting, publish
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -85,7 +86,7 @@ def command(
 
     The exit code is that of the comparisons, whether or not GitHub could be told.
     """
-    reports = publishing.read(comparisons, key)
+    reports = publish.read(comparisons, key)
     wishes = posting.Wishes(
         comment=comment,
         check=check,
@@ -96,7 +97,7 @@ def command(
         workloads=workloads,
         baselines=baselines,
     )
-    problems = publishing.publish(reports, wishes)
+    problems = publish.publish(reports, wishes)
     if problems and require_report:
         return ExitCode.NO_ANSWER
-    return publishing.exit_code(reports)
+    return publish.exit_code(reports)

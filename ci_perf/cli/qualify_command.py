@@ -8,8 +8,9 @@ import click
 
 from ci_perf import suite as suites
 from ci_perf.baselines import calibration as calibrations
-from ci_perf.cli import keeping, measuring, options, runners
+from ci_perf.cli import keeping, options
 from ci_perf.errors import ExitCode
+from ci_perf.gate import measure, runners
 from ci_perf.judge import calibration, qualification
 from ci_perf.judge.policy import LOOKS
 
@@ -67,8 +68,8 @@ def command(
     """
     keeping.check_targets(run_output, output)
     chosen = runners.choice(outputs=(run_output, output), **runner)
-    plan = measuring.plan(workloads, suite, names, device=device, processes=rounds)
-    run = measuring.measure(
+    plan = measure.plan(workloads, suite, names, device=device, processes=rounds)
+    run = measure.measure(
         qualification.arms(plan, size),
         device=device,
         lock_timeout_s=lock_timeout,
@@ -76,7 +77,7 @@ def command(
         runner=chosen,
         workloads=workloads,
     )
-    if measuring.is_interrupted(run):
+    if measure.is_interrupted(run):
         return ExitCode.INTERRUPTED
     known = calibrations.read(baselines, run.environment.hard)
     # Only now is the machine known, and with it the preset of its calibration.

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
-from ci_perf.cli import fetching, output, posting, publish_command, publishing, rejudging
-from ci_perf.cli.rejudging import Folders
+from ci_perf.cli import output, publish_command
 from ci_perf.errors import ExitCode
+from ci_perf.pull_request import fetch, posting, publish, rejudge
+from ci_perf.pull_request.rejudge import Folders
 
 
 @click.command("report")
@@ -18,8 +19,8 @@ from ci_perf.errors import ExitCode
     metavar="ID",
     help="The workflow run that has measured: github.event.workflow_run.id.",
 )
-@fetching.some_artifacts
-@fetching.workflow
+@fetch.some_artifacts
+@fetch.workflow
 @click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
 @publish_command.wishes
 def command(
@@ -46,12 +47,12 @@ def command(
 
     The exit code is that of `ci-perf publish`; 2 or 3 where what was uploaded cannot be used.
     """
-    found = rejudging.find(os.environ, run_id, workflow=workflow)
+    found = rejudge.find(os.environ, run_id, workflow=workflow)
     if found is None:
         output.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
     folders = Folders(baselines=baselines, workloads=workloads)
-    reports = rejudging.reports(found, artifact, folders, suite=suite, key=key)
+    reports = rejudge.reports(found, artifact, folders, suite=suite, key=key)
     wishes = posting.Wishes(
         comment=comment,
         check=check,
@@ -62,7 +63,7 @@ def command(
         workloads=workloads,
         baselines=baselines,
     )
-    problems = publishing.publish(reports, wishes, measured_by=found.event)
+    problems = publish.publish(reports, wishes, measured_by=found.event)
     if problems and require_report:
         return ExitCode.NO_ANSWER
-    return publishing.exit_code(reports)
+    return publish.exit_code(reports)

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import judging, measuring, options, runners
+from ci_perf.cli import options
 from ci_perf.errors import ExitCode
+from ci_perf.gate import compare, measure, runners
 
 
 @click.command("run")
@@ -51,12 +52,12 @@ def command(
     `ci-perf compare` judges both.
     """
     if against is not None:
-        judging.check_baselines(baselines, suite)
+        compare.check_baselines(baselines, suite)
     chosen = runners.choice(outputs=(output,), **runner)
-    plan = measuring.plan(
+    plan = measure.plan(
         workloads, suite, names, device=device, processes=processes, is_paired=against is not None
     )
-    run = measuring.measure(
+    run = measure.measure(
         plan,
         device=device,
         lock_timeout_s=lock_timeout,
@@ -65,6 +66,6 @@ def command(
         runner=chosen,
         workloads=workloads,
         baselines=baselines,
-        beside=judging.beside(against, budget, baselines, workloads),
+        beside=compare.beside(against, budget, baselines, workloads),
     )
-    return measuring.exit_code(run)
+    return measure.exit_code(run)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from ci_perf import files
 from ci_perf.cli import output
 from ci_perf.errors import UsageError
 from ci_perf.model import schema
+from ci_perf.system import files
 
 
 @click.command("schema")

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import files
 from ci_perf.demo import scratch
 from ci_perf.demo.shell import Shell
 from ci_perf.errors import CiPerfError
 from ci_perf.model.comparison import Comparison
+from ci_perf.system import files
 
 SUITE = ("--suite", "smoke", "--device", "cpu")
 MAIN, BRANCH = "main", "pull-request"

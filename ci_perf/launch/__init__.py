@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ci_perf.launch.child import Ended
-from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model.process import WorkerResult
+from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.system.child import Ended
 
 
 def never() -> bool:

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import msgspec
 
-from ci_perf.launch import child
-from ci_perf.measure.task import Trouble
 from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import Exhausted, Phase
+from ci_perf.model.task import Trouble
+from ci_perf.system import child
 
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")

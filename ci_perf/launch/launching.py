@@ -6,17 +6,17 @@ from typing import TypeVar
 
 import msgspec
 
-from ci_perf import files
 from ci_perf.errors import CiPerfError, InvalidFileError
-from ci_perf.launch import child, endings, monitoring, scratch, turns
-from ci_perf.launch.child import Ended
+from ci_perf.launch import endings, monitoring, turns
 from ci_perf.launch.endings import Kills
-from ci_perf.launch.scratch import Scratch
 from ci_perf.launch.turns import Interrupted, Seat
-from ci_perf.measure import task as tasks
-from ci_perf.measure.task import Task, Trouble
+from ci_perf.model import task as tasks
 from ci_perf.model.evidence import Evidence, HostEvidence
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
+from ci_perf.model.task import Task, Trouble
+from ci_perf.system import child, files, scratch
+from ci_perf.system.child import Ended
+from ci_perf.system.scratch import Scratch
 
 # Importing torch from a cold disk can take a minute.
 TORCH_TIMEOUT_S = 300.0

@@ -11,16 +11,17 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CannotWriteError
-from ci_perf.launch import child, endings, launching, monitoring, never, scratch
+from ci_perf.launch import endings, launching, monitoring, never
 from ci_perf.launch import environment as environments
-from ci_perf.launch.child import Cookie, Ended
 from ci_perf.launch.endings import KillCount
 from ci_perf.launch.launching import Finished, Outcome
-from ci_perf.launch.scratch import Scratch
 from ci_perf.launch.turns import Interrupted, Seat
 from ci_perf.measure import canaries
-from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity.gpu_preflight import GpuStates
+from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.system import child, scratch
+from ci_perf.system.child import Cookie, Ended
+from ci_perf.system.scratch import Scratch
 
 # A driver that has lost a GPU may never answer.
 _DRIVER_TIMEOUT_S = 60.0

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.launch import scratch
-from ci_perf.launch.scratch import Scratch
 from ci_perf.measure.monitor import marks
 from ci_perf.model.evidence import Evidence, GpuEvidence
+from ci_perf.system import scratch
+from ci_perf.system.scratch import Scratch
 
 # To write a few figures; a driver that hangs may take for ever.
 _END_S = 5.0

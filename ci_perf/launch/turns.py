@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from ci_perf.launch import scratch
 from ci_perf.measure import turns
+from ci_perf.system import scratch
 
 T = TypeVar("T")
 

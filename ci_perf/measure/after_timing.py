@@ -13,9 +13,9 @@ from ci_perf.measure.distributed import Group
 from ci_perf.measure.instruments import Instruments
 from ci_perf.measure.step_phases import Watcher
 from ci_perf.measure.stopwatch import Stopwatch
-from ci_perf.measure.task import Task
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, WorkerResult
+from ci_perf.model.task import Task
 from ci_perf.workload import Workload
 
 Keep = Callable[[WorkerResult], object]

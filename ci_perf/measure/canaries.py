@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ci_perf import files
-from ci_perf.measure import device, linux, task
+from ci_perf.measure import device
 from ci_perf.measure.device import Device, Step
+from ci_perf.model import task
 from ci_perf.model.base import Name, PositiveSeconds, Struct
+from ci_perf.system import files, linux
 
 # Long against the clock, short against what disturbs: the median forgets a few disturbed ones.
 _BLOCK_S = 0.01

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import Literal
 
-from ci_perf.measure import host
 from ci_perf.measure.device import Device, highest
 from ci_perf.model.process import DeviceMemory, Exhausted
+from ci_perf.system import host
 
 # The table of torch's allocator has some 40 lines; a record of a thousand failures stays readable.
 _MAX_SUMMARY_CHARS = 6_000

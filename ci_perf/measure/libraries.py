@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ci_perf.measure.facts import (
+from ci_perf.model.facts import (
     Gpu,
     Nvml,
     NvmlAnswer,

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ci_perf.measure import device, host
+from ci_perf.measure import device
 from ci_perf.measure.device import Device, Step
 from ci_perf.measure.distributed import Group
 from ci_perf.model.process import DeviceMemory, Memory
+from ci_perf.system import host
 
 
 def take(here: Device, step: Step, steps: int, group: Group) -> Memory:

@@ -14,7 +14,6 @@ from ci_perf.measure import (
     peaks,
     slowdown,
     step_phases,
-    task,
     timing,
     turns,
     user_code,
@@ -24,6 +23,7 @@ from ci_perf.measure.distributed import Group
 from ci_perf.measure.instruments import Instruments, TimeLeft
 from ci_perf.measure.monitor.marks import Marks
 from ci_perf.measure.stopwatch import Stopwatch
+from ci_perf.model import task
 from ci_perf.model.process import Phase, Process, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.workload import Context

@@ -18,12 +18,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ci_perf import files
 from ci_perf.errors import InvalidFileError
-from ci_perf.measure import linux, task
 from ci_perf.measure.outputs import Outputs
-from ci_perf.measure.task import Task, Trouble
+from ci_perf.model import task
 from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.task import Task, Trouble
+from ci_perf.system import files, linux
 
 WORKER = "ci_perf.measure.worker"
 
@@ -46,7 +46,7 @@ _FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.
 # torchrun looks every now and then, and notes whole seconds.
 _NOTICED_LATE_S = 5.0
 
-# Between asking the ranks where they hang and passing on what they say: see launch/child.py.
+# Between asking the ranks where they hang and passing on what they say: see system/child.py.
 _STACKS_S = 0.2
 
 

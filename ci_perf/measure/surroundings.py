@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ci_perf import files
-from ci_perf.measure import host, known_errors, linux, mig, task
-from ci_perf.measure.task import Surroundings, Trouble
+from ci_perf.measure import known_errors, mig
+from ci_perf.model import task
 from ci_perf.model.environment import (
     CpuMachine,
     Environment,
@@ -25,6 +24,8 @@ from ci_perf.model.environment import (
     Software,
 )
 from ci_perf.model.process import Phase
+from ci_perf.model.task import Surroundings, Trouble
+from ci_perf.system import files, host, linux
 
 
 class DeviceError(Exception):

@@ -14,11 +14,12 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from ci_perf import files
-from ci_perf.measure import exhaustion, known_errors, linux, task
+from ci_perf.measure import exhaustion, known_errors
 from ci_perf.measure.monitor.marks import Marks
 from ci_perf.measure.phases import go_through
 from ci_perf.measure.stopwatch import Stopwatch
+from ci_perf.model import task
+from ci_perf.system import files, linux
 
 
 def main(folder: Path) -> int:

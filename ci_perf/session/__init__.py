@@ -9,21 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import git
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import Launcher, interrupts, lock
-from ci_perf.launch.interrupts import Interrupts
-from ci_perf.measure.task import Surroundings, Trouble
+from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
 from ci_perf.model import validity
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
+from ci_perf.model.task import Surroundings, Trouble
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session.interleaving import Against, Interleaving, Undecided
 from ci_perf.session.listener import Listener
 from ci_perf.session.schedule import Forecast
 from ci_perf.session.sitting import Sitting, threads
+from ci_perf.system import git, lock, signals
+from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
 __all__ = [
@@ -103,7 +103,7 @@ def measure(
     validity. Further ones change nothing. Before anything is launched it raises KeyboardInterrupt.
     Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
-    with interrupts.noted() as ending:
+    with signals.noted() as ending:
         identity = identity or new_identity()
         surroundings = _describe(plan, launcher, device, ending)
         plan = settle(plan, surroundings.environment.hard)

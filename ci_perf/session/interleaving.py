@@ -14,10 +14,10 @@ import msgspec
 
 from ci_perf.judge.policy import MOST_PAIRS
 from ci_perf.launch import room
-from ci_perf.measure.task import Task, Trouble
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.task import Task, Trouble
 from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.schedule import Forecast

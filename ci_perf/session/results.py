@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from ci_perf.measure.task import Trouble
 from ci_perf.model import run as runs
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Trouble
 
 
 @dataclass

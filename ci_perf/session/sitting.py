@@ -5,17 +5,17 @@ from collections.abc import Callable
 from typing import Literal
 
 from ci_perf.launch import Launcher
-from ci_perf.launch.interrupts import Interrupts
-from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity import distrust, during, preflight
 from ci_perf.model import run as runs
 from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.task import Surroundings, Task, Trouble
 from ci_perf.model.validity import Canary, Reason
 from ci_perf.session import data, quiet, results
 from ci_perf.session.listener import Listener
 from ci_perf.session.results import Progress
+from ci_perf.system.signals import Interrupts
 
 Position = Literal["before", "between", "after"]
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import git
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.launch import child, shield
-from ci_perf.launch.child import Ended
 from ci_perf.model.run import Source
+from ci_perf.system import child, git, shield
+from ci_perf.system.child import Ended
 from ci_perf.worktree import large_files, merge_base, places, submodules
 from ci_perf.worktree.merge_base import Start
 from ci_perf.worktree.submodules import Empty

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ci_perf import git
+from ci_perf.system import git
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _SHOWN = 3

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from ci_perf import git
-from ci_perf.commands import Answer
 from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.system import git
+from ci_perf.system.processes import Completed
 
 # A long history without a commit graph, a large tree on a slow disk.
 _ANSWER_S = 300.0
@@ -60,7 +60,7 @@ def shown(commit: str) -> str:
     return commit[:_SHOWN]
 
 
-def _ask(root: Path, *arguments: str) -> Answer:
+def _ask(root: Path, *arguments: str) -> Completed:
     return git.run(root, *arguments, timeout_s=_ANSWER_S)
 
 

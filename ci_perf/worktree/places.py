@@ -16,9 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ci_perf import git
 from ci_perf.errors import CannotWriteError, CiPerfError
-from ci_perf.launch import child, processes, scratch, trees
+from ci_perf.system import child, git, processes, scratch, trees
 
 # git keeps it beside the worktree, so that ours are known by more than a name.
 REASON = "ci-perf: the base of a comparison, removed at its end"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch import Launcher
-from ci_perf.launch.child import Ended
+from ci_perf.system.child import Ended
 
 Side = Literal["base", "head"]
 

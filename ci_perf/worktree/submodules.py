@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import git
-from ci_perf.launch.child import Ended
+from ci_perf.system import git
+from ci_perf.system.child import Ended
 
 # Runs git in a folder with these arguments. Raises KeyboardInterrupt.
 Run = Callable[[Path, Sequence[str]], Ended]

@@ -7,9 +7,9 @@ import msgspec
 
 from ci_perf.launch import containers
 from ci_perf.launch.containers import Settings, Side, images
-from ci_perf.measure.task import Task
 from ci_perf.model.container import Container
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task
 from tests.launches import QUICK, trouble_of
 
 # Room for Python and what a worker imports; little enough for many at once.

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf import files
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
+from ci_perf.system import files
 
 ROOT = Path(__file__).parents[2]
 

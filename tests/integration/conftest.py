@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.task import Task
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task
 from tests import drivers
 from tests.launches import QUICK
 

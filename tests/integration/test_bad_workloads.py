@@ -7,9 +7,9 @@ import tempfile
 
 import pytest
 
-from ci_perf.launch import child
-from ci_perf.measure.task import Trouble
 from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.task import Trouble
+from ci_perf.system import child
 from tests.launches import BUILD, HEAD, PASS
 
 

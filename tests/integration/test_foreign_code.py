@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.task import Task, Trouble
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task, Trouble
 from tests.launches import BUILD, HEAD, PASS, QUICK
 
 # What `pip install -e` leaves in an environment: a finder that maps a package to its folder.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ci_perf import files
 from ci_perf.model.process import Phase
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests.projects import Project
 
 pytestmark = pytest.mark.gpu

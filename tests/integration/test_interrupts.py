@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf import files
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
 from ci_perf.session import data
+from ci_perf.system import files
 from tests.processes import is_alive, wait_until
 from tests.projects import GOOD, Project
 
@@ -31,13 +31,14 @@ def step():
 # Measures, and keeps the run: what comes after measuring must hear no signal either.
 KEEPER = """
 from pathlib import Path
-from ci_perf import files, session, suite
+from ci_perf import session, suite
+from ci_perf.system import files
 from ci_perf.cli import progress
-from ci_perf.launch import interrupts
+from ci_perf.system import signals
 from ci_perf.launch.local import LocalLauncher
 here = Path.cwd()
 plan = suite.plan(here / "workloads", "smoke", selection=(), root=here, protocol={"processes": 1})
-with interrupts.noted(), progress.listener() as listener:
+with signals.noted(), progress.listener() as listener:
     run = session.measure(plan, LocalLauncher(here), listener, device="cpu", lock_timeout_s=60)
     files.write(here / "run.json", run)
 """

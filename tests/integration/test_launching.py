@@ -8,11 +8,11 @@ import pytest
 
 from ci_perf.launch import endings, launching, local, monitoring
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.task import Surroundings, Task, Trouble
 from ci_perf.measure.validity import preflight
 from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Surroundings, Task, Trouble
 from tests import drivers
 from tests.launches import QUICK
 

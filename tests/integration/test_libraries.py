@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ci_perf.measure import libraries
-from ci_perf.measure.facts import NvmlSilence, TorchBroken, TorchBuild, TorchMissing
+from ci_perf.model.facts import NvmlSilence, TorchBroken, TorchBuild, TorchMissing
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.task import Task
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task
 from tests.launches import BUILD, HEAD, PASS, QUICK
 from tests.processes import is_alive, wait_until
 

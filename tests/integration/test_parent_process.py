@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ci_perf import files
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests.projects import GOOD, Project
 
 SECRETS = {"GITHUB_TOKEN": "a-secret-token", "GITHUB_ENV": "/a-secret-path"}

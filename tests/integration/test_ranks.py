@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf import files
-from ci_perf.measure import task
+from ci_perf.model import task
 from ci_perf.model.process import Phase, Ranks, WorkerResult
+from ci_perf.system import files
 from tests.processes import is_alive, wait_until
 from tests.ranks import Launch
 from tests.runs import a_process

@@ -10,9 +10,9 @@ import pytest
 
 from ci_perf.launch import local
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.task import Surroundings
 from ci_perf.measure.validity import during
 from ci_perf.model.process import Phase
+from ci_perf.model.task import Surroundings
 from tests import residents
 from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
 from tests.processes import is_alive

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ci_perf import files, suite
+from ci_perf import suite
 from ci_perf.cli import demo_command
 from ci_perf.demo import ending, outcome, scratch, story
 from ci_perf.demo.shell import PROGRAMS, Shell, neutral
@@ -17,6 +17,7 @@ from ci_perf.model import comparison as comparisons
 from ci_perf.model import run as runs
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.validity import Status, Validity
+from ci_perf.system import files
 from tests.comparisons import a_numerics
 from tests.runs import CPU, VALID, a_reason
 

@@ -4,9 +4,9 @@ import sys
 import pytest
 
 import ci_perf
-from ci_perf import files
 from ci_perf.errors import InvalidFileError
 from ci_perf.notebook import LoadedComparison, LoadedRun
+from ci_perf.system import files
 from tests.runs import a_measured, a_run
 from tests.unit.report import shapes
 

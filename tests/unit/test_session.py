@@ -10,10 +10,10 @@ import pytest
 
 from ci_perf import session
 from ci_perf.errors import CiPerfError
-from ci_perf.measure.task import Surroundings, Trouble
 from ci_perf.measure.validity import preflight
 from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.process import Exhausted, Fingerprint, Phase, WorkerResult
+from ci_perf.model.task import Surroundings, Trouble
 from ci_perf.model.validity import Status
 from ci_perf.session import quiet, sitting
 from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image

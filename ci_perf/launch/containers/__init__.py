@@ -16,8 +16,7 @@ import msgspec
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch import environment as environments
-from ci_perf.launch import launching, local, never, scratch
-from ci_perf.launch.child import Ended
+from ci_perf.launch import launching, local, never
 from ci_perf.launch.containers import (
     arguments,
     copies,
@@ -32,12 +31,14 @@ from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.containers.inside import Folders, Mount
 from ci_perf.launch.containers.running import Stop
 from ci_perf.launch.launching import Finished, Outcome
-from ci_perf.launch.scratch import Scratch
 from ci_perf.launch.turns import Interrupted, Seat
-from ci_perf.measure import canaries, host
-from ci_perf.measure.task import Surroundings, Task, Trouble
+from ci_perf.measure import canaries
 from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model.container import Container, Image
+from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.system import host, scratch
+from ci_perf.system.child import Ended
+from ci_perf.system.scratch import Scratch
 
 T = TypeVar("T", bound=msgspec.Struct)
 

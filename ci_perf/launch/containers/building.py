@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_perf import files, git
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.launch.containers import build_failures, context, images
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.model.reference import Local, Named
+from ci_perf.system import files, git
 from ci_perf.version import __version__
 
 # Where the lock lies that docker/Dockerfile installs.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import files
 from ci_perf.errors import InvalidFileError
+from ci_perf.system import files
 
 IGNORE_FILE = ".dockerignore"
 

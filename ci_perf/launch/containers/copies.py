@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 from ci_perf.errors import CannotWriteError
-from ci_perf.launch import scratch
+from ci_perf.system import scratch
 
 
 def make(root: Path, target: Path) -> None:

@@ -5,11 +5,11 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ci_perf import commands
-from ci_perf.commands import Answer
 from ci_perf.errors import CiPerfError
 from ci_perf.launch.containers import failures
 from ci_perf.model.container import EngineName
+from ci_perf.system import processes
+from ci_perf.system.processes import Completed
 
 # A daemon that removes a large container on a busy disk may take long.
 _ANSWER_S = 120.0
@@ -33,10 +33,10 @@ class Engine:
         """Spell a command."""
         return [self.program, *arguments]
 
-    def ask(self, *arguments: str, timeout_s: float = _ANSWER_S) -> Answer:
+    def ask(self, *arguments: str, timeout_s: float = _ANSWER_S) -> Completed:
         """Run one command; its code may say anything. Raises EngineError: no answer at all."""
         try:
-            return commands.ask(
+            return processes.capture(
                 self.command(*arguments), timeout_s=timeout_s, environment=self.environment
             )
         except TimeoutError:

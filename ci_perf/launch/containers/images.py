@@ -8,10 +8,10 @@ import msgspec
 from ci_perf.errors import UsageError
 from ci_perf.launch.containers import failures
 from ci_perf.launch.containers.engine import Engine, EngineError
-from ci_perf.measure import host
 from ci_perf.model import reference as references
 from ci_perf.model.container import EngineName, Image
 from ci_perf.model.reference import Local, Named
+from ci_perf.system import host
 
 # The hash of what an image was built from; our own build writes it.
 INPUTS_LABEL = "dev.ci_perf.inputs"

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from ci_perf.measure.task import Task
+from ci_perf.model.task import Task
 
 # The folder of our own package: one version measures and judges, whatever the image holds.
 PACKAGE = "/opt/ci-perf"

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import commands, files
-from ci_perf.commands import Answer
 from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.system import files, processes
+from ci_perf.system.processes import Completed
 
 # The oldest Python that ci-perf runs on: what is locked for it is locked for all later ones too.
 OLDEST_PYTHON = "3.11"
@@ -129,10 +129,10 @@ def _resolve(request: Request, draft: Path, *, header: str) -> None:
         )
 
 
-def _ask(arguments: Sequence[str]) -> Answer:
+def _ask(arguments: Sequence[str]) -> Completed:
     program = uv(os.environ.get("PATH"), has_module=importlib.util.find_spec("uv") is not None)
     try:
-        return commands.ask([*program, *arguments], timeout_s=_ANSWER_S)
+        return processes.capture([*program, *arguments], timeout_s=_ANSWER_S)
     except TimeoutError:
         raise CiPerfError(
             f"uv: expected an answer within {_ANSWER_S:g} s, found none; is the index reachable?"

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.launch import child, endings, processes
-from ci_perf.launch.child import Cookie, Ended
+from ci_perf.launch import endings
 from ci_perf.launch.containers import stale, stops
 from ci_perf.launch.containers.arguments import NAME_VARIABLE
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.launch.containers.stops import Stopped
 from ci_perf.launch.endings import Kills
 from ci_perf.launch.turns import Seat
+from ci_perf.system import child, processes
+from ci_perf.system.child import Cookie, Ended
 
 # What ends a program of the engine with its children, as it does any child of ours.
 _COOKIE = "CI_PERF_CONTAINER"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.measure import host
+from ci_perf.system import host
 
 CGROUPS = Path("/sys/fs/cgroup")
 

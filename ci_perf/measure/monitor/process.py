@@ -19,12 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import files
-from ci_perf.measure import host, linux
 from ci_perf.measure.monitor import kernel_counters, marks, nvml
 from ci_perf.measure.monitor.gpu_watch import GpuWatch
 from ci_perf.measure.monitor.kernel_counters import KernelCounters
 from ci_perf.model.evidence import Evidence, HostEvidence
+from ci_perf.system import files, host, linux
 
 _STDIN = 0
 

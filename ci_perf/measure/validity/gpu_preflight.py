@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ci_perf import files
-from ci_perf.measure import linux, task
 from ci_perf.measure.monitor import nvml
 from ci_perf.measure.monitor.nvml import Gpu
+from ci_perf.model import task
 from ci_perf.model.base import Amount, Bytes, Count, Key, Name, Struct, Text
+from ci_perf.system import files, linux
 
 # The driver's utilisation is an average over up to a second: what ended before we came is out of
 # it after the first, what comes and goes is seen in the second.

@@ -4,11 +4,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ci_perf.measure import host
 from ci_perf.measure.validity import distrust
 from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.container import Image
 from ci_perf.model.validity import Reason
+from ci_perf.system import host
 
 # With more than this share of time lost to other programs before we start, times are doubtful.
 BUSY = 0.20

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf import files
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests.integration.actions.stage import ROOT
 from tests.processes import is_alive
 from tests.projects import SLOW

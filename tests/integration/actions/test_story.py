@@ -1,8 +1,8 @@
 """A pull request from opening to a green re-run: real measurements, and a GitHub that remembers."""
 
-from ci_perf import files
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests.integration.actions.stage import PULL, RESULTS
 from tests.projects import SLOW
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from ci_perf import files
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
+from ci_perf.system import files
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
 GIT = {

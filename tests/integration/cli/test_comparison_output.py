@@ -2,9 +2,9 @@
 
 import pytest
 
-from ci_perf import files
 from ci_perf.errors import ExitCode
 from ci_perf.model.comparison import Comparison
+from ci_perf.system import files
 from tests.projects import Project
 
 

@@ -73,7 +73,7 @@ def test_wrong_use_is_exit_code_2_and_a_sentence(project, arguments):
 
 def test_an_uncaught_exception_is_3_and_never_blames_the_pull_request(project):
     crash = (
-        "import sys, ci_perf.git as git\n"
+        "import sys, ci_perf.system.git as git\n"
         "def boom(root): raise RuntimeError('ours')\n"
         "git.source = boom\n"
         "sys.argv = ['ci-perf', 'run']\n"

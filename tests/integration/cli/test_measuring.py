@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ci_perf import files
 from ci_perf.cli import main
 from ci_perf.errors import ExitCode
-from ci_perf.launch import lock
 from ci_perf.measure.validity import distrust, preflight
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
+from ci_perf.system import files, lock
 from tests.processes import wait_for_children, wait_until
 from tests.projects import GOOD, QUICK, SLOW_STEP
 

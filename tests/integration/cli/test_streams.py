@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from ci_perf import files
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests.processes import wait_for_children
 from tests.runs import a_failed
 

@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 
-from ci_perf import files
 from ci_perf.launch.containers import stale
 from ci_perf.launch.containers.arguments import OWNER_LABEL
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests.processes import wait_until
 from tests.projects import GOOD, SLOW_STEP, Project
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from ci_perf import files
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests import repositories
 from tests.projects import NAP_SETTINGS, Project
 

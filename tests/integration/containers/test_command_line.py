@@ -2,9 +2,9 @@
 
 import pytest
 
-from ci_perf import files
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
+from ci_perf.system import files
 from tests.containers import engines, images, roots
 from tests.projects import QUICK, Project
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.launch.containers import inquiry
-from ci_perf.launch.containers.inquiry import Asked
-from ci_perf.measure import machine_facts
-from ci_perf.measure.facts import EngineAnswer, TorchMissing
+from ci_perf.doctor import machine_facts, probe
+from ci_perf.doctor.probe import Asked
 from ci_perf.model.container import Container
+from ci_perf.model.facts import EngineAnswer, TorchMissing
 
 pytestmark = pytest.mark.container
 
@@ -137,7 +136,7 @@ def ask_with_gpus(engine, image):
     asked = Asked(
         engine=engine.name, image=image, checkout=Path("/"), limits=Container(), wants_gpus=True
     )
-    return inquiry.ask(asked, machine_facts.this_machine())
+    return probe.ask(asked, machine_facts.this_machine())
 
 
 @pytest.mark.usefixtures("docker_gpus")

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ci_perf.launch import child, processes
-from ci_perf.measure.task import Trouble
 from ci_perf.model.process import Phase
+from ci_perf.model.task import Trouble
+from ci_perf.system import child, processes
 from tests.containers import benches, images, keeper, roots
 from tests.containers.benches import SMALL, Bench
 from tests.launches import BUILD, GOOD, HEAD, result_of, trouble_of

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ci_perf import commands
 from ci_perf.launch.containers import engine as engines
 from ci_perf.launch.containers import failures, running, stale
 from ci_perf.launch.containers.engine import EngineError
+from ci_perf.system import processes
 
 pytestmark = pytest.mark.container
 
@@ -160,7 +160,7 @@ def test_a_user_whom_the_daemon_does_not_let_in(docker, tmp_path_factory):
         (folder / "d.sock").chmod(0o600)
         closed.listen()
         as_nobody = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
-        asked = commands.ask(
+        asked = processes.capture(
             [*as_nobody, docker.program, "version", "--format", "{{.Server.Version}}"],
             timeout_s=30.0,
             environment={

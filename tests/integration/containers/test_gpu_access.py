@@ -5,8 +5,8 @@ The engines' way is the real one up to the hook; what hooks give is a stand-in f
 
 import pytest
 
-from ci_perf.measure.task import Trouble
 from ci_perf.model.process import Phase
+from ci_perf.model.task import Trouble
 from tests.containers import benches
 from tests.launches import GOOD, trouble_of
 

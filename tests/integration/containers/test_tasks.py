@@ -9,8 +9,8 @@ from ci_perf.launch import containers
 from ci_perf.launch.containers import Settings, Side, images, stale
 from ci_perf.launch.containers.arguments import OWNER_LABEL, RUN_LABEL
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure import host
-from ci_perf.measure.task import Surroundings, Trouble
+from ci_perf.model.task import Surroundings, Trouble
+from ci_perf.system import host
 from tests.containers import benches
 from tests.containers.benches import SMALL, Bench
 from tests.launches import BUILD, GOOD, HEAD, result_of

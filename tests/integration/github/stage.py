@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ci_perf import files
 from ci_perf.cli.main import cli
 from ci_perf.model.comparison import Verdict
+from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison, a_head
 from tests.fakes.github import events
 from tests.fakes.github.fake import FakeGitHub

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_perf.cli import fetching, judging, publishing
 from ci_perf.errors import InvalidFileError
+from ci_perf.gate import compare
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
+from ci_perf.pull_request import fetch, publish
 from ci_perf.report import publication
 from ci_perf.report.publication import Origin
 from tests.accepting import accepted
@@ -68,13 +69,13 @@ def test_whatever_a_run_says_is_judged_and_shown_or_refused(baselines, run):
         found = codec.decode(codec.encode(run).encode(), Run, name="artifact")
     except InvalidFileError:
         return  # as it would be in the second stage
-    rules = judging.rules(Path("nowhere"), "smoke")
+    rules = compare.rules(Path("nowhere"), "smoke")
     try:
-        with fetching.distrusting("workflow run 42"):
-            comparison = judging.against_baselines(
+        with fetch.distrusting("workflow run 42"):
+            comparison = compare.against_baselines(
                 found, baselines, label="workflow run 42", rules=rules
             )
-        shown = publishing.report_on(comparison, "workflow run 42").comparison
+        shown = publish.report_on(comparison, "workflow run 42").comparison
     except InvalidFileError:
         return  # numbers that no machine gives
     page = Page(publication.whole(shown, ORIGIN, max_bytes=60_000))

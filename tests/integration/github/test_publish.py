@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from ci_perf import files
 from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github.outputs import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Verdict
+from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison, a_head
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from ci_perf.cli import fetching
 from ci_perf.errors import ExitCode
 from ci_perf.github import archive
 from ci_perf.model import codec
+from ci_perf.pull_request import fetch
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.second_stage import (
@@ -278,7 +278,7 @@ def test_a_hostile_artifact_is_refused_and_leaves_nothing(second, data, match):
 
 
 def test_more_workloads_than_any_suite_has_are_refused(second, monkeypatch):
-    monkeypatch.setattr(fetching, "_MAX_WORKLOADS", 3)
+    monkeypatch.setattr(fetch, "_MAX_WORKLOADS", 3)
     second.measured(steady("a", "b", "c", "d"))
 
     refused(second, "expected at most 3 workloads", ExitCode.USAGE)

@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from ci_perf.launch import child, monitoring, scratch
+from ci_perf.launch import monitoring
 from ci_perf.measure.monitor import marks
+from ci_perf.system import child, scratch
 from tests.processes import is_alive, wait_for_children, wait_until
 from tests.watched import PYTHON
 

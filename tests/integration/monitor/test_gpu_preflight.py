@@ -6,19 +6,19 @@ import sys
 
 import pytest
 
-from ci_perf import files
-from ci_perf.measure import task
 from ci_perf.measure.validity import preflight
 from ci_perf.measure.validity.gpu_preflight import GpuStates
+from ci_perf.model import task
 from ci_perf.model.validity import Status
+from ci_perf.system import files
 from tests import drivers
 
 # As the module does, without its pauses.
 HASTY = """
 import sys
 from pathlib import Path
-from ci_perf import files
-from ci_perf.measure import task
+from ci_perf.system import files
+from ci_perf.model import task
 from ci_perf.measure.validity import gpu_preflight
 states = gpu_preflight.look(sys.argv[3:], sleep=lambda seconds: None)
 files.write(Path(sys.argv[1]) / task.RESULT, states)

@@ -2,10 +2,11 @@ import signal
 
 import pytest
 
-from ci_perf.launch import child, endings
-from ci_perf.measure.task import Trouble
+from ci_perf.launch import endings
 from ci_perf.model.evidence import Evidence, HostEvidence
 from ci_perf.model.process import Exhausted, Phase
+from ci_perf.model.task import Trouble
+from ci_perf.system import child
 
 PEAK = 7 * 2**30
 EVIDENCE = Evidence(

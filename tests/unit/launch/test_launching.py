@@ -5,14 +5,14 @@ import signal
 import msgspec
 import pytest
 
-from ci_perf import files
 from ci_perf.launch import launching
-from ci_perf.launch.child import Ended
 from ci_perf.launch.launching import Finished
-from ci_perf.measure import task as tasks
-from ci_perf.measure.task import Task, Trouble
+from ci_perf.model import task as tasks
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task, Trouble
+from ci_perf.system import files
+from ci_perf.system.child import Ended
 from tests.launches import QUICK, result_of, trouble_of
 from tests.runs import a_process
 

@@ -151,7 +151,7 @@ def test_errors_that_name_each_other_end():
 @pytest.mark.parametrize(("used", "kind"), [(0.9, "limit"), (0.5, None)])
 def test_an_error_near_the_limit_is_one_of_memory(monkeypatch, error, used, kind):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, resource.RLIM_INFINITY))
-    monkeypatch.setattr("ci_perf.measure.host.address_space_peak_bytes", lambda: 1000 * used)
+    monkeypatch.setattr("ci_perf.system.host.address_space_peak_bytes", lambda: 1000 * used)
 
     found = exhaustion.of(error, None)
 

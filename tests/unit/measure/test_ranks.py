@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci_perf import files
-from ci_perf.measure import ranks, task
+from ci_perf.measure import ranks
 from ci_perf.measure.outputs import Outputs
-from ci_perf.measure.task import Trouble
+from ci_perf.model import task
 from ci_perf.model.process import Exhausted, Phase, Ranks, WorkerResult
+from ci_perf.model.task import Trouble
+from ci_perf.system import files
 from tests.runs import a_process
 
 NOW = 1_000_000.0

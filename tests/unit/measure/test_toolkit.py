@@ -2,8 +2,8 @@
 
 import pytest
 
-from ci_perf.measure import machine_facts
-from ci_perf.measure.machine_facts import Sources
+from ci_perf.doctor import machine_facts
+from ci_perf.doctor.machine_facts import Sources
 
 # As `nvidia-ctk cdi generate` writes them, as YAML and with --format=json.
 YAML = '---\ncdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: "0"\n'

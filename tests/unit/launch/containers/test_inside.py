@@ -7,7 +7,7 @@ import pytest
 
 from ci_perf.launch.containers import inside
 from ci_perf.launch.containers.inside import Folders, Mount
-from ci_perf.measure.task import Task
+from ci_perf.model.task import Task
 from tests.plans import a_planned
 
 PACKAGE = Path("/site/ci_perf")

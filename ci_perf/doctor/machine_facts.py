@@ -1,0 +1,272 @@
+"""Gather what this machine is from /proc, /sys, /dev and the libraries. Judges nothing.
+
+Whatever cannot be read is absent: no file of the system is required to exist.
+"""
+
+import os
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from ci_perf.measure import libraries
+from ci_perf.model.container import EngineName
+from ci_perf.model.facts import (
+    Containers,
+    DeviceNode,
+    Facts,
+    Graphics,
+    Host,
+    Nvml,
+    Programs,
+    Space,
+    Toolkit,
+    Torch,
+)
+from ci_perf.system import host, processes
+
+NVIDIA = "0x10de"  # PCI vendor
+DISPLAY_CONTROLLER = "0x03"  # PCI class: VGA, 3D and other display controllers
+
+_NODE = re.compile(r"nvidia(\d+|ctl|-uvm)")
+
+# Where CDI specifications are: docs of the Container Device Interface and of nvidia-ctk.
+_CDI_FOLDERS = ("etc/cdi", "var/run/cdi", "run/cdi")
+# JSON or YAML, which say so in much the same words.
+_CDI_KIND = re.compile(r"""(^|[{,])\s*["']?kind["']?\s*:\s*["']?nvidia\.com/gpu\b""", re.MULTILINE)
+_ENGINES: tuple[EngineName, ...] = ("docker", "podman")
+# `nvidia-ctk --version` asks no driver.
+_VERSION_S = 10.0
+
+# Marks that container engines leave: (file, kind).
+_MARKS = (("run/.containerenv", "podman"), (".dockerenv", "docker"))
+_ENVIRONMENT_MARKS = (
+    ("KUBERNETES_SERVICE_HOST", "kubernetes"),
+    ("APPTAINER_CONTAINER", "apptainer"),
+    ("SINGULARITY_CONTAINER", "apptainer"),
+)
+_CGROUP_MARKS = (
+    ("kubepods", "kubernetes"),
+    ("docker", "docker"),
+    ("libpod", "podman"),
+    ("lxc", "lxc"),
+    ("containerd", "containerd"),
+)
+
+
+def _space(path: Path) -> Space | None:
+    try:
+        usage = shutil.disk_usage(path)
+    except OSError:
+        return None
+    return Space(path=str(path), total_bytes=usage.total, free_bytes=usage.free)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where facts come from; the defaults are this machine."""
+
+    root: Path
+    environ: Mapping[str, str]
+    temporary: Path
+    torch: Callable[[], Torch] = libraries.torch_facts
+    nvml: Callable[[], Nvml] = libraries.nvml_facts
+    which: Callable[[str], str | None] = shutil.which
+    space: Callable[[Path], Space | None] = _space
+
+
+def this_machine() -> Sources:
+    """Read from the machine that this process runs on."""
+    return Sources(root=Path("/"), environ=os.environ, temporary=Path(tempfile.gettempdir()))
+
+
+def gather(sources: Sources, containers: Containers | None = None) -> Facts:
+    """Read every fact; takes seconds, because torch is imported in a child.
+
+    What is known of containers somebody else has asked: we start none.
+    """
+    return Facts(
+        host=_host(sources),
+        graphics=_graphics(sources),
+        torch=sources.torch(),
+        programs=_programs(sources),
+        containers=containers,
+    )
+
+
+def toolkit(sources: Sources) -> Toolkit:
+    """Look for the NVIDIA Container Toolkit."""
+    hook = "nvidia-container-runtime-hook"
+    return Toolkit(
+        version=_toolkit_version(sources.which("nvidia-ctk")),
+        hook=sources.which(hook) is not None,
+        cdi=_cdi(sources.root),
+    )
+
+
+def has_gpu_nodes(sources: Sources) -> bool:
+    """Say whether this host shows a driver through which a GPU could be used."""
+    return bool(_nodes(sources.root))
+
+
+def _host(sources: Sources) -> Host:
+    root = sources.root
+    return Host(
+        system=f"{platform.system()} {platform.release()}",
+        container=_container(root, sources.environ),
+        cpu_model=host.cpu_model(root / "proc") or None,
+        logical_cores=os.cpu_count() or 0,
+        usable_cores=_usable_cores(),
+        cpu_quota=_cpu_quota(root),
+        cpu_pressure_percent=_percent(host.cpu_pressure(root / "proc")),
+        memory_bytes=host.memory_total_bytes(root / "proc") or None,
+        memory_limit_bytes=_memory_limit(root),
+        temporary=sources.space(sources.temporary),
+        shared_memory=sources.space(root / "dev/shm"),
+    )
+
+
+def _graphics(sources: Sources) -> Graphics:
+    root = sources.root
+    return Graphics(
+        pci=_pci_gpus(root),
+        kernel_module=_first_line(root / "proc/driver/nvidia/version"),
+        nouveau=(root / "sys/module/nouveau").is_dir(),
+        nodes=_nodes(root),
+        visible_devices=sources.environ.get("CUDA_VISIBLE_DEVICES"),
+        nvml=sources.nvml(),
+    )
+
+
+def _programs(sources: Sources) -> Programs:
+    def found(variable: str, *names: str) -> bool:
+        chosen = sources.environ.get(variable, "").split()[:1]  # "gcc -std=c17", "ccache gcc"
+        return any(sources.which(name) for name in chosen or names)
+
+    return Programs(
+        python=platform.python_version(),
+        engines=tuple(name for name in _ENGINES if sources.which(name)),
+        transformers=_version("transformers"),
+        git=sources.which("git") is not None,
+        c_compiler=found("CC", "gcc", "cc", "clang"),
+        cxx_compiler=found("CXX", "g++", "c++", "clang++"),
+    )
+
+
+def _version(package: str) -> str | None:
+    """Ask the installed metadata: importing transformers takes seconds."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _container(root: Path, environ: Mapping[str, str]) -> str | None:
+    """Name the kind of container, the most telling mark first."""
+    for variable, kind in _ENVIRONMENT_MARKS:
+        if environ.get(variable):
+            return kind
+    for file, kind in _MARKS:
+        if (root / file).exists():
+            return kind
+    groups = _text(root / "proc/1/cgroup")
+    return next((kind for mark, kind in _CGROUP_MARKS if mark in groups), None)
+
+
+def _usable_cores() -> int:
+    """Count the cores that this process may run on (taskset, cpusets)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 0
+
+
+def _cpu_quota(root: Path) -> float | None:
+    """Return how many cores' worth of time a cgroup allows, by version 2 or 1."""
+    cgroup = root / "sys/fs/cgroup"
+    quota, _, period = _text(cgroup / "cpu.max").strip().partition(" ")
+    if not quota:
+        quota = _text(cgroup / "cpu/cpu.cfs_quota_us").strip()
+        period = _text(cgroup / "cpu/cpu.cfs_period_us").strip()
+    if not (quota.isdigit() and period.isdigit() and int(period)):
+        return None  # "max", -1, or no such controller
+    return int(quota) / int(period)
+
+
+def _memory_limit(root: Path) -> int | None:
+    """Return the cgroup's limit; ``None`` when it allows all there is."""
+    cgroup = root / "sys/fs/cgroup"
+    version_1 = cgroup / "memory/memory.limit_in_bytes"
+    limit = (_text(cgroup / "memory.max") or _text(version_1)).strip()
+    if not limit.isdigit() or int(limit) >= host.memory_total_bytes(root / "proc") > 0:
+        return None
+    return int(limit)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else share * 100
+
+
+def _pci_gpus(root: Path) -> tuple[str, ...]:
+    return tuple(
+        device.name
+        for device in _entries(root / "sys/bus/pci/devices")
+        if _first_line(device / "vendor") == NVIDIA
+        and (_first_line(device / "class") or "").startswith(DISPLAY_CONTROLLER)
+    )
+
+
+def _nodes(root: Path) -> tuple[DeviceNode, ...]:
+    return tuple(
+        DeviceNode(path=f"/dev/{node.name}", usable=_opens(node))
+        for node in _entries(root / "dev")
+        if _NODE.fullmatch(node.name)
+    )
+
+
+def _cdi(root: Path) -> tuple[str, ...]:
+    """Name the specifications of NVIDIA GPUs; /var/run is mostly a link to /run."""
+    files = (file for folder in _CDI_FOLDERS for file in _entries(root / folder))
+    named = {file.resolve(): file for file in files if _CDI_KIND.search(_text(file))}
+    return tuple(f"/{file.relative_to(root)}" for file in named.values())
+
+
+def _toolkit_version(program: str | None) -> str | None:
+    """Ask nvidia-ctk: "NVIDIA Container Toolkit CLI version 1.17.8", then the commit."""
+    if program is None:
+        return None
+    try:
+        said = processes.capture([program, "--version"], timeout_s=_VERSION_S).out
+    except (OSError, TimeoutError):
+        return "unknown"
+    return said.partition("\n")[0].rpartition(" ")[2] or "unknown"
+
+
+def _opens(node: Path) -> bool:
+    """Open it: a container's device rules refuse what the file's mode allows."""
+    try:
+        os.close(os.open(node, os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _first_line(path: Path) -> str | None:
+    return _text(path).partition("\n")[0].strip() or None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,162 @@
+"""A diagnosis for a person: what can be measured, the machine in a few lines, then the findings."""
+
+import io
+
+from rich.console import Console
+from rich.text import Text
+
+from ci_perf.doctor import Device, Diagnosis, engines
+from ci_perf.doctor.finding import Finding, Level
+from ci_perf.model.facts import (
+    Containers,
+    EngineSilence,
+    Facts,
+    Gpu,
+    Graphics,
+    Host,
+    Image,
+    ImageMissing,
+    NvmlAnswer,
+    Torch,
+    TorchBroken,
+    TorchBuild,
+    TorchMissing,
+)
+
+GIB = 2**30
+
+_STYLES = {Level.PROBLEM: "bold red", Level.WARNING: "yellow", Level.OK: "green"}
+_LABEL_WIDTH = max(len(level.value) for level in Level) + 2
+
+
+def render(found: Diagnosis, *, colour: bool) -> str:
+    """Lay out a diagnosis; long lines are left to the reader's window."""
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=colour, highlight=False, soft_wrap=True)
+    console.print(Text(_headline(found), style="bold"))
+    console.print()
+    for label, words in _machine(found.facts):
+        console.print(Text(f"{label:<{_LABEL_WIDTH}}{words}"))
+    console.print()
+    for finding in found.findings:
+        console.print(_finding(finding))
+    return stream.getvalue()
+
+
+def _headline(found: Diagnosis) -> str:
+    where = "on this machine" if found.facts.containers is None else "in containers on this machine"
+    if not found.can_measure:
+        return f"Nothing can be measured {where}."
+    if Device.CUDA in found.can_measure:
+        return f"CPU and GPU workloads can be measured {where}."
+    return f"CPU workloads can be measured {where}, GPU workloads cannot."
+
+
+def _finding(finding: Finding) -> Text:
+    text = Text(f"{finding.level.value:<{_LABEL_WIDTH}}", style=_STYLES[finding.level])
+    text.append(f"{finding.what} [{finding.code}]", style="not bold default")
+    if finding.next_step:
+        text.append(f"\n{'':<{_LABEL_WIDTH}}next: {finding.next_step}", style="not bold default")
+    return text
+
+
+def _machine(facts: Facts) -> list[tuple[str, str]]:
+    return [
+        ("system", _system(facts.host)),
+        ("cpu", _cpu(facts.host)),
+        ("memory", _memory(facts.host)),
+        ("gpu", _gpus(facts.graphics)),
+        ("driver", _driver(facts.graphics)),
+        *_within(facts.containers),
+        *_torch(facts),
+        ("python", facts.programs.python),
+        *((("engines", ", ".join(facts.programs.engines)),) if facts.programs.engines else ()),
+    ]
+
+
+def _within(containers: Containers | None) -> list[tuple[str, str]]:
+    if containers is None:
+        return []
+    return [("engine", _engine(containers)), ("image", _image(containers.image))]
+
+
+def _engine(containers: Containers) -> str:
+    engine = containers.engine
+    if isinstance(engine, EngineSilence):
+        return f"{engine.name}, which does not answer"
+    return f"{engine.name} {engine.version}, {engines.described(engine)}"
+
+
+def _image(image: Image | ImageMissing | None) -> str:
+    match image:
+        case None:
+            return "none named"
+        case ImageMissing():
+            return f"{image.reference}, which is not here"
+        case Image():
+            return f"{image.reference} ({image.architecture or 'unknown'})"
+
+
+def _system(host: Host) -> str:
+    where = f"in a {host.container} container" if host.container else "not in a container"
+    return f"{host.system}, {where}"
+
+
+def _cpu(host: Host) -> str:
+    cores = f"{host.logical_cores} logical cores"
+    if host.usable_cores != host.logical_cores:
+        cores += f", {host.usable_cores} usable"
+    return f"{host.cpu_model or 'unknown'}, {cores}"
+
+
+def _memory(host: Host) -> str:
+    if host.memory_bytes is None:
+        return "unknown"
+    limit = host.memory_limit_bytes
+    limited = f", limited to {limit / GIB:.1f} GiB" if limit is not None else ""
+    return f"{host.memory_bytes / GIB:.1f} GiB{limited}"
+
+
+def _gpus(graphics: Graphics) -> str:
+    if isinstance(graphics.nvml, NvmlAnswer) and graphics.nvml.gpus:
+        return ", ".join(map(_gpu, graphics.nvml.gpus))
+    if graphics.pci:
+        return f"NVIDIA, seen on the bus at {', '.join(graphics.pci)}"
+    return "none seen"
+
+
+def _gpu(gpu: Gpu) -> str:
+    return gpu.name if gpu.memory_bytes is None else f"{gpu.name} {gpu.memory_bytes / GIB:.0f} GiB"
+
+
+def _driver(graphics: Graphics) -> str:
+    if isinstance(graphics.nvml, NvmlAnswer):
+        return (
+            f"NVIDIA {graphics.nvml.driver or 'unknown'}, for CUDA up to "
+            f"{graphics.nvml.cuda or 'unknown'}"
+        )
+    return graphics.kernel_module or f"none ({graphics.nvml.detail})"
+
+
+def _torch(facts: Facts) -> list[tuple[str, str]]:
+    """Tell of torch, where somebody has looked for one: without an image there was none to ask."""
+    within = facts.containers
+    if within is not None and (not isinstance(within.image, Image) or within.refused is not None):
+        return []
+    return [("torch", _torch_words(facts.torch))]
+
+
+def _torch_words(torch: Torch) -> str:
+    match torch:
+        case TorchBuild():
+            return f"{torch.version}, {_built_for(torch)}"
+        case TorchMissing():
+            return "not installed"
+        case TorchBroken():
+            return "cannot be imported"
+
+
+def _built_for(torch: TorchBuild) -> str:
+    if torch.cuda:
+        return f"built for CUDA {torch.cuda}"
+    return f"built for ROCm {torch.hip}" if torch.hip else "a CPU-only build"

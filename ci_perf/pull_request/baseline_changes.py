@@ -1,0 +1,144 @@
+"""The step that `publish`, `report` and `bot` share: what a pull request does to the baselines."""
+
+import contextlib
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from ci_perf.baselines import calibration, layout
+from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
+from ci_perf.github import branches, pulls
+from ci_perf.github.client import Client
+from ci_perf.github.pulls import Changed, Found
+from ci_perf.model.summary import Numbers
+from ci_perf.report.edits import Edit
+from ci_perf.system import files, git
+
+# More than any suite has workloads; each costs a request.
+_MAX_READ = 50
+_ANY = "MACHINE/SUITE/WORKLOAD.json"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
+
+
+def look(client: Client, found: Found, folder: Path) -> list[Edit]:
+    """Say which baselines a pull request edits, old and new. Raises GithubError."""
+    changed = changes(client, found, folder)
+    base = pulls.base(client, found.number) if changed else ""
+    return [
+        _edit(client, one, base) if index < _MAX_READ else _unread(one)
+        for index, one in enumerate(changed)
+    ]
+
+
+def changes(client: Client, found: Found, folder: Path) -> list[Changed]:
+    """Name the files below the folder of baselines that a pull request changes."""
+    every, place = pulls.changes(client, found.number), in_repository(folder)
+    return [one for one in every if inside(one.path, place) or inside(one.before, place)]
+
+
+def in_repository(folder: Path) -> PurePosixPath:
+    """Return where a folder lies in its repository, which may be checked out anywhere."""
+    if folder.is_dir():
+        answer = git.run(folder, "rev-parse", "--show-prefix")
+        if answer.code == 0:
+            return PurePosixPath(answer.out)
+    return PurePosixPath(folder)
+
+
+def inside(path: str, folder: PurePosixPath) -> str:
+    """Return where below `folder` a baseline or a calibration lies; empty for any other file."""
+    try:
+        below = PurePosixPath(path).relative_to(folder)
+    except ValueError:
+        return ""
+    is_one = len(below.parts) == len(PurePosixPath(_ANY).parts) and below.suffix == ".json"
+    is_calibration = below.parts[1:] == (calibration.CALIBRATION,)
+    is_safe = all(map(is_name, below.parts))
+    return str(below) if (is_one or is_calibration) and is_safe else ""
+
+
+def is_name(part: str) -> bool:
+    """Whether a file or folder is called as ours are: no disk refuses such a name."""
+    return _NAME.fullmatch(part) is not None
+
+
+@contextlib.contextmanager
+def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> Iterator[Path]:
+    """Write foreign baselines (by their place below the folder) to a folder of their own.
+
+    Those of `base` lie below them; `None` removes one. Places have passed `inside`.
+    """
+    with tempfile.TemporaryDirectory(prefix="ci-perf-") as folder:
+        root = Path(folder) / "baselines"
+        if base is not None and base.is_dir():
+            shutil.copytree(base, root, symlinks=True)
+        files.make_folder(root)
+        for place, content in contents.items():
+            _put(root / place, content)
+        yield root
+
+
+def contents(client: Client, changed: list[Changed], folder: Path) -> dict[str, bytes | None]:
+    """Read what a pull request makes of baselines: by their place, `None` for removed ones.
+
+    Raises GithubError, and InvalidFileError where there are too many to read.
+    """
+    if len(changed) > _MAX_READ:
+        raise InvalidFileError(f"expected at most {_MAX_READ} baselines, found {len(changed)}")
+    found: dict[str, bytes | None] = {}
+    top = in_repository(folder)
+    for one in changed:
+        if place := inside(one.before, top):
+            found[place] = None
+        if place := inside(one.path, top):
+            found[place] = _after(client, one)
+    return found
+
+
+def _put(path: Path, content: bytes | None) -> None:
+    try:
+        if content is not None:
+            files.make_folder(path.parent)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise CannotWriteError(
+            f"{path.name}: expected a place for a file, found none: {error.strerror}"
+        ) from None
+    if content is not None:
+        files.write_bytes(path, content)
+
+
+def _after(client: Client, one: Changed) -> bytes | None:
+    return None if one.is_removed else branches.blob(client, one.sha, what=one.path)
+
+
+def _edit(client: Client, one: Changed, base: str) -> Edit:
+    if PurePosixPath(one.path).name == calibration.CALIBRATION:
+        return Edit(path=one.path, before={}, after={}, trouble="it chooses the default limits")
+    try:
+        before, after = branches.file(client, base, one.before), _after(client, one)
+        return Edit(
+            path=one.path,
+            before=_headline(before, one.before),
+            after=_headline(after, one.path),
+        )
+    except CiPerfError as error:
+        return Edit(path=one.path, before={}, after={}, trouble=f"cannot be read: {error}")
+
+
+def _unread(one: Changed) -> Edit:
+    return Edit(path=one.path, before={}, after={}, trouble="one of too many to read")
+
+
+def _headline(content: bytes | None, path: str) -> Numbers:
+    """Return what a baseline says, if it holds together as one of ours does."""
+    if content is None:
+        return {}
+    with written({_ANY: content}) as root:
+        file = root / _ANY
+        try:
+            return layout.read_anywhere(file).headline
+        except InvalidFileError as error:
+            raise InvalidFileError(str(error).replace(str(file), path)) from None

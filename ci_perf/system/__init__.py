@@ -1,0 +1,1 @@
+"""Work with the operating system: processes, signals, locks, scratch folders, files, git."""

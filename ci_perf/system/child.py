@@ -1,0 +1,226 @@
+"""One child process: its output kept short, its time limited, nothing of it left behind."""
+
+import collections
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Protocol, Self
+
+from ci_perf.system import linux, processes
+from ci_perf.system.processes import Process
+
+# What is kept of a child's output: enough for a traceback, harmless when it prints gigabytes.
+TAIL_BYTES = 16 * 1024
+
+# A hanging child gets this long to print where it hangs.
+_STACK_DUMP_S = 0.5
+
+# Rare enough not to be seen by what is measured.
+_POLL_S = 0.05
+
+# The kernel needs a moment to end a process; one that waits for a dead disk may never end.
+_LAST_GASP_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a child ended. ``code`` is negative for a signal, as in subprocess."""
+
+    code: int
+    timed_out: bool
+    tail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cookie:
+    """An environment variable that every process of one launch inherits, to be found by it."""
+
+    variable: str
+    value: str
+
+
+class Turns(Protocol):
+    """Where a child sits that runs only when it is its turn: `turns.Seat`."""
+
+    def started(self, child: "subprocess.Popen[bytes]") -> None:
+        """Hear which child it is."""
+
+    def clock(self) -> float:
+        """Return seconds; they do not pass while it waits."""
+
+
+def run(
+    command: Sequence[str],
+    *,
+    cwd: str,
+    environment: Mapping[str, str],
+    cookie: Cookie,
+    timeout_s: float,
+    interrupted: Callable[[], bool],
+    seat: Turns | None = None,
+) -> Ended:
+    """Run `command` to its end or its time limit.
+
+    Output of both streams is drained, and its last part kept. Whatever the child started is
+    killed with it. Raises OSError when it cannot be started, and KeyboardInterrupt once
+    `interrupted` and after the child has been killed.
+
+    A child that takes turns has a `seat`, and its time limit counts its own turns only. It is run
+    within `ending_orphans`: which of two at once has left an orphan, only its cookie can tell.
+    """
+    company = ending_orphans() if seat is None else contextlib.nullcontext(_none)
+    with company as orphans, _Tail() as tail:
+        child = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env={**environment, cookie.variable: cookie.value},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches us, and we end the child in our own way
+        )
+        try:
+            if seat is not None:
+                seat.started(child)
+            tail.drain(child.stdout)
+            clock = time.monotonic if seat is None else seat.clock
+            in_time = _wait(child, timeout_s, interrupted, clock)
+            if not in_time:
+                _dump_stacks(child)
+        finally:
+            _end(child, lambda: {*_carrying(cookie), *orphans()})
+    return Ended(code=child.returncode, timed_out=not in_time, tail=tail.text())
+
+
+@contextlib.contextmanager
+def ending_orphans() -> Iterator[Callable[[], set[int]]]:
+    """Within, orphans come to us. Yields what finds those of our children; ends them at the end."""
+    bystanders = processes.below(os.getpid())
+    with linux.adopting_orphans():
+        try:
+            yield lambda: _orphans(bystanders)
+        finally:
+            _kill(lambda: _orphans(bystanders))
+
+
+class _Tail:
+    """Drains a pipe in a thread, within its block, and remembers the last that came out."""
+
+    def __init__(self) -> None:
+        self._chunks: collections.deque[bytes] = collections.deque()
+        self._size = 0
+        self._pipe: IO[bytes] | None = None
+        self._thread: threading.Thread | None = None
+        # At its other end, an end of file says that no more will come that matters.
+        self._over, self._say_over = os.pipe()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take what is still in the pipe. What keeps it open, or full, is not waited for."""
+        os.close(self._say_over)
+        if self._thread is not None and self._pipe is not None:
+            self._thread.join(timeout=5)
+            if self._thread.is_alive():
+                return
+            self._pipe.close()
+        os.close(self._over)
+
+    def drain(self, pipe: IO[bytes] | None) -> None:
+        """Begin to drain `pipe`."""
+        assert pipe is not None
+        os.set_blocking(pipe.fileno(), False)
+        self._pipe = pipe
+        self._thread = threading.Thread(target=self._drain, args=(pipe.fileno(),), daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        """Return the last output."""
+        return b"".join(self._chunks.copy())[-TAIL_BYTES:].decode(errors="replace")
+
+    def _drain(self, pipe: int) -> None:
+        while True:
+            ready, _, _ = select.select([pipe, self._over], [], [])
+            try:
+                chunk = os.read(pipe, 65536)
+            except BlockingIOError:
+                chunk = b""
+                if self._over not in ready:
+                    continue
+            if not chunk:
+                return
+            self._keep(chunk[-TAIL_BYTES:])
+
+    def _keep(self, chunk: bytes) -> None:
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        while self._size - len(self._chunks[0]) >= TAIL_BYTES:
+            self._size -= len(self._chunks.popleft())
+
+
+def _wait(
+    child: "subprocess.Popen[bytes]",
+    timeout_s: float,
+    interrupted: Callable[[], bool],
+    clock: Callable[[], float],
+) -> bool:
+    """Return whether the child ended in time. Raises KeyboardInterrupt."""
+    deadline = clock() + timeout_s
+    while child.poll() is None:
+        if interrupted():
+            raise KeyboardInterrupt
+        if clock() >= deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _dump_stacks(child: "subprocess.Popen[bytes]") -> None:
+    """Have a hanging worker print where it hangs: it listens for SIGUSR1."""
+    child.send_signal(signal.SIGUSR1)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=_STACK_DUMP_S)
+
+
+def _end(child: "subprocess.Popen[bytes]", left: Callable[[], set[int]]) -> None:
+    """Kill the child, its group, and whatever else it has left."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    _kill(left)
+
+
+def _kill(left: Callable[[], set[int]]) -> None:
+    """Kill what is left, until nothing is."""
+    deadline = time.monotonic() + _LAST_GASP_S
+    while (found := left()) and time.monotonic() < deadline:
+        for pid in found:
+            processes.kill(pid)
+        time.sleep(0.01)
+
+
+def _carrying(cookie: Cookie) -> set[int]:
+    return set(processes.carrying(cookie.variable, cookie.value))
+
+
+def _orphans(bystanders: Sequence[Process]) -> set[int]:
+    """Return what we have adopted, and what is below it.
+
+    Bystanders are our descendants from before the launch. What these start meanwhile is not ours
+    to end: it is below them, or orphaned in one of their sessions, which nobody else can join.
+    """
+    pids = {p.pid for p in bystanders}
+    sessions = {os.getsid(0), *(p.session for p in bystanders)}
+    adopted = processes.below(os.getpid(), but=pids)
+    return {p.pid for p in adopted if p.session not in sessions}
+
+
+def _none() -> set[int]:
+    return set()

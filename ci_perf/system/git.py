@@ -1,0 +1,108 @@
+"""What git says of the code under measure, and how it is asked anything at all."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ci_perf.errors import CiPerfError
+from ci_perf.model.run import Source
+from ci_perf.system import processes
+from ci_perf.system.processes import Completed
+
+UNKNOWN = "unknown"
+# Longer than any name that a person gives a branch; the environment of a CI may hold more.
+_MAX_CHARS = 200
+
+_ANSWER_S = 30.0
+
+# Set inside a hook of the user: they would lead away from the folder that we name.
+_ELSEWHERE = (
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_WORK_TREE",
+)
+# Git may start helpers that a checkout or its user has set up: none needs a token.
+_SECRET = ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+# Nothing is asked of a person or of the network, and what git says is English.
+_QUIET = {
+    "GIT_ALLOW_PROTOCOL": "file",
+    "GIT_LFS_SKIP_SMUDGE": "1",  # files of Git LFS that are here are used, none is downloaded
+    "GIT_OPTIONAL_LOCKS": "0",  # to look writes nothing
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+# No hook or helper of the user runs because of us, and none stays behind.
+_ALONE = (
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "gc.auto=0"),
+    *("-c", "submodule.recurse=false"),
+)
+
+
+def source(root: Path) -> Source:
+    """Describe the commit that is checked out at `root`; "unknown" outside a repository.
+
+    Where git cannot be asked (no git in the container, a folder of another owner), GitHub's own
+    variables answer, and nothing is claimed of changed files: ``dirty`` is then false for want of
+    knowledge.
+    """
+    commit = _ask(root, "rev-parse", "HEAD") or os.environ.get("GITHUB_SHA")
+    branch = os.environ.get("GITHUB_HEAD_REF") or _ask(root, "rev-parse", "--abbrev-ref", "HEAD")
+    return Source(
+        commit=_short(commit) or UNKNOWN,
+        branch=_short(branch) or UNKNOWN,
+        # Untracked files are mostly results of ours; a changed tracked file is another program.
+        dirty=bool(_ask(root, "status", "--porcelain", "--untracked-files=no")),
+    )
+
+
+def source_of_base(commit: str, ref: str) -> Source:
+    """Describe a commit that was checked out by itself; `ref` is how a person calls the base."""
+    return Source(commit=_short(commit), branch=_short(ref), dirty=False)
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    """Spell a git command that works in `folder` and starts no program of the user's."""
+    return ["git", "-C", str(folder), *_ALONE, *arguments]
+
+
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a git command that works in the folder it is given, and alone."""
+    kept = {name: value for name, value in ours.items() if name not in {*_ELSEWHERE, *_SECRET}}
+    return kept | _QUIET
+
+
+def run(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> Completed:
+    """Run one git command in `folder`. Raises CiPerfError: no git here, or no end in time."""
+    try:
+        return processes.capture(
+            command(folder, *arguments), timeout_s=timeout_s, environment=environment(os.environ)
+        )
+    except TimeoutError:
+        raise CiPerfError(
+            f"`git {arguments[0]}` in {folder}: expected an answer within {timeout_s:g} s, found "
+            "none; see whether its disk is busy or gone"
+        ) from None
+    except OSError as error:
+        raise CiPerfError(
+            f"git: expected a program that can be started, found {error.strerror}; install git"
+        ) from None
+
+
+def _short(name: str | None) -> str:
+    """Fit a name into a document: some 200 characters of Unicode."""
+    whole = (name or "").encode(errors="replace").decode()
+    return whole if len(whole) <= _MAX_CHARS else whole[: _MAX_CHARS - 1] + "…"
+
+
+def _ask(root: Path, *arguments: str) -> str:
+    """Return what git answers, or nothing when it cannot."""
+    try:
+        answer = run(root, *arguments)
+    except CiPerfError:
+        return ""
+    return answer.out if answer.code == 0 else ""

@@ -1,0 +1,123 @@
+"""One measurement at a time per device, on the whole host: a lock file that the kernel guards.
+
+flock ends with its owner however that dies, so nothing has to be cleaned up. The files lie in one
+folder of the host, which containers mount too.
+"""
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+
+from ci_perf.errors import CannotWriteError, CiPerfError
+from ci_perf.system import files
+
+_POLL_S = 0.2
+_OWNER_BYTES = 1000
+
+
+class BusyError(CiPerfError):
+    """The device did not become free in time."""
+
+
+def folder() -> Path:
+    """Return the folder of the lock files: CI_PERF_LOCK_DIR, else one for all users of the host."""
+    chosen = os.environ.get("CI_PERF_LOCK_DIR")
+    return Path(chosen) if chosen else Path(tempfile.gettempdir(), "ci-perf-locks")
+
+
+@contextlib.contextmanager
+def held(
+    devices: Sequence[str],
+    owner: str,
+    *,
+    where: Path,
+    timeout_s: float,
+    waiting: Callable[[str, str, float, float], None],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold the locks of all `devices` for as long as the block lasts.
+
+    They are taken in sorted order, so that two sittings that want the same devices never wait for
+    each other. `waiting(device, owner, waited_s, timeout_s)` is called again and again while
+    somebody else holds one. Raises BusyError after `timeout_s`, and CannotWriteError when there can
+    be no lock file.
+    """
+    start = clock()
+    with contextlib.ExitStack() as stack:
+        for device in sorted(set(devices)):
+            file = stack.enter_context(_open(where, device))
+            while not _try(file):
+                waited_s = clock() - start
+                waiting(device, _read(file), waited_s, timeout_s)
+                if waited_s >= timeout_s:
+                    raise BusyError(_too_late(device, _read(file), where, timeout_s))
+                sleep(_POLL_S)
+            _write(file, owner)
+        yield
+
+
+def _open(where: Path, device: str) -> TextIOWrapper:
+    """Open the lock file of a device for reading and writing; every user may lock it."""
+    path = where / f"{device}.lock"
+    try:
+        if not where.is_dir():
+            where.mkdir(parents=True, exist_ok=True)
+            where.chmod(0o1777)
+        # O_NONBLOCK: whatever lies there, to open it takes no time.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        handle = os.open(path, flags, 0o666)
+        _check_regular(path, handle)
+        with contextlib.suppress(PermissionError):  # somebody else's file, as it should be
+            os.fchmod(handle, 0o666)
+    except OSError as error:
+        raise CannotWriteError(
+            f"{path}: cannot be locked: {error.strerror}; CI_PERF_LOCK_DIR names another folder"
+        ) from None
+    # Every user may write there: what is no text must not keep us from telling who holds the lock.
+    return os.fdopen(handle, "r+", errors="replace")
+
+
+def _check_regular(path: Path, handle: int) -> None:
+    """Close and refuse what is no file. Raises CannotWriteError."""
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise CannotWriteError(
+            f"{path}: expected a regular file, found {files.kind(mode)}; remove it, or name "
+            "another folder with CI_PERF_LOCK_DIR"
+        )
+
+
+def _try(file: TextIOWrapper) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(file: TextIOWrapper) -> str:
+    file.seek(0)
+    return file.read(_OWNER_BYTES).strip() or "somebody who has not said who they are"
+
+
+def _write(file: TextIOWrapper, owner: str) -> None:
+    """Say who holds the lock. That is for people: on a full disk the lock holds without it."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(file.fileno(), 0)
+        os.pwrite(file.fileno(), f"{owner}\n".encode(), 0)
+
+
+def _too_late(device: str, owner: str, where: Path, timeout_s: float) -> str:
+    return (
+        f"{where / device}.lock: expected {device} to become free within {timeout_s:g} s, found it "
+        f"held by {owner}; wait for that run, end it, or give more time with --lock-timeout; runs "
+        "that cannot disturb each other may have other folders of locks: CI_PERF_LOCK_DIR"
+    )

@@ -1,0 +1,133 @@
+"""Run a program and capture its output; find the descendants of a process, and end them.
+
+Descendants are read from /proc: without /proc there are none.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process. Whoever leaves its parents' session makes a new one, and can join no other."""
+
+    pid: int
+    parent: int
+    session: int
+
+
+def below(root: int, *, but: Collection[int] = ()) -> list[Process]:
+    """Return all descendants of `root`, also dead ones; those in `but` with theirs are left out."""
+    children: dict[int, list[Process]] = {}
+    for process in _all():
+        children.setdefault(process.parent, []).append(process)
+    found: list[Process] = []
+    parents = [root]
+    while parents:
+        born = [p for p in children.get(parents.pop(), []) if p.pid not in but]
+        found += born
+        parents += [p.pid for p in born]
+    return found
+
+
+def carrying(variable: str, value: str) -> list[int]:
+    """Return the ids of the processes that were started with this environment variable."""
+    mark = os.fsencode(f"{variable}={value}")
+    found = []
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            if mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return found
+
+
+def kill(pid: int) -> None:
+    """Kill a process, and fetch its exit code if it is a child of ours."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _all() -> list[Process]:
+    found = []
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            stat = (_PROC / str(pid) / "stat").read_bytes()
+            # "pid (name) state parent group session ...": the name may hold anything.
+            _, parent, _, session = stat.rpartition(b")")[2].split()[:4]
+            found.append(Process(pid, int(parent), int(session)))
+    return found
+
+
+def _pids() -> list[int]:
+    """Return who was there a moment ago: any of them may be gone when it is looked at."""
+    with contextlib.suppress(OSError):
+        return [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]
+    return []
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """How a program ended, and what it said; ``code`` is negative for a signal."""
+
+    code: int
+    out: str
+    err: str
+
+
+def capture(
+    command: Sequence[str], *, timeout_s: float, environment: Mapping[str, str] | None = None
+) -> Completed:
+    """Run a program to its end. Raises OSError: none such; TimeoutError: no end in time."""
+    with _started(command, os.environ if environment is None else environment) as process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+    return Completed(code=process.returncode, out=out.strip(), err=err.strip())
+
+
+@contextlib.contextmanager
+def _started(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> Iterator["subprocess.Popen[str]"]:
+    """Start a program in a session of its own, and leave it ended. Raises OSError.
+
+    Ctrl-C goes to our whole group, to which a child belongs until it has a session: one that came
+    just then would end a `git worktree remove` before it has begun. So the program starts with
+    these signals blocked, and stays so; we end it by another.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        process = subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",  # a branch may be called in any encoding
+            start_new_session=True,
+        )
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
+    with process:
+        try:
+            # A signal that came during the start raises here, where the program is ended for it.
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            yield process
+        except BaseException:
+            process.kill()
+            raise

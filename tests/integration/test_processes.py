@@ -1,0 +1,96 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ci_perf.system import processes
+
+# As many answers as a storm needs to hit a child in the moment before it has a session of its own.
+ASKER = """
+import signal, sys
+from ci_perf.system import processes
+
+signal.signal(signal.SIGINT, lambda *_: None)
+print("ready", flush=True)
+codes = {processes.capture([sys.executable, "-S", "-c", ""], timeout_s=60).code for _ in range(100)}
+print(codes)
+"""
+
+
+def test_a_storm_of_ctrl_c_ends_no_command():
+    asker = subprocess.Popen(
+        [sys.executable, "-c", ASKER], stdout=subprocess.PIPE, start_new_session=True, text=True
+    )
+    assert asker.stdout is not None
+    assert asker.stdout.readline() == "ready\n"
+
+    while asker.poll() is None:
+        os.killpg(asker.pid, signal.SIGINT)
+        time.sleep(0.0003)
+
+    assert asker.communicate()[0] == "{0}\n"
+
+
+def test_the_whole_answer_is_heard():
+    answer = processes.capture(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout_s=60)
+
+    assert answer == processes.Completed(code=3, out="out", err="err")
+
+
+def test_a_program_that_does_not_end_is_ended(tmp_path):
+    note = tmp_path / "pid"
+
+    with pytest.raises(TimeoutError):
+        processes.capture(["sh", "-c", f"echo $$ > {note}; exec sleep 611"], timeout_s=0.5)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_an_interrupt_ends_the_program_too(tmp_path):
+    note = tmp_path / "pid"
+    script = f"""
+from ci_perf.system import processes
+words = "echo $$ > {note}.new; mv {note}.new {note}; exec sleep 611"
+processes.capture(["sh", "-c", words], timeout_s=600)
+"""
+    asker = subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while not note.exists():
+        time.sleep(0.02)
+
+    asker.send_signal(signal.SIGINT)
+    asker.wait(timeout=60)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+# The signal comes while the program starts, when nothing but `capture` knows of it.
+INTERRUPTED_START = """
+import os, signal, subprocess
+from ci_perf.system import processes
+
+class Interrupted(subprocess.Popen):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        print(self.pid, flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+
+subprocess.Popen = Interrupted
+processes.capture(["sleep", "611"], timeout_s=600)
+"""
+
+
+def test_an_interrupt_during_the_start_ends_the_program():
+    asker = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_START], capture_output=True, text=True, check=False
+    )
+
+    assert "KeyboardInterrupt" in asker.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(asker.stdout), 0)

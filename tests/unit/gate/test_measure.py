@@ -1,0 +1,25 @@
+from pathlib import Path
+
+from ci_perf.gate import measure
+from ci_perf.model import validity
+from ci_perf.model.validity import Status
+from tests.runs import STEADY, a_measured, a_reason, a_run
+
+
+def told(*reasons):
+    """Return what is said of a run that has these reasons, between its first line and its last."""
+    run = a_run(a_measured("w", *STEADY), validity=validity.of(reasons))
+    return measure._told(run, Path("run.json")).splitlines()[1:-1]
+
+
+def test_a_reason_names_the_workload_that_it_is_about():
+    assert told(a_reason("gpu_lost"), a_reason("foreign_memory", "a")) == [
+        "invalid: gpu_lost: nothing left",
+        "invalid: foreign_memory: a: nothing left",
+    ]
+
+
+def test_what_holds_for_many_workloads_is_said_once():
+    reasons = [a_reason("host_pressure", name, Status.DEGRADED) for name in ("", "a", "b")]
+
+    assert told(*reasons) == ["degraded: host_pressure: nothing left; likewise a, b"]

@@ -1,0 +1,149 @@
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from ci_perf.system import scratch, signals
+from tests.processes import is_alive, wait_until
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A temporary folder that no other test sweeps."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def left_by_a_killed_owner(place):
+    """Make a folder, and a process that bears its name, of an owner that no longer lives."""
+    program = (
+        "import os, signal, subprocess, sys\n"
+        "from ci_perf.system import scratch\n"
+        "with scratch.folder() as folder:\n"
+        "    environment = {scratch.COOKIE: folder.path.name}\n"
+        "    child = subprocess.Popen(['/bin/sleep', '611'], env=environment)\n"
+        "    # The kernel fills in the environment a moment after exec.\n"
+        "    environ = f'/proc/{child.pid}/environ'\n"
+        "    while folder.path.name.encode() not in open(environ, 'rb').read():\n"
+        "        pass\n"
+        "    sys.stdout.write(f'{folder.path} {child.pid}')\n"
+        "    sys.stdout.flush()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with (place / "said").open("w+") as said:  # a pipe would wait for the child
+        subprocess.run(
+            [sys.executable, "-c", program],
+            check=False,
+            env={**os.environ, "TMPDIR": str(place)},
+            stdout=said,
+        )
+        said.seek(0)
+        folder, pid = said.read().split()
+    return Path(folder), int(pid)
+
+
+def test_what_a_killed_owner_left_is_swept(place):
+    folder, pid = left_by_a_killed_owner(place)
+    assert folder.exists()
+    assert is_alive(pid)
+    try:
+        scratch.sweep()
+
+        assert not folder.exists()
+        wait_until(lambda: not is_alive(pid))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_what_a_living_owner_uses_is_not_swept():
+    with scratch.folder() as folder:
+        scratch.sweep()
+
+        assert folder.path.is_dir()
+    assert not folder.path.exists()
+
+
+def test_what_is_not_of_a_launch_is_not_swept(place):
+    (place / "ci-perf-locks").mkdir()
+    (place / "elsewhere").mkdir()
+    (place / "ci-perf-launch-link").symlink_to(place / "elsewhere")
+
+    scratch.sweep()
+
+    assert (place / "ci-perf-locks").is_dir()
+    assert (place / "elsewhere").is_dir()
+
+
+def test_a_folder_that_was_exchanged_for_a_link_takes_nothing_else_with_it(place):
+    (place / "precious").mkdir()
+    with scratch.folder() as folder:
+        folder.path.rmdir()
+        folder.path.symlink_to(place / "precious")
+
+    assert (place / "precious").is_dir()
+    assert not folder.path.is_symlink()
+
+
+def test_interrupts_are_noted_and_raise_only_when_asked():
+    before = signal.getsignal(signal.SIGTERM)
+    with signals.noted() as ending:
+        assert not ending.have_come()
+        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 5:
+            os.kill(os.getpid(), one)
+
+        assert ending.have_come()
+        with pytest.raises(KeyboardInterrupt):
+            ending.check()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_where_nobody_asks_the_first_signal_raises_and_no_other():
+    with signals.noted() as ending:
+        with pytest.raises(KeyboardInterrupt), ending.raising():
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)  # while things are removed
+
+        assert ending.have_come()
+
+
+def test_a_signal_that_came_before_is_raised_where_nobody_asks():
+    entered = []
+    with signals.noted() as ending:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt), ending.raising():
+            entered.append(True)
+
+    assert not entered
+
+
+def test_what_is_ignored_stays_ignored():
+    """As nohup does it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals.noted() as ending:
+            os.kill(os.getpid(), signal.SIGHUP)
+
+            assert not ending.have_come()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_outside_the_main_thread_nothing_is_noted():
+    found = []
+
+    def measure():
+        with signals.noted() as ending:
+            found.append(ending.have_come())
+
+    thread = threading.Thread(target=measure)
+    thread.start()
+    thread.join()
+
+    assert found == [False]
