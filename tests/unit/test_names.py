@@ -1,0 +1,122 @@
+"""Names and sizes in ci_perf: what a reader may expect of every file. Ceilings only ever fall."""
+
+import ast
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "ci_perf"
+TREES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in PACKAGE.rglob("*.py")
+}
+NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
+
+MOST_FILES = 295
+MOST_LINES = 400
+LONGEST_FUNCTION = 60
+MOST_RENAMED_IMPORTS = 48
+CLASSES_OF_ONE_NAME = 22
+
+# Names that say nothing of the thing that they stand for.
+EMPTY_NAMES = {"found": 371, "one": 311}
+
+# Synonyms and metaphors: docs/glossary.md has the word for each. The number is how many are left.
+FORBIDDEN_WORDS = {
+    "beside": 4,
+    "believing": 0,
+    "chronicle": 3,
+    "doubts": 1,
+    "floor": 4,
+    "keeping": 1,
+    "pace": 3,
+    "patience": 4,
+    "room": 5,
+    "seat": 2,
+    "shield": 2,
+    "sitting": 3,
+    "standing": 2,
+    "standings": 1,
+    "surroundings": 3,
+    "trouble": 7,
+    "turns": 6,
+    "way": 2,
+    "wishes": 3,
+}
+
+
+def stored(node):
+    """Name what a node defines: a variable, parameter, field, function, class or import."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+            return name
+        case ast.alias(name=name, asname=other):
+            return other or name.rpartition(".")[2]
+        case ast.MatchAs(name=str(name)) | ast.ExceptHandler(name=str(name)):
+            return name
+        case _:
+            return None
+
+
+IDENTIFIERS = Counter(name for _, node in NODES if (name := stored(node)))
+IDENTIFIERS.update(Path(file).stem for file in TREES)
+
+
+def words(identifier):
+    """Split `_peakBytes`, `PeakBytes` and `peak_bytes` into peak and bytes."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", identifier).lower().split("_")
+
+
+@pytest.mark.parametrize("name", EMPTY_NAMES)
+def test_a_name_says_what_the_thing_is(name):
+    assert IDENTIFIERS[name] <= EMPTY_NAMES[name]
+
+
+@pytest.mark.parametrize("word", FORBIDDEN_WORDS)
+def test_identifiers_use_the_words_of_the_glossary(word):
+    named = sorted(name for name in IDENTIFIERS if word in words(name))
+
+    assert len(named) <= FORBIDDEN_WORDS[word], named
+
+
+def test_a_public_class_has_a_name_of_its_own():
+    files = defaultdict(list)
+    for file, node in NODES:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            files[node.name].append(file)
+    doubled = {name: where for name, where in files.items() if len(where) > 1}
+
+    assert len(doubled) <= CLASSES_OF_ONE_NAME, doubled
+
+
+def test_modules_are_seldom_imported_by_another_name():
+    renamed = [
+        f"{file}: {node.name} as {node.asname}"
+        for file, node in NODES
+        if isinstance(node, ast.alias) and node.asname
+    ]
+
+    assert len(renamed) <= MOST_RENAMED_IMPORTS, renamed
+
+
+def test_files_are_few_and_none_is_long():
+    lengths = {
+        file: len((PACKAGE / file).read_text(encoding="utf-8").splitlines()) for file in TREES
+    }
+
+    assert len(lengths) <= MOST_FILES
+    assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_functions_are_short():
+    lengths = {
+        f"{file}:{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for file, node in NODES
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
