@@ -65,10 +65,10 @@ class Parameters:
 def build(context: Context) -> Workload:
     parameters = _parameters.read(context.parameters, Parameters)
     scratch = Path(tempfile.mkdtemp(prefix="ci-perf-self-"))
-    ci_perf = _Runner(scratch)
-    command = _TASKS[parameters.task](ci_perf, scratch / "repository")
+    program = _Runner(scratch)
+    command = _TASKS[parameters.task](program, scratch / "repository")
     return Workload(
-        step=lambda: ci_perf(*command),
+        step=lambda: program(*command),
         item_unit="command",
         teardown=lambda: shutil.rmtree(scratch, ignore_errors=True),
     )
@@ -121,12 +121,12 @@ class _Runner:
             )
 
 
-def _help(_ci_perf: _Runner, _repository: Path) -> Command:
+def _help(_program: _Runner, _repository: Path) -> Command:
     """Start and say what there is."""
     return ("--help",)
 
 
-def _judge(_ci_perf: _Runner, repository: Path) -> Command:
+def _judge(_program: _Runner, repository: Path) -> Command:
     """Judge 1,000 unchanged workloads of five sessions, and render the report."""
     times = _times(random.Random(0))  # noqa: S311  not a secret
     workloads = [
@@ -142,11 +142,11 @@ def _judge(_ci_perf: _Runner, repository: Path) -> Command:
     return ("judge", "samples.json", "-o", "report.md")
 
 
-def _history(ci_perf: _Runner, repository: Path) -> Command:
+def _history(program: _Runner, repository: Path) -> Command:
     """Show the history of 20 workloads, each with 20 sessions."""
     _write_suite(repository)
-    ci_perf("run", "--suite", "tiny", "-o", "run.json")
-    ci_perf("accept", "run.json")
+    program("run", "--suite", "tiny", "-o", "run.json")
+    program("accept", "run.json")
     (file,) = repository.glob("baselines/*/tiny/sleep.json")
     baseline = json.loads(file.read_text())
     (session,) = baseline["sessions"]
@@ -159,19 +159,19 @@ def _history(ci_perf: _Runner, repository: Path) -> Command:
     return ("baseline", "show")
 
 
-def _launch(_ci_perf: _Runner, repository: Path) -> Command:
+def _launch(_program: _Runner, repository: Path) -> Command:
     """Launch one process of a workload that only sleeps, and write run.json."""
     _write_suite(repository)
     return ("run", "--suite", "tiny", "-o", "run.json")
 
 
-def _pair(ci_perf: _Runner, repository: Path) -> Command:
+def _pair(program: _Runner, repository: Path) -> Command:
     """Check a workload without a baseline against the commit before: two pairs decide it."""
     _write_suite(repository)
-    ci_perf.git("init", "--quiet", "--initial-branch=main")
-    ci_perf.git("add", "workloads")
-    ci_perf.git("commit", "--quiet", "--message=One")
-    ci_perf.git("commit", "--quiet", "--message=Two", "--allow-empty")
+    program.git("init", "--quiet", "--initial-branch=main")
+    program.git("add", "workloads")
+    program.git("commit", "--quiet", "--message=One")
+    program.git("commit", "--quiet", "--message=Two", "--allow-empty")
     return ("check", "--suite", "tiny", "--against", "HEAD~", "--budget", "1m")
 
 
