@@ -128,11 +128,11 @@ def diagnose(**machine):
     return doctor.diagnose(a_machine(**machine), Tool(version="0.1.0"))
 
 
-def codes(found):
-    """Return the codes of what was found, in its order."""
-    return [finding.code for finding in found.findings]
+def codes(diagnosis):
+    """Return the codes of the findings, in their order."""
+    return [finding.code for finding in diagnosis.findings]
 
 
-def finding(code, found):
+def finding(code, diagnosis):
     """Return the finding that has this code."""
-    return next(finding for finding in found.findings if finding.code == code)
+    return next(finding for finding in diagnosis.findings if finding.code == code)

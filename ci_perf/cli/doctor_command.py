@@ -1,22 +1,18 @@
 """`ci-perf doctor`: what this machine is, and why CUDA is not available when it is not."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import click
 
 from ci_perf import doctor
-from ci_perf import suite as suites
 from ci_perf.cli import options, output
-from ci_perf.doctor import machine_facts, probe, text
-from ci_perf.doctor.machine_facts import Sources
-from ci_perf.doctor.probe import Asked
+from ci_perf.doctor import container_facts, machine_facts, text
 from ci_perf.errors import UsageError
 from ci_perf.gate.runners import Runner
 from ci_perf.model import codec
-from ci_perf.model.container import Container, EngineName
+from ci_perf.model.container import EngineName
 from ci_perf.model.facts import Facts
 from ci_perf.model.run import Tool
 from ci_perf.version import __version__
@@ -51,38 +47,21 @@ def command(*, runner: Runner, image: str | None, workloads: Path, json: bool) -
     Exit codes: 0 CPU or GPU workloads can be measured, 3 nothing can be measured (torch is
     missing or broken; no container can be started, or none from this image).
     """
-    sources = machine_facts.this_machine()
-    facts = _facts(runner, image, workloads, sources)
-    found = doctor.diagnose(facts, Tool(version=__version__))
+    diagnosis = doctor.diagnose(_facts(runner, image, workloads), Tool(version=__version__))
     if json:
-        output.emit(codec.encode(found), output=None)
+        output.emit(codec.encode(diagnosis), output=None)
     else:
-        output.emit(text.render(found, colour=sys.stdout.isatty()), output=None)
-    return found.exit_code
+        output.emit(text.render(diagnosis, colour=sys.stdout.isatty()), output=None)
+    return diagnosis.exit_code
 
 
-def _facts(runner: Runner, image: str | None, workloads: Path, sources: Sources) -> Facts:
+def _facts(runner: Runner, image: str | None, workloads: Path) -> Facts:
     """Gather what there is to know; of containers too, if these are asked for."""
-    if runner == "local":
-        if image is not None:
-            raise UsageError("--image: expected --runner docker or podman beside it, found local")
-        return machine_facts.gather(sources)
-    wanted = _container(workloads)
-    asked = Asked(
-        engine=runner,
-        image=wanted.image if image is None else image,
-        checkout=options.root(),
-        limits=wanted,
-        wants_gpus=machine_facts.has_gpu_nodes(sources),
-    )
-    heard = probe.ask(asked, sources)
-    return machine_facts.gather(
-        replace(sources, torch=lambda: heard.torch), containers=heard.containers
-    )
-
-
-def _container(workloads: Path) -> Container:
-    """Return what a suite.toml asks for, where there is one. Raises InvalidFileError."""
-    if not (workloads / "suite.toml").exists():
-        return Container()
-    return suites.load(workloads).container
+    sources = machine_facts.this_machine()
+    if runner != "local":
+        return container_facts.gather(
+            runner, image, workloads=workloads, checkout=options.root(), sources=sources
+        )
+    if image is not None:
+        raise UsageError("--image: expected --runner docker or podman beside it, found local")
+    return machine_facts.gather(sources)

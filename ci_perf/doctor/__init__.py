@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import Enum
 
-from ci_perf.doctor import cuda, driver, engines, evidence, image_driver, images
+from ci_perf.doctor import container_findings, gpu_findings
 from ci_perf.doctor.finding import Finding, Level
 from ci_perf.errors import ExitCode
 from ci_perf.model.base import SCHEMA_VERSION, Struct
@@ -59,18 +59,18 @@ class Diagnosis(Struct, frozen=True, tag_field="type", tag="doctor", kw_only=Tru
 
 def diagnose(facts: Facts, tool: Tool) -> Diagnosis:
     """Explain this machine."""
-    found = [
+    findings = [
         *_python(facts.programs),
-        *(_here(facts) if facts.containers is None else _inside(facts, facts.containers)),
+        *(_here(facts) if facts.containers is None else _in_containers(facts, facts.containers)),
         *_git(facts.programs),
-        *_room(facts.host),
+        *_space(facts.host),
         *_noise(facts.host),
     ]
     worst_first = list(Level)
     return Diagnosis(
         tool=tool,
         can_measure=_devices(facts),
-        findings=tuple(sorted(found, key=lambda finding: worst_first.index(finding.level))),
+        findings=tuple(sorted(findings, key=lambda finding: worst_first.index(finding.level))),
         facts=facts,
     )
 
@@ -78,34 +78,35 @@ def diagnose(facts: Facts, tool: Tool) -> Diagnosis:
 def _here(facts: Facts) -> Iterable[Finding]:
     """Look at what processes of this machine are measured with."""
     yield from _torch(facts.torch, facts.programs)
-    yield from cuda.explain(facts)
+    yield from gpu_findings.explain(facts)
     yield from _programs(facts.programs)
 
 
-def _inside(facts: Facts, containers: Containers) -> Iterable[Finding]:
+def _in_containers(facts: Facts, containers: Containers) -> Iterable[Finding]:
     """Look at what containers are measured with: torch and all that it needs is the image's."""
-    yield from engines.explain(containers, facts.graphics)
-    yield from images.explain(containers, facts.torch)
-    image = containers.image
-    too_new = (
-        image_driver.explain(image, facts.torch, facts.graphics) if isinstance(image, Image) else []
-    )
-    yield from too_new
-    known = containers.gpus_refused or any(one.level is Level.PROBLEM for one in too_new)
-    if isinstance(facts.torch, TorchBuild) and not known:
-        yield from cuda.explain(facts)
-    elif evidence.has_gpu(facts.graphics):
-        below = driver.explain(facts.host, facts.graphics)
+    yield from container_findings.explain_engine(containers, facts.graphics)
+    yield from container_findings.explain_image(containers, facts.torch)
+    image, drivers = containers.image, list[Finding]()
+    if isinstance(image, Image):
+        drivers = container_findings.explain_driver_of_image(image, facts.torch, facts.graphics)
+        yield from drivers
+    is_explained = containers.gpus_refused or any(f.level is Level.PROBLEM for f in drivers)
+    if isinstance(facts.torch, TorchBuild) and not is_explained:
+        yield from gpu_findings.explain(facts)
+    elif gpu_findings.has_gpu(facts.graphics):
+        below = gpu_findings.explain_driver(facts.host, facts.graphics)
         yield from [below] if below else []
 
 
 def _devices(facts: Facts) -> tuple[Device, ...]:
     if not isinstance(facts.torch, TorchBuild) or _is_too_old(facts.programs):
         return ()
-    within = facts.containers
-    if within is not None and not images.can_be_measured_in(within, facts.torch):
+    containers = facts.containers
+    if containers is not None and not container_findings.can_be_measured_in(
+        containers, facts.torch
+    ):
         return ()
-    return (Device.CPU, Device.CUDA) if cuda.works(facts.torch) else (Device.CPU,)
+    return (Device.CPU, Device.CUDA) if gpu_findings.cuda_works(facts.torch) else (Device.CPU,)
 
 
 def _is_too_old(programs: Programs) -> bool:
@@ -189,10 +190,10 @@ def _git(programs: Programs) -> Iterable[Finding]:
 
 def _missing_compilers(programs: Programs) -> str:
     has = {"C": programs.c_compiler, "C++": programs.cxx_compiler}
-    return " and no ".join(language for language, found in has.items() if not found)
+    return " and no ".join(language for language, is_there in has.items() if not is_there)
 
 
-def _room(host: Host) -> Iterable[Finding]:
+def _space(host: Host) -> Iterable[Finding]:
     if host.temporary is not None and host.temporary.free_bytes < MIN_TEMPORARY_BYTES:
         yield Finding(
             code="little_disk",

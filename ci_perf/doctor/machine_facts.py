@@ -143,7 +143,7 @@ def _graphics(sources: Sources) -> Graphics:
 
 
 def _programs(sources: Sources) -> Programs:
-    def found(variable: str, *names: str) -> bool:
+    def has_compiler(variable: str, *names: str) -> bool:
         chosen = sources.environ.get(variable, "").split()[:1]  # "gcc -std=c17", "ccache gcc"
         return any(sources.which(name) for name in chosen or names)
 
@@ -152,8 +152,8 @@ def _programs(sources: Sources) -> Programs:
         engines=tuple(name for name in _ENGINES if sources.which(name)),
         transformers=_version("transformers"),
         git=sources.which("git") is not None,
-        c_compiler=found("CC", "gcc", "cc", "clang"),
-        cxx_compiler=found("CXX", "g++", "c++", "clang++"),
+        c_compiler=has_compiler("CC", "gcc", "cc", "clang"),
+        cxx_compiler=has_compiler("CXX", "g++", "c++", "clang++"),
     )
 
 

@@ -5,7 +5,8 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from ci_perf.doctor import Device, Diagnosis, engines
+from ci_perf.doctor import Device, Diagnosis
+from ci_perf.doctor.container_findings import describe_engine
 from ci_perf.doctor.finding import Finding, Level
 from ci_perf.model.facts import (
     Containers,
@@ -29,25 +30,27 @@ _STYLES = {Level.PROBLEM: "bold red", Level.WARNING: "yellow", Level.OK: "green"
 _LABEL_WIDTH = max(len(level.value) for level in Level) + 2
 
 
-def render(found: Diagnosis, *, colour: bool) -> str:
+def render(diagnosis: Diagnosis, *, colour: bool) -> str:
     """Lay out a diagnosis; long lines are left to the reader's window."""
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=colour, highlight=False, soft_wrap=True)
-    console.print(Text(_headline(found), style="bold"))
+    console.print(Text(_headline(diagnosis), style="bold"))
     console.print()
-    for label, words in _machine(found.facts):
+    for label, words in _machine(diagnosis.facts):
         console.print(Text(f"{label:<{_LABEL_WIDTH}}{words}"))
     console.print()
-    for finding in found.findings:
+    for finding in diagnosis.findings:
         console.print(_finding(finding))
     return stream.getvalue()
 
 
-def _headline(found: Diagnosis) -> str:
-    where = "on this machine" if found.facts.containers is None else "in containers on this machine"
-    if not found.can_measure:
+def _headline(diagnosis: Diagnosis) -> str:
+    where = (
+        "on this machine" if diagnosis.facts.containers is None else "in containers on this machine"
+    )
+    if not diagnosis.can_measure:
         return f"Nothing can be measured {where}."
-    if Device.CUDA in found.can_measure:
+    if Device.CUDA in diagnosis.can_measure:
         return f"CPU and GPU workloads can be measured {where}."
     return f"CPU workloads can be measured {where}, GPU workloads cannot."
 
@@ -84,7 +87,7 @@ def _engine(containers: Containers) -> str:
     engine = containers.engine
     if isinstance(engine, EngineSilence):
         return f"{engine.name}, which does not answer"
-    return f"{engine.name} {engine.version}, {engines.described(engine)}"
+    return f"{engine.name} {engine.version}, {describe_engine(engine)}"
 
 
 def _image(image: Image | ImageMissing | None) -> str:

@@ -1,4 +1,4 @@
-"""What a machine is, as plain facts: what was found, never what it means (diagnosis.py does)."""
+"""What a machine is, as plain facts: what is there, never what it means (doctor/ says that)."""
 
 from enum import Enum
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.doctor import machine_facts, probe
-from ci_perf.doctor.probe import Asked
+from ci_perf.doctor import container_facts, machine_facts
+from ci_perf.doctor.container_facts import Probe
 from ci_perf.model.container import Container
 from ci_perf.model.facts import EngineAnswer, TorchMissing
 
@@ -133,10 +133,10 @@ def test_an_image_without_a_runner_is_wrong_use():
 
 def ask_with_gpus(engine, image):
     """Ask as on a host that shows GPUs."""
-    asked = Asked(
+    asked = Probe(
         engine=engine.name, image=image, checkout=Path("/"), limits=Container(), wants_gpus=True
     )
-    return probe.ask(asked, machine_facts.this_machine())
+    return container_facts.probe(asked, machine_facts.this_machine())
 
 
 @pytest.mark.usefixtures("docker_gpus")

@@ -33,22 +33,22 @@ def gather(tmp_path):
 
 
 def test_an_empty_tree_gives_facts_and_no_crash(gather):
-    found = gather({})
+    machine = gather({})
 
-    assert found.host.container is None
-    assert found.host.cpu_pressure_percent is None
-    assert found.host.memory_bytes is None
-    assert found.host.cpu_quota is None
-    assert found.host.shared_memory is None
-    assert found.graphics.pci == ()
-    assert found.graphics.nodes == ()
-    assert found.graphics.kernel_module is None
+    assert machine.host.container is None
+    assert machine.host.cpu_pressure_percent is None
+    assert machine.host.memory_bytes is None
+    assert machine.host.cpu_quota is None
+    assert machine.host.shared_memory is None
+    assert machine.graphics.pci == ()
+    assert machine.graphics.nodes == ()
+    assert machine.graphics.kernel_module is None
 
 
 def test_a_gpu_on_the_bus_is_found_among_other_devices(gather):
     bus = "sys/bus/pci/devices"
 
-    found = gather(
+    machine = gather(
         {
             f"{bus}/0000:01:00.0/vendor": "0x10de\n",
             f"{bus}/0000:01:00.0/class": "0x030200\n",
@@ -60,28 +60,28 @@ def test_a_gpu_on_the_bus_is_found_among_other_devices(gather):
         }
     )
 
-    assert found.graphics.pci == ("0000:01:00.0",)
+    assert machine.graphics.pci == ("0000:01:00.0",)
 
 
 def test_the_driver_is_known_by_the_first_line_of_its_version_file(gather):
     version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15\nGCC version: 12\n"
 
-    found = gather({"proc/driver/nvidia/version": version, "sys/module/nouveau/version": "1"})
+    machine = gather({"proc/driver/nvidia/version": version, "sys/module/nouveau/version": "1"})
 
-    assert found.graphics.kernel_module == (
+    assert machine.graphics.kernel_module == (
         "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15"
     )
-    assert found.graphics.nouveau
+    assert machine.graphics.nouveau
 
 
 def test_device_nodes_are_opened_and_others_are_ignored(gather, tmp_path):
     (tmp_path / "dev/nvidia1").mkdir(parents=True)  # a folder cannot be opened for writing
 
-    found = gather(
+    machine = gather(
         {"dev/nvidia0": "", "dev/nvidiactl": "", "dev/nvidia-modeset": "", "dev/sda": ""}
     )
 
-    assert found.graphics.nodes == (
+    assert machine.graphics.nodes == (
         facts.DeviceNode(path="/dev/nvidia0", usable=True),
         facts.DeviceNode(path="/dev/nvidia1", usable=False),
         facts.DeviceNode(path="/dev/nvidiactl", usable=True),
@@ -139,22 +139,22 @@ def test_a_cpu_quota_is_read_from_both_versions_of_cgroups(gather, tree, cores):
     ],
 )
 def test_a_memory_limit_counts_when_it_is_below_what_there_is(gather, file, text, limit):
-    found = gather({"proc/meminfo": "MemTotal: 4194304 kB\n", f"sys/fs/cgroup/{file}": text})
+    machine = gather({"proc/meminfo": "MemTotal: 4194304 kB\n", f"sys/fs/cgroup/{file}": text})
 
-    assert found.host.memory_bytes == 4 * 2**30
-    assert found.host.memory_limit_bytes == limit
+    assert machine.host.memory_bytes == 4 * 2**30
+    assert machine.host.memory_limit_bytes == limit
 
 
 def test_cpu_model_and_pressure_come_from_proc(gather):
-    found = gather(
+    machine = gather(
         {
             "proc/cpuinfo": "processor : 0\nmodel name\t: AMD EPYC 9654\n",
             "proc/pressure/cpu": "some avg10=12.50 avg60=3.00 avg300=1.00 total=5\n",
         }
     )
 
-    assert found.host.cpu_model == "AMD EPYC 9654"
-    assert found.host.cpu_pressure_percent == 12.5
+    assert machine.host.cpu_model == "AMD EPYC 9654"
+    assert machine.host.cpu_pressure_percent == 12.5
 
 
 def test_a_compiler_named_by_the_environment_is_the_one_that_is_looked_for(gather):

@@ -10,8 +10,8 @@ from tests import machines
 
 
 def render(*, colour=False, **machine):
-    found = doctor.diagnose(machines.a_machine(**machine), Tool(version="0.1.0"))
-    return doctor_text.render(found, colour=colour)
+    diagnosis = doctor.diagnose(machines.a_machine(**machine), Tool(version="0.1.0"))
+    return doctor_text.render(diagnosis, colour=colour)
 
 
 def test_a_gpu_machine_in_full():

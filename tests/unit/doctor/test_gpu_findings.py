@@ -13,68 +13,68 @@ MIB, GIB = 2**20, 2**30
 
 
 def test_a_sound_gpu_machine_can_measure_both_and_has_no_complaints():
-    found = diagnose()
+    diagnosis = diagnose()
 
-    assert found.can_measure == (Device.CPU, Device.CUDA)
-    assert {one.level for one in found.findings} == {Level.OK}
-    assert found.exit_code == ExitCode.OK
+    assert diagnosis.can_measure == (Device.CPU, Device.CUDA)
+    assert {finding.level for finding in diagnosis.findings} == {Level.OK}
+    assert diagnosis.exit_code == ExitCode.OK
 
 
 def test_a_machine_without_a_gpu_is_fine_for_cpu_workloads():
-    found = diagnose(graphics=machines.no_graphics(), torch=machines.a_cpu_torch())
+    diagnosis = diagnose(graphics=machines.no_graphics(), torch=machines.a_cpu_torch())
 
-    assert found.can_measure == (Device.CPU,)
-    assert codes(found) == ["no_gpu", "cpu_works"]
-    assert found.exit_code == ExitCode.OK
+    assert diagnosis.can_measure == (Device.CPU,)
+    assert codes(diagnosis) == ["no_gpu", "cpu_works"]
+    assert diagnosis.exit_code == ExitCode.OK
 
 
 def test_a_container_that_shows_no_gpu_is_told_how_it_would_get_one():
-    found = diagnose(
+    diagnosis = diagnose(
         host=machines.a_host(container="docker"),
         graphics=machines.no_graphics(),
         torch=machines.a_cpu_torch(),
     )
 
-    assert "--gpus all" in finding("no_gpu", found).next_step
+    assert "--gpus all" in finding("no_gpu", diagnosis).next_step
 
 
 def test_a_gpu_without_a_driver_is_told_to_install_one():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.no_graphics(pci=("0000:01:00.0",), nouveau=True),
         torch=machines.a_torch(devices=0, error="RuntimeError: Found no NVIDIA driver"),
     )
 
-    assert codes(found) == ["no_driver", "cpu_works"]
-    assert "nouveau holds it" in finding("no_driver", found).what
-    assert "nvidia-smi" in finding("no_driver", found).next_step
+    assert codes(diagnosis) == ["no_driver", "cpu_works"]
+    assert "nouveau holds it" in finding("no_driver", diagnosis).what
+    assert "nvidia-smi" in finding("no_driver", diagnosis).next_step
 
 
 def test_a_driver_that_is_installed_and_not_loaded_is_no_driver():
     silent = machines.a_silent_nvml("driver_not_loaded")
 
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(kernel_module=None, nvml=silent),
         torch=machines.a_torch(devices=0, error="RuntimeError: no driver"),
     )
 
-    assert codes(found)[0] == "no_driver"
+    assert codes(diagnosis)[0] == "no_driver"
 
 
 def test_a_cpu_only_torch_on_a_gpu_machine_is_named_with_the_newest_cuda_it_may_have():
-    found = diagnose(torch=machines.a_cpu_torch())
+    diagnosis = diagnose(torch=machines.a_cpu_torch())
 
-    assert codes(found) == ["cpu_only_torch", "cpu_works"]
-    assert "NVIDIA H200" in finding("cpu_only_torch", found).what
-    assert "12.8" in finding("cpu_only_torch", found).next_step
-    assert found.can_measure == (Device.CPU,)
+    assert codes(diagnosis) == ["cpu_only_torch", "cpu_works"]
+    assert "NVIDIA H200" in finding("cpu_only_torch", diagnosis).what
+    assert "12.8" in finding("cpu_only_torch", diagnosis).next_step
+    assert diagnosis.can_measure == (Device.CPU,)
 
 
 def test_no_driver_and_a_cpu_only_torch_are_both_named():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.no_graphics(pci=("0000:01:00.0",)), torch=machines.a_cpu_torch()
     )
 
-    assert codes(found)[:2] == ["no_driver", "cpu_only_torch"]
+    assert codes(diagnosis)[:2] == ["no_driver", "cpu_only_torch"]
 
 
 @pytest.mark.parametrize(
@@ -88,55 +88,55 @@ def test_no_driver_and_a_cpu_only_torch_are_both_named():
 )
 @pytest.mark.parametrize("seen", [{"pci": ("0000:01:00.0",)}, {"kernel_module": "NVRM 570"}])
 def test_a_container_started_without_its_gpus_is_told_how(container, advice, seen):
-    found = diagnose(
+    diagnosis = diagnose(
         host=machines.a_host(container=container),
         graphics=machines.no_graphics(**seen),
         torch=machines.a_torch(devices=0, error="RuntimeError: no driver"),
     )
 
-    assert codes(found)[0] == "container_without_gpus"
-    assert advice in finding("container_without_gpus", found).next_step
+    assert codes(diagnosis)[0] == "container_without_gpus"
+    assert advice in finding("container_without_gpus", diagnosis).next_step
 
 
 def test_a_driver_too_old_for_this_torch_is_named_with_both_versions():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(nvml=machines.an_nvml(driver="525.60", cuda="12.0")),
         torch=machines.a_torch(cuda="13.0", devices=0, error="RuntimeError: cannot"),
     )
 
-    assert codes(found)[0] == "driver_too_old"
-    assert "CUDA 13.0" in finding("driver_too_old", found).what
-    assert "525.60 runs at most CUDA 12.0" in finding("driver_too_old", found).what
+    assert codes(diagnosis)[0] == "driver_too_old"
+    assert "CUDA 13.0" in finding("driver_too_old", diagnosis).what
+    assert "525.60 runs at most CUDA 12.0" in finding("driver_too_old", diagnosis).what
 
 
 def test_an_older_minor_version_of_cuda_in_the_driver_is_not_blamed():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(nvml=machines.an_nvml(cuda="12.4")),
         torch=machines.a_torch(cuda="12.8", error="RuntimeError: device busy"),
     )
 
-    assert codes(found)[0] == "cuda_init_error"
+    assert codes(diagnosis)[0] == "cuda_init_error"
 
 
 def test_torch_saying_that_the_driver_is_too_old_is_believed_without_nvml():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(nvml=machines.a_silent_nvml("not_installed")),
         torch=machines.a_torch(
             devices=0, error="RuntimeError: The NVIDIA driver on your system is too old"
         ),
     )
 
-    assert codes(found)[0] == "driver_too_old"
+    assert codes(diagnosis)[0] == "driver_too_old"
 
 
 def test_a_newer_torch_that_works_on_an_older_driver_is_left_in_peace():
     """NVIDIA's forward compatibility package makes this possible."""
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(nvml=machines.an_nvml(cuda="12.0")),
         torch=machines.a_torch(cuda="13.0"),
     )
 
-    assert codes(found) == ["cpu_works", "cuda_works"]
+    assert codes(diagnosis) == ["cpu_works", "cuda_works"]
 
 
 @pytest.mark.parametrize("refused", [["/dev/nvidia0"], ["/dev/nvidiactl"], list(machines.NODES)])
@@ -144,94 +144,94 @@ def test_device_nodes_that_may_not_be_opened_are_named(refused):
     usable = [path for path in machines.NODES if path not in refused]
     nodes = machines.nodes(*usable) + machines.nodes(*refused, usable=False)
 
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(nodes=nodes, nvml=machines.a_silent_nvml("no_permission")),
         torch=machines.a_torch(devices=0, error="RuntimeError: unknown error"),
     )
 
-    assert codes(found)[0] == "no_permission"
-    assert all(path in finding("no_permission", found).what for path in refused)
+    assert codes(diagnosis)[0] == "no_permission"
+    assert all(path in finding("no_permission", diagnosis).what for path in refused)
 
 
 def test_one_refused_gpu_of_two_is_not_why_the_other_fails():
     nodes = machines.nodes(*machines.NODES) + machines.nodes("/dev/nvidia1", usable=False)
 
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(nodes=nodes, nvml=machines.a_silent_nvml("other")),
         torch=machines.a_torch(error="RuntimeError: out of memory"),
     )
 
-    assert codes(found)[0] == "cuda_init_error"
+    assert codes(diagnosis)[0] == "cuda_init_error"
 
 
 def test_missing_device_nodes_are_named():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(
             nodes=machines.nodes("/dev/nvidiactl"), nvml=machines.a_silent_nvml("other")
         ),
         torch=machines.a_torch(devices=0, error="RuntimeError: unknown error"),
     )
 
-    assert codes(found)[0] == "no_device_nodes"
-    assert "/dev/nvidia0, /dev/nvidia-uvm are missing" in finding("no_device_nodes", found).what
+    assert codes(diagnosis)[0] == "no_device_nodes"
+    assert "/dev/nvidia0, /dev/nvidia-uvm are missing" in finding("no_device_nodes", diagnosis).what
 
 
 def test_a_driver_updated_while_it_ran_needs_a_reboot():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(nvml=machines.a_silent_nvml("version_mismatch")),
         torch=machines.a_torch(devices=0, error="RuntimeError: unknown error"),
     )
 
-    assert codes(found)[0] == "driver_mismatch"
-    assert "Reboot" in finding("driver_mismatch", found).next_step
+    assert codes(diagnosis)[0] == "driver_mismatch"
+    assert "Reboot" in finding("driver_mismatch", diagnosis).next_step
 
 
 @pytest.mark.parametrize(
     ("container", "advice"), [(None, "libnvidia-compute"), ("docker", "NVIDIA_DRIVER_CAPABILITIES")]
 )
 def test_a_kernel_module_without_its_libraries_is_named(container, advice):
-    found = diagnose(
+    diagnosis = diagnose(
         host=machines.a_host(container=container),
         graphics=machines.graphics(nvml=machines.a_silent_nvml("library_not_found")),
         torch=machines.a_torch(devices=0, error="RuntimeError: Found no NVIDIA driver"),
     )
 
-    assert codes(found)[0] == "driver_libraries_missing"
-    assert advice in finding("driver_libraries_missing", found).next_step
+    assert codes(diagnosis)[0] == "driver_libraries_missing"
+    assert advice in finding("driver_libraries_missing", diagnosis).next_step
 
 
 @pytest.mark.parametrize("visible", ["", "-1", "7", "GPU-00000000"])
 def test_cuda_visible_devices_that_hides_all_is_named(visible):
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(visible_devices=visible),
         torch=machines.a_torch(devices=0, error="RuntimeError: No CUDA GPUs are available"),
     )
 
-    assert codes(found)[0] == "devices_hidden"
-    assert repr(visible) in finding("devices_hidden", found).what
+    assert codes(diagnosis)[0] == "devices_hidden"
+    assert repr(visible) in finding("devices_hidden", diagnosis).what
 
 
 def test_a_sound_cuda_visible_devices_is_not_blamed_for_an_old_driver():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.graphics(visible_devices="0", nvml=machines.an_nvml(cuda="11.4")),
         torch=machines.a_torch(error="RuntimeError: driver on your system is too old"),
     )
 
-    assert codes(found)[0] == "driver_too_old"
+    assert codes(diagnosis)[0] == "driver_too_old"
 
 
 def test_a_torch_without_kernels_for_this_gpu_is_named():
-    found = diagnose(torch=machines.a_torch(error="no kernel image is available for execution"))
+    diagnosis = diagnose(torch=machines.a_torch(error="no kernel image is available for execution"))
 
-    assert codes(found)[0] == "gpu_unsupported"
-    assert found.can_measure == (Device.CPU,)
+    assert codes(diagnosis)[0] == "gpu_unsupported"
+    assert diagnosis.can_measure == (Device.CPU,)
 
 
 def test_an_init_error_beside_a_working_driver_is_quoted():
-    found = diagnose(torch=machines.a_torch(error="RuntimeError: CUDA error: device busy"))
+    diagnosis = diagnose(torch=machines.a_torch(error="RuntimeError: CUDA error: device busy"))
 
-    assert codes(found)[0] == "cuda_init_error"
-    assert "CUDA error: device busy" in finding("cuda_init_error", found).what
+    assert codes(diagnosis)[0] == "cuda_init_error"
+    assert "CUDA error: device busy" in finding("cuda_init_error", diagnosis).what
 
 
 def test_a_torch_that_sees_no_device_and_gives_no_reason_is_an_init_error():
@@ -246,11 +246,11 @@ def test_a_torch_that_sees_no_device_and_gives_no_reason_is_an_init_error():
     ],
 )
 def test_without_a_torch_that_can_be_imported_nothing_can_be_measured(torch, code):
-    found = diagnose(torch=torch)
+    diagnosis = diagnose(torch=torch)
 
-    assert codes(found) == [code]
-    assert found.can_measure == ()
-    assert found.exit_code == ExitCode.NO_ANSWER
+    assert codes(diagnosis) == [code]
+    assert diagnosis.can_measure == ()
+    assert diagnosis.exit_code == ExitCode.NO_ANSWER
 
 
 @pytest.mark.parametrize(
@@ -261,9 +261,9 @@ def test_without_a_torch_that_can_be_imported_nothing_can_be_measured(torch, cod
     ],
 )
 def test_without_torch_and_with_an_engine_the_way_by_containers_is_named(engines, told):
-    found = diagnose(torch=facts.TorchMissing(), programs=machines.programs(engines=engines))
+    diagnosis = diagnose(torch=facts.TorchMissing(), programs=machines.programs(engines=engines))
 
-    assert told in finding("torch_missing", found).next_step
+    assert told in finding("torch_missing", diagnosis).next_step
 
 
 def test_without_torch_and_without_an_engine_only_torch_is_asked_for():
@@ -274,49 +274,53 @@ def test_without_torch_and_without_an_engine_only_torch_is_asked_for():
 
 
 def test_a_missing_torch_does_not_hide_a_missing_driver():
-    found = diagnose(
+    diagnosis = diagnose(
         torch=facts.TorchMissing(), graphics=machines.no_graphics(pci=("0000:01:00.0",))
     )
 
-    assert codes(found) == ["torch_missing", "no_driver"]
+    assert codes(diagnosis) == ["torch_missing", "no_driver"]
 
 
 def test_an_old_python_can_measure_nothing():
-    found = diagnose(programs=machines.programs(python="3.10.2"))
+    diagnosis = diagnose(programs=machines.programs(python="3.10.2"))
 
-    assert codes(found)[0] == "python_too_old"
-    assert found.can_measure == ()
+    assert codes(diagnosis)[0] == "python_too_old"
+    assert diagnosis.can_measure == ()
 
 
 def test_a_gpu_without_nvml_can_be_measured_with_a_warning():
     nvml = machines.a_silent_nvml("not_installed", "No module named 'pynvml'")
 
-    found = diagnose(graphics=machines.graphics(nvml=nvml))
+    diagnosis = diagnose(graphics=machines.graphics(nvml=nvml))
 
-    assert Device.CUDA in found.can_measure
-    assert codes(found)[0] == "nvml_unavailable"
-    assert "pip install nvidia-ml-py" in finding("nvml_unavailable", found).next_step
+    assert Device.CUDA in diagnosis.can_measure
+    assert codes(diagnosis)[0] == "nvml_unavailable"
+    assert "pip install nvidia-ml-py" in finding("nvml_unavailable", diagnosis).next_step
 
 
 def test_rocm_works_and_is_called_untested():
-    found = diagnose(graphics=machines.no_graphics(), torch=machines.a_torch(cuda=None, hip="6.2"))
+    diagnosis = diagnose(
+        graphics=machines.no_graphics(), torch=machines.a_torch(cuda=None, hip="6.2")
+    )
 
-    assert "ROCm 6.2, untested" in finding("cuda_works", found).what
+    assert "ROCm 6.2, untested" in finding("cuda_works", diagnosis).what
 
 
 def test_findings_come_worst_first():
-    found = diagnose(host=machines.a_host(cpu_pressure_percent=50.0), torch=machines.a_cpu_torch())
+    diagnosis = diagnose(
+        host=machines.a_host(cpu_pressure_percent=50.0), torch=machines.a_cpu_torch()
+    )
 
-    assert codes(found) == ["cpu_only_torch", "noisy_machine", "cpu_works"]
+    assert codes(diagnosis) == ["cpu_only_torch", "noisy_machine", "cpu_works"]
 
 
 def test_whatever_is_not_well_has_a_next_step():
-    found = diagnose(
+    diagnosis = diagnose(
         host=machines.a_host(container="docker", cpu_pressure_percent=50.0, cpu_quota=1.0),
         graphics=machines.no_graphics(pci=("0000:01:00.0",)),
         torch=machines.a_cpu_torch(),
         programs=machines.programs(git=False, transformers=None, c_compiler=False),
     )
 
-    assert all(one.next_step for one in found.findings if one.level is not Level.OK)
-    assert len(found.findings) == 8
+    assert all(one.next_step for one in diagnosis.findings if one.level is not Level.OK)
+    assert len(diagnosis.findings) == 8

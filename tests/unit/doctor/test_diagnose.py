@@ -20,16 +20,16 @@ MIB, GIB = 2**20, 2**30
     ],
 )
 def test_a_missing_program_is_a_warning(programs, code):
-    found = diagnose(programs=machines.programs(**programs))
+    diagnosis = diagnose(programs=machines.programs(**programs))
 
-    assert finding(code, found).level is Level.WARNING
-    assert found.exit_code == ExitCode.OK
+    assert finding(code, diagnosis).level is Level.WARNING
+    assert diagnosis.exit_code == ExitCode.OK
 
 
 def test_the_compiler_that_is_missing_is_named():
-    found = diagnose(programs=machines.programs(cxx_compiler=False))
+    diagnosis = diagnose(programs=machines.programs(cxx_compiler=False))
 
-    assert "No C++ compiler" in finding("compiler_missing", found).what
+    assert "No C++ compiler" in finding("compiler_missing", diagnosis).what
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_the_compiler_that_is_missing_is_named():
     ],
 )
 def test_a_machine_that_will_disturb_a_measurement_is_a_warning(host, code):
-    found = diagnose(host=machines.a_host(**host))
+    diagnosis = diagnose(host=machines.a_host(**host))
 
-    assert finding(code, found).level is Level.WARNING
+    assert finding(code, diagnosis).level is Level.WARNING
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_a_machine_on_the_good_side_of_a_border_is_left_in_peace(host):
 
 
 def test_what_is_just_beyond_a_border_does_not_read_as_the_border():
-    found = diagnose(host=machines.a_host(cpu_pressure_percent=10.040000000000001))
+    diagnosis = diagnose(host=machines.a_host(cpu_pressure_percent=10.040000000000001))
 
-    assert finding("noisy_machine", found).what.startswith("In 10.04 % of the last 10 s")
-    assert "(expected at most 10 %)" in finding("noisy_machine", found).what
+    assert finding("noisy_machine", diagnosis).what.startswith("In 10.04 % of the last 10 s")
+    assert "(expected at most 10 %)" in finding("noisy_machine", diagnosis).what
 
 
 def test_what_the_system_does_not_say_is_no_finding():

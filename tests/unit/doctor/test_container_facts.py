@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ci_perf.doctor import engine_facts, machine_facts
+from ci_perf.doctor import container_facts, machine_facts
 from ci_perf.model.facts import EngineAnswer, EngineSilence
 
 # As docker 20.10 answers `info --format '{{json .}}'`, with code 0, when there is no daemon.
@@ -43,15 +43,15 @@ def look(tmp_path):
         sources = machine_facts.Sources(
             root=tmp_path, environ=environ, temporary=tmp_path, space=lambda _path: None
         )
-        return engine_facts.look(name, sources)
+        return container_facts.ask_engine(name, sources)
 
     return ask
 
 
 def test_a_docker_that_answers(look):
-    found = look("docker", json.dumps(DOCKER))
+    engine = look("docker", json.dumps(DOCKER))
 
-    assert found == EngineAnswer(
+    assert engine == EngineAnswer(
         name="docker",
         version="28.2.2",
         rootless=True,
@@ -65,29 +65,29 @@ def test_a_docker_that_answers(look):
 
 
 def test_a_docker_that_tells_its_trouble_only_in_its_answer(look):
-    found = look("docker", json.dumps(DEAD))
+    engine = look("docker", json.dumps(DEAD))
 
-    assert isinstance(found, EngineSilence)
-    assert found.is_installed
-    assert "expected a running daemon at unix:///x.sock" in found.why
-    assert "systemctl start docker" in found.next_step
+    assert isinstance(engine, EngineSilence)
+    assert engine.is_installed
+    assert "expected a running daemon at unix:///x.sock" in engine.why
+    assert "systemctl start docker" in engine.next_step
 
 
 def test_a_podman_that_answers(look):
-    found = look("podman", json.dumps(PODMAN))
+    engine = look("podman", json.dumps(PODMAN))
 
-    assert isinstance(found, EngineAnswer)
-    assert (found.version, found.rootless, found.storage) == ("4.3.1", True, "overlay")
-    assert (found.cgroups, found.architecture, found.nvidia_runtime) == ("2", "amd64", False)
+    assert isinstance(engine, EngineAnswer)
+    assert (engine.version, engine.rootless, engine.storage) == ("4.3.1", True, "overlay")
+    assert (engine.cgroups, engine.architecture, engine.nvidia_runtime) == ("2", "amd64", False)
 
 
 @pytest.mark.parametrize("said", ["not json", "[]", '{"host": 3}'])
 def test_an_engine_that_talks_nonsense_is_silent(look, said):
-    found = look("podman", said)
+    engine = look("podman", said)
 
-    assert isinstance(found, EngineSilence)
-    assert "expected JSON" in found.why
-    assert found.next_step
+    assert isinstance(engine, EngineSilence)
+    assert "expected JSON" in engine.why
+    assert engine.next_step
 
 
 def test_words_that_nobody_knows_are_not_sent_back_to_the_doctor(look, tmp_path):
@@ -97,8 +97,8 @@ def test_words_that_nobody_knows_are_not_sent_back_to_the_doctor(look, tmp_path)
     sources = machine_facts.Sources(
         root=tmp_path, environ={"PATH": f"{tmp_path}:/bin"}, temporary=tmp_path
     )
-    found = engine_facts.look("docker", sources)
+    engine = container_facts.ask_engine("docker", sources)
 
-    assert isinstance(found, EngineSilence)
-    assert "something new" in found.why
-    assert "by hand" in found.next_step
+    assert isinstance(engine, EngineSilence)
+    assert "something new" in engine.why
+    assert "by hand" in engine.next_step

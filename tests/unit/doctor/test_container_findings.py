@@ -26,11 +26,11 @@ def diagnose(*, torch=None, graphics=None, programs=None, **containers):
 
 
 def test_a_sound_host_with_a_sound_image_has_no_complaints():
-    found = diagnose()
+    diagnosis = diagnose()
 
-    assert found.can_measure == (Device.CPU, Device.CUDA)
-    assert {one.level for one in found.findings} == {Level.OK}
-    assert set(codes(found)) == {
+    assert diagnosis.can_measure == (Device.CPU, Device.CUDA)
+    assert {finding.level for finding in diagnosis.findings} == {Level.OK}
+    assert set(codes(diagnosis)) == {
         "engine_works",
         "image_works",
         "toolkit_works",
@@ -42,14 +42,14 @@ def test_a_sound_host_with_a_sound_image_has_no_complaints():
 def test_what_is_not_installed_on_the_host_is_the_images_business():
     bare = machines.programs(transformers=None, c_compiler=False, cxx_compiler=False)
 
-    assert {one.level for one in diagnose(programs=bare).findings} == {Level.OK}
+    assert {finding.level for finding in diagnose(programs=bare).findings} == {Level.OK}
 
 
 def test_git_and_python_stay_the_hosts_business():
-    found = diagnose(programs=machines.programs(git=False, python="3.10.1"))
+    diagnosis = diagnose(programs=machines.programs(git=False, python="3.10.1"))
 
-    assert codes(found)[:2] == ["python_too_old", "git_missing"]
-    assert found.can_measure == ()
+    assert codes(diagnosis)[:2] == ["python_too_old", "git_missing"]
+    assert diagnosis.can_measure == ()
 
 
 @pytest.mark.parametrize(
@@ -60,70 +60,72 @@ def test_an_engine_that_does_not_answer_is_all_that_is_said(is_installed, code):
         name="docker", is_installed=is_installed, why="docker: expected it", next_step="install it"
     )
 
-    found = diagnose(engine=engine, image=None, torch=facts.TorchMissing())
+    diagnosis = diagnose(engine=engine, image=None, torch=facts.TorchMissing())
 
-    assert codes(found) == [code]
-    assert finding(code, found).what == "Docker: expected it."
-    assert finding(code, found).next_step == "Install it."
-    assert found.exit_code == ExitCode.NO_ANSWER
+    assert codes(diagnosis) == [code]
+    assert finding(code, diagnosis).what == "Docker: expected it."
+    assert finding(code, diagnosis).next_step == "Install it."
+    assert diagnosis.exit_code == ExitCode.NO_ANSWER
 
 
 def test_an_image_must_be_named():
-    found = diagnose(image=None, torch=facts.TorchMissing())
+    diagnosis = diagnose(image=None, torch=facts.TorchMissing())
 
-    assert codes(found)[0] == "image_unnamed"
-    assert "`ci-perf image pin" in finding("image_unnamed", found).next_step
-    assert "`--image" in finding("image_unnamed", found).next_step
-    assert found.exit_code == ExitCode.NO_ANSWER
+    assert codes(diagnosis)[0] == "image_unnamed"
+    assert "`ci-perf image pin" in finding("image_unnamed", diagnosis).next_step
+    assert "`--image" in finding("image_unnamed", diagnosis).next_step
+    assert diagnosis.exit_code == ExitCode.NO_ANSWER
 
 
 def test_an_image_must_be_here():
     missing = facts.ImageMissing(reference="x", why="no image", next_step="pull it")
 
-    found = diagnose(image=missing, torch=facts.TorchMissing())
+    diagnosis = diagnose(image=missing, torch=facts.TorchMissing())
 
-    assert finding("image_missing", found).next_step == "Pull it."
-    assert found.exit_code == ExitCode.NO_ANSWER
+    assert finding("image_missing", diagnosis).next_step == "Pull it."
+    assert diagnosis.exit_code == ExitCode.NO_ANSWER
 
 
 def test_an_image_by_its_tag_is_warned_of():
-    found = diagnose(image=machines.an_image(reference="perf:1", is_pinned=False))
+    diagnosis = diagnose(image=machines.an_image(reference="perf:1", is_pinned=False))
 
-    assert "image pin perf:1" in finding("image_unpinned", found).next_step
-    assert found.exit_code == ExitCode.OK
+    assert "image pin perf:1" in finding("image_unpinned", diagnosis).next_step
+    assert diagnosis.exit_code == ExitCode.OK
 
 
 def test_an_image_that_runs_by_emulation_is_no_place_to_measure():
-    found = diagnose(image=machines.an_image(architecture="arm64"))
+    diagnosis = diagnose(image=machines.an_image(architecture="arm64"))
 
-    assert "arm64" in finding("image_of_another_architecture", found).what
-    assert found.can_measure == ()
+    assert "arm64" in finding("image_of_another_architecture", diagnosis).what
+    assert diagnosis.can_measure == ()
 
 
 @pytest.mark.parametrize(
     ("engine", "image"), [("x86_64", "amd64"), ("aarch64", "arm64"), ("amd64", "amd64"), ("", "x")]
 )
 def test_architectures_have_two_names(engine, image):
-    found = diagnose(
+    diagnosis = diagnose(
         engine=machines.an_engine(architecture=engine), image=machines.an_image(architecture=image)
     )
 
-    assert "image_of_another_architecture" not in codes(found)
+    assert "image_of_another_architecture" not in codes(diagnosis)
 
 
 def test_a_container_that_does_not_start_is_named():
-    found = diagnose(refused=REFUSED, torch=facts.TorchMissing())
+    diagnosis = diagnose(refused=REFUSED, torch=facts.TorchMissing())
 
-    assert "it does not" in finding("container_refused", found).what
-    assert finding("container_refused", found).next_step == "Do it."
-    assert found.can_measure == ()
+    assert "it does not" in finding("container_refused", diagnosis).what
+    assert finding("container_refused", diagnosis).next_step == "Do it."
+    assert diagnosis.can_measure == ()
 
 
 def test_a_checkout_that_no_container_can_read_is_no_place_to_measure():
-    found = diagnose(unreadable=facts.Refused(why="/x: found mode 0700", next_step="`chmod o+rx`"))
+    diagnosis = diagnose(
+        unreadable=facts.Refused(why="/x: found mode 0700", next_step="`chmod o+rx`")
+    )
 
-    assert "mode 0700" in finding("checkout_unreadable", found).what
-    assert found.can_measure == ()
+    assert "mode 0700" in finding("checkout_unreadable", diagnosis).what
+    assert diagnosis.can_measure == ()
 
 
 @pytest.mark.parametrize(
@@ -134,35 +136,35 @@ def test_a_checkout_that_no_container_can_read_is_no_place_to_measure():
     ],
 )
 def test_an_image_without_what_a_worker_needs_is_named(torch, code):
-    found = diagnose(torch=torch)
+    diagnosis = diagnose(torch=torch)
 
-    assert "msgspec" in finding(code, found).next_step
-    assert found.exit_code == ExitCode.NO_ANSWER
+    assert "msgspec" in finding(code, diagnosis).next_step
+    assert diagnosis.exit_code == ExitCode.NO_ANSWER
 
 
 def test_gpus_that_were_refused_leave_the_cpu():
-    found = diagnose(gpus_refused=REFUSED, torch=machines.a_torch(devices=0))
+    diagnosis = diagnose(gpus_refused=REFUSED, torch=machines.a_torch(devices=0))
 
-    assert codes(found)[0] == "gpus_refused"
-    assert "cuda_init_error" not in codes(found)
-    assert found.can_measure == (Device.CPU,)
+    assert codes(diagnosis)[0] == "gpus_refused"
+    assert "cuda_init_error" not in codes(diagnosis)
+    assert diagnosis.can_measure == (Device.CPU,)
 
 
 def test_docker_without_the_toolkit_is_told_how_to_get_it():
     engine = machines.an_engine(nvidia_runtime=False)
 
-    found = diagnose(engine=engine, toolkit=NOTHING)
+    diagnosis = diagnose(engine=engine, toolkit=NOTHING)
 
-    assert "nvidia-ctk runtime configure" in finding("toolkit_missing", found).next_step
+    assert "nvidia-ctk runtime configure" in finding("toolkit_missing", diagnosis).next_step
 
 
 def test_podman_without_a_specification_is_told_to_write_one():
     engine = machines.an_engine(name="podman", nvidia_runtime=False)
     toolkit = facts.Toolkit(version="1.17.8", hook=True, cdi=())
 
-    found = diagnose(engine=engine, toolkit=toolkit)
+    diagnosis = diagnose(engine=engine, toolkit=toolkit)
 
-    assert "nvidia-ctk cdi generate" in finding("toolkit_missing", found).next_step
+    assert "nvidia-ctk cdi generate" in finding("toolkit_missing", diagnosis).next_step
 
 
 @pytest.mark.parametrize(
@@ -178,24 +180,24 @@ def test_there_are_several_ways_to_pass_a_gpu(engine, toolkit):
     none = {"nvidia_runtime": False, "knows_cdi": False}
     nothing = {"version": None, "hook": False, "cdi": ()}
 
-    found = diagnose(
+    diagnosis = diagnose(
         engine=machines.an_engine(**{**none, **engine}),
         toolkit=facts.Toolkit(**{**nothing, **toolkit}),
     )
 
-    assert "toolkit_works" in codes(found)
+    assert "toolkit_works" in codes(diagnosis)
 
 
 def test_a_host_without_a_gpu_needs_no_toolkit():
-    found = diagnose(
+    diagnosis = diagnose(
         graphics=machines.no_graphics(),
         toolkit=NOTHING,
         engine=machines.an_engine(nvidia_runtime=False),
         torch=machines.a_cpu_torch(),
     )
 
-    assert codes(found) == ["no_gpu", "engine_works", "image_works"]
-    assert found.can_measure == (Device.CPU,)
+    assert codes(diagnosis) == ["no_gpu", "engine_works", "image_works"]
+    assert diagnosis.can_measure == (Device.CPU,)
 
 
 @pytest.mark.parametrize(
@@ -207,10 +209,10 @@ def test_a_host_without_a_gpu_needs_no_toolkit():
     ],
 )
 def test_an_engine_with_a_weakness_is_warned_of(engine, code):
-    found = diagnose(engine=machines.an_engine(**engine))
+    diagnosis = diagnose(engine=machines.an_engine(**engine))
 
-    assert finding(code, found).level is Level.WARNING
-    assert found.exit_code == ExitCode.OK
+    assert finding(code, diagnosis).level is Level.WARNING
+    assert diagnosis.exit_code == ExitCode.OK
 
 
 def driver(cuda, version="570.86.15"):
@@ -235,20 +237,20 @@ def test_a_driver_runs_all_cuda_of_its_major_version(holds, has, code):
 def test_a_driver_that_is_too_old_is_told_once_and_from_which_on():
     torch = machines.a_torch(cuda="13.0", devices=0, error="driver on your system is too old")
 
-    found = diagnose(torch=torch, graphics=driver("12.8"))
+    diagnosis = diagnose(torch=torch, graphics=driver("12.8"))
 
-    assert "from 580 on" in finding("driver_too_old_for_image", found).next_step
-    assert "driver_too_old" not in codes(found)
-    assert found.can_measure == (Device.CPU,)
+    assert "from 580 on" in finding("driver_too_old_for_image", diagnosis).next_step
+    assert "driver_too_old" not in codes(diagnosis)
+    assert diagnosis.can_measure == (Device.CPU,)
 
 
 @pytest.mark.parametrize("cuda", ["12.6.3", "12.6"])
 def test_what_an_image_says_of_itself_is_enough(cuda):
-    found = diagnose(
+    diagnosis = diagnose(
         image=machines.an_image(cuda=cuda), torch=facts.TorchMissing(), graphics=driver("11.8")
     )
 
-    assert cuda in finding("driver_too_old_for_image", found).what
+    assert cuda in finding("driver_too_old_for_image", diagnosis).what
 
 
 def test_nothing_is_said_of_a_driver_that_cannot_be_asked():
@@ -272,19 +274,19 @@ REQUIRES = "cuda>=12.6 brand=tesla,driver>=535,driver<536 brand=tesla,driver>=55
     ],
 )
 def test_the_condition_of_an_image_is_read_as_the_toolkit_reads_it(cuda, version, is_let_in):
-    found = diagnose(
+    diagnosis = diagnose(
         image=machines.an_image(requires=REQUIRES),
         torch=machines.a_torch(cuda="12.6"),
         graphics=driver(cuda, version),
     )
 
-    assert ("image_requires_newer_driver" not in codes(found)) == is_let_in
+    assert ("image_requires_newer_driver" not in codes(diagnosis)) == is_let_in
 
 
 def test_a_condition_that_nobody_understands_is_left_to_the_toolkit():
-    found = diagnose(image=machines.an_image(requires="arch>=9.0 nonsense"))
+    diagnosis = diagnose(image=machines.an_image(requires="arch>=9.0 nonsense"))
 
-    assert "image_requires_newer_driver" not in codes(found)
+    assert "image_requires_newer_driver" not in codes(diagnosis)
 
 
 @pytest.mark.parametrize(
@@ -302,6 +304,6 @@ def test_a_condition_that_nobody_understands_is_left_to_the_toolkit():
     ],
 )
 def test_whatever_is_not_well_has_a_next_step(containers):
-    found = diagnose(**containers)
+    diagnosis = diagnose(**containers)
 
-    assert all(one.next_step for one in found.findings if one.level is not Level.OK)
+    assert all(one.next_step for one in diagnosis.findings if one.level is not Level.OK)
