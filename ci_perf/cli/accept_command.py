@@ -72,7 +72,9 @@ def command(
     if (run_file is None) == (run is None):
         raise click.UsageError("expected RUN, the file that `ci-perf run` wrote, or --run ID")
     found, label = _read(run_file, run, artifact)
-    rules = compare.rules(workloads, found.suite, baselines, found.environment.hard)
+    rules = compare.rules(
+        workloads, found.suite, baselines, found.environment.hard, notify=output.say
+    )
     is_elsewhere = patch is not None or into is not None
     # From what is read to what is written, nobody else adds a session.
     with contextlib.nullcontext() if is_elsewhere else lock.held(baselines):

@@ -99,7 +99,7 @@ def _shelves(found: Iterable[Baseline], workloads: Path) -> Iterator[Shelf]:
     now = dt.datetime.now(dt.UTC)
     split = change_points.places if change_points.is_known() else None
     for (place, suite), group in itertools.groupby(found, key=_place):
-        floor = drift.gated(compare.rules(workloads, suite).limits)
+        floor = drift.gated(compare.rules(workloads, suite, notify=output.say).limits)
         lines = chronicle.of([summarise.subject(one) for one in group], floor, split=split)
         yield Shelf(machine=place, suite=suite, lines=lines, days=lambda time: _days(time, now))
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ci_perf.cli import options
+from ci_perf.cli import output as out
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import compare, measure, runners
 from ci_perf.model.comparison import Comparison
@@ -69,7 +70,7 @@ def command(
     answer: something looks worse by more than its margin and is not proven, a workload failed, is
     missing or cannot be compared, the machine cannot be trusted, or there is no baseline at all.
     """
-    compare.check_target(format, output, inputs=[run_output, baselines])
+    out.check_target(format, output, inputs=[run_output, baselines])
     if comparison_output is not None:
         _check_apart(comparison_output, run_output, output)
     compare.check_baselines(baselines, suite)
@@ -86,14 +87,16 @@ def command(
         runner=chosen,
         workloads=workloads,
         baselines=baselines,
-        beside=compare.beside(against, budget, baselines, workloads),
+        beside=measure.beside(against, budget, baselines, workloads),
     )
     if measure.is_interrupted(run):
         return ExitCode.INTERRUPTED
-    rules = compare.rules(workloads, suite, baselines, run.environment.hard).of(fail_on)
+    rules = compare.rules(workloads, suite, baselines, run.environment.hard, notify=out.say).of(
+        fail_on
+    )
     comparison = compare.against_baselines(run, baselines, label=str(run_output), rules=rules)
     _keep(comparison, comparison_output)
-    compare.emit(comparison, format, output)
+    out.emit_comparison(comparison, format, output)
     return comparison.exit_code
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from ci_perf.cli import options, output
+from ci_perf.cli import options
+from ci_perf.cli import output as out
 from ci_perf.errors import ExitCode
 from ci_perf.gate import compare
 from ci_perf.model.run import Run
@@ -47,23 +48,27 @@ def command(
     BASE and HEAD are files that `ci-perf run` wrote. The limits are those of the suite.toml in
     --workloads.
     """
-    compare.check_target(format, output, inputs=[*runs, baselines])
+    out.check_target(format, output, inputs=[*runs, baselines])
     if len(runs) > 2:
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
     if losses:
         return _show_losses(runs, format, output)
     if len(runs) == 2:
-        comparison = compare.against_run(runs[0], runs[1], workloads, fail_on=fail_on)
+        comparison = compare.against_run(
+            runs[0], runs[1], workloads, fail_on=fail_on, notify=out.say
+        )
     else:
         run = files.read(runs[0], Run)
-        rules = compare.rules(workloads, run.suite, baselines, run.environment.hard).of(fail_on)
+        rules = compare.rules(
+            workloads, run.suite, baselines, run.environment.hard, notify=out.say
+        ).of(fail_on)
         comparison = compare.against_baselines(run, baselines, label=str(runs[0]), rules=rules)
-    compare.emit(comparison, format, output)
+    out.emit_comparison(comparison, format, output)
     return comparison.exit_code
 
 
 def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -> int:
-    form = output.report_format(asked, target)
+    form = out.report_format(asked, target)
     if form not in {"markdown", "terminal"}:
         raise click.UsageError(
             f"--losses: expected --format markdown or terminal, found {form}; a program reads them "
@@ -78,6 +83,6 @@ def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -
     if form == "markdown":
         text = tables.markdown(page)
     else:
-        text = tables.terminal(page, width=output.width(), color=output.in_color())
-    output.emit(text, output=target)
+        text = tables.terminal(page, width=out.width(), color=out.in_color())
+    out.emit(text, output=target)
     return ExitCode.OK

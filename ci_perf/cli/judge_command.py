@@ -8,7 +8,6 @@ import click
 from ci_perf.cli import options
 from ci_perf.cli import output as out
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.gate import compare
 from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
 from ci_perf.judge import samples as judge
@@ -82,7 +81,7 @@ def command(
     tool = harness["from"]
     paired = [path for both in pair for path in both]
     inputs = [*samples, *base, *head, *paired]
-    compare.check_target(format, output, inputs=inputs)
+    out.check_target(format, output, inputs=inputs)
     if tool is None:
         if not samples or inputs != list(samples):
             raise UsageError(_wrong_use(inputs))
@@ -94,7 +93,7 @@ def command(
         )
     else:
         comparison = _of_harness(tool, base, head, pair, preset, fail_on)
-    compare.emit(comparison, format, output)
+    out.emit_comparison(comparison, format, output)
     return comparison.exit_code
 
 

@@ -2,10 +2,14 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+from ci_perf.errors import UsageError
+from ci_perf.model import codec
+from ci_perf.model.comparison import Comparison
 from ci_perf.report import escape
 from ci_perf.system import files
 
@@ -64,3 +68,67 @@ def width() -> int:
     except (OSError, ValueError):  # no terminal; a stream without a file has no number either
         return _NO_TERMINAL
     return found or _NO_TERMINAL  # a terminal that nobody has told its size says 0
+
+
+def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path]) -> None:
+    """Find out before the work that the report has nowhere to go, or would destroy its own input.
+
+    Raises UsageError and CannotWriteError.
+    """
+    for path in inputs:
+        if target is not None and _is_within(target, path):
+            raise UsageError(f"--output {target}: would overwrite {path}; name another file")
+    if form in {"csv", "parquet"}:
+        from ci_perf.report import frame
+
+        frame.require(form)
+    if form == "parquet" and target is None:
+        raise UsageError("--format parquet is binary: name a file with --output")
+    if target is not None:
+        files.check_target(target)
+
+
+def _is_within(target: Path, path: Path) -> bool:
+    """Whether `target` is `path`, or lies in it: by what they resolve to, links and all."""
+    try:
+        return target.resolve().is_relative_to(path.resolve())
+    except (OSError, RuntimeError):
+        return False  # a loop of links, which writing will refuse
+
+
+def emit_comparison(comparison: Comparison, form: str | None, target: Path | None) -> None:
+    """Write the report in the form that was asked for; into a file, and its first line to a log.
+
+    The log names the exit code after the file is written: a full disk ends with another one.
+    """
+    form = report_format(form, target)
+    if form == "parquet" and target is not None:
+        from ci_perf.report import frame
+
+        files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))
+    else:
+        emit(_text(comparison, form), output=target)
+    if target is not None:
+        say(_told(comparison, target))
+
+
+def _told(comparison: Comparison, target: Path) -> str:
+    from ci_perf.report import terminal
+
+    return f"{terminal.headline(comparison)}\nreport: {target}\nexit code: {comparison.exit_code}"
+
+
+def _text(comparison: Comparison, form: str) -> str:
+    if form == "json":
+        return codec.encode(comparison)
+    if form == "csv":
+        from ci_perf.report import frame
+
+        return frame.csv(frame.of_comparison(comparison))
+    if form == "terminal":
+        from ci_perf.report import terminal
+
+        return terminal.render(comparison, width=width(), color=in_color())
+    from ci_perf.report import markdown
+
+    return markdown.render(comparison)

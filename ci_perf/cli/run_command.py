@@ -66,6 +66,6 @@ def command(
         runner=chosen,
         workloads=workloads,
         baselines=baselines,
-        beside=compare.beside(against, budget, baselines, workloads),
+        beside=measure.beside(against, budget, baselines, workloads),
     )
     return measure.exit_code(run)

@@ -2,21 +2,25 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.baselines import calibration
+from ci_perf.baselines import accepted, calibration
 from ci_perf.cli import options, output, progress
 from ci_perf.errors import ExitCode
-from ci_perf.gate import runners
+from ci_perf.gate import compare, runners
+from ci_perf.judge import compare as decide
+from ci_perf.judge import summarise
 from ci_perf.launch import Launcher
 from ci_perf.measure.validity import preflight
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan
+from ci_perf.model.summary import Summary
 from ci_perf.model.validity import Reason, Status
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
@@ -55,6 +59,47 @@ class Beside:
     budget_s: float
     undecided: session.Undecided
     accepted: Callable[[Run, Path], dict[str, tuple[str, ...]]]
+
+
+def beside(ref: str | None, budget_s: float, baselines: Path, folder: Path) -> Beside | None:
+    """Return the base that is launched where the baselines do not clear the head, if asked for."""
+    if ref is None:
+        return None
+    return Beside(
+        ref=ref,
+        budget_s=budget_s,
+        undecided=_Undecided(baselines, folder),
+        accepted=lambda run, base: _accepted(run, baselines, base),
+    )
+
+
+def _accepted(run: Run, root: Path, base: Path) -> dict[str, tuple[str, ...]]:
+    """Name what was accepted since the base; nothing where baselines lie outside the repository."""
+    here = Path(os.path.realpath(root))
+    repository = Path(os.path.realpath(options.root()))
+    if not here.is_relative_to(repository):
+        return {}
+    there = base / here.relative_to(repository)
+    return accepted.since(root, there, run.environment.hard, run.suite)
+
+
+class _Undecided:
+    """Names what another pair may decide, by what was committed when it was first asked."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._root = root
+        self._folder = folder
+        self._known: tuple[Summary, compare.Rules] | None = None
+
+    def __call__(self, run: Run) -> tuple[tuple[str, ...], int]:
+        """See `session.Against`."""
+        if self._known is None:
+            machine = run.environment.hard
+            found = compare.rules(self._folder, run.suite, self._root, machine, notify=output.say)
+            self._known = compare.committed(run, self._root), found
+        base, found = self._known
+        head = summarise.run(run, label="")
+        return decide.undecided(base, head, limits=found.limits, tiers=found.tiers)
 
 
 def measure(

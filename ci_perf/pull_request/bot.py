@@ -130,7 +130,9 @@ def _prepared(
 ) -> tuple[Acceptance, ...]:
     """Decide what one artifact changes in the baselines as they are at the head."""
     run = _believed(client, wanted, name)
-    limits = compare.rules(rules.workloads, run.suite, rules.baselines, run.environment.hard)
+    limits = compare.rules(
+        rules.workloads, run.suite, rules.baselines, run.environment.hard, notify=output.say
+    )
     place = layout.folder(Path(), run.environment.hard, run.suite)
     where = baseline_changes.in_repository(rules.baselines) / place
     found = branches.folder(client, wanted.pull.sha, str(where))

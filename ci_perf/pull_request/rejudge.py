@@ -172,6 +172,8 @@ def _own(
 
 
 def _judged(run: Run, folders: Folders, label: str) -> Comparison:
-    rules = compare.rules(folders.workloads, run.suite, folders.baselines, run.environment.hard)
+    rules = compare.rules(
+        folders.workloads, run.suite, folders.baselines, run.environment.hard, notify=output.say
+    )
     with fetch.distrusting(label):
         return compare.against_baselines(run, folders.baselines, label=label, rules=rules)
