@@ -154,6 +154,6 @@ def _caution(run: Run) -> None:
 
 
 def _summary(accepted: tuple[Acceptance, ...]) -> str:
-    from ci_perf.report import acceptance
+    from ci_perf.report import accept_help
 
-    return acceptance.render(map(accepting.described, accepted))
+    return accept_help.result(map(accepting.described, accepted))

@@ -74,10 +74,10 @@ def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -
             f"--losses: expected --format markdown or terminal, found {form}; a program reads them "
             "in run.json, under fingerprint"
         )
-    from ci_perf.report import losses, tables
+    from ci_perf.report import profiles, tables
 
     sides = ("base", "head") if len(runs) == 2 else ("",)
-    page = losses.page(
+    page = profiles.losses(
         [(side, files.read(run, Run)) for side, run in zip(sides, runs, strict=True)]
     )
     if form == "markdown":

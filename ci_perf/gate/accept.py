@@ -1,7 +1,7 @@
 """What accepting did to one file, as the report tells it: for `accept` and for `bot`."""
 
 from ci_perf.baselines.accept import Acceptance
-from ci_perf.report.acceptance import Accepted
+from ci_perf.report.accept_help import Accepted
 
 
 def described(one: Acceptance, path: str = "") -> Accepted:

@@ -13,7 +13,7 @@ from ci_perf.github import branches, pulls
 from ci_perf.github.client import Client
 from ci_perf.github.pulls import Changed, Found
 from ci_perf.model.summary import Numbers
-from ci_perf.report.edits import Edit
+from ci_perf.report.pull_request_notes import BaselineEdit
 from ci_perf.system import files, git
 
 # More than any suite has workloads; each costs a request.
@@ -22,7 +22,7 @@ _ANY = "MACHINE/SUITE/WORKLOAD.json"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
 
 
-def look(client: Client, found: Found, folder: Path) -> list[Edit]:
+def look(client: Client, found: Found, folder: Path) -> list[BaselineEdit]:
     """Say which baselines a pull request edits, old and new. Raises GithubError."""
     changed = changes(client, found, folder)
     base = pulls.base(client, found.number) if changed else ""
@@ -114,22 +114,24 @@ def _after(client: Client, one: Changed) -> bytes | None:
     return None if one.is_removed else branches.blob(client, one.sha, what=one.path)
 
 
-def _edit(client: Client, one: Changed, base: str) -> Edit:
+def _edit(client: Client, one: Changed, base: str) -> BaselineEdit:
     if PurePosixPath(one.path).name == calibration.CALIBRATION:
-        return Edit(path=one.path, before={}, after={}, trouble="it chooses the default limits")
+        return BaselineEdit(
+            path=one.path, before={}, after={}, trouble="it chooses the default limits"
+        )
     try:
         before, after = branches.file(client, base, one.before), _after(client, one)
-        return Edit(
+        return BaselineEdit(
             path=one.path,
             before=_headline(before, one.before),
             after=_headline(after, one.path),
         )
     except CiPerfError as error:
-        return Edit(path=one.path, before={}, after={}, trouble=f"cannot be read: {error}")
+        return BaselineEdit(path=one.path, before={}, after={}, trouble=f"cannot be read: {error}")
 
 
-def _unread(one: Changed) -> Edit:
-    return Edit(path=one.path, before={}, after={}, trouble="one of too many to read")
+def _unread(one: Changed) -> BaselineEdit:
+    return BaselineEdit(path=one.path, before={}, after={}, trouble="one of too many to read")
 
 
 def _headline(content: bytes | None, path: str) -> Numbers:

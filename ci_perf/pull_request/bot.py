@@ -22,8 +22,8 @@ from ci_perf.github.client import Client
 from ci_perf.github.orders import Order
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
-from ci_perf.report import replies
-from ci_perf.report.accepting import Way
+from ci_perf.report import bot_replies
+from ci_perf.report.accept_help import AcceptHint
 
 # What a person can do something about. Anything else is GitHub's failure, or a bug of ours.
 _REFUSALS = (RefusedError, UsageError, InvalidFileError)
@@ -61,19 +61,19 @@ class _DoneError(Exception):
 
 def obey(client: Client, comment: Asked, rules: Rules) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
-    way: Way | None = None
+    hint: AcceptHint | None = None
     try:
         # First, and before our reaction: nothing of ours may pass for a change of the comment.
         asked.check_unchanged(client, comment)
         answers.react(client, comment.comment, Reaction.SEEN)
         wanted = _wanted(client, comment, rules)
-        way = _by_hand(wanted, rules)
+        hint = _by_hand(wanted, rules)
         _check_home(wanted.pull)
         text = _accept(client, comment, wanted, rules)
     except _DoneError as done:
-        text = replies.accepted_before(comment.login, done.sha)
+        text = bot_replies.accepted_before(comment.login, done.sha)
     except _REFUSALS as refusal:
-        _refuse(client, comment, str(refusal), way)
+        _refuse(client, comment, str(refusal), hint)
         return
     answers.reply(client, comment.pull, comment.comment, text)
     answers.react(client, comment.comment, Reaction.DONE)
@@ -118,11 +118,11 @@ def _accept(client: Client, comment: Asked, wanted: Wanted, rules: Rules) -> str
         if one.action is not Action.KEPT
     ]
     if not made:
-        return replies.unchanged(comment.login)
+        return bot_replies.unchanged(comment.login)
     done = _commit(client, comment, wanted, rules, made)
     output.say(f"committed {done.sha} on {wanted.pull.branch}")
     told = [accepting.described(one, _path(rules, one)) for one in made]
-    return replies.accepted(comment.login, done.sha, told)
+    return bot_replies.accepted(comment.login, done.sha, told)
 
 
 def _prepared(
@@ -159,7 +159,7 @@ def _believed(client: Client, wanted: Wanted, name: str) -> Run:
     run = fetch.measured(client, wanted.run.number, name)
     trust.check_source(run, wanted.pull.sha, fetch.label(wanted.run.number, name))
     believed = trust.of(client, run, base=wanted.pull.base)
-    for doubt in believed.doubts:
+    for doubt in believed.trust_notes:
         output.say("".join(doubt))
     return believed.run
 
@@ -192,8 +192,8 @@ def _reason(comment: Asked, order: Order) -> str:
     return f"{order.reason}{who}" if order.reason else ""
 
 
-def _by_hand(wanted: Wanted, rules: Rules) -> Way:
-    return Way(
+def _by_hand(wanted: Wanted, rules: Rules) -> AcceptHint:
+    return AcceptHint(
         pull=wanted.pull.number,
         run=wanted.run.number,
         artifact=rules.artifacts[0],
@@ -201,9 +201,9 @@ def _by_hand(wanted: Wanted, rules: Rules) -> Way:
     )
 
 
-def _refuse(client: Client, comment: Asked, reason: str, way: Way | None) -> None:
+def _refuse(client: Client, comment: Asked, reason: str, hint: AcceptHint | None) -> None:
     output.say(f"refused: {reason}")
     answers.reply(
-        client, comment.pull, comment.comment, replies.refused(comment.login, reason, way)
+        client, comment.pull, comment.comment, bot_replies.refused(comment.login, reason, hint)
     )
     answers.react(client, comment.comment, Reaction.REFUSED)

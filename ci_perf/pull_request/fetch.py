@@ -14,7 +14,7 @@ from ci_perf.github import artifacts
 from ci_perf.github.client import Client
 from ci_perf.model import codec
 from ci_perf.model.run import Run
-from ci_perf.report.accepting import USUAL_ARTIFACT
+from ci_perf.report.accept_help import USUAL_ARTIFACT
 
 FILE = "run.json"
 # More than any suite has; beyond it a judge would be busy for the rest of the job.

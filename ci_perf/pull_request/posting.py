@@ -21,12 +21,11 @@ from ci_perf.github.pulls import Found
 from ci_perf.github.status import Status
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes
-from ci_perf.report import accepting, doubts, publication
-from ci_perf.report import edits as report_edits
-from ci_perf.report.accepting import Way
-from ci_perf.report.edits import Edit
+from ci_perf.report import accept_help, publication, pull_request_notes
+from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Beside, Origin
+from ci_perf.report.pull_request_notes import BaselineEdit
 from ci_perf.report.words import Phrase
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
@@ -54,14 +53,14 @@ class Report:
     """A comparison, the machine that it is about, and the artifact that its run lies in.
 
     ``own`` is the same run by the baselines that the pull request brings, where that is known.
-    ``doubts`` is what was not believed of the run.
+    ``trust_notes`` is what was not believed of the run.
     """
 
     comparison: Comparison
     machine: str
-    artifact: str = accepting.USUAL_ARTIFACT
+    artifact: str = accept_help.USUAL_ARTIFACT
     own: Comparison | None = None
-    doubts: tuple[Phrase, ...] = ()
+    trust_notes: tuple[Phrase, ...] = ()
 
     @property
     def name(self) -> str:
@@ -111,7 +110,7 @@ class _Pull:
     """The pull request that is reported on, and what it does to baselines."""
 
     found: Found
-    edits: Sequence[Edit]
+    edits: Sequence[BaselineEdit]
 
 
 @contextmanager
@@ -169,7 +168,7 @@ def _pull(job: Job, client: Client) -> _Pull | None:
     found = pulls.find(client, job.event)
     if found is None:
         return None
-    edits: list[Edit] = []
+    edits: list[BaselineEdit] = []
     with job.noting():
         edits = baseline_changes.look(client, found, job.wishes.baselines)
     return _Pull(found=found, edits=edits)
@@ -229,25 +228,29 @@ def _draft(job: Job, one: Report, pull: _Pull) -> sections.Draft:
 def _beside(job: Job, one: Report, pull: _Pull) -> Beside:
     """Say what the pull request does to baselines, and how its numbers become some."""
     run, found = job.event.run.number, pull.found
-    way = Way(
+    hint = AcceptHint(
         pull=found.number,
         run=run,
         artifact=one.artifact,
         baselines=str(baseline_changes.in_repository(job.wishes.baselines)),
         sha="" if found.is_fork else found.sha,
     )
-    steps = accepting.folded(way) if run and one.comparison.verdict in _ACCEPTABLE else ""
-    parts = (report_edits.folded(pull.edits), steps)
-    edits = report_edits.note(pull.edits, one.own, is_judged_by_base=job.is_judged_by_base)
+    steps = accept_help.folded(hint) if run and one.comparison.verdict in _ACCEPTABLE else ""
+    parts = (pull_request_notes.baseline_table(pull.edits), steps)
+    edits = pull_request_notes.baseline_note(
+        pull.edits, one.own, is_judged_by_base=job.is_judged_by_base
+    )
     return Beside(
-        note=Markdown("\n\n".join(filter(None, (doubts.note(one.doubts), edits)))),
+        note=Markdown(
+            "\n\n".join(filter(None, (pull_request_notes.trust_note(one.trust_notes), edits)))
+        ),
         folded=Markdown("\n".join(filter(None, parts))),
     )
 
 
 def doubted(one: Report) -> Beside:
     """Say what was not believed, where nothing is known of a pull request."""
-    return Beside(note=doubts.note(one.doubts), folded=Markdown(""))
+    return Beside(note=pull_request_notes.trust_note(one.trust_notes), folded=Markdown(""))
 
 
 def _is_skippable(job: Job, pull: _Pull, reports: Sequence[Report]) -> bool:
@@ -256,7 +259,7 @@ def _is_skippable(job: Job, pull: _Pull, reports: Sequence[Report]) -> bool:
 
 
 def _is_quiet(one: Report) -> bool:
-    is_fine = one.comparison.exit_code == ExitCode.OK and not one.doubts
+    is_fine = one.comparison.exit_code == ExitCode.OK and not one.trust_notes
     return is_fine and one.comparison.verdict is Verdict.UNCHANGED
 
 

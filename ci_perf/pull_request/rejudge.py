@@ -21,7 +21,7 @@ from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, posting, publish, trust
 from ci_perf.pull_request.posting import Report
 from ci_perf.pull_request.trust import Believed
-from ci_perf.report import doubts
+from ci_perf.report import pull_request_notes
 from ci_perf.report.words import Phrase
 
 
@@ -106,7 +106,10 @@ def _beside(one: Report, troubles: Sequence[CiPerfError]) -> Report:
     return dataclasses.replace(
         one,
         comparison=trust.without_answer(one.comparison),
-        doubts=(*one.doubts, *(doubts.not_reported(str(error)) for error in troubles)),
+        trust_notes=(
+            *one.trust_notes,
+            *(pull_request_notes.not_reported(str(error)) for error in troubles),
+        ),
     )
 
 
@@ -132,7 +135,7 @@ def _report(
         publish.report_on(comparison, label),
         artifact=name,
         own=_own(found, believed.run, folders, changed, label) if changed else None,
-        doubts=doubted,
+        trust_notes=doubted,
     )
 
 
@@ -142,11 +145,11 @@ def _doubted(
     """Say what is doubtful, and take from the comparison the answer that it cannot give."""
     pull = found.pull
     is_other = pull.base_branch != found.branch
-    branch = (doubts.other_branch(pull.base_branch, found.branch),) if is_other else ()
+    branch = (pull_request_notes.other_branch(pull.base_branch, found.branch),) if is_other else ()
     source = trust.doubted_source(run, pull.sha)
     unanswered: tuple[Phrase, ...] = ()
-    if pull.is_fork or is_other or believed.doubts:
-        refused = is_other or bool(believed.doubts)
+    if pull.is_fork or is_other or believed.trust_notes:
+        refused = is_other or bool(believed.trust_notes)
         unanswered = trust.unproven(comparison, are_pairs_refused=refused)
     if pull.is_fork and source:
         comparison = trust.of_other_code(comparison)
@@ -154,7 +157,7 @@ def _doubted(
         unanswered = (*unanswered, *trust.incomparable(comparison))
     if unanswered:
         comparison = trust.without_answer(comparison)
-    return comparison, (*branch, *source, *believed.doubts, *unanswered)
+    return comparison, (*branch, *source, *believed.trust_notes, *unanswered)
 
 
 def _own(

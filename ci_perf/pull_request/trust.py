@@ -12,7 +12,7 @@ from ci_perf.github import pulls
 from ci_perf.github.client import Client
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Run
-from ci_perf.report import doubts
+from ci_perf.report import pull_request_notes
 from ci_perf.report.words import Phrase
 
 
@@ -21,7 +21,7 @@ class Believed:
     """What is left of a run, and what a reader of the report must know of it."""
 
     run: Run
-    doubts: tuple[Phrase, ...] = ()
+    trust_notes: tuple[Phrase, ...] = ()
 
 
 def of(client: Client, run: Run, *, base: str) -> Believed:
@@ -39,16 +39,16 @@ def of(client: Client, run: Run, *, base: str) -> Believed:
     if not source.dirty and pulls.contains(client, base, source.commit):
         return Believed(run=whole)
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())
-    return Believed(run=alone, doubts=(doubts.foreign_base(source.commit),))
+    return Believed(run=alone, trust_notes=(pull_request_notes.foreign_base(source.commit),))
 
 
 def doubted_source(run: Run, head: str) -> tuple[Phrase, ...]:
     """Say where the numbers are not surely those of the commit `head`."""
     found = []
     if run.source.commit != head:
-        found.append(doubts.other_commit(run.source.commit, head))
+        found.append(pull_request_notes.other_commit(run.source.commit, head))
     if run.source.dirty:
-        found.append(doubts.changed_files())
+        found.append(pull_request_notes.changed_files())
     return tuple(found)
 
 
@@ -79,7 +79,7 @@ def unproven(comparison: Comparison, *, are_pairs_refused: bool) -> tuple[Phrase
         for row in comparison.rows
         if isinstance(row, Change) and row.gate and row.verdict in suspicious and _is_worse(row)
     }
-    return (doubts.unproven(len(names)),) if names else ()
+    return (pull_request_notes.unproven(len(names)),) if names else ()
 
 
 def _is_worse(row: Change) -> bool:
@@ -89,7 +89,7 @@ def _is_worse(row: Change) -> bool:
 def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
     """Say that baselines were there and could not judge: another machine, or another workload."""
     names = {row.workload for row in comparison.rows if row.verdict is Verdict.INCOMPARABLE}
-    return (doubts.not_comparable(len(names)),) if names else ()
+    return (pull_request_notes.not_comparable(len(names)),) if names else ()
 
 
 def of_other_code(comparison: Comparison) -> Comparison:

@@ -1,10 +1,12 @@
-"""What the head showed beside the judged metrics: epochs, the use of GPUs, when compiling pays."""
+"""Tables that explain the judged metrics: epochs, use of GPUs, compilation, first losses."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_perf.model.metrics import Unit
 from ci_perf.model.profile import BreakEven, GpuUse, Profile
+from ci_perf.model.run import Run
 from ci_perf.report import units, words
 from ci_perf.report.escape import Words
 from ci_perf.report.tables import Page, Table
@@ -14,6 +16,12 @@ _INTRODUCTION = Words("Of the head alone, to explain the numbers above. No verdi
 # Readings of the monitor that the table of GPUs shows.
 _READINGS = {"utilization": "utilisation", "power_w": "power", "used_peak_bytes": "memory in use"}
 _CACHES = {"empty": "cold", "filled": "warm"}
+_LOSSES_INTRODUCTION = Words(
+    "Losses of the first steps, in the first process of each workload. `fingerprint_steps` in "
+    "suite.toml says how many steps are noted."
+)
+# The heading of a column, and the losses below it.
+_Column = tuple[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +116,43 @@ def _break_even(break_even: BreakEven) -> Phrase:
         Words("not faster") if steps is None else units.numbered(steps, "step"),
         break_even.eager,
     )
+
+
+def losses(runs: Sequence[tuple[str, Run]]) -> Page:
+    """Show a table for each workload file: a row per step, a column per workload and run.
+
+    `runs` are runs with the word that names each in a heading, empty for a single one.
+    """
+    columns: dict[str, dict[str, list[_Column]]] = {}
+    without: list[str] = []
+    for side, run in runs:
+        for workload in run.measured:
+            name, _, variant = workload.workload.partition(".")
+            if noted := workload.processes[0].fingerprint.losses:
+                heading = " ".join(filter(None, (variant or name, side)))
+                columns.setdefault(name, {}).setdefault(variant, []).append((heading, noted))
+            else:
+                without.append(workload.workload)
+    tables = [
+        part
+        for name, variants in columns.items()
+        for part in _titled(name, [column for sides in variants.values() for column in sides])
+    ]
+    return [[_LOSSES_INTRODUCTION], *tables, *_left_out(without)]
+
+
+def _titled(name: str, columns: Sequence[_Column]) -> Page:
+    """Show the name that workloads share above their table."""
+    headings, values = zip(*columns, strict=True)
+    steps = itertools.zip_longest(*values)
+    rows = [(Words(f"{number}"), *map(_cell, row)) for number, row in enumerate(steps, start=1)]
+    return [[name], Table(("step", *headings), rows)]
+
+
+def _cell(loss: float | None) -> Words:
+    return units.NOTHING if loss is None else Words(f"{loss:#.6g}".replace("-", units.MINUS))
+
+
+def _left_out(names: Sequence[str]) -> Page:
+    every = list(dict.fromkeys(names))
+    return [[Words("Without a loss: "), *words.joined((name,) for name in every)]] if every else []

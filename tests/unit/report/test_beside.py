@@ -4,16 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.report import accepting, edits, publication, replies
-from ci_perf.report.acceptance import Accepted
-from ci_perf.report.accepting import Way
-from ci_perf.report.edits import Edit
+from ci_perf.report import accept_help, bot_replies, publication, pull_request_notes
+from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Beside, Origin
+from ci_perf.report.pull_request_notes import BaselineEdit
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page
 
-WAY = Way(pull=7, run=42, artifact="ci-perf", baselines="baselines", sha="a" * 40)
+WAY = AcceptHint(pull=7, run=42, artifact="ci-perf", baselines="baselines", sha="a" * 40)
 ORIGIN = Origin(url="https://github.com/octo/model/actions/runs/42", attempt=1, is_fork=False)
 HOSTILE = st.text(max_size=60) | st.sampled_from(
     ["@octo/team", "<!-- ci-perf:v1 key=x -->", "</details>", "`|`\n# x", "#1", "$(id)", "\u202e"]
@@ -23,16 +22,16 @@ HOSTILE = st.text(max_size=60) | st.sampled_from(
 def an_edit(path="baselines/m/smoke/mlp.json", before=None, after=None, **more):
     before = {"step_time_s": 1e-3} if before is None else before
     after = {"step_time_s": 2e-3} if after is None else after
-    return Edit(path=path, before=before, after=after, **more)
+    return BaselineEdit(path=path, before=before, after=after, **more)
 
 
 def test_where_no_baseline_is_changed_nothing_is_said():
-    assert edits.note([], None, is_judged_by_base=True) == ""
-    assert edits.folded([]) == ""
+    assert pull_request_notes.baseline_note([], None, is_judged_by_base=True) == ""
+    assert pull_request_notes.baseline_table([]) == ""
 
 
 def test_a_changed_baseline_is_shown_old_and_new():
-    page = Page(edits.folded([an_edit()]))
+    page = Page(pull_request_notes.baseline_table([an_edit()]))
 
     assert page.open == []
     assert page.rows == [5, 5]
@@ -51,33 +50,39 @@ def test_a_changed_baseline_is_shown_old_and_new():
     ],
 )
 def test_a_baseline_that_is_new_or_gone_or_says_the_same_is_shown(edit, said):
-    assert said in Page(edits.folded([edit])).prose
+    assert said in Page(pull_request_notes.baseline_table([edit])).prose
 
 
 def test_of_very_many_changes_a_few_are_shown_and_the_rest_counted():
-    page = Page(edits.folded([an_edit(f"baselines/m/s/w{number}.json") for number in range(90)]))
+    page = Page(
+        pull_request_notes.baseline_table(
+            [an_edit(f"baselines/m/s/w{number}.json") for number in range(90)]
+        )
+    )
 
     assert len(page.rows) == 41
     assert "40 of 90 rows shown" in page.prose
 
 
 def test_both_verdicts_are_said_where_both_are_known():
-    said = edits.note([an_edit(), an_edit()], shapes.unchanged(), is_judged_by_base=True)
+    said = pull_request_notes.baseline_note(
+        [an_edit(), an_edit()], shapes.unchanged(), is_judged_by_base=True
+    )
 
     assert "changes 2 baselines" in said
     assert "by its own it would be: ✅ Pass: no regression." in said
 
 
 def test_where_the_job_that_measured_has_judged_it_says_so():
-    said = edits.note([an_edit()], None, is_judged_by_base=False)
+    said = pull_request_notes.baseline_note([an_edit()], None, is_judged_by_base=False)
 
     assert "by the baselines of the job that measured" in said
 
 
 def test_the_lines_to_copy_name_what_is_not_usual():
-    way = Way(pull=7, run=42, artifact="of a matrix", baselines="perf/base lines")
+    hint = AcceptHint(pull=7, run=42, artifact="of a matrix", baselines="perf/base lines")
 
-    assert accepting.lines(way).replace(" --", "\n--").splitlines() == [
+    assert accept_help.commands(hint).replace(" --", "\n--").splitlines() == [
         "gh pr checkout 7",
         "ci-perf accept",
         "--run 42",
@@ -89,20 +94,22 @@ def test_the_lines_to_copy_name_what_is_not_usual():
 
 
 def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
-    assert f"/ci-perf accept {'a' * 40} " in accepting.folded(WAY)
-    assert "/ci-perf" not in accepting.folded(Way(pull=7, run=42, artifact="x", baselines="b"))
+    assert f"/ci-perf accept {'a' * 40} " in accept_help.folded(WAY)
+    assert "/ci-perf" not in accept_help.folded(
+        AcceptHint(pull=7, run=42, artifact="x", baselines="b")
+    )
 
 
 @given(HOSTILE, HOSTILE)
 def test_no_foreign_text_leaves_its_code_span(text, trouble):
     edit = an_edit(text, trouble=trouble)
-    way = Way(pull=7, run=42, artifact=text, baselines=text, sha=text)
+    hint = AcceptHint(pull=7, run=42, artifact=text, baselines=text, sha=text)
     beside = Beside(
-        note=edits.note([edit], None, is_judged_by_base=True),
-        folded=Markdown(edits.folded([edit]) + accepting.folded(way)),
+        note=pull_request_notes.baseline_note([edit], None, is_judged_by_base=True),
+        folded=Markdown(pull_request_notes.baseline_table([edit]) + accept_help.folded(hint)),
     )
     page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, beside=beside))
-    answer = Page(replies.refused("octocat", text, way))
+    answer = Page(bot_replies.refused("octocat", text, hint))
 
     assert page.open == answer.open == []
     assert "@" not in page.prose + answer.prose
@@ -111,8 +118,11 @@ def test_no_foreign_text_leaves_its_code_span(text, trouble):
 
 
 def test_what_stands_beside_is_left_out_before_the_report_is():
-    folded = edits.folded([an_edit()])
-    beside = Beside(note=edits.note([an_edit()], None, is_judged_by_base=True), folded=folded)
+    folded = pull_request_notes.baseline_table([an_edit()])
+    beside = Beside(
+        note=pull_request_notes.baseline_note([an_edit()], None, is_judged_by_base=True),
+        folded=folded,
+    )
     whole = publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000, beside=beside)
     least = len(publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000).encode())
     cut = publication.rest(shapes.regressed(), ORIGIN, max_bytes=least, beside=beside)
@@ -131,7 +141,7 @@ def test_an_answer_says_what_was_committed():
         began=("step_time_s",),
         changed_numerics=False,
     )
-    page = Page(replies.accepted("octocat", "b" * 40, [one]))
+    page = Page(bot_replies.accepted("octocat", "b" * 40, [one]))
 
     assert "moved on  baselines/m/smoke/mlp.json" in page.code[2]
     assert "bbbbbbbbbbbb" in page.code[1]
@@ -139,6 +149,6 @@ def test_an_answer_says_what_was_committed():
 
 
 def test_a_refusal_without_another_way_ends_with_the_reason():
-    assert replies.refused("octocat", "no", None) == (
+    assert bot_replies.refused("octocat", "no", None) == (
         "Not accepted, as asked by `octocat`: `no`.\n"
     )

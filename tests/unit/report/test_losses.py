@@ -1,4 +1,4 @@
-from ci_perf.report import losses, tables
+from ci_perf.report import profiles, tables
 from tests.runs import a_measured, a_run
 
 
@@ -11,7 +11,7 @@ SGD, ADAM = a_training("sgd", 2.5, 2.25, 2.0), a_training("adam", 2.5, 1.5)
 
 def cells(*runs):
     """The cells of the table, row by row."""
-    lines = tables.markdown(losses.page(runs)).splitlines()
+    lines = tables.markdown(profiles.losses(runs)).splitlines()
     return [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
 
 
@@ -39,7 +39,7 @@ def test_the_runs_of_one_workload_are_neighbours():
 
 def test_each_workload_file_has_a_table_and_one_without_losses_is_named():
     run = a_run(SGD, a_measured("vit", 1e-3, losses=[7.0]), a_measured("matmul", 1e-3))
-    text = tables.markdown(losses.page([("", run)]))
+    text = tables.markdown(profiles.losses([("", run)]))
 
     assert "`mlp`\n\n| step | optimizer=sgd |" in text
     assert "`vit`\n\n| step | vit |" in text

@@ -2,22 +2,21 @@
 
 from collections.abc import Iterable
 
-from ci_perf.report import acceptance, accepting, escape, markdown
-from ci_perf.report.acceptance import Accepted
-from ci_perf.report.accepting import Way
+from ci_perf.report import accept_help, escape, markdown
+from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Command, Sentence, Words
 
 _MAX_LINES = 60
 
 
-def refused(login: str, reason: str, way: Way | None) -> str:
+def refused(login: str, reason: str, hint: AcceptHint | None) -> str:
     """Say why nothing was done, and what can be done instead where there is another way."""
     said = markdown.phrase(
         (Words("Not accepted, as asked by "), login, Words(": "), Sentence(reason), Words("."))
     )
-    if way is None:
+    if hint is None:
         return f"{said}\n"
-    by_hand = escape.fence(accepting.lines(way), info="sh")
+    by_hand = escape.fence(accept_help.commands(hint), info="sh")
     where = "It can be accepted by hand, on the branch of the pull request:"
     return f"{said}\n\n{where}\n\n{by_hand}\n"
 
@@ -51,7 +50,7 @@ def accepted(login: str, sha: str, files: Iterable[Accepted]) -> str:
             Words(" on top of the commit that was measured."),
         )
     )
-    listed = acceptance.render(files).splitlines()
+    listed = accept_help.result(files).splitlines()
     shown = listed[:_MAX_LINES] + (["…"] if len(listed) > _MAX_LINES else [])
     next_ = markdown.phrase(
         (

@@ -1,5 +1,5 @@
-from ci_perf.report import acceptance
-from ci_perf.report.acceptance import Accepted
+from ci_perf.report import accept_help
+from ci_perf.report.accept_help import Accepted
 
 
 def a_file(action, *, before=None, after=None, began=(), changed_numerics=False):
@@ -14,7 +14,7 @@ def a_file(action, *, before=None, after=None, began=(), changed_numerics=False)
 
 
 def test_a_metric_that_moved_on_is_named_with_both_numbers():
-    shown = acceptance.render(
+    shown = accept_help.result(
         [
             a_file(
                 "moved on",
@@ -35,8 +35,8 @@ def test_a_metric_that_moved_on_is_named_with_both_numbers():
 
 
 def test_what_is_kept_is_one_line():
-    assert acceptance.render([a_file("kept", after={"step_time_s": 1.0})]) == "kept      w.json"
-    assert acceptance.render([]) == "nothing to accept"
+    assert accept_help.result([a_file("kept", after={"step_time_s": 1.0})]) == "kept      w.json"
+    assert accept_help.result([]) == "nothing to accept"
 
 
 def test_steps_whose_95th_percentile_lies_below_the_step_time_are_explained():
@@ -45,6 +45,6 @@ def test_steps_whose_95th_percentile_lies_below_the_step_time_are_explained():
 
     assert (
         "95th percentile of steps: 508 µs, below the step time: a few steps were much slower"
-        in acceptance.render([uneven])
+        in accept_help.result([uneven])
     )
-    assert "below the step time" not in acceptance.render([usual])
+    assert "below the step time" not in accept_help.result([usual])

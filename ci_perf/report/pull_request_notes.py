@@ -1,20 +1,90 @@
-"""What a pull request does to the baselines: a bar that is moved must be seen to move."""
+"""Notes that a pull request gets beside its report: what not to trust, which baselines it edits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.summary import Numbers
-from ci_perf.report import escape, headline, markdown, units, words
-from ci_perf.report.escape import Markdown, Words
+from ci_perf.report import escape, headline, markdown, units
+from ci_perf.report.escape import Markdown, Sentence, Words
+from ci_perf.report.words import Phrase
 
 _MAX_ROWS = 40
 _MAX_PATH_CHARS = 200
 
 
+def other_commit(measured: str, head: str) -> Phrase:
+    """Say that the numbers are not of the commit at the head."""
+    return (
+        Words("Measured was the commit "),
+        measured[:12],
+        Words(", not "),
+        head[:12],
+        Words(" at the head: these numbers may be those of other code."),
+    )
+
+
+def changed_files() -> Phrase:
+    """Say that the numbers are of no commit at all."""
+    return (Words("Measured was a checkout with changed files: no commit has these numbers."),)
+
+
+def foreign_base(commit: str) -> Phrase:
+    """Say that pairs are left alone."""
+    return (
+        Words("Its pairs are left alone: they were launched against "),
+        commit[:12],
+        Words(", which is no commit of the branch that judges."),
+    )
+
+
+def other_branch(base: str, judging: str) -> Phrase:
+    """Say that the pull request goes to another branch than the one whose baselines judge it."""
+    return (
+        Words("The pull request goes to the branch "),
+        base,
+        Words(", and is judged by the branch "),
+        judging,
+        Words(": by its baselines, and by pairs against its commits only."),
+    )
+
+
+def unproven(workloads: int) -> Phrase:
+    """Say that numbers look worse, and that no pairs that count prove or clear them."""
+    several = "s look" if workloads > 1 else " looks"
+    return (
+        Words(
+            f"{workloads:,} workload{several} slower, and no pairs that count say whether "
+            "the change is why, so there is no answer."
+        ),
+    )
+
+
+def not_comparable(workloads: int) -> Phrase:
+    """Say that a fork may not choose by what it is judged."""
+    several = "s" if workloads > 1 else ""
+    return (
+        Words(
+            f"{workloads:,} workload{several} could not be compared with the baselines, so there "
+            "is no answer, whatever pairs of a fork say."
+        ),
+    )
+
+
+def not_reported(reason: str) -> Phrase:
+    """Say what is missing beside what is shown."""
+    return (Words("Not reported: "), Sentence(reason))
+
+
+def trust_note(notes: Iterable[Phrase]) -> Markdown:
+    """Show all of them below the headline."""
+    lines = [f"> ⚠️ {markdown.phrase(note)}" for note in notes]
+    return Markdown("\n\n".join(lines))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class BaselineEdit:
     """One baseline file that a pull request adds, changes or removes; foreign data.
 
     ``before`` and ``after`` are headlines, empty where there is no such file. ``trouble`` says why
@@ -27,7 +97,9 @@ class Edit:
     trouble: str = ""
 
 
-def note(edits: Sequence[Edit], own: Comparison | None, *, is_judged_by_base: bool) -> Markdown:
+def baseline_note(
+    edits: Sequence[BaselineEdit], own: Comparison | None, *, is_judged_by_base: bool
+) -> Markdown:
     """Say below the headline that the baselines are changed, and what they would say themselves.
 
     ``own`` is the same run by the baselines of the pull request.
@@ -44,7 +116,7 @@ def note(edits: Sequence[Edit], own: Comparison | None, *, is_judged_by_base: bo
     return markdown.phrase(tuple(said))
 
 
-def folded(edits: Sequence[Edit]) -> Markdown:
+def baseline_table(edits: Sequence[BaselineEdit]) -> Markdown:
     """Show old and new headlines, folded; only as many rows as people read."""
     rows = [row for edit in edits for row in _rows(edit)]
     if not rows:
@@ -62,7 +134,7 @@ def folded(edits: Sequence[Edit]) -> Markdown:
     return Markdown("\n".join([*lines, "</details>", ""]))
 
 
-def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> words.Phrase:
+def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
     if not is_judged_by_base:
         return (Words("The verdict is by the baselines of the job that measured."),)
     if own is None:
@@ -74,7 +146,7 @@ def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> words.Phra
     )
 
 
-def _rows(edit: Edit) -> list[tuple[str, ...]]:
+def _rows(edit: BaselineEdit) -> list[tuple[str, ...]]:
     path = escape.code(edit.path, limit=_MAX_PATH_CHARS)
     if edit.trouble:
         return [(path, escape.sentence(edit.trouble), "", "", "")]
@@ -85,7 +157,7 @@ def _rows(edit: Edit) -> list[tuple[str, ...]]:
     ]
 
 
-def _cells(name: str, edit: Edit) -> tuple[str, ...]:
+def _cells(name: str, edit: BaselineEdit) -> tuple[str, ...]:
     metric = metrics.BY_NAME.get(name)
     unit = metric.unit if metric else None
     old, new = (

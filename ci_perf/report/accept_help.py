@@ -1,0 +1,139 @@
+"""How to accept measured numbers as baselines, and what accepting them changed."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ci_perf.model import metrics
+from ci_perf.model.summary import Numbers
+from ci_perf.report import escape, units
+from ci_perf.report.commands import quoted
+from ci_perf.report.escape import Markdown
+
+USUAL_ARTIFACT = "ci-perf"
+_HOW = (
+    "With ci-perf and a token in `GH_TOKEN` that may read Actions; `--reason` is asked for where a "
+    "number gets worse, `--workload` accepts only some:"
+)
+_SHA = re.compile(r"[0-9a-f]{40}")
+_INDENT = " " * 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptHint:
+    """Where the numbers are, and whose branch shall have them. ``pull`` and ``run`` are GitHub's.
+
+    ``sha`` is empty where it is not known, or a comment could not have it accepted (a fork).
+    """
+
+    pull: int
+    run: int
+    artifact: str
+    baselines: str
+    sha: str = ""
+
+
+def folded(hint: AcceptHint) -> Markdown:
+    """Say how to accept, folded: for the end of a report."""
+    parts = [
+        "<details><summary>Accept these numbers as the baselines</summary>",
+        "",
+        _HOW,
+        "",
+        escape.fence(commands(hint), info="sh"),
+        "",
+        *_by_comment(hint),
+        "</details>",
+        "",
+    ]
+    return Markdown("\n".join(parts))
+
+
+def commands(hint: AcceptHint) -> str:
+    """Spell the commands, one per line."""
+    named = [] if hint.artifact == USUAL_ARTIFACT else ["--artifact", quoted(hint.artifact)]
+    usual = hint.baselines == "baselines"
+    folder = quoted(hint.baselines)
+    where = [] if usual else ["--baselines", folder]
+    return "\n".join(
+        [
+            f"gh pr checkout {hint.pull}",
+            " ".join(
+                ["ci-perf", "accept", "--run", str(hint.run), *named, *where, "--reason", '"…"']
+            ),
+            f"git add {folder} && git commit -m 'Accept new baselines' && git push",
+        ]
+    )
+
+
+def _by_comment(hint: AcceptHint) -> list[str]:
+    if not _SHA.fullmatch(hint.sha):
+        return []
+    return [
+        "Where this repository has the workflow that accepts, a comment does the same:",
+        "",
+        escape.fence(f'/ci-perf accept {hint.sha} "…"', info="text"),
+        "",
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What happened to one file; ``before`` and ``after`` are headlines.
+
+    ``before`` is empty for a new file. ``began`` names the metrics of which a new epoch begins.
+    """
+
+    action: str
+    path: str
+    before: Numbers
+    after: Numbers
+    began: tuple[str, ...]
+    changed_numerics: bool
+
+
+def result(files: Iterable[Accepted]) -> str:
+    """Say what happened to each file."""
+    lines: list[str] = []
+    for file in files:
+        lines.append(f"{file.action:<9} {file.path}")
+        if file.action != "kept":
+            lines += [f"{_INDENT}{line}" for line in _news(file)]
+    return "\n".join(lines) if lines else "nothing to accept"
+
+
+def _news(file: Accepted) -> Iterable[str]:
+    if file.changed_numerics:
+        yield "numerics: other losses, or another output"
+    if began := [metrics.BY_NAME[n].title for n in file.began if n in metrics.BY_NAME]:
+        yield f"a new epoch begins: {', '.join(began)}"
+    yield from _moves(file.before, file.after)
+
+
+def _moves(before: Numbers, after: Numbers) -> Iterable[str]:
+    for name in sorted(before.keys() | after.keys()):
+        metric = metrics.BY_NAME[name]
+        old, new = (
+            units.value(side[name], metric.unit) if name in side else "none"
+            for side in (before, after)
+        )
+        if not before:
+            if after[name]:  # nothing was compiled: no news
+                yield f"{metric.title}: {new}{_explained(after, name)}"
+        elif old != new:
+            percent = _percent(before, after, name)
+            yield f"{metric.title}: {old} → {new}{percent}{_explained(after, name)}"
+
+
+def _percent(before: Numbers, after: Numbers, name: str) -> str:
+    if not before.get(name) or name not in after:
+        return ""
+    return f" ({units.percent(after[name] / before[name] - 1)})"
+
+
+def _explained(after: Numbers, name: str) -> str:
+    """Say how the 95th percentile of the steps can lie below the step time, which is a mean."""
+    step_time = after.get(metrics.STEP_TIME.name, 0.0)
+    if name != metrics.STEP_P95.name or after.get(name, step_time) >= step_time:
+        return ""
+    return ", below the step time: a few steps were much slower than all others"
