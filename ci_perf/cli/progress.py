@@ -238,7 +238,8 @@ def interleaving_text(workloads: Sequence[str], budget_s: float, forecast: Forec
 
 def _affordable(forecast: Forecast) -> str:
     """Say what the budget allows, and how much more would be enough."""
-    allowed = f"the budget allows about {numbered(forecast.pairs, 'pair', 'pairs')}"
+    pairs = numbered(forecast.pairs, "pair", "pairs")
+    allowed = f"the budget allows {f'about {pairs}' if forecast.pairs else 'no pair'}"
     workloads = numbered(forecast.suspects, "workload", "workloads")
     needed = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
     if forecast.answerable == forecast.suspects:

@@ -30,7 +30,7 @@ def remedy(message: str) -> str:
         return f"in build, put the model and every tensor on one device: {_MOVE}"
     if message.startswith(_NOT_IMPORTED):
         return (
-            "have `setup` in suite.toml install what the workload imports, and name the folders "
-            "of its sources in `python_path`"
+            "install what the workload imports where ci-perf runs (`pip install`, or `setup` in "
+            "suite.toml), and name the folders of your own sources in `python_path`"
         )
     return ""

@@ -26,7 +26,7 @@ def test_a_good_workload_has_a_result(launch):
     ("source", "phase", "reason"),
     [
         ("import nothing_like_it\n", Phase.IMPORT, "ModuleNotFoundError: No module named"),
-        ("import nothing_like_it\n", Phase.IMPORT, "`setup` in suite.toml .* `python_path`"),
+        ("import nothing_like_it\n", Phase.IMPORT, "`setup` in suite.toml.* `python_path`"),
         (
             "def build(context):\n    from os import nothing_like_it\n",
             Phase.BUILD,

@@ -180,6 +180,13 @@ PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
             Forecast(pairs=1, answerable=0, suspects=2, enough_s=301.0),
             f"{BUT_ONE}: {PROVEN}; --budget 6m would be enough for all",
         ),
+        (
+            Forecast(pairs=0, answerable=0, suspects=1, enough_s=600.0),
+            (
+                "the budget allows no pair, enough for 0 of 1 workload, the worst first: "
+                f"{PROVEN}; --budget 10m would be enough for all"
+            ),
+        ),
     ],
 )
 def test_before_pairs_are_launched_the_log_says_what_the_budget_allows(
