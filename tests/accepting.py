@@ -2,7 +2,7 @@
 
 import math
 
-from ci_perf.baselines import accept, layout, summarise
+from ci_perf.baselines import accept, layout, summaries
 from ci_perf.errors import ExitCode
 from ci_perf.judge import compare
 from ci_perf.judge import summarise as judged
@@ -11,7 +11,7 @@ from tests.runs import CPU
 
 
 def against(root, run, limits=None):
-    base = summarise.baselines(root, run.environment.hard, run.suite)
+    base = summaries.baselines(root, run.environment.hard, run.suite)
     return compare.compare(base, judged.run(run, label="run.json"), limits=limits)
 
 

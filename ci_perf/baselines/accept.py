@@ -1,17 +1,19 @@
-"""Decide what a run changes in the baselines, refuse what must not become one, and write."""
+"""Decide what a run changes in the baselines, refuse bad runs, and write the files that change."""
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from ci_perf.baselines import layout, pressure, sessions
+from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
 from ci_perf.judge import canaries, numbers, numerics, subjects
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
+from ci_perf.model.evidence import HostEvidence
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import is_selected
@@ -22,10 +24,14 @@ from ci_perf.model.validity import Status
 _CLOCK_TOLERANCE = dt.timedelta(days=1)
 # A sentence or two for the reviewer of the diff; more belongs into the commit message.
 MAX_REASON_CHARS = 500
+# The number of a process comes from one of its blocks, mostly the middle one. Where tasks waited
+# for more than half of the timed region, the middle block was disturbed as well, and the number
+# says how busy the machine was.
+HEAVY_PRESSURE = 0.5
 
 
 class Mode(Enum):
-    """What happens to a baseline from which the run does not differ."""
+    """What happens to a baseline that the run does not differ from."""
 
     KEEP = "keep"  # left as it is, to the byte
     APPEND = "append"  # this session joins its history
@@ -46,11 +52,12 @@ class Action(Enum):
 _PROVEN = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 # The same, where a person accepts the run rather than collects it.
 _SUSPECTED = frozenset({Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER})
+_JOINS = frozenset({Action.NEW_EPOCH, Action.APPENDED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """One workload's part.
+    """What accepting a run does to the baseline of one workload.
 
     ``before`` and ``after`` are headlines; ``before`` may be empty. ``began`` names the metrics of
     which a new epoch begins.
@@ -98,8 +105,8 @@ def prepare(
     )
     if not reason.strip():
         _refuse_without_reason(accepted, rows)
-    if not force and any(one.action is not Action.KEPT for one in accepted):
-        pressure.refuse(run)
+    if not force and any(acceptance.action is not Action.KEPT for acceptance in accepted):
+        _refuse_pressure(run)
     return accepted
 
 
@@ -155,6 +162,51 @@ def _refuse_failed(run: Run, names: tuple[str, ...]) -> None:
         )
 
 
+def _refuse_pressure(run: Run) -> None:
+    """Raise RefusedError where the median process met heavy pressure.
+
+    The median, because a single workload may keep all CPUs busy by itself.
+    """
+    shares = [f"{what} {share:.0%} of the timed region" for what, share in _shares(run)]
+    if shares:
+        raise RefusedError(
+            f"run {run.id}: expected numbers of a machine without other work, found that "
+            f"{' and '.join(shares)} (median of its processes, expected at most "
+            f"{HEAVY_PRESSURE:.0%}); measure again when the machine is quiet (`ci-perf run --wait "
+            "10m`), or accept them all the same with `ci-perf accept --force`"
+        )
+
+
+def _shares(run: Run) -> Iterator[tuple[str, float]]:
+    """Yield what took a heavy share of the timed region, and the share."""
+    hosts = list(_hosts(run))
+    # Ranks that end a step together wait for a CPU without anybody else's fault.
+    alone = list(_hosts(run, world_size=1))
+    seen = {
+        "tasks waited for a CPU": [host.cpu_pressure for host in alone],
+        "tasks waited for memory": [host.memory_pressure for host in hosts],
+        "the CPU quota took": [_throttled(host) for host in hosts],
+    }
+    for what, shares in seen.items():
+        known = [share for share in shares if share is not None]
+        if known and statistics.median(known) > HEAVY_PRESSURE:
+            yield what, statistics.median(known)
+
+
+def _hosts(run: Run, *, world_size: int | None = None) -> Iterator[HostEvidence]:
+    for workload in run.measured:
+        if world_size in {None, workload.world_size}:
+            for process in workload.processes:
+                if process.evidence is not None:
+                    yield process.evidence.host
+
+
+def _throttled(host: HostEvidence) -> float | None:
+    if host.throttled_s is None or not host.wall_s:
+        return None
+    return host.throttled_s / host.wall_s
+
+
 def _refuse_without_reason(
     accepted: Sequence[Acceptance], rows: Mapping[str, Sequence[Row]]
 ) -> None:
@@ -163,13 +215,13 @@ def _refuse_without_reason(
     A number that no longer stands for the same thing may hide any loss, so it counts as well.
     """
     changed = [a for a in accepted if a.action is not Action.KEPT]
-    found = [
+    unexplained = [
         _spell(row) for a in changed for row in rows.get(a.workload, []) if _needs_reason(row, a)
     ]
-    if found:
+    if unexplained:
         raise RefusedError(
             "expected a reason for every number that gets worse or starts afresh, found none for: "
-            f'{", ".join(found)}; say why with --reason "…": it is kept in the baseline'
+            f'{", ".join(unexplained)}; say why with --reason "…": it is kept in the baseline'
         )
 
 
@@ -211,7 +263,7 @@ def _accept_one(
     if before and action is Action.KEPT:
         after = before
     else:
-        after = _baseline(run, workload, sessions.newest((*history, session)))
+        after = _baseline(run, workload, layout.newest_sessions((*history, session)))
     return Acceptance(
         workload=workload.workload,
         path=path,
@@ -222,9 +274,6 @@ def _accept_one(
         changed_numerics=any(row.verdict is Verdict.NUMERICS_CHANGED for row in rows),
         baseline=after,
     )
-
-
-_JOINS = frozenset({Action.NEW_EPOCH, Action.APPENDED})
 
 
 def _action(
@@ -285,19 +334,22 @@ def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) 
         soft=run.environment.soft,
         canaries=layout.rounded(canaries.readings(run.canaries)),
         fingerprint=_fingerprint(workload),
-        processes=tuple(layout.rounded(one) for one in numbers.of_workload(workload, run)),
+        processes=tuple(
+            layout.rounded(process_numbers)
+            for process_numbers in numbers.of_workload(workload, run)
+        ),
     )
 
 
 def _fingerprint(workload: Measured) -> Fingerprint | None:
-    """Return that of the first process that has one; `None` where the workload gives no number."""
+    """Return the first process's fingerprint; `None` where the workload computes no numbers."""
     fingerprints = (process.fingerprint for process in workload.processes)
     first = next(filter(numerics.values, fingerprints), None)
     return layout.rounded_fingerprint(first) if first else None
 
 
 def _baseline(run: Run, workload: Measured, history: tuple[RecordedSession, ...]) -> Baseline:
-    found = Baseline(
+    baseline = Baseline(
         headline={},
         workload=workload.workload,
         suite=run.suite,
@@ -308,4 +360,4 @@ def _baseline(run: Run, workload: Measured, history: tuple[RecordedSession, ...]
         machine=run.environment.hard,
         sessions=history,
     )
-    return layout.with_headline(found)
+    return layout.with_headline(baseline)

@@ -43,9 +43,9 @@ def places(series: Sequence[float]) -> list[int]:
             f"next: {INSTALL}"
         ) from None
     search = ruptures.Pelt(model="l2", min_size=LEAST_LEVEL, jump=1)
-    found = search.fit(np.asarray(series, dtype=float).reshape(-1, 1))
+    fitted = search.fit(np.asarray(series, dtype=float).reshape(-1, 1))
     penalty = _COST * math.log(len(series)) * noise(series) ** 2
-    return [int(place) for place in found.predict(pen=penalty)[:-1]]
+    return [int(place) for place in fitted.predict(pen=penalty)[:-1]]
 
 
 def noise(series: Sequence[float]) -> float:

@@ -1,19 +1,22 @@
 """Baseline files on disk: where they are, how they are read, how they look in a diff."""
 
+import contextlib
 import difflib
+import fcntl
 import json
-from collections.abc import Collection, Mapping
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from ci_perf.baselines import machine as machines
-from ci_perf.errors import InvalidFileError
+from ci_perf.errors import CannotWriteError, InvalidFileError
 from ci_perf.judge import evidence, subjects
 from ci_perf.judge.policy import KIND_OF
 from ci_perf.model import codec, metrics
-from ci_perf.model.baseline import Baseline
-from ci_perf.model.environment import Machine
+from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
+from ci_perf.model.environment import CpuMachine, Machine
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.summary import Numbers
@@ -31,11 +34,16 @@ _RECORDED = frozenset(metric.name for metric in metrics.RECORDED)
 _JUDGED = (*(metric.name for metric in metrics.JUDGED), metrics.FINGERPRINT)
 # No step is shorter than a picosecond, no memory larger than an exabyte.
 SMALLEST, LARGEST = 1e-12, 1e18
+_UNSAFE = re.compile(r"[^a-z0-9]+")
+# Marketing in the names that kernels and drivers give, which only makes folders longer.
+_FILLER = re.compile(r"\((r|tm)\)|\b(processor|cpu)\b|@.*$")
+# File systems allow 255 bytes for the name of a folder.
+_MAX_KEY_CHARS = 80
 
 
 def folder(root: Path, machine: Machine, suite: str) -> Path:
     """Return the folder of one class of machine and one suite ("builtin-smoke")."""
-    return root / machines.key(machine) / _name(suite)
+    return root / machine_key(machine) / _name(suite)
 
 
 def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
@@ -43,34 +51,46 @@ def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
     return folder(root, machine, suite) / f"{workload}.json"
 
 
+def machine_key(machine: Machine) -> str:
+    """Name the class of this machine: "nvidia-h200", "cpu-amd-epyc-2-cores".
+
+    A name, not an identity: the file carries all hard facts, and those are compared.
+    """
+    if isinstance(machine, CpuMachine):
+        return f"cpu-{_slug(machine.cpu_model)}-{machine.logical_cores}-cores"
+    count = f"-x{machine.gpu_count}" if machine.gpu_count > 1 else ""
+    mig = "-mig" if machine.mig and "mig" not in machine.gpu_model.lower() else ""
+    return _slug(machine.gpu_model) + count + mig
+
+
 def read(file: Path) -> Baseline:
     """Read and check one baseline. Raises InvalidFileError that names file, place and value."""
-    found = read_anywhere(file)
-    if _name(found.suite) != file.parent.name:
+    baseline = read_anywhere(file)
+    if _name(baseline.suite) != file.parent.name:
         raise InvalidFileError(
             f"{file}: $.suite: expected {file.parent.name!r}, as the folder is called, "
-            f"found {found.suite!r}"
+            f"found {baseline.suite!r}"
         )
-    if found.workload != file.stem:
+    if baseline.workload != file.stem:
         raise InvalidFileError(
             f"{file}: $.workload: expected {file.stem!r}, as the file is called, "
-            f"found {found.workload!r}"
+            f"found {baseline.workload!r}"
         )
-    return found
+    return baseline
 
 
 def read_anywhere(file: Path) -> Baseline:
     """Read and check a baseline that may lie outside its folder, as git gives it to a merge."""
-    found = files.read(file, Baseline)
-    for i, session in enumerate(found.sessions):
+    baseline = files.read(file, Baseline)
+    for i, session in enumerate(baseline.sessions):
         for name in session.epochs:
             _check_name(name, _JUDGED, f"{file}: $.sessions[{i}].epochs")
         for j, numbers in enumerate(session.processes):
             _check(numbers, f"{file}: $.sessions[{i}].processes[{j}]")
         for name, seconds in session.canaries.items():
             _check_range(seconds, f"{file}: $.sessions[{i}].canaries.{name}", zero=False)
-    _check_headline(found, f"{file}: $.headline")
-    return found
+    _check_headline(baseline, f"{file}: $.headline")
+    return baseline
 
 
 def read_all(root: Path, machine: Machine, suite: str) -> tuple[Baseline, ...]:
@@ -99,18 +119,36 @@ def write(root: Path, baseline: Baseline) -> Path:
 
 
 def write_anywhere(file: Path, baseline: Baseline) -> None:
-    """Write one baseline to a place that git chose."""
+    """Write one baseline to a path that git chose."""
     text = render(baseline)
     codec.decode(text, Baseline, name=str(file))  # never write what could not be read again
     files.write_text(file, text)
 
 
+@contextlib.contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Let one writer at a time read and write below `root`, which is made if it is missing.
+
+    The lock is on the folder itself, so it leaves no file in git, and none after a crash.
+    """
+    files.make_folder(root)
+    try:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise CannotWriteError(f"{root}: cannot be locked: {error.strerror}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def headline(baseline: Baseline) -> Numbers:
     """Return the centre of each judged metric in its epoch, for the reviewer of a diff."""
-    found = {metric: _current(baseline, metric.name) for metric in metrics.JUDGED}
+    sessions = {metric: _current(baseline, metric.name) for metric in metrics.JUDGED}
     return {
         metric.name: _rounded(metric.name, evidence.centre(metric.kind, values), HEADLINE_DIGITS)
-        for metric, values in sorted(found.items(), key=lambda item: item[0].name)
+        for metric, values in sorted(sessions.items(), key=lambda item: item[0].name)
         if values
     }
 
@@ -120,18 +158,25 @@ def with_headline(baseline: Baseline) -> Baseline:
     return msgspec.structs.replace(baseline, headline=headline(baseline))
 
 
+def newest_sessions(history: Iterable[RecordedSession]) -> tuple[RecordedSession, ...]:
+    """Return the sessions that a file has room for, oldest first."""
+    return tuple(sorted(history, key=_age))[-MAX_SESSIONS:]
+
+
 def rounded(numbers: Numbers) -> Numbers:
     """Round to the digits that a baseline keeps; what is judged comes first."""
     ordered = sorted(numbers.items(), key=lambda item: (item[0] in _RECORDED, item[0]))
     return {name: _rounded(name, value, PROCESS_DIGITS) for name, value in ordered}
 
 
-def rounded_fingerprint(found: Fingerprint) -> Fingerprint:
+def rounded_fingerprint(fingerprint: Fingerprint) -> Fingerprint:
     """Round to the digits that a number in fp32 has."""
     return msgspec.structs.replace(
-        found,
-        losses=tuple(float(f"{loss:.{FINGERPRINT_DIGITS}g}") for loss in found.losses),
-        checksums=tuple(float(f"{value:.{FINGERPRINT_DIGITS}g}") for value in found.checksums),
+        fingerprint,
+        losses=tuple(float(f"{loss:.{FINGERPRINT_DIGITS}g}") for loss in fingerprint.losses),
+        checksums=tuple(
+            float(f"{value:.{FINGERPRINT_DIGITS}g}") for value in fingerprint.checksums
+        ),
     )
 
 
@@ -148,7 +193,7 @@ def render(baseline: Baseline) -> str:
 
 
 def readable(document: msgspec.Struct) -> str:
-    """Write any other document of a machine in the same way."""
+    """Render another document of a machine in the same form."""
     return _render(msgspec.to_builtins(document), "") + "\n"
 
 
@@ -175,6 +220,11 @@ def _object(parts: Mapping[str, str], indent: str) -> str:
     return f"{{\n{body}\n{indent}}}"
 
 
+def _slug(text: str) -> str:
+    words = _UNSAFE.sub("-", _FILLER.sub(" ", text.lower())).strip("-")
+    return words[:_MAX_KEY_CHARS].strip("-") or "unknown"
+
+
 def _name(suite: str) -> str:
     """Spell a suite as a folder: "builtin:smoke" as "builtin-smoke"."""
     return suite.replace(":", "-")
@@ -187,7 +237,18 @@ def _nearest(root: Path, own: Path) -> Path | None:
 
 
 def _current(baseline: Baseline, name: str) -> list[list[float]]:
-    return [subjects.launches(one, name) for one in subjects.current(baseline.sessions, name)]
+    return [
+        subjects.launches(session, name) for session in subjects.current(baseline.sessions, name)
+    ]
+
+
+def _age(session: RecordedSession) -> tuple[int, str]:
+    """Sort by accepted changes before time.
+
+    What a branch measured without a change that was merged meanwhile describes older code, however
+    late that was, and must not be the latest session.
+    """
+    return sum(session.epochs.values()), session.recorded_at
 
 
 def _check(numbers: Numbers, where: str) -> None:
@@ -198,9 +259,9 @@ def _check(numbers: Numbers, where: str) -> None:
         _check_range(value, f"{where}.{name}", zero=zero)
 
 
-def _check_headline(found: Baseline, where: str) -> None:
-    """Find what was edited by hand; every metric that differs is named, and no other."""
-    follows, said = headline(found), found.headline
+def _check_headline(baseline: Baseline, where: str) -> None:
+    """Refuse a headline that was edited by hand; the message names the metrics that differ."""
+    follows, said = headline(baseline), baseline.headline
     differ = [name for name in sorted({*follows, *said}) if follows.get(name) != said.get(name)]
     if not differ:
         return

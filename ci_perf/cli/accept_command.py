@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ci_perf.baselines import accept, lock
+from ci_perf.baselines import accept, layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.cli import options, output, patches
 from ci_perf.errors import UsageError
@@ -77,7 +77,7 @@ def command(
     )
     is_elsewhere = patch is not None or into is not None
     # From what is read to what is written, nobody else adds a session.
-    with contextlib.nullcontext() if is_elsewhere else lock.held(baselines):
+    with contextlib.nullcontext() if is_elsewhere else layout.locked(baselines):
         comparison = compare.against_baselines(found, baselines, label=label, rules=rules)
         accepted = accept.prepare(
             baselines,

@@ -8,7 +8,7 @@ from typing import get_args
 
 import click
 
-from ci_perf.baselines import change_points, driver, layout, machine, merge, summarise
+from ci_perf.baselines import change_points, layout, merge, summaries
 from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
 from ci_perf.gate import compare
@@ -81,7 +81,7 @@ def install(baselines: Path) -> None:
 
     Writes .gitattributes, which is committed, and the configuration of this clone, which is not.
     """
-    attributes = driver.install(baselines)
+    attributes = merge.install_driver(baselines)
     output.say(f"this clone merges {baselines} with ci-perf from now on; every clone needs this")
     output.say(f"next: git add {attributes} && git commit")
 
@@ -100,12 +100,12 @@ def _shelves(found: Iterable[Baseline], workloads: Path) -> Iterator[Shelf]:
     split = change_points.places if change_points.is_known() else None
     for (place, suite), group in itertools.groupby(found, key=_place):
         floor = drift.gated(compare.rules(workloads, suite, notify=output.say).limits)
-        lines = chronicle.of([summarise.subject(one) for one in group], floor, split=split)
+        lines = chronicle.of([summaries.subject(one) for one in group], floor, split=split)
         yield Shelf(machine=place, suite=suite, lines=lines, days=lambda time: _days(time, now))
 
 
 def _place(baseline: Baseline) -> tuple[str, str]:
-    return machine.key(baseline.machine), baseline.suite
+    return layout.machine_key(baseline.machine), baseline.suite
 
 
 def _days(time: str, now: dt.datetime) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from ci_perf.baselines import calibration as documents
+from ci_perf.baselines import machine_documents as documents
 from ci_perf.cli import output
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import measure

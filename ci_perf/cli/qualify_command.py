@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ci_perf import suite as suites
-from ci_perf.baselines import calibration as calibrations
+from ci_perf.baselines import machine_documents as calibrations
 from ci_perf.cli import keeping, options
 from ci_perf.errors import ExitCode
 from ci_perf.gate import measure, runners

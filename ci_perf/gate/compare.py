@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import suite
-from ci_perf.baselines import calibration, layout
-from ci_perf.baselines import summarise as baselines
+from ci_perf.baselines import layout, machine_documents, summaries
 from ci_perf.errors import UsageError
 from ci_perf.judge import compare, summarise
 from ci_perf.judge.limits import defaults
@@ -81,7 +80,7 @@ def rules(
     Where it names no preset, that of the calibration of `machine` below `baselines` holds. A run
     that is looked at outside its repository is judged by the defaults.
     """
-    calibrated = calibration.read(baselines, machine) if baselines and machine else None
+    calibrated = machine_documents.read(baselines, machine) if baselines and machine else None
     preset = calibrated.preset if calibrated else "default"
     nothing = Rules(limits=Limits(default=defaults(preset)), tiers=Tiers(), fail_on="regressed")
     _, where = suite.locate(name, folder)
@@ -98,7 +97,7 @@ def rules(
 
 def committed(run: Run, root: Path) -> Summary:
     """Return what is committed below `root` for the machine and the suite of `run`."""
-    return baselines.baselines(root, run.environment.hard, run.suite)
+    return summaries.baselines(root, run.environment.hard, run.suite)
 
 
 def _compared(base: Summary, head: Summary, rules: Rules) -> Comparison:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.baselines import accepted, calibration
+from ci_perf.baselines import machine_documents, summaries
 from ci_perf.cli import options, output, progress
 from ci_perf.errors import ExitCode
 from ci_perf.gate import compare, runners
@@ -80,7 +80,7 @@ def _accepted(run: Run, root: Path, base: Path) -> dict[str, tuple[str, ...]]:
     if not here.is_relative_to(repository):
         return {}
     there = base / here.relative_to(repository)
-    return accepted.since(root, there, run.environment.hard, run.suite)
+    return summaries.accepted_since(root, there, run.environment.hard, run.suite)
 
 
 class _Undecided:
@@ -120,7 +120,7 @@ def measure(
     suite's own setup and the engine of containers raise is raised before anything is measured.
     """
     files.check_target(run_file)
-    settle = calibration.settled(baselines) if baselines else session.as_planned
+    settle = machine_documents.settled(baselines) if baselines else session.as_planned
     identity = session.new_identity()
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
     with (

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from ci_perf.baselines import calibration, layout
+from ci_perf.baselines import layout, machine_documents
 from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
 from ci_perf.github import branches, pulls
 from ci_perf.github.client import Client
@@ -54,7 +54,7 @@ def inside(path: str, folder: PurePosixPath) -> str:
     except ValueError:
         return ""
     is_one = len(below.parts) == len(PurePosixPath(_ANY).parts) and below.suffix == ".json"
-    is_calibration = below.parts[1:] == (calibration.CALIBRATION,)
+    is_calibration = below.parts[1:] == (machine_documents.CALIBRATION,)
     is_safe = all(map(is_name, below.parts))
     return str(below) if (is_one or is_calibration) and is_safe else ""
 
@@ -115,7 +115,7 @@ def _after(client: Client, one: Changed) -> bytes | None:
 
 
 def _edit(client: Client, one: Changed, base: str) -> BaselineEdit:
-    if PurePosixPath(one.path).name == calibration.CALIBRATION:
+    if PurePosixPath(one.path).name == machine_documents.CALIBRATION:
         return BaselineEdit(
             path=one.path, before={}, after={}, trouble="it chooses the default limits"
         )

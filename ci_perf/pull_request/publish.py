@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ci_perf.baselines import machine
+from ci_perf.baselines import layout
 from ci_perf.cli import output
 from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github import event, outputs
@@ -40,7 +40,8 @@ def report_on(comparison: Comparison, name: str) -> Report:
     _check(comparison, name)
     of_machine = comparison.head.machine
     return Report(
-        comparison=comparison, machine=machine.key(of_machine) if of_machine else _UNKNOWN_MACHINE
+        comparison=comparison,
+        machine=layout.machine_key(of_machine) if of_machine else _UNKNOWN_MACHINE,
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.baselines import accept, summarise
+from ci_perf.baselines import accept, summaries
 from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.judge import subjects
@@ -37,7 +37,7 @@ def test_only_the_metrics_that_moved_begin_a_new_epoch(root):
     accepted(root, a_run(a_measured("a", *STEADY, breaks=3), id="2"))
     accepted(root, a_run(a_measured("a", *STEADY, breaks=1), id="3"))
 
-    subject = summarise.subject(history(root))
+    subject = summaries.subject(history(root))
     assert [session.epochs for session in subject.sessions] == [
         {},
         STEP_EPOCH,

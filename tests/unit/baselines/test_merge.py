@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.baselines import layout, merge, sessions, summarise
+from ci_perf.baselines import layout, merge, summaries
 from ci_perf.baselines.merge import ConflictError
 from ci_perf.judge import subjects
 from ci_perf.model import metrics
@@ -79,14 +79,14 @@ def test_what_one_side_measured_before_the_other_sides_change_stays_in_the_old_e
 
     assert runs(found) == ["a", "b", "old", "new"]
     assert found.headline["step_time_s"] == 2e-3
-    assert summarise.subject(found).sessions[-1].epochs == {"step_time_s": 1}
+    assert summaries.subject(found).sessions[-1].epochs == {"step_time_s": 1}
 
 
 def test_changes_of_different_metrics_keep_an_epoch_each():
     ours = a_history(*BASE, a_session("x", day=3, step_time_s=1))
     theirs = a_history(*BASE, a_session("y", day=4, graph_breaks=1))
 
-    subject = summarise.subject(merged(a_history(*BASE), ours, theirs))
+    subject = summaries.subject(merged(a_history(*BASE), ours, theirs))
 
     for metric in (metrics.STEP_TIME, metrics.GRAPH_BREAKS):
         history = subjects.history(subject, metric)
@@ -112,7 +112,7 @@ def test_a_side_that_changed_nothing_gives_way_also_to_one_that_began_anew():
 def test_twenty_sessions_are_kept_and_one_that_had_no_room_is_not_taken_for_a_loss():
     base = a_history(*(a_session(f"b{day}", day=day) for day in range(1, 20)))
     added = [a_session(f"o{day}", day=day) for day in range(20, 25)]
-    ours = a_history(*sessions.newest((*base.sessions, *added)))
+    ours = a_history(*layout.newest_sessions((*base.sessions, *added)))
     theirs = a_history(*base.sessions, a_session("t", day=25))
 
     found = merged(base, ours, theirs)
@@ -191,7 +191,7 @@ def grown(draw, history, name, *, least=0):
             step_s=1 + epochs.get("step_time_s", 0) + (name == "t") / 4 + (name == "o") / 2,
             **epochs,
         )
-        history = sessions.newest((*history, one))
+        history = layout.newest_sessions((*history, one))
     return history
 
 

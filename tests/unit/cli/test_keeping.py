@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_perf.baselines import calibration as documents
+from ci_perf.baselines import machine_documents as documents
 from ci_perf.cli import keeping
 from ci_perf.report import calibration as words
 from tests.calibrations import a_calibration

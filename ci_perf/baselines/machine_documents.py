@@ -1,11 +1,10 @@
-"""What is known of a machine beside its baselines: baselines/MACHINE/*.json, read and written."""
+"""The calibration and the qualification of a machine: baselines/MACHINE/*.json."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from ci_perf.baselines import layout
-from ci_perf.baselines import machine as machines
 from ci_perf.judge import calibration as judge
 from ci_perf.model import codec
 from ci_perf.model.calibration import Calibration, Qualification
@@ -24,18 +23,18 @@ def read(root: Path, machine: Machine) -> Calibration | None:
     A file of other hard facts is of another machine, which only has the same name. Raises
     InvalidFileError that names file, place and value.
     """
-    return _read(root / machines.key(machine) / CALIBRATION, Calibration, machine)
+    return _read(root / layout.machine_key(machine) / CALIBRATION, Calibration, machine)
 
 
 def qualification(root: Path, machine: Machine) -> Qualification | None:
-    """Return what this machine was found to notice; see `read`."""
-    return _read(root / machines.key(machine) / QUALIFICATION, Qualification, machine)
+    """Return the qualification of this machine: the changes that it can notice. See `read`."""
+    return _read(root / layout.machine_key(machine) / QUALIFICATION, Qualification, machine)
 
 
 def write(root: Path, document: Calibration | Qualification) -> Path:
-    """Write one document whole or not at all; return its path."""
+    """Write a document whole or not at all; return its path."""
     name = CALIBRATION if isinstance(document, Calibration) else QUALIFICATION
-    file = root / machines.key(document.machine) / name
+    file = root / layout.machine_key(document.machine) / name
     text = layout.readable(document)
     codec.decode(text, type(document), name=str(file))  # never write what could not be read again
     files.make_folder(file.parent)
@@ -44,12 +43,12 @@ def write(root: Path, document: Calibration | Qualification) -> Path:
 
 
 def settled(root: Path) -> Callable[[Plan, Machine], Plan]:
-    """Return what completes a plan once the machine is known: by its calibration, if it has one."""
+    """Return a function that completes a plan by the calibration of the machine, if it has one."""
     return lambda plan, machine: judge.applied(plan, read(root, machine))
 
 
 def _read(file: Path, kind: type[Document], machine: Machine) -> Document | None:
     if files.is_missing(file):
         return None
-    found = files.read(file, kind)
-    return found if is_same(found.machine, machine) else None
+    document = files.read(file, kind)
+    return document if is_same(document.machine, machine) else None

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from ci_perf.baselines import pressure
+from ci_perf.baselines import accept
 from ci_perf.baselines.accept import Action
 from ci_perf.errors import RefusedError
 from tests.accepting import accepted, contents
@@ -38,7 +38,7 @@ def test_whoever_forces_it_gets_it(root):
 
 
 def test_what_only_degrades_a_run_is_accepted(root):
-    assert accepted(root, a_run(under(cpu_pressure=pressure.HEAVY))) == {"a": Action.CREATED}
+    assert accepted(root, a_run(under(cpu_pressure=accept.HEAVY_PRESSURE))) == {"a": Action.CREATED}
 
 
 def test_one_workload_that_keeps_the_cpus_busy_by_itself_does_not_speak_for_the_machine(root):

@@ -1,6 +1,6 @@
 """What a change has accepted since its base, by the files of both."""
 
-from ci_perf.baselines import accepted
+from ci_perf.baselines import summaries
 from ci_perf.baselines.accept import Mode
 from ci_perf.model import metrics
 from tests import accepting
@@ -10,7 +10,7 @@ ALL = tuple(metric.name for metric in metrics.JUDGED)
 
 
 def since(root, base):
-    return accepted.since(root, base, CPU, "smoke")
+    return summaries.accepted_since(root, base, CPU, "smoke")
 
 
 def with_baseline(root):

@@ -1,0 +1,96 @@
+"""Baseline files as the judge sees them, and what a change accepts by them."""
+
+from pathlib import Path
+
+from ci_perf.baselines import layout
+from ci_perf.errors import InvalidFileError
+from ci_perf.judge import subjects
+from ci_perf.model import metrics
+from ci_perf.model.baseline import Baseline, RecordedSession
+from ci_perf.model.environment import Machine, is_same
+from ci_perf.model.run import Source
+from ci_perf.model.summary import Sitting, Subject, Summary
+from ci_perf.model.validity import Status, Validity
+
+
+def baselines(root: Path, machine: Machine, suite: str) -> Summary:
+    """Read the baselines of one class of machine and suite as one side of a comparison."""
+    committed = layout.read_all(root, machine, suite)
+    latest = _latest(committed)
+    return Summary(
+        label=str(layout.folder(root, committed[0].machine if committed else machine, suite)),
+        source=latest.source if latest else Source(commit="none", branch="none", dirty=False),
+        run=latest.run if latest else "",
+        suite=suite,
+        selection=(),
+        validity=Validity(status=Status.VALID),  # nothing else is ever accepted
+        subjects=tuple(map(subject, committed)),
+        failed=(),
+    )
+
+
+def subject(baseline: Baseline) -> Subject:
+    """Return one workload with its whole history."""
+    return Subject(
+        workload=baseline.workload,
+        parameters=baseline.parameters,
+        items_per_step=baseline.items_per_step,
+        item_unit=baseline.item_unit,
+        statistic=baseline.statistic,
+        machine=baseline.machine,
+        sessions=tuple(
+            Sitting(
+                commit=session.source.commit,
+                recorded_at=session.recorded_at,
+                soft=session.soft,
+                processes=session.processes,
+                fingerprints=(session.fingerprint,) if session.fingerprint else (),
+                canaries=session.canaries,
+                epochs=session.epochs,
+            )
+            for session in baseline.sessions
+        ),
+    )
+
+
+def accepted_since(
+    root: Path, base: Path, machine: Machine, suite: str
+) -> dict[str, tuple[str, ...]]:
+    """Name the metrics, by workload, for which `root` has accepted a change since `base`.
+
+    That is a metric with a later epoch, and every metric of a history without a session in common.
+    Only accepting makes either. Appended sessions accept nothing.
+    """
+    accepted = {}
+    for after in layout.read_all(root, machine, suite):
+        if is_same(after.machine, machine):
+            before = _read(layout.path(base, machine, suite, after.workload))
+            if names := _accepted(before, after):
+                accepted[after.workload] = names
+    return accepted
+
+
+def _latest(baselines: tuple[Baseline, ...]) -> RecordedSession | None:
+    """Return the session that was recorded last, over all workloads."""
+    sessions = [session for baseline in baselines for session in baseline.sessions]
+    return max(sessions, key=lambda session: session.recorded_at, default=None)
+
+
+def _read(file: Path) -> Baseline | None:
+    """Return a baseline of the base; `None` where it is missing or cannot be read."""
+    try:
+        return layout.read(file) if file.is_file() else None
+    except InvalidFileError:
+        return None
+
+
+def _accepted(before: Baseline | None, after: Baseline) -> tuple[str, ...]:
+    known = {session.run for session in before.sessions} if before else set()
+    names = tuple(metric.name for metric in metrics.JUDGED)
+    if before is None or known.isdisjoint(session.run for session in after.sessions):
+        return names
+    return tuple(
+        name
+        for name in names
+        if subjects.epoch(after.sessions, name) > subjects.epoch(before.sessions, name)
+    )
