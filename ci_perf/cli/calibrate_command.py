@@ -75,7 +75,5 @@ def command(
     if measure.is_interrupted(run):
         return ExitCode.INTERRUPTED
     found = judge.calibrate(run, plan, random.Random(_SEED).random)  # noqa: S311  no secret
-    from ci_perf.report import calibration as words
-
     own = {one.id for one in plan.workloads if one.own_statistic}
-    return keeping.keep(found, run, baselines, words=words, form=format, target=output, own=own)
+    return keeping.keep(found, run, baselines, form=format, target=output, own=own)

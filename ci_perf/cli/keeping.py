@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from types import ModuleType
 
 from ci_perf.baselines import machine_documents as documents
 from ci_perf.cli import output
@@ -33,17 +32,16 @@ def keep(
     run: Run,
     baselines: Path,
     *,
-    words: ModuleType,
     form: str,
     target: Path | None,
     own: Collection[str] = (),
 ) -> ExitCode:
     """Show `found` in the form that was asked for, and write it beside the machine's baselines.
 
-    `words` is the room of report/ that renders it, `own` are the workloads whose statistic
-    suite.toml sets. What an untrusted machine showed is not kept.
+    `own` are the workloads whose statistic suite.toml sets. What an untrusted machine showed is
+    not kept.
     """
-    output.emit(_text(found, words, form), output=target)
+    output.emit(_text(found, form), output=target)
     if run.validity.status is Status.INVALID:
         output.say("nothing is kept: the machine could not be trusted, see the reasons above")
         return ExitCode.NO_ANSWER
@@ -79,9 +77,12 @@ def _next(file: Path) -> str:
     return f"next: git add {file} && git commit"
 
 
-def _text(found: Calibration | Qualification, words: ModuleType, form: str) -> str:
+def _text(found: Calibration | Qualification, form: str) -> str:
     if form == "json":
         return codec.encode(found)
+    from ci_perf.report import calibration_report, tables
+
+    page = calibration_report.page(found)
     if form == "markdown":
-        return str(words.markdown(found))
-    return str(words.terminal(found, width=output.width(), color=output.in_color()))
+        return tables.markdown(page)
+    return tables.terminal(page, width=output.width(), color=output.in_color())

@@ -90,6 +90,4 @@ def command(
         calibration=known,
         uniform=random.Random(_SEED).random,  # noqa: S311  no secret
     )
-    from ci_perf.report import qualification as words
-
-    return keeping.keep(found, run, baselines, words=words, form=format, target=output)
+    return keeping.keep(found, run, baselines, form=format, target=output)

@@ -1,16 +1,24 @@
-"""A page of sentences and tables, for a terminal and as Markdown."""
+"""A page of sentences and tables, as Markdown and for a terminal, where nothing is ever cut."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
+import rich.table
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ci_perf.report import columns, escape
-from ci_perf.report.columns import Column, Line
+from ci_perf.report import escape
 from ci_perf.report.escape import Markdown
+
+# A name that is folded more often than this is read no more.
+_NAME_WIDTH = 24
+_WORDS_WIDTH = 24
+# One blank on either side of a cell.
+_PADDING = 2
+
 
 # Cells and parts of sentences: our own words, or foreign text, which is shown and never obeyed.
 Phrase = Sequence[str]
@@ -26,6 +34,27 @@ class Table:
 
 
 Page = Sequence[Phrase | Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. A name or words may be folded, a number never; what says least goes first.
+
+    ``from_width`` is 0 for what must be there.
+    """
+
+    title: str
+    is_number: bool = False
+    is_name: bool = False
+    from_width: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalLine:
+    """One line of a table: a cell for each column."""
+
+    cells: Sequence[Text]
+    style: str = ""
 
 
 def markdown(page: Page) -> str:
@@ -78,11 +107,11 @@ def _terminal_table(table: Table, width: int) -> RenderableType:
         Column(title, is_number=not _is_left(table, index), is_name=index == 0)
         for index, title in enumerate(table.heading)
     ]
-    lines = [Line([Text(_plain(cell)) for cell in row]) for row in table.rows]
-    return columns.grid(shown, lines, width) or Group(*(_sentence(table, row) for row in lines))
+    lines = [TerminalLine([Text(_plain(cell)) for cell in row]) for row in table.rows]
+    return grid(shown, lines, width) or Group(*(_sentence(table, row) for row in lines))
 
 
-def _sentence(table: Table, row: Line) -> Text:
+def _sentence(table: Table, row: TerminalLine) -> Text:
     name, *others = (cell.plain for cell in row.cells)
     said = (f"{title} {cell}" for title, cell in zip(table.heading[1:], others, strict=True))
     return Text(f"{name}: {', '.join(said)}")
@@ -94,3 +123,84 @@ def _is_left(table: Table, index: int) -> bool:
 
 def _plain(text: str) -> str:
     return str(text) if isinstance(text, Markdown) else escape.clean(text)
+
+
+# --- how wide the columns are on a terminal
+
+
+def grid(
+    columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
+) -> rich.table.Table | None:
+    """Lay out a table of at most `width`; `None` where what must be there has no room.
+
+    Every width is given to rich: left alone, it may make a table wider than the terminal, and cut.
+    """
+    shown = _columns_with_room(columns, lines, width)
+    if shown is None:
+        return None
+    table = rich.table.Table(box=None, padding=(0, 1), header_style="dim")
+    for at, space in zip(shown, _widths(shown, columns, lines, width), strict=True):
+        table.add_column(
+            # A `Text`, for in a plain title "[interval]" would be markup.
+            Text(columns[at].title),
+            justify="right" if columns[at].is_number else "left",
+            overflow="fold",
+            width=space,
+        )
+    for line in lines:
+        table.add_row(*(line.cells[at] for at in shown), style=line.style)
+    return table
+
+
+def _columns_with_room(
+    columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
+) -> list[int] | None:
+    """Choose columns by their places; those that need the widest terminal go first."""
+    shown = [at for at, column in enumerate(columns) if width >= column.from_width]
+    while _total(_least(columns[at], _cells(lines, at)) for at in shown) > width:
+        going = max(shown, key=lambda at: columns[at].from_width)
+        if not columns[going].from_width:
+            return None
+        shown.remove(going)
+    return shown
+
+
+def _widths(
+    shown: Sequence[int], columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
+) -> list[int]:
+    """Give each column what it needs, and take what there is not from the last that can spare."""
+    widths = [_most(columns[at], _cells(lines, at)) for at in shown]
+    for place in reversed(range(len(shown))):
+        least = _least(columns[shown[place]], _cells(lines, shown[place]))
+        excess = max(0, _total(widths) - width)
+        widths[place] -= min(excess, widths[place] - least)
+    return widths
+
+
+def _total(widths: Iterable[int]) -> int:
+    every = list(widths)
+    return sum(every) + _PADDING * len(every)
+
+
+def _cells(lines: Sequence[TerminalLine], at: int) -> list[Text]:
+    return [line.cells[at] for line in lines]
+
+
+def _most(column: Column, cells: Sequence[Text]) -> int:
+    return max(map(cell_len, [column.title, *_lines(cells)]))
+
+
+def _least(column: Column, cells: Sequence[Text]) -> int:
+    """Return the width below which a column cannot be read; a title folds between its words."""
+    title = max(map(cell_len, column.title.split()), default=0)
+    if column.is_number:
+        return max(title, *map(cell_len, _lines(cells)), 0)
+    most = max(map(cell_len, _lines(cells)), default=0)
+    if column.is_name:
+        return max(title, min(most, _NAME_WIDTH))
+    words = [word for line in _lines(cells) for word in line.split()]
+    return max(title, min(_WORDS_WIDTH, max(map(cell_len, words), default=0)))
+
+
+def _lines(cells: Sequence[Text]) -> list[str]:
+    return [line for cell in cells for line in cell.plain.split("\n")]

@@ -12,7 +12,6 @@ from ci_perf.model.comparison import Comparison, Uncompared
 from ci_perf.report import (
     advice,
     cells,
-    columns,
     escape,
     notices,
     profiles,
@@ -23,10 +22,10 @@ from ci_perf.report import (
     words,
 )
 from ci_perf.report import headline as headlines
-from ci_perf.report.columns import Column, Line
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
 from ci_perf.report.standings import Standing
+from ci_perf.report.tables import Column, TerminalLine
 from ci_perf.report.words import Phrase
 
 _STYLE = {
@@ -128,11 +127,14 @@ def _part(part: str) -> str | tuple[str, str]:
 def _table(found: list[rows.Line], width: int) -> RenderableType:
     """Lay out the lines; where there is little room, numbers take two, then each is a sentence."""
     lines, brief = (
-        [Line(list(map(_below, cells.of(line, is_brief=is_brief))), _style(line)) for line in found]
+        [
+            TerminalLine(list(map(_below, cells.of(line, is_brief=is_brief))), _style(line))
+            for line in found
+        ]
         for is_brief in (False, True)
     )
     for shown in (lines, list(map(_in_two_lines, lines)), list(map(_in_two_lines, brief))):
-        table = columns.grid(_COLUMNS, shown, width)
+        table = tables.grid(_COLUMNS, shown, width)
         if table is not None:
             return table
     return Group(*(_sentence(row) for line in found for row in line.rows))
@@ -147,12 +149,12 @@ def _style(line: rows.Line) -> str:
     return _STYLE.get(line.first.standing, "")
 
 
-def _in_two_lines(line: Line) -> Line:
+def _in_two_lines(line: TerminalLine) -> TerminalLine:
     shown = [
         Text(_SECOND_LINE.sub("\n", cell.plain)) if column.is_number else cell
         for column, cell in zip(_COLUMNS, line.cells, strict=True)
     ]
-    return Line(shown, line.style)
+    return TerminalLine(shown, line.style)
 
 
 def _sentence(row: TableRow) -> Padding:

@@ -4,7 +4,6 @@ import pytest
 
 from ci_perf.baselines import machine_documents as documents
 from ci_perf.cli import keeping
-from ci_perf.report import calibration as words
 from tests.calibrations import a_calibration
 from tests.runs import STEADY, a_measured, a_run
 
@@ -16,7 +15,7 @@ def said(tmp_path, capsys):
     def keep(found, own=()):
         run = a_run(a_measured("matmul", *STEADY))
         target = tmp_path / "table.md"
-        keeping.keep(found, run, tmp_path, words=words, form="markdown", target=target, own=own)
+        keeping.keep(found, run, tmp_path, form="markdown", target=target, own=own)
         return capsys.readouterr().err
 
     return keep

@@ -2,20 +2,23 @@
 
 import pytest
 
-from ci_perf.model import calibration as model
-from ci_perf.report import calibration, qualification
+from ci_perf.report import calibration_report, tables
 from tests.calibrations import a_calibration, a_qualification, a_qualified, a_workload
 from tests.unit.report.rendered import Page
 
 
-def read(found):
+def shown(result):
+    """Show a page as a terminal does."""
+    return tables.terminal(calibration_report.page(result), width=200, color=False)
+
+
+def read(result):
     """Return what a person reads: the page without its markup, on one line."""
-    room = calibration if isinstance(found, model.Calibration) else qualification
-    return " ".join(room.terminal(found, width=200, color=False).split())
+    return " ".join(shown(result).split())
 
 
 def test_the_first_line_of_a_calibration_is_what_was_chosen():
-    found = calibration.terminal(a_calibration(), width=200, color=False)
+    found = shown(a_calibration())
 
     assert found.splitlines()[0] == (
         "This machine: statistic median, preset default, by 2 workloads of suite builtin:smoke"
@@ -83,16 +86,16 @@ def test_too_few_pairs_are_said_to_be_too_few():
 
 
 @pytest.mark.parametrize(
-    ("text", "tables"),
+    ("result", "rows"),
     [
-        (calibration.markdown(a_calibration()), {4: 5, 8: 3}),
-        (qualification.markdown(a_qualification(a_qualified(), a_qualified())), {12: 3}),
+        (a_calibration(), {4: 5, 8: 3}),
+        (a_qualification(a_qualified(), a_qualified()), {12: 3}),
     ],
     ids=["calibration", "qualification"],
 )
-def test_in_markdown_every_row_is_complete(text, tables):
-    page = Page(text)
+def test_in_markdown_every_row_is_complete(result, rows):
+    page = Page(tables.markdown(calibration_report.page(result)))
 
-    assert {cells: page.rows.count(cells) for cells in set(page.rows)} == tables
+    assert {cells: page.rows.count(cells) for cells in set(page.rows)} == rows
     assert "|" not in page.prose
     assert "**" not in page.prose

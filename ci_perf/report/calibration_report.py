@@ -1,0 +1,283 @@
+"""Tables for the owner of a machine: what `calibrate` chose, and what `qualify` noticed."""
+
+import math
+import statistics
+
+from ci_perf.judge.calibration import MOST_INCONCLUSIVE, STATISTICS
+from ci_perf.judge.policy import LOOKS, PolicyKind, policy
+from ci_perf.model.calibration import (
+    CalibratedWorkload,
+    Calibration,
+    Qualification,
+    QualifiedWorkload,
+    Replays,
+)
+from ci_perf.model.suite import Preset
+from ci_perf.report import units
+from ci_perf.report.escape import Words
+from ci_perf.report.tables import Page, Phrase, Table
+
+_STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": "the fastest block"}
+# The share at which a smallest detectable change counts as detected, too.
+_NOTICED = 0.8
+
+
+def page(result: Calibration | Qualification) -> Page:
+    """Show the outcome: a sentence with the result, then tables, then what the words mean."""
+    return _qualification(result) if isinstance(result, Qualification) else _calibration(result)
+
+
+def _calibration(calibration: Calibration) -> Page:
+    return [
+        _headline(calibration),
+        _statistic(calibration),
+        *([_blindness()] if calibration.statistic == "min" else []),
+        _preset(calibration),
+        _presets(calibration),
+        _workloads(calibration),
+        *([_two_modes(calibration)] if _with_two_modes(calibration) else []),
+        _explained(calibration),
+    ]
+
+
+def _headline(calibration: Calibration) -> Phrase:
+    return [
+        Words("This machine: statistic "),
+        Words(calibration.statistic),
+        Words(", preset "),
+        Words(calibration.preset),
+        Words(f", by {units.numbered(len(calibration.workloads), 'workload')} of suite "),
+        calibration.provenance.suite,
+    ]
+
+
+def _statistic(calibration: Calibration) -> Phrase:
+    spreads = ", ".join(
+        f"{name} {units.share(calibration.launches[name])}"
+        for name in STATISTICS
+        if name in calibration.launches
+    )
+    return [
+        Words(f"Statistic: {_STATISTICS[calibration.statistic]} speaks for a launch. "),
+        Words(f"Launches of the same code typically differ by: {spreads}. "),
+        Words("One that sees fewer blocks is taken only where it is quieter by a quarter."),
+    ]
+
+
+def _blindness() -> Phrase:
+    return [
+        Words("The fastest block hides what slows only some of the steps: a pause now and then "),
+        Words("is not seen in the step time. The metric "),
+        "step_p95_s",
+        Words(" sees it."),
+    ]
+
+
+def _preset(calibration: Calibration) -> Phrase:
+    share = calibration.inconclusive[calibration.preset]
+    if share > MOST_INCONCLUSIVE:
+        return [
+            Words(f"Preset: {calibration.preset}, the widest, and even that would leave "),
+            Words(f"{units.counted(share)} of unchanged workloads undecided. A quieter machine "),
+            Words("would answer more, and so would longer blocks."),
+        ]
+    return [
+        Words(f"Preset: {calibration.preset}, the narrowest that leaves at most "),
+        Words(f"{units.limit(MOST_INCONCLUSIVE)} of unchanged workloads undecided."),
+    ]
+
+
+def _presets(calibration: Calibration) -> Table:
+    rows = [_preset_row(preset, share) for preset, share in calibration.inconclusive.items()]
+    return Table(["preset", "limit", "margin", "undecided"], rows)
+
+
+def _preset_row(preset: Preset, share: float) -> list[str]:
+    time = policy(PolicyKind.TIME, preset)
+    return [
+        Words(preset),
+        units.limit(math.expm1(time.floor)),
+        units.limit(math.expm1(time.margin)),
+        units.counted(share),
+    ]
+
+
+def _workloads(calibration: Calibration) -> Table:
+    heading = [
+        "workload",
+        "step time",
+        "launches differ by",
+        "pairs differ by",
+        "smallest detectable",
+        "pairs",
+        "undecided",
+        "note",
+    ]
+    rows = [_row(name, workload, calibration) for name, workload in calibration.workloads.items()]
+    return Table(heading, rows, left=["note"])
+
+
+def _row(name: str, workload: CalibratedWorkload, calibration: Calibration) -> list[str]:
+    return [
+        name,
+        units.seconds(workload.step_time_s),
+        units.share(workload.launches[workload.statistic]),
+        units.share(workload.pairs),
+        units.share(workload.smallest_detectable),
+        Words(f"{workload.expected_pairs:.1f}"),
+        units.counted(workload.inconclusive),
+        _note(workload, calibration),
+    ]
+
+
+def _note(workload: CalibratedWorkload, calibration: Calibration) -> Words:
+    own = (
+        [f"suite.toml says {workload.statistic}"]
+        if workload.statistic != calibration.statistic
+        else []
+    )
+    return Words("; ".join([*own, *(["two modes"] if workload.two_modes else [])]))
+
+
+def _with_two_modes(calibration: Calibration) -> list[str]:
+    return [name for name, workload in calibration.workloads.items() if workload.two_modes]
+
+
+def _two_modes(calibration: Calibration) -> Phrase:
+    count, every = (
+        len(_with_two_modes(calibration)),
+        units.numbered(len(calibration.workloads), "workload"),
+    )
+    return [
+        Words(f"Two modes, {count} of {every}: some launches are fast, "),
+        Words("others slow, and none between. A few launches may all show the same one. Of six "),
+        Words("launches with one mode, 6 % look like two by chance: calibrate again to be sure."),
+    ]
+
+
+def _explained(calibration: Calibration) -> Phrase:
+    processes = min(workload.processes for workload in calibration.workloads.values())
+    return [
+        Words(f"Smallest detectable: a change that {LOOKS[-1]} pairs of launches confirm in "),
+        Words("80 % of pull requests. Pairs, undecided: what a confirmation of a workload that "),
+        Words(f"has not changed would take, simulated. All from {processes} launches per "),
+        Words("workload: good for choosing, too few for guarantees."),
+    ]
+
+
+def _qualification(qualification: Qualification) -> Page:
+    return [
+        _conclusion(qualification),
+        *([_missed(qualification)] if _unnoticed(qualification) else []),
+        _qualified_table(qualification),
+        _what_shares_mean(qualification),
+        *([_few(qualification)] if _fewest_pairs(qualification) < LOOKS[-1] else []),
+    ]
+
+
+def _conclusion(qualification: Qualification) -> Phrase:
+    noticed = len(qualification.workloads) - len(_unnoticed(qualification))
+    every = units.numbered(len(qualification.workloads), "workload")
+    alarms = statistics.fmean(
+        _alarms(workload.same) for workload in qualification.workloads.values()
+    )
+    return [
+        Words(f"This machine notices {_size(qualification)} in {noticed} of {every}, "),
+        Words(f"and raises an alarm in {units.counted(alarms)} of confirmations without a change."),
+    ]
+
+
+def _missed(qualification: Qualification) -> Phrase:
+    phrase: list[str] = [Words(f"Found in fewer than {units.counted(_NOTICED)} of confirmations: ")]
+    for name in _unnoticed(qualification):
+        workload = qualification.workloads[name]
+        beyond = ", its limit is not smaller" if workload.limit >= qualification.size else ""
+        phrase += [name, Words(f" ({units.counted(workload.slower.regressed)}{beyond}), ")]
+    return [*phrase[:-1], Words(phrase[-1].removesuffix(", ") + ".")]
+
+
+def _qualified_table(qualification: Qualification) -> Table:
+    slower = _size(qualification)
+    heading = [
+        "workload",
+        "limit",
+        "pairs differ by",
+        "no change: said",
+        "false alarms",
+        "undecided",
+        "pairs",
+        f"{slower}: said",
+        "measured",
+        "found",
+        "undecided",
+        "pairs",
+    ]
+    rows = [_qualified_row(name, workload) for name, workload in qualification.workloads.items()]
+    return Table(heading, rows, left=["no change: said", f"{slower}: said"])
+
+
+def _qualified_row(name: str, workload: QualifiedWorkload) -> list[str]:
+    same, slower = workload.same, workload.slower
+    return [
+        name,
+        units.limit(workload.limit),
+        units.share(workload.spread),
+        Words(same.call),
+        units.counted(_alarms(same)),
+        units.counted(same.inconclusive),
+        Words(f"{same.pairs:.1f}"),
+        Words(slower.call),
+        units.percent(math.expm1(slower.estimate)),
+        units.counted(slower.regressed),
+        units.counted(slower.inconclusive),
+        Words(f"{slower.pairs:.1f}"),
+    ]
+
+
+def _what_shares_mean(qualification: Qualification) -> Phrase:
+    return [
+        Words(
+            f"Said: the verdict on the pairs as they were launched, {_pairs(qualification)} per "
+        ),
+        Words("workload and change. The shares are of "),
+        Words(
+            f"{qualification.replays:,} confirmations per workload and change, replayed with pairs "
+        ),
+        Words("drawn from these, with replacement: they are no more certain than so many "),
+        Words("independent pairs can make them."),
+    ]
+
+
+def _few(qualification: Qualification) -> Phrase:
+    return [
+        Words(
+            f"A confirmation may take {LOOKS[-1]} pairs, and {_fewest_pairs(qualification)} were "
+        ),
+        Words("launched: the shares promise too much. Ask for more "),
+        "--rounds",
+        Words("."),
+    ]
+
+
+def _pairs(qualification: Qualification) -> str:
+    counts = {workload.pairs for workload in qualification.workloads.values()}
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _fewest_pairs(qualification: Qualification) -> int:
+    return min(workload.pairs for workload in qualification.workloads.values())
+
+
+def _unnoticed(qualification: Qualification) -> list[str]:
+    return [
+        n for n, workload in qualification.workloads.items() if workload.slower.regressed < _NOTICED
+    ]
+
+
+def _alarms(replays: Replays) -> float:
+    return replays.regressed + replays.improved
+
+
+def _size(qualification: Qualification) -> Words:
+    return units.percent(qualification.size)
