@@ -160,8 +160,7 @@ def a_comparison(*rows, verdict=None, **more):
     Numerics without a gate count for nothing, as there.
     """
     counted = [r.verdict for r in rows if r.gate or not isinstance(r, c.Numerics)]
-    worst = min(counted, key=c.WORST_FIRST.index, default=c.Verdict.MISSING)
-    verdict = verdict or worst
+    verdict = verdict or c.worst(counted)
     comparison = c.Comparison(
         tool=Tool(version="0.1.0"),
         suite="standard",

@@ -23,13 +23,14 @@ from ci_perf.judge.questions import Question
 from ci_perf.model import metrics
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import (
-    WORST_FIRST,
     Change,
     Comparison,
     Numerics,
     Row,
     Side,
     Verdict,
+    severity_of,
+    worst,
 )
 from ci_perf.model.metrics import Metric
 from ci_perf.model.run import Tool
@@ -55,7 +56,7 @@ def compare(
     suspects = head.interleaved.suspects if head.interleaved else 0
     found = answers.answer(list(_questions(base, head, limits, tiers, moved)), suspects=suspects)
     unread = [*_changes(found, validity), *_others(base, head, validity, limits, tiers)]
-    rows = sorted(signs.read(unread), key=_severity)
+    rows = sorted(signs.read(unread), key=_position)
     verdict = _overall(rows, validity)
     return Comparison(
         tool=Tool(version=__version__),
@@ -92,18 +93,18 @@ def undecided(
 
 def _overall(rows: list[Row], validity: Validity) -> Verdict:
     """Return the worst verdict of the rows that count."""
-    if validity.against("") is not None:
+    if validity.is_run_invalid:
         return Verdict.INVALID
     counted = [row.verdict for row in rows if row.gate]
     nothing = Verdict.UNCHANGED if rows else Verdict.MISSING
-    return min(counted, key=WORST_FIRST.index, default=nothing)
+    return worst(counted, default=nothing)
 
 
-def _severity(row: Row) -> tuple[int, bool, float, str, str]:
-    """Worst verdict first, gates before the rest, large changes before small ones."""
+def _position(row: Row) -> tuple[int, bool, float, str, str]:
+    """Sort by severity, gates before the rest, large changes before small ones."""
     size = -abs(row.ratio - 1) if isinstance(row, Change) and row.ratio else 0.0
     metric = "" if isinstance(row, Numerics) else row.metric
-    return WORST_FIRST.index(row.verdict), not row.gate, size, row.workload, metric
+    return severity_of(row).rank, not row.gate, size, row.workload, metric
 
 
 # --- which sides meet

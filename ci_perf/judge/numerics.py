@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from ci_perf.model.comparison import Numerics, Verdict
+from ci_perf.model.comparison import NUMERICS_VARY, Numerics, Verdict
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import Limit
 from ci_perf.model.summary import Subject
@@ -14,7 +14,7 @@ from ci_perf.model.summary import Subject
 # default tolerance, differences below 1e-6 never count.
 FLOOR = 1e-3
 
-CHANGED, VARY, SAME = "numerics_changed", "numerics_vary", "same_numerics"
+CHANGED, VARY, SAME = "numerics_changed", NUMERICS_VARY, "same_numerics"
 
 
 def judge(base: Subject | None, head: Subject, limit: Limit) -> Numerics | None:

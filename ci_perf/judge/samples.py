@@ -16,13 +16,14 @@ from ci_perf.judge.screen import History
 from ci_perf.judge.stages import Candidate, Decision
 from ci_perf.model import metrics, validity
 from ci_perf.model.comparison import (
-    WORST_FIRST,
     Change,
     Comparison,
     Row,
     Side,
     Uncompared,
     Verdict,
+    severity_of,
+    worst,
 )
 from ci_perf.model.metrics import Better
 from ci_perf.model.run import Source, Tool
@@ -59,7 +60,7 @@ def judge(
     noisy = [_noisy(one, preset) for one in samples.workloads if one.metric.kind != "exact"]
     exact = [one for one in samples.workloads if one.metric.kind == "exact"]
     rows = sorted([*_rows(noisy), *map(_exact, exact)], key=_severity)
-    verdict = min((row.verdict for row in rows), key=WORST_FIRST.index, default=Verdict.MISSING)
+    verdict = worst(row.verdict for row in rows)
     sessions = max((len(one.history) for one in samples.workloads), default=0)
     return Comparison(
         tool=Tool(version=__version__),
@@ -95,7 +96,7 @@ def _side(label: str, sessions: int) -> Side:
 def _severity(row: Row) -> tuple[int, float, str]:
     """Worst verdict first, large changes before small ones."""
     size = -abs(row.ratio - 1) if isinstance(row, Change) and row.ratio else 0.0
-    return WORST_FIRST.index(row.verdict), size, row.workload
+    return severity_of(row).rank, size, row.workload
 
 
 # --- noisy kinds

@@ -1,5 +1,6 @@
 """The judge's answer: rows of changes, worst first, and one verdict."""
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Literal
 
@@ -22,17 +23,20 @@ from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
 
+# The reason code of a row whose two sides are two processes of the head.
+NUMERICS_VARY = "numerics_vary"
+
 
 class Verdict(Enum):
-    """What is said of a row, worst first: the order of declaration is the sort order."""
+    """What is said of a row; `Severity` orders them."""
 
     FAILED = "failed"
     NUMERICS_CHANGED = "numerics_changed"
     REGRESSED = "regressed"
-    MISSING = "missing"
-    INVALID = "invalid"
     UNCONFIRMED = "unconfirmed"
     LIKELY_SLOWER = "likely_slower"
+    MISSING = "missing"
+    INVALID = "invalid"
     INCONCLUSIVE = "inconclusive"
     NEW = "new"
     INCOMPARABLE = "incomparable"
@@ -40,7 +44,39 @@ class Verdict(Enum):
     UNCHANGED = "unchanged"
 
 
-WORST_FIRST = tuple(Verdict)
+class Severity(Enum):
+    """How serious a row is: its verdict, and whether it can fail the job. Worst first.
+
+    The order of declaration is the order of rows in every form of a comparison.
+    """
+
+    FAILED = "failed"
+    NUMERICS_CHANGED = "numerics changed"
+    NUMERICS_VARY = "numerics vary"
+    REGRESSED = "regressed"
+    UNCONFIRMED = "unconfirmed"
+    LIKELY_SLOWER = "likely slower"
+    MISSING = "missing"
+    INVALID = "invalid"
+    INCONCLUSIVE = "inconclusive"
+    NEW = "new"
+    INCOMPARABLE = "incomparable"
+    WARNING = "warning"
+    IMPROVED = "improved"
+    UNCHANGED = "unchanged"
+    NOT_GATING = "not gating"
+
+    @property
+    def rank(self) -> int:
+        """Return the place in the order; 0 is the worst."""
+        return _RANKS[self]
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
+# What is no reason to act where a metric does not gate.
+_NEEDS_A_GATE = frozenset(
+    {Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER, Verdict.MISSING, Verdict.INCONCLUSIVE}
+)
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -167,6 +203,31 @@ class Numerics(Struct, tag_field="row", tag="numerics", frozen=True, kw_only=Tru
 
 
 Row = Change | Uncompared | Numerics
+
+
+def severity_of(row: Row) -> Severity:
+    """Return how serious a row is. A metric without a gate is a warning at most; numerics are not.
+
+    Numerics that vary between processes of the head have a severity of their own.
+    """
+    if row.code == NUMERICS_VARY and row.verdict is Verdict.NUMERICS_CHANGED:
+        return Severity.NUMERICS_VARY
+    if not row.gate:
+        if row.verdict is Verdict.REGRESSED:
+            return Severity.WARNING
+        if row.verdict in _NEEDS_A_GATE:
+            return Severity.NOT_GATING
+    return Severity[row.verdict.name]
+
+
+def worst(verdicts: Iterable[Verdict], *, default: Verdict = Verdict.MISSING) -> Verdict:
+    """Return the worst of several verdicts that count; `default` where there is none."""
+    return min(verdicts, key=lambda verdict: Severity[verdict.name].rank, default=default)
+
+
+def is_of_workload(row: Row) -> bool:
+    """Whether a row is about a whole workload, and not about one of its metrics."""
+    return isinstance(row, Uncompared) and not row.metric
 
 
 class Difference(Struct, frozen=True, kw_only=True):

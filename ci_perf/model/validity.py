@@ -44,6 +44,11 @@ class Validity(Struct, frozen=True, kw_only=True):
                 f"found {self.status.value!r}"
             )
 
+    @property
+    def is_run_invalid(self) -> bool:
+        """Whether the numbers of the whole run are worth nothing, not only those of a workload."""
+        return self.against("") is not None
+
     def against(self, workload: str) -> Reason | None:
         """Return the first reason that makes the numbers of `workload` worth nothing."""
         for reason in self.reasons:

@@ -12,7 +12,7 @@ from ci_perf.errors import ExitCode, InvalidFileError, UsageError
 from ci_perf.github import event, outputs
 from ci_perf.github.comment import Outcome, Posted
 from ci_perf.github.event import Event, Kind
-from ci_perf.model.comparison import WORST_FIRST, Comparison
+from ci_perf.model.comparison import Comparison, worst
 from ci_perf.pull_request import posting
 from ci_perf.pull_request.posting import Job, Report, Wishes
 from ci_perf.report import escape, markdown, publication
@@ -151,9 +151,9 @@ def _hand_on(job: Job, posted: Posted) -> None:
     target = job.environment.get("GITHUB_OUTPUT")
     if not target:
         return
-    worst = min((one.comparison.verdict for one in job.reports), key=WORST_FIRST.index)
+    verdict = worst(report.comparison.verdict for report in job.reports)
     values = {
-        "verdict": worst.value,
+        "verdict": verdict.value,
         "exit-code": str(exit_code(job.reports)),
         "comment-url": posted.url,
     }

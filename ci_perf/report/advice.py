@@ -3,20 +3,28 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge import numerics
 from ci_perf.model import samples
-from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared
+from ci_perf.model.comparison import (
+    NUMERICS_VARY,
+    Change,
+    Comparison,
+    Numerics,
+    Row,
+    Severity,
+    Uncompared,
+    is_of_workload,
+    severity_of,
+)
 from ci_perf.model.environment import is_same
-from ci_perf.report import commands, pressure, standings, undecided, units, words
+from ci_perf.report import commands, pressure, undecided, units, words
 from ci_perf.report import rows as tables
 from ci_perf.report.escape import Command, Sentence, Words
-from ci_perf.report.standings import Standing
 from ci_perf.report.undecided import Cure, Finding
 from ci_perf.report.words import Phrase
 
 # A workload of which this is said is accepted with a reason, or not at all.
-_BLAMES = frozenset({Standing.NUMERICS_CHANGED, Standing.REGRESSED})
-_UNRECORDED = frozenset({Standing.NEW, Standing.INCOMPARABLE})
+_BLAMES = frozenset({Severity.NUMERICS_CHANGED, Severity.REGRESSED})
+_UNRECORDED = frozenset({Severity.NEW, Severity.INCOMPARABLE})
 _SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
 _CHECKPOINTING = "activation checkpointing (`torch.utils.checkpoint`)"
 _OUT_OF_MEMORY = {
@@ -46,8 +54,8 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
 def _findings(comparison: Comparison, *, is_of_samples: bool) -> dict[Finding, list[Row]]:
     """Group the rows by what is to be said of them, worst first."""
     groups: dict[Finding, list[Row]] = {}
-    if standings.is_invalid(comparison):
-        groups[Standing.INVALID] = []
+    if comparison.validity.is_run_invalid:
+        groups[Severity.INVALID] = []
     if comparison.stale is not None:
         groups["stale"] = []
     rows = comparison.rows if is_of_samples else _without_blamed(comparison.rows)
@@ -61,9 +69,9 @@ def _findings(comparison: Comparison, *, is_of_samples: bool) -> dict[Finding, l
 
 
 def _finding(row: Row, comparison: Comparison) -> Finding:
-    found = standings.of(row)
-    if found in {Standing.INCONCLUSIVE, Standing.LIKELY_SLOWER} or (
-        found is Standing.UNCONFIRMED and undecided.is_tried(row)
+    found = severity_of(row)
+    if found in {Severity.INCONCLUSIVE, Severity.LIKELY_SLOWER} or (
+        found is Severity.UNCONFIRMED and undecided.is_tried(row)
     ):
         return undecided.cure(row, comparison)
     return Cure.BUSY if pressure.explains_failure(row, comparison) else found
@@ -84,15 +92,15 @@ def _without_contradictions(
 
 def _finding_of_samples(row: Row) -> Finding:
     """Tell apart what launches of ours would decide from what finer numbers would."""
-    return Cure.DIGITS if row.code == "rounded" else standings.of(row)
+    return Cure.DIGITS if row.code == "rounded" else severity_of(row)
 
 
 def _without_blamed(rows: Iterable[Row]) -> list[Row]:
     """Leave out what has no history, where its pairs blame it: that is not accepted unseen."""
     found = list(rows)
-    blamed = set(words.names(row for row in found if standings.of(row) in _BLAMES))
+    blamed = set(words.names(row for row in found if severity_of(row) in _BLAMES))
     return [
-        row for row in found if row.workload not in blamed or standings.of(row) not in _UNRECORDED
+        row for row in found if row.workload not in blamed or severity_of(row) not in _UNRECORDED
     ]
 
 
@@ -153,7 +161,7 @@ def _fix_or_accept(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
-    if not any(standings.is_whole(row) for row in rows):
+    if not any(is_of_workload(row) for row in rows):
         return (
             Words("Missing, though the baseline has it: "),
             *words.joined(words.titled(row) for row in rows),
@@ -172,7 +180,7 @@ def _measure_again(rows: list[Row], comparison: Comparison) -> Phrase:
     again = Words(
         "Measure again, on a quiet machine and to the end, before looking for a cause in the code"
     )
-    if standings.is_invalid(comparison):
+    if comparison.validity.is_run_invalid:
         return (again, Words("."))
     return (again, Words(": "), *words.named(rows), Words("."))
 
@@ -258,19 +266,19 @@ def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
 
 # Worst first. Warnings and unchanged rows ask nothing of anybody.
 _STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
-    Standing.FAILED: _fix_failures,
-    Standing.NUMERICS_CHANGED: _explain_numbers,
-    Standing.NUMERICS_VARY: _make_them_agree,
-    Standing.REGRESSED: _fix_or_accept,
-    Standing.UNCONFIRMED: _confirm,
+    Severity.FAILED: _fix_failures,
+    Severity.NUMERICS_CHANGED: _explain_numbers,
+    Severity.NUMERICS_VARY: _make_them_agree,
+    Severity.REGRESSED: _fix_or_accept,
+    Severity.UNCONFIRMED: _confirm,
     Cure.BASE: undecided.launch_the_base,
-    Standing.MISSING: _restore_or_remove,
-    Standing.INVALID: _measure_again,
+    Severity.MISSING: _restore_or_remove,
+    Severity.INVALID: _measure_again,
     **undecided.STEPS,
     "stale": _refresh,
-    Standing.NEW: _record,
-    Standing.INCOMPARABLE: _record_here,
-    Standing.IMPROVED: _keep_gain,
+    Severity.NEW: _record,
+    Severity.INCOMPARABLE: _record_here,
+    Severity.IMPROVED: _keep_gain,
 }
 
 
@@ -295,7 +303,7 @@ def _sample_pairs(rows: list[Row], _: Comparison) -> Phrase:
         ". Launch base and head in turns in one job, and give them as `pairs` (or --pair): 6 "
         "decide what is clear, 18 what is close."
     )
-    found = Words(f"{standings.of(rows[0]).value.capitalize()}: ")
+    found = Words(f"{severity_of(rows[0]).value.capitalize()}: ")
     return (found, *words.named(rows), ending)
 
 
@@ -306,13 +314,13 @@ def _sample_base(rows: list[Row], _: Comparison) -> Phrase:
 
 # Nothing of ours was launched, so that no command of ours would measure it again or accept it.
 _STEPS_OF_SAMPLES: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
-    Standing.REGRESSED: _fix_or_record,
-    Standing.UNCONFIRMED: _sample_pairs,
-    Standing.MISSING: _sample_again,
-    Standing.LIKELY_SLOWER: _sample_pairs,
-    Standing.INCONCLUSIVE: _sample_pairs,
+    Severity.REGRESSED: _fix_or_record,
+    Severity.UNCONFIRMED: _sample_pairs,
+    Severity.MISSING: _sample_again,
+    Severity.LIKELY_SLOWER: _sample_pairs,
+    Severity.INCONCLUSIVE: _sample_pairs,
     Cure.DIGITS: undecided.write_more_digits,
-    Standing.NEW: _sample_base,
+    Severity.NEW: _sample_base,
 }
 
 
@@ -321,7 +329,7 @@ def _numbers(row: Numerics) -> Phrase:
     shown = tables.shown(row)
     if row.difference is None:
         return (row.workload, Words(f" ({shown.change})"))
-    limit = "" if row.code == numerics.VARY else f", limit {units.limit(row.tolerance)}"
+    limit = "" if row.code == NUMERICS_VARY else f", limit {units.limit(row.tolerance)}"
     pair = f"{tables.which(row)}: {shown.base} → {shown.head}"
     return (row.workload, Words(f" ({pair}, {shown.change}{limit})"))
 

@@ -5,8 +5,8 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from ci_perf.model.comparison import Comparison, Row
-from ci_perf.report import standings, words
+from ci_perf.model.comparison import Comparison, Row, is_of_workload
+from ci_perf.report import words
 from ci_perf.report.escape import Command, clean
 
 _USUAL_BASELINES = "baselines"
@@ -71,7 +71,7 @@ def listing(comparison: Comparison) -> Command:
 
 def git_rm(rows: Iterable[Row], base: str) -> Command:
     """Delete the baseline files of workloads that are gone for good; `base` is their folder."""
-    missing = words.names(row for row in rows if standings.is_whole(row))
+    missing = words.names(row for row in rows if is_of_workload(row))
     paths = [quoted(f"{base}/{name}.json") for name in missing[: words.MAX_NAMED]]
     return _line("git", "rm", *paths)
 

@@ -8,12 +8,19 @@ from enum import Enum
 
 from ci_perf.errors import ExitCode
 from ci_perf.judge import signs
-from ci_perf.model.comparison import Change, Comparison, Row, Uncompared
+from ci_perf.model.comparison import (
+    Change,
+    Comparison,
+    Row,
+    Severity,
+    Uncompared,
+    is_of_workload,
+    severity_of,
+)
 from ci_perf.model.metrics import Unit
-from ci_perf.report import pressure, standings, words
+from ci_perf.report import pressure, words
 from ci_perf.report import rows as tables
 from ci_perf.report.escape import Words
-from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
 # More names of one kind than this do not fit into a line.
@@ -39,32 +46,32 @@ _ICON = {Answer.PASS: "✅", Answer.ACT: "❌", Answer.UNKNOWN: "❓"}
 
 @dataclass(frozen=True, slots=True)
 class _RowGroups:
-    """The rows of a comparison by their standing; those that can decide the exit code apart."""
+    """The rows of a comparison by their severity; those that can decide the exit code apart."""
 
     comparison: Comparison
-    gating: dict[Standing, list[Row]]
-    others: dict[Standing, list[Row]]
+    gating: dict[Severity, list[Row]]
+    others: dict[Severity, list[Row]]
 
-    def of(self, standing: Standing) -> list[Row]:
-        """Return the rows of a standing that can decide the exit code, worst first."""
-        return tables.worst_first(self.gating[standing])
+    def of(self, severity: Severity) -> list[Row]:
+        """Return the rows of a severity that can decide the exit code, worst first."""
+        return tables.worst_first(self.gating[severity])
 
     @property
     def failed(self) -> list[Row]:
         """Return the workloads that failed, unless only a busy machine kept them from their end."""
-        failed = self.of(Standing.FAILED)
+        failed = self.of(Severity.FAILED)
         return [row for row in failed if not pressure.explains_failure(row, self.comparison)]
 
     @property
     def late(self) -> list[Row]:
         """Return the workloads that ran out of time on a busy machine."""
-        failed = self.of(Standing.FAILED)
+        failed = self.of(Severity.FAILED)
         return [row for row in failed if pressure.explains_failure(row, self.comparison)]
 
     @property
     def unconfirmed(self) -> list[Row]:
         """Return the losses that a history alone suspects."""
-        return [row for row in self.of(Standing.UNCONFIRMED) if not tables.is_gain(row)]
+        return [row for row in self.of(Severity.UNCONFIRMED) if not tables.is_gain(row)]
 
 
 def answer(comparison: Comparison) -> Answer:
@@ -87,7 +94,7 @@ def counts(comparison: Comparison) -> Phrase:
     """Count the rows by verdict, and say out of what: suite, machine, workloads and metrics."""
     tally = words.tally(comparison.rows)
     workloads = len(words.names(comparison.rows))
-    measured = sum(not standings.is_whole(row) for row in comparison.rows)
+    measured = sum(not is_of_workload(row) for row in comparison.rows)
     chosen = "selected " if comparison.selection else ""
     counted = f", {workloads:,} {chosen}workload{'s' * (workloads != 1)}"
     if measured:
@@ -102,9 +109,9 @@ def counts(comparison: Comparison) -> Phrase:
 
 
 def _row_groups(comparison: Comparison) -> _RowGroups:
-    gating, others = defaultdict[Standing, list[Row]](list), defaultdict[Standing, list[Row]](list)
+    gating, others = defaultdict[Severity, list[Row]](list), defaultdict[Severity, list[Row]](list)
     for row in comparison.rows:
-        (gating if row.gate else others)[standings.of(row)].append(row)
+        (gating if row.gate else others)[severity_of(row)].append(row)
     return _RowGroups(comparison, gating, others)
 
 
@@ -112,8 +119,8 @@ def _answer(groups: _RowGroups) -> Answer:
     code = groups.comparison.exit_code
     if code == ExitCode.OK:
         return Answer.PASS
-    is_broken = groups.failed or groups.of(Standing.MISSING)
-    is_believed = not standings.is_invalid(groups.comparison)
+    is_broken = groups.failed or groups.of(Severity.MISSING)
+    is_believed = not groups.comparison.validity.is_run_invalid
     is_act = code == ExitCode.REGRESSED or (is_broken and is_believed)
     return Answer.ACT if is_act else Answer.UNKNOWN
 
@@ -123,9 +130,9 @@ def _answer(groups: _RowGroups) -> Answer:
 
 def _pass(groups: _RowGroups) -> Iterable[Phrase]:
     """Say that nothing failed, and what somebody may want to look at all the same."""
-    likely, inconclusive = groups.of(Standing.LIKELY_SLOWER), groups.of(Standing.INCONCLUSIVE)
+    likely, inconclusive = groups.of(Severity.LIKELY_SLOWER), groups.of(Severity.INCONCLUSIVE)
     undecided = [row for row in inconclusive if row.code != signs.NO_SIGN]
-    if lost := groups.of(Standing.REGRESSED):  # `fail_on` lets it pass
+    if lost := groups.of(Severity.REGRESSED):  # `fail_on` lets it pass
         yield from _moved(lost, is_gain=False)
     else:
         is_open = bool(likely or groups.unconfirmed or undecided)
@@ -136,16 +143,16 @@ def _pass(groups: _RowGroups) -> Iterable[Phrase]:
     yield _named("inconclusive", undecided)
     without_sign = (row for row in inconclusive if row.code == signs.NO_SIGN)
     yield _named("inconclusive without a sign of a change", without_sign)
-    yield from _moved(groups.of(Standing.IMPROVED), is_gain=True)
+    yield from _moved(groups.of(Severity.IMPROVED), is_gain=True)
 
 
 def _act(groups: _RowGroups) -> Iterable[Phrase]:
-    failed, lost = groups.failed, groups.of(Standing.REGRESSED)
+    failed, lost = groups.failed, groups.of(Severity.REGRESSED)
     yield _named("out of memory", filter(_is_exhausted, failed))
     yield _named("failed", itertools.filterfalse(_is_exhausted, failed))
     yield from _numerics(groups)
     yield from _moved(lost, is_gain=False)
-    yield _named("missing", groups.of(Standing.MISSING))
+    yield _named("missing", groups.of(Severity.MISSING))
     if groups.comparison.exit_code == ExitCode.REGRESSED and not lost:
         # Only `fail_on`, or numerics that gate, end with 1 where nothing has regressed.
         yield from _suspicions(groups)
@@ -159,16 +166,16 @@ def _unknown(groups: _RowGroups) -> Iterable[Phrase]:
 def _unanswered(groups: _RowGroups) -> Iterable[Phrase]:
     if not groups.comparison.rows:
         yield (Words("there is nothing to compare"),)
-    if standings.is_invalid(groups.comparison):
+    if groups.comparison.validity.is_run_invalid:
         yield (Words("this run cannot be trusted"),)
-        yield _named("failed", groups.of(Standing.FAILED))
+        yield _named("failed", groups.of(Severity.FAILED))
         return
     yield from _numerics(groups)
     yield from _suspicions(groups)
-    yield _named("the machine disturbed", groups.of(Standing.INVALID))
-    yield _named("not comparable with the baseline", groups.of(Standing.INCOMPARABLE))
+    yield _named("the machine disturbed", groups.of(Severity.INVALID))
+    yield _named("not comparable with the baseline", groups.of(Severity.INCOMPARABLE))
     if not any(isinstance(row, Change) for row in groups.comparison.rows):
-        yield _named("no baseline yet", groups.of(Standing.NEW))
+        yield _named("no baseline yet", groups.of(Severity.NEW))
 
 
 _PARTS: dict[Answer, Callable[[_RowGroups], Iterable[Phrase]]] = {
@@ -183,8 +190,8 @@ _PARTS: dict[Answer, Callable[[_RowGroups], Iterable[Phrase]]] = {
 
 def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     """Name what is not proven, and say whether a busy machine is to blame for that."""
-    likely = groups.of(Standing.LIKELY_SLOWER)
-    unproven = [*groups.unconfirmed, *groups.of(Standing.INCONCLUSIVE)]
+    likely = groups.of(Severity.LIKELY_SLOWER)
+    unproven = [*groups.unconfirmed, *groups.of(Severity.INCONCLUSIVE)]
     # What lies close to its base keeps nobody from an answer, where something else does not.
     far = [row for row in unproven if signs.is_open_loss(row)] or unproven
     # One pair alone promises nothing; beside counts that grew, more of them would show the same.
@@ -202,9 +209,9 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
 
 def _numerics(groups: _RowGroups) -> Iterable[Phrase]:
     """Name the workloads that compute other numbers, whether that fails the job or not."""
-    for standing in (Standing.NUMERICS_CHANGED, Standing.NUMERICS_VARY):
-        changed = tables.worst_first([*groups.gating[standing], *groups.others[standing]])
-        yield _named(standing.value, changed)
+    for severity in (Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY):
+        changed = tables.worst_first([*groups.gating[severity], *groups.others[severity]])
+        yield _named(severity.value, changed)
 
 
 def _moved(rows: Sequence[Row], *, is_gain: bool) -> Iterable[Phrase]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jinja2
 
 from ci_perf.judge.comparability import NONE
-from ci_perf.model.comparison import Comparison, Side, Uncompared
+from ci_perf.model.comparison import Comparison, Severity, Side, Uncompared
 from ci_perf.report import (
     advice,
     cells,
@@ -18,14 +18,12 @@ from ci_perf.report import (
     profiles,
     programs,
     rows,
-    standings,
     tables,
     turns,
     words,
 )
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import Line
-from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
@@ -36,7 +34,7 @@ COMMENT_BYTES = 60_000
 _SHOWN = ((1_000, 1_000), (1_000, 100), (1_000, 10), (100, 10), (30, 3), (10, 3), (3, 3))
 # Programs want rows too, but whoever needs them all reads the JSON of `ci-perf compare`.
 _SHOWN_TO_PROGRAMS = 100
-_BOLD = frozenset({Standing.REGRESSED, Standing.NUMERICS_CHANGED})
+_BOLD = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 # Spaces between a number and its unit, where a line must not break.
 _UNIT = re.compile(r"(?<=[0-9]) (?=%|pairs?\b|sessions?\b)")
 # In the cell of a change a line may break before a bracket, and nowhere else.
@@ -155,7 +153,7 @@ def _left_out(shown: int, every: int, what: str) -> Markdown:
 
 def _cells(line: Line) -> tuple[Markdown, ...]:
     mark, name, values, change, limit, evidence = cells.of(line)
-    bold = "**" if line.first.standing in _BOLD else ""
+    bold = "**" if line.first.severity in _BOLD else ""
     return (
         _below(mark),
         _below(name),
@@ -190,7 +188,7 @@ def _failure(row: Uncompared) -> _Failure:
     return _Failure(
         summary=_html(
             (
-                standings.ICON[Standing.FAILED],
+                words.ICON[Severity.FAILED],
                 Words(" "),
                 row.workload,
                 Words(" failed: "),

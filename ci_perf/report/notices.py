@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 
 from ci_perf.errors import ExitCode
-from ci_perf.model.comparison import Change, Comparison, Drifted, Stale
+from ci_perf.model.comparison import Change, Comparison, Drifted, Severity, Stale, severity_of
 from ci_perf.model.metrics import Unit
-from ci_perf.report import differences, remarks, standings, words
+from ci_perf.report import differences, remarks, words
 from ci_perf.report.escape import Words
-from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
 # What fails a job by itself.
-_PROVES = frozenset({Standing.REGRESSED, Standing.NUMERICS_CHANGED, Standing.NUMERICS_VARY})
+_PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
 _DATE = len("2026-11-21")
 
 
@@ -30,7 +29,7 @@ def _fails_unproven(comparison: Comparison) -> Phrase:
     """Explain a red job without a culprit: only `fail_on` can ask for that."""
     if comparison.exit_code != ExitCode.REGRESSED:
         return ()
-    if any(row.gate and standings.of(row) in _PROVES for row in comparison.rows):
+    if any(row.gate and severity_of(row) in _PROVES for row in comparison.rows):
         return ()
     return (Words("⚠️ Nothing is proven: `fail_on` asks that the job fails all the same."),)
 

@@ -4,24 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_perf.model.comparison import Comparison, Row
-from ci_perf.report import escape, headline, markdown, rows, standings, units
+from ci_perf.model.comparison import Comparison, Row, Severity, severity_of
+from ci_perf.report import escape, headline, markdown, rows, units
 from ci_perf.report.escape import Command, Markdown, Sentence
 from ci_perf.report.rows import TableRow
-from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
 _FAILS = frozenset(
     {
-        Standing.FAILED,
-        Standing.NUMERICS_CHANGED,
-        Standing.NUMERICS_VARY,
-        Standing.REGRESSED,
-        Standing.MISSING,
+        Severity.FAILED,
+        Severity.NUMERICS_CHANGED,
+        Severity.NUMERICS_VARY,
+        Severity.REGRESSED,
+        Severity.MISSING,
     }
 )
 _WARNS = frozenset(
-    {Standing.UNCONFIRMED, Standing.LIKELY_SLOWER, Standing.WARNING, Standing.INVALID}
+    {Severity.UNCONFIRMED, Severity.LIKELY_SLOWER, Severity.WARNING, Severity.INVALID}
 )
 _MAX_BRANCH_CHARS = 50
 _FROM_A_FORK = (
@@ -121,15 +120,15 @@ def _measured(origin: Origin) -> Iterable[str]:
 
 
 def _is_shown(row: Row) -> bool:
-    return standings.of(row) in _FAILS | _WARNS
+    return severity_of(row) in _FAILS | _WARNS
 
 
 def _finding(row: Row) -> Finding:
     cells = rows.shown(row)
     return Finding(
         workload=row.workload,
-        level="failure" if row.gate and cells.standing in _FAILS else "warning",
-        title=f"ci_perf: {_plain((cells.workload,))}: {cells.standing.value}",
+        level="failure" if row.gate and cells.severity in _FAILS else "warning",
+        title=f"ci_perf: {_plain((cells.workload,))}: {cells.severity.value}",
         message=_message(cells),
     )
 

@@ -1,10 +1,9 @@
 """What a row's verdict alone does not say: why, by how many pairs, and what would decide it."""
 
 from ci_perf.judge import signs
-from ci_perf.model.comparison import Change, Remedy, Row, Verdict
-from ci_perf.report import standings, units, words
+from ci_perf.model.comparison import Change, Remedy, Row, Severity, Verdict, severity_of
+from ci_perf.report import units, words
 from ci_perf.report.escape import Words
-from ci_perf.report.standings import Standing
 
 _PREDICTED, _ALONE = "predicted", "history alone"
 # What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
@@ -37,15 +36,17 @@ FAR_BEYOND_LIMIT = "far_beyond_limit"
 _MOVER_UNKNOWN = "moved from its history{}, by the machine, the baseline or this change"
 _BY_PAIRS = "judged by pairs instead"
 _TRIED = ", and launching the base beside it failed"
+# What a workload computes, before how fast it does.
+_NUMERICS = frozenset({Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
 
 
 def of(row: Row) -> Words:
     """Say what mark and numbers of a row do not; empty where they say everything."""
     said = "; ".join(filter(None, (_said(row), _signs(row), _own_file(row), _rounded(row))))
-    found = standings.of(row)
-    if found in standings.NUMERICS:
+    found = severity_of(row)
+    if found in _NUMERICS:
         return Words("" if row.gate else "does not fail the job")
-    if found is Standing.INCOMPARABLE and not row.gate:
+    if found is Severity.INCOMPARABLE and not row.gate:
         said = f"{_BY_PAIRS}; {said}" if said else _BY_PAIRS
     return Words(said)
 

@@ -10,12 +10,19 @@ from dataclasses import dataclass
 
 from ci_perf.judge.policy import KIND_OF
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Numerics, Row, Uncompared, Verdict
+from ci_perf.model.comparison import (
+    Change,
+    Numerics,
+    Row,
+    Severity,
+    Uncompared,
+    Verdict,
+    severity_of,
+)
 from ci_perf.model.metrics import Better, Kind
 from ci_perf.model.summary import Numbers
-from ci_perf.report import remarks, standings, units, words
+from ci_perf.report import remarks, units, words
 from ci_perf.report.escape import Words
-from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
 # A baseline keeps nine digits.
@@ -25,7 +32,9 @@ _EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
 # An interval that is wider than this factor, and holds "no change", says nothing of the size.
 _MEANINGLESS = 10.0
 # Where it matters what could have been seen.
-_OPEN = frozenset({Standing.LIKELY_SLOWER, Standing.INCONCLUSIVE, Standing.UNCONFIRMED})
+_OPEN = frozenset({Severity.LIKELY_SLOWER, Severity.INCONCLUSIVE, Severity.UNCONFIRMED})
+# These need nobody's eyes, and are folded.
+_QUIET = frozenset({Severity.NOT_GATING, Severity.UNCHANGED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +45,7 @@ class TableRow:
     ``evidence`` counts the pairs or the sessions that decided.
     """
 
-    standing: Standing
+    severity: Severity
     icon: Words
     workload: str
     metric: str
@@ -68,10 +77,8 @@ class Line:
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
-    """Order rows as people should read them: by standing, losses first, by how far they went."""
-    return sorted(
-        rows, key=lambda row: (standings.ORDER[standings.of(row)], is_gain(row), -closeness(row))
-    )
+    """Order rows as people should read them: by severity, losses first, by how far they went."""
+    return sorted(rows, key=lambda row: (severity_of(row).rank, is_gain(row), -closeness(row)))
 
 
 def is_gain(row: Row) -> bool:
@@ -82,7 +89,7 @@ def is_gain(row: Row) -> bool:
 
 def changed(rows: Iterable[Row]) -> list[Line]:
     """Everything that somebody should look at: by workload, the worst first."""
-    return _lines(row for row in worst_first(rows) if standings.of(row) not in standings.QUIET)
+    return _lines(row for row in worst_first(rows) if severity_of(row) not in _QUIET)
 
 
 def quiet(rows: Iterable[Row]) -> list[Line]:
@@ -91,10 +98,10 @@ def quiet(rows: Iterable[Row]) -> list[Line]:
 
 
 def _lines(rows: Iterable[Row]) -> list[Line]:
-    """Bring the rows of a workload together, and its exact rows of one standing into one line."""
-    workloads: dict[str, dict[Standing | int, list[Row]]] = {}
+    """Bring the rows of a workload together, and its exact rows of one severity into one line."""
+    workloads: dict[str, dict[Severity | int, list[Row]]] = {}
     for position, row in enumerate(rows):
-        key = standings.of(row) if _is_exact(row) else position
+        key = severity_of(row) if _is_exact(row) else position
         workloads.setdefault(row.workload, {}).setdefault(key, []).append(row)
     return [
         Line(rows=tuple(map(shown, together)), opens=position == 0)
@@ -154,7 +161,7 @@ def _share_of(size: float, limit: float) -> float:
 
 
 def _quiet(rows: Iterable[Row]) -> list[Row]:
-    found = [row for row in rows if standings.of(row) in standings.QUIET]
+    found = [row for row in rows if severity_of(row) in _QUIET]
     return sorted(found, key=lambda row: (not _gates(row), -closeness(row)))
 
 
@@ -170,10 +177,10 @@ def shown(row: Row) -> TableRow:
 
 
 def _of_change(row: Change) -> TableRow:
-    found, unit = standings.of(row), words.unit(row.metric)
+    found, unit = severity_of(row), words.unit(row.metric)
     return TableRow(
-        standing=found,
-        icon=standings.ICON[found],
+        severity=found,
+        icon=words.ICON[found],
         workload=row.workload,
         metric=words.metric_title(row.metric),
         base=units.value(row.base, unit),
@@ -189,10 +196,10 @@ def _of_change(row: Change) -> TableRow:
 
 
 def _of_uncompared(row: Uncompared) -> TableRow:
-    found = standings.of(row)
+    found = severity_of(row)
     return TableRow(
-        standing=found,
-        icon=standings.ICON[found],
+        severity=found,
+        icon=words.ICON[found],
         workload=row.workload,
         metric=words.metric_title(row.metric) if row.metric else Words(""),
         base=_alone(row.base, row.metric),
@@ -209,7 +216,7 @@ def _of_uncompared(row: Uncompared) -> TableRow:
 
 def _of_numerics(row: Numerics) -> TableRow:
     """Show the number by which the two sides are judged, with its place."""
-    found, place = standings.of(row), row.place
+    found, place = severity_of(row), row.place
     base, head = units.NOTHING, units.NOTHING
     if row.difference is not None and place < len(row.base):
         old, new = row.base[place], row.head[place]
@@ -217,8 +224,8 @@ def _of_numerics(row: Numerics) -> TableRow:
             new = old  # digits that no baseline keeps are no difference
         base, head = units.plain(old, new), units.plain(new, old)
     return TableRow(
-        standing=found,
-        icon=standings.ICON[found],
+        severity=found,
+        icon=words.ICON[found],
         workload=row.workload,
         metric=words.NUMERICS,
         base=base,
@@ -317,7 +324,7 @@ def _limit(row: Change) -> Words:
 def _detects(row: Change) -> Words:
     """Show the smallest detectable change of an open row, where it is another than the limit."""
     found = row.smallest_detectable
-    if standings.of(row) not in _OPEN or found is None or found <= row.limit:
+    if severity_of(row) not in _OPEN or found is None or found <= row.limit:
         return Words("")
     shown = remarks.quantity(row, found) if row.limit > 1 else units.about(found)
     return Words(f"detects {shown}")

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ci_perf.model.comparison import Comparison, Uncompared
+from ci_perf.model.comparison import Comparison, Severity, Uncompared
 from ci_perf.report import (
     advice,
     cells,
@@ -24,24 +24,23 @@ from ci_perf.report import (
 from ci_perf.report import headline as headlines
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.rows import TableRow
-from ci_perf.report.standings import Standing
 from ci_perf.report.tables import Column, TerminalLine
 from ci_perf.report.words import Phrase
 
 _STYLE = {
-    Standing.FAILED: "bold red",
-    Standing.NUMERICS_CHANGED: "bold red",
-    Standing.NUMERICS_VARY: "bold yellow",
-    Standing.REGRESSED: "bold red",
-    Standing.UNCONFIRMED: "bold yellow",
-    Standing.LIKELY_SLOWER: "bold yellow",
-    Standing.MISSING: "red",
-    Standing.INVALID: "red",
-    Standing.WARNING: "yellow",
-    Standing.INCONCLUSIVE: "yellow",
-    Standing.NEW: "cyan",
-    Standing.INCOMPARABLE: "cyan",
-    Standing.IMPROVED: "green",
+    Severity.FAILED: "bold red",
+    Severity.NUMERICS_CHANGED: "bold red",
+    Severity.NUMERICS_VARY: "bold yellow",
+    Severity.REGRESSED: "bold red",
+    Severity.UNCONFIRMED: "bold yellow",
+    Severity.LIKELY_SLOWER: "bold yellow",
+    Severity.MISSING: "red",
+    Severity.INVALID: "red",
+    Severity.WARNING: "yellow",
+    Severity.INCONCLUSIVE: "yellow",
+    Severity.NEW: "cyan",
+    Severity.INCOMPARABLE: "cyan",
+    Severity.IMPROVED: "green",
 }
 # More rows than this scroll the verdict away; the other formats have them all.
 _SHOWN = 200
@@ -146,7 +145,7 @@ def _below(cell: cells.Cell) -> Text:
 
 
 def _style(line: rows.Line) -> str:
-    return _STYLE.get(line.first.standing, "")
+    return _STYLE.get(line.first.severity, "")
 
 
 def _in_two_lines(line: TerminalLine) -> TerminalLine:
@@ -172,7 +171,7 @@ def _sentence(row: TableRow) -> Padding:
     )
     for index, part in enumerate(filter(None, parts)):
         said += (Words("; "), part) if index else (part,)
-    return Padding(_text(said, style=_STYLE.get(row.standing, "")), (0, 0, 0, 1))
+    return Padding(_text(said, style=_STYLE.get(row.severity, "")), (0, 0, 0, 1))
 
 
 def _failure(row: Uncompared) -> Group:

@@ -5,11 +5,10 @@ from enum import Enum
 from typing import Literal
 
 from ci_perf.judge import canaries
-from ci_perf.model.comparison import Change, Comparison, Row, Verdict
+from ci_perf.model.comparison import Change, Comparison, Row, Severity, Verdict
 from ci_perf.report import commands, pressure, remarks, units, words
 from ci_perf.report import rows as tables
 from ci_perf.report.escape import Command, Sentence, Words, clean
-from ci_perf.report.standings import Standing
 from ci_perf.report.words import Phrase
 
 
@@ -29,13 +28,13 @@ class Cure(Enum):
     SAME_WORK = "the same work in every process"
 
 
-Finding = Standing | Cure | Literal["stale"]
-"""What a sentence of advice is about: the rows of one standing, of one cure, or the baseline."""
+Finding = Severity | Cure | Literal["stale"]
+"""What a sentence of advice is about: the rows of one severity, of one cure, or the baseline."""
 
 # A workload gets only the first of these pieces of advice: a second one would contradict it.
 EXCLUSIVE: tuple[Finding, ...] = (
     Cure.BUSY,
-    Standing.LIKELY_SLOWER,
+    Severity.LIKELY_SLOWER,
     Cure.TURNS,
     Cure.PAIRS,
     Cure.MODES,
@@ -66,7 +65,7 @@ def cure(row: Row, comparison: Comparison) -> Finding:
     if is_tried(row):
         return Cure.BASE
     is_likely = row.verdict is Verdict.LIKELY_SLOWER
-    found = Standing.LIKELY_SLOWER if is_likely else _cure(row, comparison)
+    found = Severity.LIKELY_SLOWER if is_likely else _cure(row, comparison)
     is_busy = found in EXCLUSIVE and pressure.is_on(row, comparison)
     return Cure.BUSY if is_busy else found
 
@@ -256,7 +255,7 @@ def _do_the_same_work(rows: list[Row], _: Comparison) -> Phrase:
 
 STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
     Cure.BUSY: _free_the_machine,
-    Standing.LIKELY_SLOWER: _look_or_prove,
+    Severity.LIKELY_SLOWER: _look_or_prove,
     Cure.TURNS: _launch_in_turns,
     Cure.PAIRS: _give_more_time,
     Cure.MODES: _find_the_modes,

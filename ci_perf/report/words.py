@@ -15,16 +15,18 @@ from ci_perf.model.comparison import (
     Comparison,
     Numerics,
     Row,
+    Severity,
     Side,
     Uncompared,
+    is_of_workload,
+    severity_of,
 )
 from ci_perf.model.environment import GpuMachine, Machine, is_same
 from ci_perf.model.metrics import Better
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status
-from ci_perf.report import pressure, standings, units
+from ci_perf.report import pressure, units
 from ci_perf.report.escape import Command, Sentence, Words, clean
-from ci_perf.report.standings import Standing
 
 Phrase = tuple[str, ...]
 
@@ -56,13 +58,30 @@ _BUSY = Words(
 _DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
 _INCOMPLETE = Words("⚠️ Something was not measured to its end, and is not judged:")
 
-# What a mark in a table means, where it is not simply the name of its standing.
+ICON = {
+    Severity.FAILED: Words("💥"),
+    Severity.NUMERICS_CHANGED: Words("🔢"),
+    Severity.NUMERICS_VARY: Words("🎲"),
+    Severity.REGRESSED: Words("❌"),
+    Severity.UNCONFIRMED: Words("🔎"),
+    Severity.LIKELY_SLOWER: Words("🐢"),
+    Severity.MISSING: Words("🚫"),
+    Severity.INVALID: Words("🛑"),
+    Severity.WARNING: Words("⚠️"),
+    Severity.INCONCLUSIVE: Words("❓"),
+    Severity.NEW: Words("🆕"),
+    Severity.INCOMPARABLE: Words("🔀"),
+    Severity.IMPROVED: Words("🚀"),
+    Severity.NOT_GATING: Words("➖"),  # noqa: RUF001  an icon, not a minus
+    Severity.UNCHANGED: Words("✅"),
+}
+# What a mark in a table means, where it is not simply the name of its severity.
 _MARKS = {
-    Standing.REGRESSED: "worse than its limit, and proven",
-    Standing.UNCONFIRMED: "suspected by its history alone",
-    Standing.WARNING: "worse than its limit, and cannot fail the job",
-    Standing.IMPROVED: "better than its limit, and proven",
-    Standing.NOT_GATING: "undecided, and cannot fail the job",
+    Severity.REGRESSED: "worse than its limit, and proven",
+    Severity.UNCONFIRMED: "suspected by its history alone",
+    Severity.WARNING: "worse than its limit, and cannot fail the job",
+    Severity.IMPROVED: "better than its limit, and proven",
+    Severity.NOT_GATING: "undecided, and cannot fail the job",
 }
 _LEGEND: tuple[Phrase, ...] = (
     (
@@ -88,35 +107,35 @@ _LEGEND: tuple[Phrase, ...] = (
 
 # Singular and plural of a counted metric; of a whole workload.
 _METRICS = {
-    Standing.FAILED: ("metric failed", "metrics failed"),
-    Standing.NUMERICS_CHANGED: (
+    Severity.FAILED: ("metric failed", "metrics failed"),
+    Severity.NUMERICS_CHANGED: (
         "workload with changed numerics",
         "workloads with changed numerics",
     ),
-    Standing.NUMERICS_VARY: (
+    Severity.NUMERICS_VARY: (
         "workload whose numerics vary",
         "workloads whose numerics vary",
     ),
-    Standing.REGRESSED: ("regression", "regressions"),
-    Standing.UNCONFIRMED: ("unconfirmed", "unconfirmed"),
-    Standing.LIKELY_SLOWER: ("likely slower", "likely slower"),
-    Standing.MISSING: ("metric missing", "metrics missing"),
-    Standing.INVALID: ("invalid", "invalid"),
-    Standing.WARNING: ("warning", "warnings"),
-    Standing.INCONCLUSIVE: ("inconclusive", "inconclusive"),
-    Standing.NEW: ("new metric", "new metrics"),
-    Standing.INCOMPARABLE: ("incomparable", "incomparable"),
-    Standing.IMPROVED: ("improvement", "improvements"),
-    Standing.NOT_GATING: ("unclear, not gating", "unclear, not gating"),
-    Standing.UNCHANGED: ("unchanged", "unchanged"),
+    Severity.REGRESSED: ("regression", "regressions"),
+    Severity.UNCONFIRMED: ("unconfirmed", "unconfirmed"),
+    Severity.LIKELY_SLOWER: ("likely slower", "likely slower"),
+    Severity.MISSING: ("metric missing", "metrics missing"),
+    Severity.INVALID: ("invalid", "invalid"),
+    Severity.WARNING: ("warning", "warnings"),
+    Severity.INCONCLUSIVE: ("inconclusive", "inconclusive"),
+    Severity.NEW: ("new metric", "new metrics"),
+    Severity.INCOMPARABLE: ("incomparable", "incomparable"),
+    Severity.IMPROVED: ("improvement", "improvements"),
+    Severity.NOT_GATING: ("unclear, not gating", "unclear, not gating"),
+    Severity.UNCHANGED: ("unchanged", "unchanged"),
 }
 _WORKLOADS = _METRICS | {
-    Standing.FAILED: ("workload failed", "workloads failed"),
-    Standing.MISSING: ("workload missing", "workloads missing"),
-    Standing.INVALID: ("workload invalid", "workloads invalid"),
-    Standing.INCONCLUSIVE: ("workload inconclusive", "workloads inconclusive"),
-    Standing.NEW: ("new workload", "new workloads"),
-    Standing.INCOMPARABLE: ("workload incomparable", "workloads incomparable"),
+    Severity.FAILED: ("workload failed", "workloads failed"),
+    Severity.MISSING: ("workload missing", "workloads missing"),
+    Severity.INVALID: ("workload invalid", "workloads invalid"),
+    Severity.INCONCLUSIVE: ("workload inconclusive", "workloads inconclusive"),
+    Severity.NEW: ("new workload", "new workloads"),
+    Severity.INCOMPARABLE: ("workload incomparable", "workloads incomparable"),
 }
 
 
@@ -202,10 +221,10 @@ def environment_summary(comparison: Comparison) -> Phrase:
 
 
 def tally(rows: Iterable[Row]) -> str:
-    """Count rows by standing, whole workloads apart from metrics."""
-    counted = Counter((standings.of(row), standings.is_whole(row)) for row in rows)
+    """Count rows by severity, whole workloads apart from metrics."""
+    counted = Counter((severity_of(row), is_of_workload(row)) for row in rows)
     parts = []
-    for found in Standing:
+    for found in Severity:
         for whole, words in ((True, _WORKLOADS), (False, _METRICS)):
             if number := counted[found, whole]:
                 parts.append(f"{number:,} {words[found][number != 1]}")
@@ -214,9 +233,9 @@ def tally(rows: Iterable[Row]) -> str:
 
 def legend(comparison: Comparison) -> list[Phrase]:
     """Explain the marks that the tables show, and their columns."""
-    present = {standings.of(row) for row in comparison.rows}
+    present = {severity_of(row) for row in comparison.rows}
     marks = ", ".join(
-        f"{standings.ICON[one]} {_MARKS.get(one, one.value)}" for one in Standing if one in present
+        f"{ICON[one]} {_MARKS.get(one, one.value)}" for one in Severity if one in present
     )
     return [(Words(f"Marks: {marks}."),), *_LEGEND]
 
@@ -270,7 +289,7 @@ def validity(comparison: Comparison) -> list[Phrase]:
 
 
 def _trust(comparison: Comparison) -> Words:
-    if standings.is_invalid(comparison):
+    if comparison.validity.is_run_invalid:
         return _INVALID
     if comparison.validity.status is Status.INVALID:
         return _PARTLY_INVALID

@@ -20,7 +20,7 @@ from ci_perf.judge.policy import PolicyKind, policy
 from ci_perf.launch import environment
 from ci_perf.measure.validity import distrust
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import NUMERICS_VARY, Verdict
 from ci_perf.model.process import Phase
 from ci_perf.model.suite import Protocol
 
@@ -299,7 +299,7 @@ def test_the_verdicts_are_all_there_worst_first():
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
     yield from (*stages.CODES, *signs.CODES)
-    yield from (answers.ACCEPTED, answers.BASE_FAILED)
+    yield from (answers.ACCEPTED, answers.BASE_FAILED, NUMERICS_VARY)
     for module in ("verdicts", "uncompared", "numerics"):
         for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
             if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):

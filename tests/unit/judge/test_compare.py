@@ -4,7 +4,7 @@ import pytest
 from ci_perf.errors import ExitCode
 from ci_perf.judge.limits import defaults
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Verdict
+from ci_perf.model.comparison import Change, Severity, Verdict, severity_of, worst
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.comparisons import verdicts_of
@@ -247,10 +247,14 @@ def test_rows_are_sorted_worst_first():
         slower(a_run(a_measured("slow", *SLOW), a_measured("a", *STEADY), a_failed("bad")), "slow"),
     )
 
-    order = [row.verdict for row in comparison.rows]
+    order = [severity_of(row) for row in comparison.rows]
     gating = [row.verdict for row in comparison.rows if row.gate]
     assert gating[:3] == [Verdict.FAILED, Verdict.REGRESSED, Verdict.MISSING]
-    assert order == sorted(order, key=list(Verdict).index)
+    assert order == sorted(order, key=list(Severity).index)
+
+
+def test_a_loss_that_is_likely_is_worse_than_a_workload_that_is_gone():
+    assert worst([Verdict.MISSING, Verdict.UNCONFIRMED]) is Verdict.UNCONFIRMED
 
 
 def test_the_limit_of_a_row_is_the_one_that_applied():
