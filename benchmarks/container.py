@@ -34,7 +34,7 @@ from ci_perf.launch.containers import Settings, Side, engine, images
 from ci_perf.model import metrics
 from ci_perf.model.container import Container, EngineName
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.model.task import MachineDescription, Task, TaskFailure
 
 ROOT = Path(__file__).parents[1]
 HERE, THERE = "here", "in a container"
@@ -164,9 +164,9 @@ def _check_alike(launchers: Mapping[str, Launcher]) -> None:
             raise SystemExit(f"--image: expected {fact} {expected}, as here, found {found}")
 
 
-def _described(launcher: Launcher) -> Surroundings:
+def _described(launcher: Launcher) -> MachineDescription:
     found = launcher.describe("cpu", 1, 1)
-    if isinstance(found, Trouble):
+    if isinstance(found, TaskFailure):
         raise SystemExit(f"{found.reason}\n{found.output}")
     return found
 
@@ -179,7 +179,7 @@ def _launch(launcher: Launcher, where: str, task: Task) -> Launch:
     start = time.perf_counter()
     outcome = launcher.launch(task)
     whole_s = time.perf_counter() - start
-    if isinstance(outcome, Trouble):
+    if isinstance(outcome, TaskFailure):
         raise SystemExit(f"{task.workload.id} {where}: {outcome.reason}\n{outcome.output}")
     step_s = numbers.of_process(outcome.process)[metrics.STEP_TIME.name]
     return Launch(where=where, step_s=step_s, whole_s=whole_s)

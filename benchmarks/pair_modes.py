@@ -28,7 +28,7 @@ from pathlib import Path
 from ci_perf import suite
 from ci_perf.launch import local
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.model.task import MachineDescription, Task, TaskFailure
 
 ROOT = Path(__file__).parents[1]
 WORKLOADS = ("matmul.size=256", "mlp_mnist_train", "bert_base_infer.dtype=fp32")
@@ -94,9 +94,9 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     return 0
 
 
-def _described(launcher: local.LocalLauncher, device: str) -> Surroundings:
+def _described(launcher: local.LocalLauncher, device: str) -> MachineDescription:
     found = launcher.describe(device, 1, 1)
-    if isinstance(found, Trouble):
+    if isinstance(found, TaskFailure):
         raise SystemExit(found.reason)
     return found
 
@@ -112,8 +112,8 @@ def _pair(launcher: local.LocalLauncher, todo: Task, mode: str) -> Pair:
     return Pair(seconds=seconds, first=first, second=second)
 
 
-def _blocks(outcome: WorkerResult | Trouble) -> Blocks:
-    if isinstance(outcome, Trouble):
+def _blocks(outcome: WorkerResult | TaskFailure) -> Blocks:
+    if isinstance(outcome, TaskFailure):
         raise SystemExit(f"{outcome.reason}\n{outcome.output}")
     return outcome.process.timed.block_s
 

@@ -2,7 +2,7 @@
 
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import Protocol
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 
 HEAD = "from ci_perf.workload import Workload\n"
 BUILD = "def build(context):\n    return Workload(step=step)\n"
@@ -27,5 +27,5 @@ def result_of(outcome):
 
 def trouble_of(outcome):
     """Return the trouble; a result would be a surprise."""
-    assert isinstance(outcome, Trouble)
+    assert isinstance(outcome, TaskFailure)
     return outcome

@@ -11,7 +11,7 @@ from ci_perf.launch import never
 from ci_perf.model import task
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task, Trouble
+from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import child, files
 from tests.launches import QUICK
 
@@ -119,7 +119,7 @@ class Launch:
 
     @property
     def trouble(self):
-        return files.read(self.folder / task.TROUBLE, Trouble)
+        return files.read(self.folder / task.FAILURE, TaskFailure)
 
     @property
     def result(self):

@@ -7,12 +7,12 @@ import msgspec
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
-from ci_perf.model.task import Surroundings, Trouble
+from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.worktree import Checkout
 from tests.runs import a_process, an_environment
 
 SOURCE = Source(commit="b" * 40, branch="main", dirty=False)
-BOOM = Trouble(phase=Phase.BUILD, reason="ImportError: no such thing", output="Traceback …")
+BOOM = TaskFailure(phase=Phase.BUILD, reason="ImportError: no such thing", output="Traceback …")
 
 
 class Launches:
@@ -25,7 +25,7 @@ class Launches:
         self._answers = answers
 
     def describe(self, _device, _threads, _devices, _interrupted=None):
-        return Surroundings(device="cpu", locks=(), gpus=(), environment=an_environment())
+        return MachineDescription(device="cpu", locks=(), gpus=(), environment=an_environment())
 
     def launch(self, task, _interrupted=None):
         side = Path(task.root).name

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model.process import WorkerResult
-from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system.child import Ended
 
 
@@ -26,7 +25,7 @@ class Launcher(Protocol):
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Callable[[], bool] = never
-    ) -> Surroundings | Trouble:
+    ) -> MachineDescription | TaskFailure:
         """Say what the machine is on which tasks will run; "auto" picks the device.
 
         `devices` is the largest number of them that any task will need.
@@ -34,20 +33,22 @@ class Launcher(Protocol):
 
     def look(
         self, gpus: Sequence[str], interrupted: Callable[[], bool] = never
-    ) -> GpuStates | Trouble:
+    ) -> GpuStates | TaskFailure:
         """Say in what state these GPUs are, by UUID, without using them."""
 
     def canaries(
         self, device: str, threads: int, interrupted: Callable[[], bool] = never
-    ) -> Mapping[str, float] | Trouble:
+    ) -> Mapping[str, float] | TaskFailure:
         """Run the fixed programs; return seconds by name, none on a machine that cannot."""
 
-    def launch(self, task: Task, interrupted: Callable[[], bool] = never) -> WorkerResult | Trouble:
+    def launch(
+        self, task: Task, interrupted: Callable[[], bool] = never
+    ) -> WorkerResult | TaskFailure:
         """Run one task to its end or its time limit."""
 
     def launch_pair(
         self, first: Task, second: Task, interrupted: Callable[[], bool] = never
-    ) -> tuple[WorkerResult | Trouble, WorkerResult | Trouble]:
+    ) -> tuple[WorkerResult | TaskFailure, WorkerResult | TaskFailure]:
         """Run two tasks as a resident pair: both processes are there, one at a time runs.
 
         They take turns phase by phase, `first` first, and block by block in an order that is drawn

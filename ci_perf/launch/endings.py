@@ -11,7 +11,7 @@ import msgspec
 
 from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import Exhausted, Phase
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 from ci_perf.system import child
 
 _PROC = Path("/proc")
@@ -90,8 +90,8 @@ def in_words(ended: child.Ended, phase: Phase, kills: Kills | None) -> str:
 
 
 def explained(
-    trouble: Trouble, ended: child.Ended, kills: Kills | None, evidence: Evidence | None
-) -> Trouble:
+    trouble: TaskFailure, ended: child.Ended, kills: Kills | None, evidence: Evidence | None
+) -> TaskFailure:
     """Add what is known of the memory, when a launch failed because there was too little of it.
 
     A process that could still speak knows best. One that was killed cannot. Nor does a rank, or

@@ -13,7 +13,7 @@ from ci_perf.launch.turns import Interrupted, Seat
 from ci_perf.model import task as tasks
 from ci_perf.model.evidence import Evidence, HostEvidence
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
-from ci_perf.model.task import Task, Trouble
+from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import child, files, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
@@ -29,7 +29,7 @@ _AFTER_TIMING = {Phase.MEMORY, Phase.COUNTERS, Phase.TEARDOWN}
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-Outcome = WorkerResult | Trouble
+Outcome = WorkerResult | TaskFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ Run = Callable[[Scratch], Finished]
 def task(spelled: Task, run: Run, *, is_paired: bool = False) -> Outcome:
     """Launch one task: `run` runs the process that finds `spelled` in the folder it is given.
 
-    What it raises as OSError or CiPerfError becomes a Trouble.
+    What it raises as OSError or CiPerfError becomes a TaskFailure.
     """
     limit = f"{spelled.workload.protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
     try:
@@ -56,12 +56,12 @@ def task(spelled: Task, run: Run, *, is_paired: bool = False) -> Outcome:
             finished = run(folder)
             result = _collect(folder, finished, WorkerResult, limit)
             evidence = finished.evidence
-            if isinstance(result, Trouble):
+            if isinstance(result, TaskFailure):
                 ended, kills = finished.ended, finished.kills
                 result = _timed_before(folder, endings.explained(result, ended, kills, evidence))
     except (OSError, CiPerfError) as error:
         return not_started(error)
-    if isinstance(result, Trouble):
+    if isinstance(result, TaskFailure):
         return result
     if evidence is not None and is_paired:
         evidence = monitoring.without_partner(evidence)
@@ -88,7 +88,7 @@ def pair(
     return of_first, of_second
 
 
-def module(run: Run, kind: type[T], *, what: str, timeout_s: float) -> T | Trouble:
+def module(run: Run, kind: type[T], *, what: str, timeout_s: float) -> T | TaskFailure:
     """Run one of our modules that measures no workload, and return what it left."""
     try:
         with scratch.folder() as folder:
@@ -97,10 +97,10 @@ def module(run: Run, kind: type[T], *, what: str, timeout_s: float) -> T | Troub
         return not_started(error)
 
 
-def not_started(error: Exception) -> Trouble:
+def not_started(error: Exception) -> TaskFailure:
     """Say why there was no process at all."""
     output = error.output if isinstance(error, CiPerfError) else ""
-    return Trouble(
+    return TaskFailure(
         phase=Phase.LAUNCH,
         reason=f"cannot start a process: {error}"[:_REASON_CHARS],
         output=output,
@@ -131,32 +131,32 @@ def _seated(
     return seated
 
 
-def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> T | Trouble:
+def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> T | TaskFailure:
     """Read what the process left; a result counts only when it ended well."""
     ended = finished.ended
     tail = ended.tail[-10_000:]
     phase = _last_phase(folder)
     if ended.timed_out:
-        return Trouble(phase=phase, reason=f"{NO_RESULT_IN_TIME} of {limit}", output=tail)
+        return TaskFailure(phase=phase, reason=f"{NO_RESULT_IN_TIME} of {limit}", output=tail)
     try:
-        if trouble := folder.read(tasks.TROUBLE, Trouble):
+        if trouble := folder.read(tasks.FAILURE, TaskFailure):
             return msgspec.structs.replace(trouble, output=trouble.output or tail)
         result = folder.read(tasks.RESULT, kind)
     except InvalidFileError as error:
         reason = f"invalid result: {error}"[:_REASON_CHARS]
-        return Trouble(phase=phase, reason=reason, output=tail)
+        return TaskFailure(phase=phase, reason=reason, output=tail)
     if result is not None and ended.code == 0:
         return result
     gone = "" if folder.path.exists() else f"; its folder {folder.path} has been removed meanwhile"
     reason = endings.in_words(ended, phase, finished.kills) + gone
-    return Trouble(phase=phase, reason=reason, output=tail)
+    return TaskFailure(phase=phase, reason=reason, output=tail)
 
 
-def _timed_before(folder: Scratch, trouble: Trouble) -> Outcome:
+def _timed_before(folder: Scratch, trouble: TaskFailure) -> Outcome:
     """Return what was measured until a process failed that had been timed; else its trouble."""
     try:
         # At the very end the worker looks whether it ran the code that it should have run.
-        is_told = folder.read(tasks.TROUBLE, Trouble) is not None
+        is_told = folder.read(tasks.FAILURE, TaskFailure) is not None
         if trouble.phase not in _AFTER_TIMING or (is_told and trouble.phase is Phase.TEARDOWN):
             return trouble
         kept = folder.read(tasks.RESULT, WorkerResult)

@@ -16,9 +16,8 @@ from ci_perf.launch import environment as environments
 from ci_perf.launch.endings import KillCount
 from ci_perf.launch.launching import Finished, Outcome
 from ci_perf.launch.turns import Interrupted, Seat
-from ci_perf.measure import canaries
-from ci_perf.measure.validity.gpu_preflight import GpuStates
-from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.model import task as tasks
+from ci_perf.model.task import CanaryTimes, GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system import child, scratch
 from ci_perf.system.child import Cookie, Ended
 from ci_perf.system.scratch import Scratch
@@ -52,16 +51,16 @@ class LocalLauncher:
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
-    ) -> Surroundings | Trouble:
+    ) -> MachineDescription | TaskFailure:
         """See Launcher."""
         try:
             scratch.sweep()
         except OSError as error:
             return launching.not_started(error)
         return _aside(
-            "ci_perf.measure.surroundings",
+            tasks.MACHINE,
             [device, str(threads), str(devices)],
-            Surroundings,
+            MachineDescription,
             what="describing the machine",
             timeout_s=launching.TORCH_TIMEOUT_S,
             cwd=self._root,
@@ -69,25 +68,27 @@ class LocalLauncher:
             interrupted=interrupted,
         )
 
-    def look(self, gpus: Sequence[str], interrupted: Interrupted = never) -> GpuStates | Trouble:
+    def look(
+        self, gpus: Sequence[str], interrupted: Interrupted = never
+    ) -> GpuStates | TaskFailure:
         """See Launcher."""
         return look(gpus, self._root, self._environment, interrupted)
 
     def canaries(
         self, device: str, threads: int, interrupted: Interrupted = never
-    ) -> Mapping[str, float] | Trouble:
+    ) -> Mapping[str, float] | TaskFailure:
         """See Launcher."""
         found = _aside(
-            "ci_perf.measure.canaries",
+            tasks.CANARIES,
             [device, str(threads)],
-            canaries.Times,
+            CanaryTimes,
             what="the canaries",
             timeout_s=launching.TORCH_TIMEOUT_S,
             cwd=None,
             environment=environments.apart_from(self._root, self._environment, threads),
             interrupted=interrupted,
         )
-        return found if isinstance(found, Trouble) else found.median_s
+        return found if isinstance(found, TaskFailure) else found.median_s
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
@@ -134,7 +135,7 @@ class LocalLauncher:
         """Run the child of one task, with the monitor beside it."""
         protocol = task.workload.protocol
         in_ranks = task.workload.launch == "torchrun"
-        module = "ci_perf.measure.ranks" if in_ranks else "ci_perf.measure.worker"
+        module = tasks.RANKS if in_ranks else tasks.WORKER
         environment = environments.of_task(self._environment, protocol, self._cache(task, folder))
         kills = self._kill_count()
         with beside(task, folder, self._root, self._environment) as watch:
@@ -189,10 +190,10 @@ def cache_name(task: Task) -> str:
 
 def look(
     gpus: Sequence[str], root: Path, environment: Mapping[str, str], interrupted: Interrupted
-) -> GpuStates | Trouble:
+) -> GpuStates | TaskFailure:
     """Ask NVML of this host in what state GPUs are. See Launcher."""
     return _aside(
-        "ci_perf.measure.validity.gpu_preflight",
+        tasks.GPU_STATES,
         gpus,
         GpuStates,
         what="looking at the GPUs",
@@ -227,7 +228,7 @@ def _aside(
     cwd: Path | None,
     environment: Mapping[str, str],
     interrupted: Interrupted,
-) -> T | Trouble:
+) -> T | TaskFailure:
     """Run one of our modules that measures no workload; in its own folder when `cwd` is `None`."""
 
     def run(folder: Scratch) -> Finished:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.measure.monitor import marks
+from ci_perf.model import task
 from ci_perf.model.evidence import Evidence, GpuEvidence
 from ci_perf.system import scratch
 from ci_perf.system.scratch import Scratch
@@ -45,7 +45,7 @@ class Watch:
     def read(self, code: int, folder: Scratch) -> None:
         """Read what a monitor left that ended with `code`."""
         try:
-            self._evidence = folder.read(marks.EVIDENCE, Evidence) if code == 0 else None
+            self._evidence = folder.read(task.EVIDENCE, Evidence) if code == 0 else None
         except InvalidFileError as error:
             self.trouble = f"the monitor left no evidence: {error}"[:_TROUBLE_CHARS]
             return
@@ -140,10 +140,10 @@ def _start(
             (own / _STDERR).open("wb") as stderr,
         ):
             line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            line.bind(marks.address(handle))
+            line.bind(task.monitor_address(handle))
             ours = [str(own), str(os.getpid()), str(line.fileno()), str(hz)]
             return subprocess.Popen(
-                [*python, "-m", "ci_perf.measure.monitor.process", *ours, *gpus],
+                [*python, "-m", task.MONITOR, *ours, *gpus],
                 env=dict(environment),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

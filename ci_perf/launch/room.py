@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.process import Memory
 from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import GpuState, GpuStates
 from ci_perf.system.host import PROC
 
 _CGROUPS = Path("/sys/fs/cgroup")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from ci_perf.measure import turns
+from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, TurnAnswer, TurnRequest
 from ci_perf.system import scratch
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class Seat:
         self._resident: Resident | None = None
         # Seconds that it has waited, and since when it waits now: changed at once.
         self._waited: tuple[float, float | None] = (0.0, None)
-        self._asked, self._granted = map(self._named_pipe, (turns.ASKED, turns.GRANTED))
+        self._asked, self._granted = map(self._named_pipe, (TURN_REQUESTS, TURN_ANSWERS))
         self._ended, self._end = os.pipe()
 
     def _named_pipe(self, name: str) -> int:
@@ -103,13 +103,13 @@ class Seat:
             self._waited = (self._waited[0], time.monotonic())
             self._signal(signal.SIGSTOP)
 
-    def grant(self, word: bytes) -> None:
+    def grant(self, answer: TurnAnswer) -> None:
         """Let the process have its turn."""
         waited_s, since = self._waited
         self._waited = (waited_s + (time.monotonic() - since if since else 0.0), None)
         self._signal(signal.SIGCONT)
         with contextlib.suppress(BlockingIOError):  # it reads nothing, for it asked too often
-            os.write(self._granted, word)
+            os.write(self._granted, answer)
 
     def close(self) -> None:
         """Close the pipes: who still waits hears that nobody grants turns any more."""
@@ -171,12 +171,14 @@ def _seated(seat: Seat, launch: Callable[[Seat, Interrupted], T], must_stop: Int
 def _round(seats: list[Seat], shuffle: Callable[[list[Seat]], None]) -> None:
     """Give everybody one turn; one without a block when all have had enough, or one too many."""
     words = {seat.word for seat in seats}
-    are_timing = words <= {turns.BLOCK, turns.ENOUGH, turns.CAPPED}
+    are_timing = words <= {*TurnRequest} - {TurnRequest.PHASE}
     if are_timing:
         shuffle(seats)
-    is_over = are_timing and (turns.BLOCK not in words or turns.CAPPED in words)
+    is_over = are_timing and (
+        TurnRequest.BLOCK not in words or TurnRequest.BLOCK_AFTER_CAP in words
+    )
     for seat in seats:
-        seat.grant(turns.END if is_over else turns.TAKE)
+        seat.grant(TurnAnswer.TAKE_WITHOUT_BLOCK if is_over else TurnAnswer.TAKE)
         seat.hear()
 
 

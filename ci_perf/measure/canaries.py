@@ -14,17 +14,12 @@ from typing import Any
 from ci_perf.measure import device
 from ci_perf.measure.device import Device, Step
 from ci_perf.model import task
-from ci_perf.model.base import Name, PositiveSeconds, Struct
+from ci_perf.model.base import Struct
+from ci_perf.model.task import CanaryTimes
 from ci_perf.system import files, linux
 
 # Long against the clock, short against what disturbs: the median forgets a few disturbed ones.
 _BLOCK_S = 0.01
-
-
-class Times(Struct, frozen=True, kw_only=True):
-    """Seconds per step of each program, by its name; none where there is no torch."""
-
-    median_s: dict[Name, PositiveSeconds]
 
 
 class Sizes(Struct, frozen=True, kw_only=True):
@@ -67,9 +62,9 @@ def measure(
     sizes: Sizes,
     *,
     clock: Callable[[], float] = time.monotonic,
-) -> Times:
+) -> CanaryTimes:
     """Repeat each program for a while; return the median of its blocks."""
-    return Times(
+    return CanaryTimes(
         median_s={name: _median(here, step, sizes, clock) for name, step in programs.items()}
     )
 
@@ -125,7 +120,7 @@ def main(folder: Path, name: str, threads: int) -> None:
     try:
         import torch
     except ImportError:
-        files.write(folder / task.RESULT, Times(median_s={}))
+        files.write(folder / task.RESULT, CanaryTimes(median_s={}))
         return
     torch.set_num_threads(threads)
     sizes = GPU if name.startswith("cuda") else CPU

@@ -22,10 +22,8 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.measure.outputs import Outputs
 from ci_perf.model import task
 from ci_perf.model.process import Phase, WorkerResult
-from ci_perf.model.task import Task, Trouble
+from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import files, linux
-
-WORKER = "ci_perf.measure.worker"
 
 # Never the host's own name: a container's often has no address.
 _HOST = "127.0.0.1"
@@ -53,18 +51,18 @@ _STACKS_S = 0.2
 class _RanksError(Exception):
     """The ranks ended without a result; the trouble says why."""
 
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, trouble: TaskFailure) -> None:
         super().__init__(trouble.reason)
         self.trouble = trouble
 
 
-def main(folder: Path, *, worker: str = WORKER, port: Callable[[], int] | None = None) -> int:
+def main(folder: Path, *, worker: str = task.WORKER, port: Callable[[], int] | None = None) -> int:
     """Run the task in `folder` in as many ranks as it says; return the exit code.
 
     Every rank runs the module `worker`; `port` finds a free one. Whatever goes wrong becomes one
-    Trouble: that of the rank that failed first.
+    TaskFailure: that of the rank that failed first.
     """
-    trouble: Trouble | None = None
+    trouble: TaskFailure | None = None
     try:
         todo = files.read(folder / task.TASK, Task)
         _run(folder, todo.workload.world_size, worker, port or free_port)
@@ -72,9 +70,9 @@ def main(folder: Path, *, worker: str = WORKER, port: Callable[[], int] | None =
         trouble = error.trouble
     except BaseException as error:  # noqa: BLE001  torchrun's answer to a signal is none
         reason = " ".join(f"torchrun: {type(error).__name__}: {error}".split())
-        trouble = Trouble(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
+        trouble = TaskFailure(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
     if trouble is not None:
-        files.write(folder / task.TROUBLE, trouble)
+        files.write(folder / task.FAILURE, trouble)
         return 1
     return 0
 
@@ -101,7 +99,7 @@ def _run(folder: Path, count: int, worker: str, port: Callable[[], int]) -> None
         if wrong := _wrong(folder, count):
             output = outputs.tail(0)[-_OUTPUT_CHARS:]
             reason = wrong[:_REASON_CHARS]
-            raise _RanksError(Trouble(phase=Phase.TEARDOWN, reason=reason, output=output))
+            raise _RanksError(TaskFailure(phase=Phase.TEARDOWN, reason=reason, output=output))
 
 
 def _torchrun(folder: Path, outputs: Outputs, worker: str, port: Callable[[], int]) -> None:
@@ -200,7 +198,7 @@ def _slowest_phase(folder: Path, count: int) -> Phase:
     return min((_phase(folder, rank) for rank in range(count)), key=order.index)
 
 
-def _trouble(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Trouble:
+def _trouble(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> TaskFailure:
     """Tell what became of the rank that failed first; the others died of its death."""
     rank = _first(folder, failures, outputs)
     said = _read(folder, rank)
@@ -209,7 +207,7 @@ def _trouble(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Tro
     else:
         phase = _phase(folder, rank)
         reason = f"{_ending(failures[rank].exitcode)} in phase {phase.value}"
-    return Trouble(
+    return TaskFailure(
         phase=phase,
         reason=f"rank {rank} of {len(outputs.paths)}: {reason}"[:_REASON_CHARS],
         output=outputs.tail(rank)[-_OUTPUT_CHARS:],
@@ -231,7 +229,7 @@ def _ended(folder: Path, rank: int, failure: Any, outputs: Outputs) -> float:  #
     ends without a word (SIGKILL, an exit) is no consequence of another's end, and comes first.
     """
     with contextlib.suppress(FileNotFoundError):
-        return (folder / task.of_rank(task.TROUBLE, rank)).stat().st_mtime
+        return (folder / task.of_rank(task.FAILURE, rank)).stat().st_mtime
     spoken = outputs.spoken_at(rank)
     if -failure.exitcode in _FAULTS and spoken:
         return spoken
@@ -248,11 +246,11 @@ def _ending(code: int) -> str:
     return f"the process was ended by {name}"
 
 
-def _read(folder: Path, rank: int) -> Trouble | None:
+def _read(folder: Path, rank: int) -> TaskFailure | None:
     """Return what a rank wrote of its own end, if it did and it can be read."""
-    path = folder / task.of_rank(task.TROUBLE, rank)
+    path = folder / task.of_rank(task.FAILURE, rank)
     try:
-        return None if files.is_missing(path) else files.read(path, Trouble)
+        return None if files.is_missing(path) else files.read(path, TaskFailure)
     except InvalidFileError:
         return None
 

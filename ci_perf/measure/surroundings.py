@@ -24,7 +24,7 @@ from ci_perf.model.environment import (
     Software,
 )
 from ci_perf.model.process import Phase
-from ci_perf.model.task import Surroundings, Trouble
+from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.system import files, host, linux
 
 
@@ -43,7 +43,7 @@ def _torch() -> Any:  # noqa: ANN401  the module, or nothing
 
 def describe(
     device: str, threads: int, devices: int = 1, *, load: Callable[[], Any] = _torch
-) -> Surroundings:
+) -> MachineDescription:
     """Resolve "auto" and describe the machine. Raises DeviceError.
 
     `devices` GPUs are meant, from `device` on; it says nothing about a CPU, which ranks share.
@@ -62,7 +62,7 @@ def describe(
     else:
         hard = CpuMachine(cpu_model=host.cpu_model(), logical_cores=os.cpu_count() or 0)
         locks = ("cpu",)
-    return Surroundings(
+    return MachineDescription(
         device=device,
         locks=locks,
         gpus=uuids,
@@ -187,8 +187,8 @@ def main(folder: Path, device: str, threads: int, devices: int) -> None:
     try:
         files.write(folder / task.RESULT, describe(device, threads, devices))
     except DeviceError as error:
-        trouble = Trouble(phase=Phase.LAUNCH, reason=str(error))
-        files.write(folder / task.TROUBLE, trouble)
+        trouble = TaskFailure(phase=Phase.LAUNCH, reason=str(error))
+        files.write(folder / task.FAILURE, trouble)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,9 @@ from pathlib import Path
 from typing import Protocol
 
 from ci_perf.model.process import Stop
+from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, TurnAnswer, TurnRequest
 
 Clock = Callable[[], float]
-
-# The pipes between the two sides, in the folder that `Task.turns` names, and the words on them.
-ASKED, GRANTED = "asked", "granted"
-# Asked: a turn for a phase; one for a block; one for a block, though it has enough of them; one
-# though it has timed for as long as it may.
-PHASE, BLOCK, ENOUGH, CAPPED = b"p", b"b", b"e", b"c"
-# Granted: take it; take it without a block: both have enough, or one has no time left.
-TAKE, END = b"t", b"x"
 
 
 class Turns(Protocol):
@@ -71,8 +64,8 @@ class Shared:
         """Open the pipes in `folder`. Raises OSError when they are not there."""
         self._clock = clock
         self._waited_s = 0.0
-        self._asked = os.open(folder / ASKED, os.O_WRONLY)
-        self._granted = os.open(folder / GRANTED, os.O_RDONLY)
+        self._asked = os.open(folder / TURN_REQUESTS, os.O_WRONLY)
+        self._granted = os.open(folder / TURN_ANSWERS, os.O_RDONLY)
 
     def clock(self) -> float:
         """See Turns."""
@@ -80,24 +73,29 @@ class Shared:
 
     def take(self) -> None:
         """See Turns."""
-        self._ask(PHASE)
+        self._ask(TurnRequest.PHASE)
 
     def take_for_block(self, stopped: Stop | None) -> bool:
         """See Turns."""
-        word = BLOCK if stopped is None else CAPPED if stopped == "cap" else ENOUGH
-        answer = self._ask(word)
-        return answer == TAKE if answer else stopped is None
+        answer = self._ask(_request_of_block(stopped))
+        return answer == TurnAnswer.TAKE if answer else stopped is None
 
-    def _ask(self, word: bytes) -> bytes:
+    def _ask(self, request: TurnRequest) -> bytes:
         """Ask, and wait for the answer; it is empty when there is nobody to give one."""
         start = self._clock()
         try:
-            os.write(self._asked, word)
+            os.write(self._asked, request)
             return os.read(self._granted, 1)
         except BrokenPipeError:
             return b""
         finally:
             self._waited_s += self._clock() - start
+
+
+def _request_of_block(stopped: Stop | None) -> TurnRequest:
+    if stopped is None:
+        return TurnRequest.BLOCK
+    return TurnRequest.BLOCK_AFTER_CAP if stopped == "cap" else TurnRequest.BLOCK_AFTER_ENOUGH
 
 
 def of(folder: str) -> Turns:

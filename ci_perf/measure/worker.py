@@ -23,27 +23,34 @@ from ci_perf.system import files, linux
 
 
 def main(folder: Path) -> int:
-    """Measure the task in `folder`; whatever goes wrong becomes a Trouble for the parent."""
+    """Measure the task in `folder`; whatever goes wrong becomes a TaskFailure for the parent."""
     faulthandler.enable()  # a segfault leaves its stack in the output
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # so does a time-out
-    stopwatch = Stopwatch(folder / task.mine(task.PHASE))
+    stopwatch = Stopwatch(folder / _of_this_rank(task.PHASE))
     marks = Marks(folder)
     marks.hello()
     try:
         todo = files.read(folder / task.TASK, task.Task)
         go_through(todo, stopwatch, marks, lambda result: files.write(folder / task.RESULT, result))
-        (folder / task.mine(task.DONE)).touch()
+        (folder / _of_this_rank(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
-        trouble = task.Trouble(
+        trouble = task.TaskFailure(
             phase=stopwatch.current,
             reason=_reason(error),
             exhausted=exhaustion.of(error, stopwatch.device),
         )
-        files.write(folder / task.mine(task.TROUBLE), trouble)
+        files.write(folder / _of_this_rank(task.FAILURE), trouble)
         with contextlib.suppress(Exception):  # stderr is the author's, who may have closed it
             traceback.print_exception(error.with_traceback(_of_the_author(error.__traceback__)))
         return 1
     return 0
+
+
+def _of_this_rank(name: str) -> str:
+    """Name the file of this process: its rank's own, where torchrun has given it a rank."""
+    rank = os.environ.get("RANK", "")
+    is_rank = "TORCHELASTIC_RUN_ID" in os.environ and rank.isdecimal()
+    return task.of_rank(name, int(rank)) if is_rank else name
 
 
 def _reason(error: BaseException) -> str:

@@ -1,19 +1,42 @@
-"""What a parent tells a child process, and what it hears back when things go wrong."""
+"""What a parent and its child processes exchange: modules, files, documents and signals by name."""
 
-import os
+from enum import Enum
 
-from ci_perf.model.base import Count, Name, Struct, Text
+from ci_perf.model.base import (
+    Amount,
+    Bytes,
+    Count,
+    Key,
+    Name,
+    PositiveSeconds,
+    Struct,
+    Text,
+)
 from ci_perf.model.environment import Environment
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.suite import PlannedWorkload
 
+# The modules that a parent starts by name: it must not import them, as they may import torch.
+WORKER = "ci_perf.measure.worker"
+RANKS = "ci_perf.measure.ranks"
+CANARIES = "ci_perf.measure.canaries"
+MACHINE = "ci_perf.measure.surroundings"
+GPU_STATES = "ci_perf.measure.validity.gpu_preflight"
+MONITOR = "ci_perf.measure.monitor.process"
+
 # The files of one launch, in a folder of its own.
 TASK = "task.json"
 RESULT = "result.json"
-TROUBLE = "trouble.json"
+FAILURE = "trouble.json"
 PHASE = "phase"
 # The last act of a process that ended as it should.
 DONE = "done"
+# The socket on which the monitor listens, and what the monitor leaves.
+MONITOR_SOCKET = "monitor"
+EVIDENCE = "evidence.json"
+# The pipes of a resident process, in the folder that `Task.turns` names.
+TURN_REQUESTS = "asked"
+TURN_ANSWERS = "granted"
 
 
 def of_rank(name: str, rank: int) -> str:
@@ -22,11 +45,33 @@ def of_rank(name: str, rank: int) -> str:
     return f"{stem}.{rank}{dot}{suffix}"
 
 
-def mine(name: str) -> str:
-    """Name the file of this process: its rank's own, where torchrun has given it a rank."""
-    rank = os.environ.get("RANK", "")
-    torchrun = "TORCHELASTIC_RUN_ID" in os.environ
-    return of_rank(name, int(rank)) if torchrun and rank.isdecimal() else name
+def monitor_address(folder: int) -> str:
+    """Name the monitor's socket in an open folder: its own path may be too long for a socket."""
+    return f"/proc/self/fd/{folder}/{MONITOR_SOCKET}"
+
+
+class MonitorMark(bytes, Enum):
+    """What a worker tells the monitor, which answers with the same word."""
+
+    HELLO = b"hello"
+    BEGIN = b"begin"  # of timing
+    END = b"end"
+
+
+class TurnRequest(bytes, Enum):
+    """What a resident process asks its parent for."""
+
+    PHASE = b"p"
+    BLOCK = b"b"
+    BLOCK_AFTER_ENOUGH = b"e"  # it needs no more blocks
+    BLOCK_AFTER_CAP = b"c"  # it has timed for as long as it may
+
+
+class TurnAnswer(bytes, Enum):
+    """What the parent answers: take the turn, with the block that was asked for or without it."""
+
+    TAKE = b"t"
+    TAKE_WITHOUT_BLOCK = b"x"  # both have enough blocks, or one has no time left
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -49,7 +94,7 @@ class Task(Struct, frozen=True, kw_only=True):
     foreign_root: Text = ""
 
 
-class Trouble(Struct, frozen=True, kw_only=True):
+class TaskFailure(Struct, frozen=True, kw_only=True):
     """Why a process has no result."""
 
     phase: Phase
@@ -58,7 +103,7 @@ class Trouble(Struct, frozen=True, kw_only=True):
     exhausted: Exhausted | None = None
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class MachineDescription(Struct, frozen=True, kw_only=True):
     """The device that "auto" came to, what must be locked to use it alone, and the machine.
 
     ``gpus`` are the UUIDs of the GPUs that will be used, none on a CPU.
@@ -68,3 +113,40 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     locks: tuple[Name, ...]
     gpus: tuple[Name, ...]
     environment: Environment
+
+
+class GpuState(Struct, frozen=True, kw_only=True):
+    """One GPU at rest, `None` where the driver does not say; ``absent`` has its answers then.
+
+    ``utilization`` is a share, the highest of several looks. ``ecc_errors`` are uncorrected ones
+    since the driver was loaded, ``rows_broken`` is whether memory rows wait to be replaced.
+    """
+
+    uuid: Name
+    utilization: Amount | None
+    used_bytes: Bytes | None
+    processes: Count | None
+    ecc: bool | None
+    ecc_errors: Count | None
+    rows_broken: bool | None
+    mig: bool | None
+    persistence: bool | None
+    power_limit_w: Amount | None
+    power_default_w: Amount | None
+    pcie_width: Count | None
+    pcie_max_width: Count | None
+    absent: dict[Key, Text]
+    lost: Text = ""
+    total_bytes: Bytes | None = None
+
+
+class GpuStates(Struct, frozen=True, kw_only=True):
+    """All GPUs that will be used."""
+
+    gpus: tuple[GpuState, ...]
+
+
+class CanaryTimes(Struct, frozen=True, kw_only=True):
+    """Seconds per step of each canary, by its name; none where there is no torch."""
+
+    median_s: dict[Name, PositiveSeconds]

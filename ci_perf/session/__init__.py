@@ -16,7 +16,7 @@ from ci_perf.model import validity
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
-from ci_perf.model.task import Surroundings, Trouble
+from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session.interleaving import Against, Interleaving, Undecided
 from ci_perf.session.listener import Listener
@@ -44,7 +44,7 @@ class _Record:
     """What is known of a run before it begins."""
 
     plan: Plan
-    surroundings: Surroundings
+    surroundings: MachineDescription
     identity: str
     source: Source
     started: dt.datetime
@@ -146,10 +146,12 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-def _describe(plan: Plan, launcher: Launcher, device: str, ending: Interrupts) -> Surroundings:
+def _describe(
+    plan: Plan, launcher: Launcher, device: str, ending: Interrupts
+) -> MachineDescription:
     widest = max(plan.workloads, key=lambda workload: workload.world_size)
     found = launcher.describe(device, threads(plan), widest.world_size, ending.have_come)
-    if isinstance(found, Trouble):
+    if isinstance(found, TaskFailure):
         whose = f" ({widest.id} needs {widest.world_size})" if widest.world_size > 1 else ""
         raise CiPerfError(found.reason + whose, output=found.output)
     return found

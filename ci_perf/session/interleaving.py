@@ -17,7 +17,7 @@ from ci_perf.launch import room
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
-from ci_perf.model.task import Task, Trouble
+from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.schedule import Forecast
@@ -26,7 +26,7 @@ from ci_perf.worktree import Checkout
 
 Undecided = Callable[[Run], tuple[tuple[str, ...], int]]
 _Side = Literal["base", "head"]
-_Outcome = WorkerResult | Trouble
+_Outcome = WorkerResult | TaskFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class _Base:
     first: _Side = "base"
     may_be_resident: bool = True
     pairs: list[Pair] = field(default_factory=list)
-    trouble: Trouble | None = None
+    trouble: TaskFailure | None = None
 
     def is_done(self) -> bool:
         """Whether no further pair is launched, whatever the judge would like."""
@@ -166,10 +166,10 @@ class Interleaving:
         """
         outcome = self._tried(base)
         own = self._own_file(base.workload)
-        if isinstance(outcome, Trouble) and own is not None:
+        if isinstance(outcome, TaskFailure) and own is not None:
             base.workload, base.is_own_file = own, True
             outcome = self._tried(base)
-        if isinstance(outcome, Trouble):
+        if isinstance(outcome, TaskFailure):
             base.trouble = outcome
             return
         base.ready, base.first = outcome, self._random.choice(("base", "head"))
@@ -193,7 +193,7 @@ class Interleaving:
         is_resident = self._may_be_resident(base)
         if is_resident:
             outcomes = self._sitting.outcome_of_pair(tasks[0], tasks[1])
-            if any(isinstance(outcome, Trouble) for outcome in outcomes):
+            if any(isinstance(outcome, TaskFailure) for outcome in outcomes):
                 # Two at once need more memory, and longer: next time each is launched alone.
                 base.may_be_resident = False
                 return
@@ -205,11 +205,11 @@ class Interleaving:
 
     def _keep(self, base: _Base, found: dict[_Side, _Outcome], *, resident: bool) -> None:
         head, other = found["head"], self._checked(base.workload.id, found["base"])
-        if isinstance(head, Trouble):
+        if isinstance(head, TaskFailure):
             # The head ran before and crashes now: nobody may call that unchanged.
             self._sitting.fail(base.workload.id, head)
             return
-        if isinstance(other, Trouble):
+        if isinstance(other, TaskFailure):
             base.trouble = other
             return
         base.pairs.append(
@@ -218,12 +218,12 @@ class Interleaving:
 
     def _checked(self, workload: str, base: _Outcome) -> _Outcome:
         """Refuse a base whose step does another amount of work: its time says something else."""
-        if isinstance(base, Trouble):
+        if isinstance(base, TaskFailure):
             return base
         head = self._sitting.result(workload)
         if (base.items_per_step, base.item_unit) == (head.items_per_step, head.item_unit):
             return base
-        return Trouble(
+        return TaskFailure(
             phase=Phase.BUILD,
             reason=f"a step of the base does {base.items_per_step:g} {base.item_unit}, one of the "
             f"head {head.items_per_step:g} {head.item_unit}: their times cannot be compared",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ci_perf.model import run as runs
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 
 
 @dataclass
@@ -41,7 +41,7 @@ def measured(one: Progress) -> runs.Measured:
     )
 
 
-def failed(one: Progress, trouble: Trouble) -> runs.Failed:
+def failed(one: Progress, trouble: TaskFailure) -> runs.Failed:
     """Return a workload without numbers, and why it has none."""
     return runs.Failed(
         workload=one.workload.id,
@@ -60,5 +60,5 @@ def failed(one: Progress, trouble: Trouble) -> runs.Failed:
 
 def never_started(one: Progress) -> runs.Failed:
     """Return a workload whose turn never came."""
-    trouble = Trouble(phase=Phase.LAUNCH, reason="interrupted before it was measured")
+    trouble = TaskFailure(phase=Phase.LAUNCH, reason="interrupted before it was measured")
     return failed(one, trouble)

@@ -10,7 +10,7 @@ from ci_perf.model import run as runs
 from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
-from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Reason
 from ci_perf.session import data, quiet, results
 from ci_perf.session.listener import Listener
@@ -32,7 +32,7 @@ class Sitting:
         launcher: Launcher,
         listener: Listener,
         ending: Interrupts,
-        surroundings: Surroundings,
+        surroundings: MachineDescription,
         *,
         wait_s: float | None,
         clock: Callable[[], float],
@@ -118,7 +118,7 @@ class Sitting:
         self._listener.canary_started()
         device, most = self._surroundings.device, threads(self._plan)
         found = self._launcher.canaries(device, most, self._ending.have_come)
-        if isinstance(found, Trouble):
+        if isinstance(found, TaskFailure):
             detail = f"no canaries {position} measuring, nor later: {found.reason}"
             self.reasons.append(distrust.reason("canary_failed", detail))
             found = {}
@@ -149,7 +149,7 @@ class Sitting:
             detail = "torch names no UUID of the GPU, by which NVML could be asked about it"
             return (distrust.reason("unwatched", detail),)
         states = self._launcher.look(self._surroundings.gpus, self._ending.have_come)
-        if isinstance(states, Trouble):
+        if isinstance(states, TaskFailure):
             return (distrust.reason("unwatched", f"before the run: {states.reason}"),)
         return preflight.gpus(states)
 
@@ -160,7 +160,7 @@ class Sitting:
         details: list[str] = []
         for _ in range(_LOOKS):
             states = self._launcher.look(self._surroundings.gpus, self._ending.have_come)
-            if isinstance(states, Trouble):
+            if isinstance(states, TaskFailure):
                 self.reasons.append(distrust.reason("unwatched", states.reason, workload.id))
                 return
             used = [(gpu.uuid, preflight.foreign_memory(gpu.used_bytes)) for gpu in states.gpus]
@@ -177,14 +177,14 @@ class Sitting:
         self._listener.started(workload.id, index + 1, total)
         start = self._clock()
         outcome = self.outcome(self.task(workload, index))
-        if isinstance(outcome, Trouble):
+        if isinstance(outcome, TaskFailure):
             self.fail(workload.id, outcome, skipped=total - index - 1)
             return
         one.results.append(outcome)
         one.launches_s.append(self._clock() - start)
         self._listener.finished(workload.id, one.launches_s[-1])
 
-    def fail(self, workload: str, trouble: Trouble, *, skipped: int = 0) -> None:
+    def fail(self, workload: str, trouble: TaskFailure, *, skipped: int = 0) -> None:
         """Take a workload out: it is launched no more, and the run says why."""
         one = self._of(workload)
         one.failed = results.failed(one, trouble)
@@ -202,13 +202,13 @@ class Sitting:
             gpus=self._surroundings.gpus[: workload.world_size],
         )
 
-    def outcome(self, task: Task) -> WorkerResult | Trouble:
+    def outcome(self, task: Task) -> WorkerResult | TaskFailure:
         """Launch one process alone, on GPUs that are clean. Raises KeyboardInterrupt."""
         self._ending.check()
         self._await_clean_gpus(task.workload)
         return self._heard(task, self._launcher.launch(task, self._ending.have_come))
 
-    def outcome_of_pair(self, first: Task, second: Task) -> tuple[WorkerResult | Trouble, ...]:
+    def outcome_of_pair(self, first: Task, second: Task) -> tuple[WorkerResult | TaskFailure, ...]:
         """Launch two processes that take turns. Raises KeyboardInterrupt."""
         self._ending.check()
         self._await_clean_gpus(first.workload)
@@ -217,9 +217,9 @@ class Sitting:
             self._heard(task, outcome) for task, outcome in zip((first, second), found, strict=True)
         )
 
-    def _heard(self, task: Task, outcome: WorkerResult | Trouble) -> WorkerResult | Trouble:
+    def _heard(self, task: Task, outcome: WorkerResult | TaskFailure) -> WorkerResult | TaskFailure:
         """Note what an outcome says against the machine."""
-        if isinstance(outcome, Trouble):
+        if isinstance(outcome, TaskFailure):
             self._is_suspect = True
             return outcome
         self.reasons += self._against(task.workload, outcome.process.evidence)

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from ci_perf.model.process import Phase, WorkerResult
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 from ci_perf.system import child
 from tests.launches import BUILD, HEAD, PASS
 
@@ -138,7 +138,7 @@ def test_a_good_workload_has_a_result(launch):
 def test_every_way_to_fail_has_its_phase_and_reason(launch, source, phase, reason):
     trouble = launch(source)
 
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, TaskFailure)
     assert trouble.phase is phase
     assert re.search(reason, trouble.reason), trouble.reason
 
@@ -186,7 +186,7 @@ if os.path.exists(it):
 os._exit(0)
 """
 
-    assert isinstance(launch(source), Trouble)
+    assert isinstance(launch(source), TaskFailure)
 
 
 @pytest.mark.parametrize("of", ["os.environ['TMPDIR']", "sys.argv[1]"])

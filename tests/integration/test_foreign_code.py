@@ -9,7 +9,7 @@ import pytest
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task, Trouble
+from ci_perf.model.task import Task, TaskFailure
 from tests.launches import BUILD, HEAD, PASS, QUICK
 
 # What `pip install -e` leaves in an environment: a finder that maps a package to its folder.
@@ -95,7 +95,7 @@ def test_an_editable_install_of_the_head_is_trouble_that_says_what_to_do(sides):
 
     found = sides.launch_base()
 
-    assert isinstance(found, Trouble)
+    assert isinstance(found, TaskFailure)
     assert found.phase is Phase.TEARDOWN
     assert f"package ({sides.head}/src/package/__init__.py)" in found.reason
     assert "`python_path`" in found.reason

@@ -9,10 +9,9 @@ import pytest
 from ci_perf.launch import endings, launching, local, monitoring
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.validity import preflight
-from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
 from tests import drivers
 from tests.launches import QUICK
 
@@ -64,7 +63,7 @@ def task(tmp_path):
 
 def trouble_of(outcome):
     """Return the trouble; a result would be a surprise."""
-    assert isinstance(outcome, Trouble)
+    assert isinstance(outcome, TaskFailure)
     return outcome
 
 
@@ -124,7 +123,7 @@ def test_a_gpu_that_has_no_more_memory_is_clean_for_the_next_process(task, tmp_p
     )
     launcher = LocalLauncher(tmp_path)
     surroundings = launcher.describe("cuda:0", 1, 1)
-    assert isinstance(surroundings, Surroundings), surroundings.reason
+    assert isinstance(surroundings, MachineDescription), surroundings.reason
     todo = msgspec.structs.replace(task(hog + BUILD), device="cuda:0", gpus=surroundings.gpus)
 
     found = exhausted(trouble_of(launcher.launch(todo)))

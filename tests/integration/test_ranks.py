@@ -144,7 +144,7 @@ def test_ranks_are_told_who_they_are_and_their_result_is_taken(launch, tmp_path)
 
     assert ended.code == 0, ended.tail
     assert ended.tail == ""
-    assert not (launch.folder / task.TROUBLE).exists()
+    assert not (launch.folder / task.FAILURE).exists()
 
 
 def test_a_rank_that_is_killed_is_the_cause_and_not_who_complains(launch):

@@ -12,7 +12,7 @@ from ci_perf.launch import local
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.validity import during
 from ci_perf.model.process import Phase
-from ci_perf.model.task import Surroundings
+from ci_perf.model.task import MachineDescription
 from tests import residents
 from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
 from tests.processes import is_alive
@@ -242,7 +242,7 @@ def build(context):
 """
     launcher = LocalLauncher(tmp_path)
     surroundings = launcher.describe("cuda:0", 1, 1)
-    assert isinstance(surroundings, Surroundings), surroundings.reason
+    assert isinstance(surroundings, MachineDescription), surroundings.reason
     tasks = [
         msgspec.structs.replace(
             watched(task(name, source, timeout_s=120)), device="cuda:0", gpus=surroundings.gpus

@@ -11,16 +11,15 @@ import pytest
 from ci_perf import session
 from ci_perf.errors import CiPerfError
 from ci_perf.measure.validity import preflight
-from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.process import Exhausted, Fingerprint, Phase, WorkerResult
-from ci_perf.model.task import Surroundings, Trouble
+from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.model.validity import Status
 from ci_perf.session import quiet, sitting
 from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image
 from tests.sessions import a_plan
 
 GPUS = ("GPU-a", "GPU-b")
-BOOM = Trouble(phase=Phase.BUILD, reason="RuntimeError: boom")
+BOOM = TaskFailure(phase=Phase.BUILD, reason="RuntimeError: boom")
 
 
 class Answers:
@@ -49,7 +48,7 @@ class Answers:
 
     def describe(self, _device, _threads, devices, _interrupted=None):
         self.asked.append(f"describe {devices}")
-        return Surroundings(
+        return MachineDescription(
             device=self._device, locks=(), gpus=self._gpus, environment=self._environment
         )
 
@@ -199,7 +198,7 @@ def test_when_everything_has_failed_no_further_round_is_begun(measure):
 
 def test_memory_that_ran_out_is_kept_with_the_failure_and_stops_nothing(measure):
     exhausted = Exhausted(kind="limit", host_rss_peak_bytes=2**30)
-    trouble = Trouble(phase=Phase.TIMED, reason="MemoryError", exhausted=exhausted)
+    trouble = TaskFailure(phase=Phase.TIMED, reason="MemoryError", exhausted=exhausted)
 
     run = measure(Answers(failing={"a": trouble}), "a", "b")
 
@@ -239,7 +238,7 @@ def test_a_process_gets_as_many_gpus_as_its_ranks_need(measure):
 def test_too_few_gpus_are_told_with_the_workload_that_needs_them(measure):
     class OneGpu(Answers):
         def describe(self, *_):
-            return Trouble(phase=Phase.LAUNCH, reason="expected 2 GPUs, found 1")
+            return TaskFailure(phase=Phase.LAUNCH, reason="expected 2 GPUs, found 1")
 
     with pytest.raises(CiPerfError, match=r"expected 2 GPUs, found 1 \(ddp needs 2\)"):
         measure(OneGpu(), "ddp", world_size=2, launch="torchrun")

@@ -32,10 +32,9 @@ from ci_perf.launch.containers.inside import Folders, Mount
 from ci_perf.launch.containers.running import Stop
 from ci_perf.launch.launching import Finished, Outcome
 from ci_perf.launch.turns import Interrupted, Seat
-from ci_perf.measure import canaries
-from ci_perf.measure.validity.gpu_preflight import GpuStates
+from ci_perf.model import task as tasks
 from ci_perf.model.container import Container, Image
-from ci_perf.model.task import Surroundings, Task, Trouble
+from ci_perf.model.task import CanaryTimes, GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system import host, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
@@ -110,7 +109,7 @@ class ContainerLauncher:
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
-    ) -> Surroundings | Trouble:
+    ) -> MachineDescription | TaskFailure:
         """See Launcher."""
         try:
             scratch.sweep()
@@ -118,30 +117,32 @@ class ContainerLauncher:
         except (OSError, CiPerfError) as error:
             return launching.not_started(error)
         found = self._aside(
-            "ci_perf.measure.surroundings",
+            tasks.MACHINE,
             (device, str(threads), str(devices)),
-            Surroundings,
+            MachineDescription,
             what="describing the machine",
             interrupted=interrupted,
         )
-        return found if isinstance(found, Trouble) else self._on_this_host(found)
+        return found if isinstance(found, TaskFailure) else self._on_this_host(found)
 
-    def look(self, gpus: Sequence[str], interrupted: Interrupted = never) -> GpuStates | Trouble:
+    def look(
+        self, gpus: Sequence[str], interrupted: Interrupted = never
+    ) -> GpuStates | TaskFailure:
         """See Launcher. This host is asked: a container is not told who else uses a GPU."""
         return local.look(gpus, self.sides[0].root, os.environ, interrupted)
 
     def canaries(
         self, device: str, threads: int, interrupted: Interrupted = never
-    ) -> Mapping[str, float] | Trouble:
+    ) -> Mapping[str, float] | TaskFailure:
         """See Launcher."""
         found = self._aside(
-            "ci_perf.measure.canaries",
+            tasks.CANARIES,
             (device, str(threads)),
-            canaries.Times,
+            CanaryTimes,
             what="the canaries",
             interrupted=interrupted,
         )
-        return found if isinstance(found, Trouble) else found.median_s
+        return found if isinstance(found, TaskFailure) else found.median_s
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
@@ -208,7 +209,7 @@ class ContainerLauncher:
         in_ranks = task.workload.launch == "torchrun"
         spec = _Spec(
             image=self._image_of(root),
-            command=_module("ci_perf.measure.ranks" if in_ranks else "ci_perf.measure.worker"),
+            command=_module(tasks.RANKS if in_ranks else tasks.WORKER),
             mounts=inside.mounts(task, place, folders, environments.PACKAGE),
             hidden=self._hidden(place),
             environment=_ours(environments.of_task({}, protocol, Path(inside.CACHE))),
@@ -231,7 +232,7 @@ class ContainerLauncher:
         *,
         what: str,
         interrupted: Interrupted,
-    ) -> T | Trouble:
+    ) -> T | TaskFailure:
         """Run one of our modules that measures no workload; `words` begin with device, threads."""
         device, threads, *_ = words
 
@@ -293,7 +294,7 @@ class ContainerLauncher:
             places.hand_over(path, self._user)
         return path
 
-    def _on_this_host(self, found: Surroundings) -> Surroundings:
+    def _on_this_host(self, found: MachineDescription) -> MachineDescription:
         """Say what a container cannot know: which host it is on, and of which image it is."""
         image = self.sides[0].image
         environment = found.environment

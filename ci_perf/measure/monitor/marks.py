@@ -14,22 +14,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# The files of the monitor, in the folder of a launch.
-SOCKET = "monitor"
-EVIDENCE = "evidence.json"
-
-HELLO = b"hello"
-BEGIN = b"begin"
-END = b"end"
+from ci_perf.model import task
+from ci_perf.model.task import MonitorMark
 
 # A driver that no program has kept awake takes seconds for its first answer.
 _HELLO_S = 10.0
 _MARK_S = 2.0
-
-
-def address(folder: int) -> str:
-    """Name the monitor's socket in an open folder: its own path may be too long for a socket."""
-    return f"/proc/self/fd/{folder}/{SOCKET}"
 
 
 class Marks:
@@ -41,7 +31,7 @@ class Marks:
         self._socket: socket.socket | None = None
         with contextlib.suppress(OSError):
             self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            if (folder / SOCKET).is_socket():
+            if (folder / task.MONITOR_SOCKET).is_socket():
                 self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
                 self._answered, self._answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 
@@ -50,17 +40,17 @@ class Marks:
 
         Comes before anything that touches a GPU.
         """
-        self._say(HELLO, _HELLO_S)
+        self._say(MonitorMark.HELLO, _HELLO_S)
 
     def begin(self) -> None:
         """Say that timing begins, and wait until the counters have been read."""
-        self._say(BEGIN, _MARK_S)
+        self._say(MonitorMark.BEGIN, _MARK_S)
 
     def end(self) -> None:
         """Say that timing has ended, and wait until the counters have been read."""
-        self._say(END, _MARK_S)
+        self._say(MonitorMark.END, _MARK_S)
 
-    def _say(self, word: bytes, patience_s: float) -> None:
+    def _say(self, word: MonitorMark, patience_s: float) -> None:
         if self._socket is None:
             return
         deadline = self._clock() + patience_s
@@ -73,9 +63,9 @@ class Marks:
                 [b"%b %.6f" % (word, deadline)],
                 [(socket.SOL_SOCKET, socket.SCM_RIGHTS, answers)],
                 0,
-                address(self._folder),
+                task.monitor_address(self._folder),
             )
-            while self._answered.recv(len(HELLO) + 1) != word:
+            while self._answered.recv(len(MonitorMark.HELLO) + 1) != word:
                 self._answered.settimeout(max(0.001, deadline - self._clock()))
         except OSError:  # nobody listens, or nobody answers in time
             for one in (self._socket, self._answered, self._answers):

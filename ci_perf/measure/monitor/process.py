@@ -19,10 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.measure.monitor import kernel_counters, marks, nvml
+from ci_perf.measure.monitor import kernel_counters, nvml
 from ci_perf.measure.monitor.gpu_watch import GpuWatch
 from ci_perf.measure.monitor.kernel_counters import KernelCounters
+from ci_perf.model import task
 from ci_perf.model.evidence import Evidence, HostEvidence
+from ci_perf.model.task import MonitorMark
 from ci_perf.system import files, host, linux
 
 _STDIN = 0
@@ -39,7 +41,7 @@ _HANDLE = struct.Struct("i")
 class Mark:
     """A word of a worker: said by `pid`, who waits until `deadline` for an answer."""
 
-    word: bytes
+    word: MonitorMark
     pid: int
     deadline: float
 
@@ -84,9 +86,11 @@ class Monitor:
 
     def hear(self, mark: Mark) -> None:
         """Take the readings that belong to a word of a worker."""
-        {marks.HELLO: self._hello, marks.BEGIN: self._began, marks.END: self._ended}[mark.word](
-            mark
-        )
+        {
+            MonitorMark.HELLO: self._hello,
+            MonitorMark.BEGIN: self._began,
+            MonitorMark.END: self._ended,
+        }[mark.word](mark)
 
     def evidence(self) -> Evidence:
         """Say what was seen over the timed region, or over everything when there was none."""
@@ -218,10 +222,8 @@ def _whole(handles: bytes) -> int:
 
 def _mark(data: bytes, credentials: bytes) -> Mark | None:
     word, _, deadline = data.partition(b" ")
-    if word not in {marks.HELLO, marks.BEGIN, marks.END}:
-        return None
     with contextlib.suppress(ValueError, struct.error):
-        return Mark(word, _CREDENTIALS.unpack(credentials)[0], float(deadline))
+        return Mark(MonitorMark(word), _CREDENTIALS.unpack(credentials)[0], float(deadline))
     return None
 
 
@@ -240,7 +242,7 @@ def main(folder: Path, line: socket.socket, hz: float, uuids: Sequence[str]) -> 
     with nvml.opened(uuids) as gpus:
         monitor = Monitor(gpus)
         serve(monitor, line, hz=hz)
-        files.write(folder / marks.EVIDENCE, monitor.evidence())
+        files.write(folder / task.EVIDENCE, monitor.evidence())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 from ci_perf.measure.monitor import nvml
 from ci_perf.measure.monitor.nvml import Gpu
 from ci_perf.model import task
-from ci_perf.model.base import Amount, Bytes, Count, Key, Name, Struct, Text
+from ci_perf.model.task import GpuState, GpuStates
 from ci_perf.system import files, linux
 
 # The driver's utilisation is an average over up to a second: what ended before we came is out of
@@ -20,37 +20,6 @@ from ci_perf.system import files, linux
 _SETTLE_S = 1.0
 _LOOKS = 5
 _PAUSE_S = 0.25
-
-
-class GpuState(Struct, frozen=True, kw_only=True):
-    """One GPU at rest, `None` where the driver does not say; ``absent`` has its answers then.
-
-    ``utilization`` is a share, the highest of several looks. ``ecc_errors`` are uncorrected ones
-    since the driver was loaded, ``rows_broken`` is whether memory rows wait to be replaced.
-    """
-
-    uuid: Name
-    utilization: Amount | None
-    used_bytes: Bytes | None
-    processes: Count | None
-    ecc: bool | None
-    ecc_errors: Count | None
-    rows_broken: bool | None
-    mig: bool | None
-    persistence: bool | None
-    power_limit_w: Amount | None
-    power_default_w: Amount | None
-    pcie_width: Count | None
-    pcie_max_width: Count | None
-    absent: dict[Key, Text]
-    lost: Text = ""
-    total_bytes: Bytes | None = None
-
-
-class GpuStates(Struct, frozen=True, kw_only=True):
-    """All GPUs that will be used."""
-
-    gpus: tuple[GpuState, ...]
 
 
 def look(uuids: Sequence[str], *, sleep: Callable[[float], None] = time.sleep) -> GpuStates:

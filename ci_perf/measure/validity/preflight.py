@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 from ci_perf.measure.validity import distrust
-from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.container import Image
+from ci_perf.model.task import GpuState, GpuStates
 from ci_perf.model.validity import Reason
 from ci_perf.system import host
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ci_perf.model.process import Phase
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, processes
 from tests.containers import benches, images, keeper, roots
 from tests.containers.benches import SMALL, Bench
@@ -54,7 +54,7 @@ def test_a_limit_that_is_too_small_to_describe_the_machine_is_named(request, whi
 
     trouble = bench.launcher.describe("cpu", 1, 1)
 
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, TaskFailure)
     assert "the container's memory ran out" in trouble.reason
     assert bench.left() == []
 

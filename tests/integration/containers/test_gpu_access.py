@@ -6,7 +6,7 @@ The engines' way is the real one up to the hook; what hooks give is a stand-in f
 import pytest
 
 from ci_perf.model.process import Phase
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 from tests.containers import benches
 from tests.launches import GOOD, trouble_of
 
@@ -78,5 +78,5 @@ def test_a_machine_is_described_with_the_gpus_that_its_owner_shows(bench, gpus, 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"{other},{one}")
     asked = len(gpus.asked())
 
-    assert isinstance(bench.launcher.describe("cuda:0", 1, 1), Trouble)
+    assert isinstance(bench.launcher.describe("cuda:0", 1, 1), TaskFailure)
     assert sorted(",".join(gpus.asked()[asked:]).split(",")) == sorted([one, other])

@@ -9,7 +9,7 @@ from ci_perf.launch import containers
 from ci_perf.launch.containers import Settings, Side, images, stale
 from ci_perf.launch.containers.arguments import OWNER_LABEL, RUN_LABEL
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.model.task import Surroundings, Trouble
+from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.system import host
 from tests.containers import benches
 from tests.containers.benches import SMALL, Bench
@@ -183,7 +183,7 @@ def of_torch(docker, torch_image, tmp_path_factory):
 @pytest.fixture(scope="module")
 def surroundings(of_torch):
     found = of_torch.launcher.describe("auto", 1, 1)
-    assert isinstance(found, Surroundings), found
+    assert isinstance(found, MachineDescription), found
     return found
 
 
@@ -197,7 +197,7 @@ def test_a_run_tells_in_which_image_and_on_which_host_it_was(of_torch, surroundi
 
 def test_a_container_describes_this_machine_as_a_child_does(of_torch, surroundings):
     here = LocalLauncher(of_torch.root).describe("auto", 1, 1)
-    assert isinstance(here, Surroundings)
+    assert isinstance(here, MachineDescription)
 
     assert (surroundings.device, surroundings.locks) == (here.device, here.locks)
     assert surroundings.environment.hard == here.environment.hard
@@ -206,6 +206,6 @@ def test_a_container_describes_this_machine_as_a_child_does(of_torch, surroundin
 def test_the_canaries_sing_in_a_container(of_torch):
     seconds = of_torch.launcher.canaries("cpu", 1)
 
-    assert not isinstance(seconds, Trouble), seconds.reason
+    assert not isinstance(seconds, TaskFailure), seconds.reason
     assert set(seconds) >= {"matmul_random", "memory_copy"}
     assert all(value > 0 for value in seconds.values())

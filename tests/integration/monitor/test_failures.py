@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ci_perf.launch import monitoring
-from ci_perf.measure.monitor import marks
+from ci_perf.model import task
 from ci_perf.system import child, scratch
 from tests.processes import is_alive, wait_for_children, wait_until
 from tests.watched import PYTHON
@@ -29,7 +29,7 @@ def test_no_monitor_is_started_for_no_readings(watch, sitting, folder):
     with watch(hz=0.0) as watched:
         sitting().finished()
 
-        assert not (folder / marks.SOCKET).exists()
+        assert not (folder / task.MONITOR_SOCKET).exists()
     assert watched.evidence() is None
     assert "not started" in watched.trouble
 
@@ -62,7 +62,7 @@ def test_evidence_of_another_form_is_refused(watch):
     assert "evidence.json" in watched.trouble
 
 
-@pytest.mark.parametrize("name", [marks.EVIDENCE, "monitor.stderr"])
+@pytest.mark.parametrize("name", [task.EVIDENCE, "monitor.stderr"])
 def test_what_the_worker_puts_in_its_folder_is_neither_written_nor_believed(
     watch, sitting, folder, tmp_path, name
 ):
@@ -93,7 +93,7 @@ def test_junk_on_the_line_changes_nothing(watch, sitting, folder):
         worker = sitting().past("start").at("timing")
         handle = os.open(folder, os.O_RDONLY)
         for one in junk * 20:
-            line.sendto(one, marks.address(handle))
+            line.sendto(one, task.monitor_address(handle))
         os.close(handle)
         worker.finished()
 

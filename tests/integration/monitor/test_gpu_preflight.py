@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from ci_perf.measure.validity import preflight
-from ci_perf.measure.validity.gpu_preflight import GpuStates
 from ci_perf.model import task
+from ci_perf.model.task import GpuStates
 from ci_perf.model.validity import Status
 from ci_perf.system import files
 from tests import drivers

@@ -5,7 +5,7 @@ import pytest
 from ci_perf.launch import endings
 from ci_perf.model.evidence import Evidence, HostEvidence
 from ci_perf.model.process import Exhausted, Phase
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 from ci_perf.system import child
 
 PEAK = 7 * 2**30
@@ -22,7 +22,7 @@ EVIDENCE = Evidence(
     host_rss_peak_bytes=PEAK,
     overhead_cpu_s=0.0,
 )
-BOOM = Trouble(phase=Phase.BUILD, reason="RuntimeError: a loader worker was killed")
+BOOM = TaskFailure(phase=Phase.BUILD, reason="RuntimeError: a loader worker was killed")
 
 
 class Host:
@@ -89,7 +89,7 @@ def test_a_kill_for_memory_is_recorded_with_the_peak_that_the_monitor_saw(host):
     host.version_2(0)
     kills = host.count()
     host.version_2(1)
-    trouble = Trouble(phase=Phase.BUILD, reason="the process was ended by SIGKILL")
+    trouble = TaskFailure(phase=Phase.BUILD, reason="the process was ended by SIGKILL")
 
     found = endings.explained(trouble, ended(-signal.SIGKILL), kills, EVIDENCE)
 
@@ -121,7 +121,7 @@ def test_what_the_process_could_still_say_stands(host):
     host.version_2(0)
     kills = host.count()
     host.version_2(1)
-    told = Trouble(phase=Phase.BUILD, reason="MemoryError", exhausted=Exhausted(kind="limit"))
+    told = TaskFailure(phase=Phase.BUILD, reason="MemoryError", exhausted=Exhausted(kind="limit"))
 
     assert endings.explained(told, ended(1), kills, EVIDENCE) is told
 

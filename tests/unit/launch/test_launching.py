@@ -10,7 +10,7 @@ from ci_perf.launch.launching import Finished
 from ci_perf.model import task as tasks
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task, Trouble
+from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import files
 from ci_perf.system.child import Ended
 from tests.launches import QUICK, result_of, trouble_of
@@ -42,7 +42,7 @@ def launched(phase, ended, *, kept=KEPT, trouble=""):
         if kept is not None:
             files.write(folder.path / tasks.RESULT, kept)
         if trouble:
-            files.write(folder.path / tasks.TROUBLE, Trouble(phase=phase, reason=trouble))
+            files.write(folder.path / tasks.FAILURE, TaskFailure(phase=phase, reason=trouble))
         return Finished(ended=ended)
 
     return launching.task(TASK, run)

@@ -5,9 +5,9 @@ import pytest
 
 from ci_perf.launch import room
 from ci_perf.launch.room import Peak
-from ci_perf.measure.validity.gpu_preflight import GpuState, GpuStates
 from ci_perf.model.process import DeviceMemory, Memory
 from ci_perf.model.suite import PlannedWorkload, Protocol
+from ci_perf.model.task import GpuState, GpuStates
 
 GB = 10**9
 ONE = PlannedWorkload(id="w", file="w.py", description="", parameters={}, protocol=Protocol())

@@ -6,6 +6,7 @@ import pytest
 
 from ci_perf.launch import turns
 from ci_perf.measure.turns import Alone, Shared
+from ci_perf.model.task import TurnAnswer, TurnRequest
 from tests.clocks import Clock
 
 
@@ -99,7 +100,7 @@ def test_a_seat_that_cannot_be_told_its_turn_does_not_stop_the_others(tmp_path):
     seat = turns.Seat(tmp_path / "seat")
 
     for _ in range(100_000):
-        seat.grant(b"t")
+        seat.grant(TurnAnswer.TAKE)
     seat.close()
 
     assert not seat.word
@@ -108,11 +109,11 @@ def test_a_seat_that_cannot_be_told_its_turn_does_not_stop_the_others(tmp_path):
 def test_the_clock_of_a_seat_stands_still_while_its_process_waits(tmp_path):
     seat = turns.Seat(tmp_path / "seat")
     mine = os.open(seat.folder / "asked", os.O_WRONLY)
-    os.write(mine, b"p")
+    os.write(mine, TurnRequest.PHASE)
     seat.hear()
 
     waiting = [seat.clock() for _ in range(2)]
-    seat.grant(b"t")
+    seat.grant(TurnAnswer.TAKE)
     running = [seat.clock() for _ in range(2)]
     seat.close()
     os.close(mine)
@@ -154,7 +155,7 @@ def test_what_a_process_waits_is_not_on_its_clock(tmp_path):
     asked, answered = 100.0, 150.0
     seat = turns.Seat(tmp_path / "seat")
     mine = Shared(seat.folder, iter([10.0, asked, answered, 160.0]).__next__)
-    seat.grant(b"t")
+    seat.grant(TurnAnswer.TAKE)
 
     before = mine.clock()
     mine.take()

@@ -9,7 +9,7 @@ from ci_perf.measure import ranks
 from ci_perf.measure.outputs import Outputs
 from ci_perf.model import task
 from ci_perf.model.process import Exhausted, Phase, Ranks, WorkerResult
-from ci_perf.model.task import Trouble
+from ci_perf.model.task import TaskFailure
 from ci_perf.system import files
 from tests.runs import a_process
 
@@ -30,8 +30,8 @@ def died(code, *, noticed=NOW):
 
 def told(folder, rank, reason, *, at, phase=Phase.TIMED, exhausted=None):
     """Write the trouble of a rank, as if at this time."""
-    path = folder / task.of_rank(task.TROUBLE, rank)
-    files.write(path, Trouble(phase=phase, reason=reason, exhausted=exhausted))
+    path = folder / task.of_rank(task.FAILURE, rank)
+    files.write(path, TaskFailure(phase=phase, reason=reason, exhausted=exhausted))
     os.utime(path, (at, at))
 
 
@@ -112,7 +112,7 @@ def test_what_is_known_of_exhausted_memory_is_passed_on(tmp_path, outputs):
 
 
 def test_a_note_that_cannot_be_read_is_no_note(tmp_path, outputs):
-    (tmp_path / task.of_rank(task.TROUBLE, 0)).write_text("nonsense")
+    (tmp_path / task.of_rank(task.FAILURE, 0)).write_text("nonsense")
     (tmp_path / task.of_rank(task.PHASE, 0)).write_text("nowhere")
 
     trouble = ranks._trouble(tmp_path, {0: died(1)}, outputs)
@@ -180,4 +180,6 @@ def test_a_task_that_cannot_be_read_becomes_a_trouble(tmp_path):
     code = ranks.main(tmp_path)
 
     assert code == 1
-    assert "expected a file, found nothing" in files.read(tmp_path / task.TROUBLE, Trouble).reason
+    assert (
+        "expected a file, found nothing" in files.read(tmp_path / task.FAILURE, TaskFailure).reason
+    )

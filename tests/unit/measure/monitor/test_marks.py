@@ -4,6 +4,7 @@ import time
 import pytest
 
 from ci_perf.measure.monitor import marks
+from ci_perf.model import task
 
 
 @pytest.mark.parametrize("name", ["empty", "not here"])
@@ -19,7 +20,7 @@ def test_marks_without_a_monitor_do_nothing_and_raise_nothing(tmp_path, name):
 
 def test_a_monitor_that_is_dead_is_not_waited_for(tmp_path):
     line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    line.bind(str(tmp_path / marks.SOCKET))
+    line.bind(str(tmp_path / task.MONITOR_SOCKET))
     line.close()
     start = time.monotonic()
 
@@ -31,7 +32,7 @@ def test_a_monitor_that_is_dead_is_not_waited_for(tmp_path):
 def test_a_monitor_that_does_not_answer_is_waited_for_once(tmp_path, monkeypatch):
     monkeypatch.setattr(marks, "_MARK_S", 0.05)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-        line.bind(str(tmp_path / marks.SOCKET))
+        line.bind(str(tmp_path / task.MONITOR_SOCKET))
         ours = marks.Marks(tmp_path)
         ours.begin()
         ours.end()

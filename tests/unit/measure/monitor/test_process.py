@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from ci_perf.measure.monitor import marks
 from ci_perf.measure.monitor.process import Mark, Monitor
 from ci_perf.measure.validity import during
+from ci_perf.model.task import MonitorMark
 from tests.clocks import Clock
 
 US = os.getpid()
@@ -31,11 +31,11 @@ def hear(monitor, clock):
 
 
 def test_the_region_lies_between_begin_and_end(monitor, hear, clock):
-    hear(marks.HELLO)
+    hear(MonitorMark.HELLO)
     clock.now += 10
-    hear(marks.BEGIN)
+    hear(MonitorMark.BEGIN)
     clock.now += 3
-    hear(marks.END)
+    hear(MonitorMark.END)
     clock.now += 10
 
     evidence = monitor.evidence()
@@ -44,7 +44,12 @@ def test_the_region_lies_between_begin_and_end(monitor, hear, clock):
 
 def test_the_first_rank_begins_and_the_last_one_ends(monitor, hear, clock):
     other = os.getppid()
-    for word, pid in [(marks.BEGIN, US), (marks.BEGIN, other), (marks.END, US), (marks.END, other)]:
+    for word, pid in [
+        (MonitorMark.BEGIN, US),
+        (MonitorMark.BEGIN, other),
+        (MonitorMark.END, US),
+        (MonitorMark.END, other),
+    ]:
         clock.now += 1
         hear(word, pid=pid)
 
@@ -53,14 +58,14 @@ def test_the_first_rank_begins_and_the_last_one_ends(monitor, hear, clock):
 
 
 def test_an_end_without_a_begin_is_no_border(monitor, hear, clock):
-    hear(marks.END)
+    hear(MonitorMark.END)
     clock.now += 5
 
     assert "never began" in monitor.evidence().trouble
 
 
 def test_a_region_that_never_ends_lasts_until_now(monitor, hear, clock):
-    hear(marks.BEGIN)
+    hear(MonitorMark.BEGIN)
     clock.now += 5
 
     evidence = monitor.evidence()
@@ -68,9 +73,9 @@ def test_a_region_that_never_ends_lasts_until_now(monitor, hear, clock):
     assert "never ended" in evidence.trouble
 
 
-@pytest.mark.parametrize("late", [marks.BEGIN, marks.END])
+@pytest.mark.parametrize("late", [MonitorMark.BEGIN, MonitorMark.END])
 def test_a_border_that_the_worker_did_not_wait_for_is_told(monitor, hear, late):
-    for word in (marks.HELLO, marks.BEGIN, marks.END):
+    for word in (MonitorMark.HELLO, MonitorMark.BEGIN, MonitorMark.END):
         hear(word, waits_s=-1.0 if word == late else 1.0)
 
     assert "answered late" in monitor.evidence().trouble
@@ -78,7 +83,7 @@ def test_a_border_that_the_worker_did_not_wait_for_is_told(monitor, hear, late):
 
 def test_a_process_that_is_gone_has_left_no_figures(monitor, hear):
     gone = 2**22 + 1  # more than the kernel gives out
-    for word in (marks.HELLO, marks.BEGIN, marks.END):
+    for word in (MonitorMark.HELLO, MonitorMark.BEGIN, MonitorMark.END):
         hear(word, pid=gone)
     monitor.poll()
 
@@ -111,12 +116,12 @@ def reasons(tree, tmp_path, clock):
 
     def judge(files=()):
         monitor = Monitor((), clock=clock, proc=tmp_path / "proc", cgroups=tmp_path / "cgroups")
-        for word in (marks.HELLO, marks.BEGIN):
+        for word in (MonitorMark.HELLO, MonitorMark.BEGIN):
             monitor.hear(Mark(word, 7, clock.now + 1))
         clock.now += 1
         for name, text in dict(files).items():
             tree(name, text)
-        monitor.hear(Mark(marks.END, 7, clock.now + 1))
+        monitor.hear(Mark(MonitorMark.END, 7, clock.now + 1))
         return during.reasons("w", monitor.evidence(), 1)
 
     return judge
