@@ -1,4 +1,4 @@
-"""torch.utils.benchmark, by the JSON that the two lines in docs/judging.md write.
+"""torch.utils.benchmark, by the JSON that the lines in docs/samples.md write.
 
 The tool itself saves Measurements with pickle, and whoever reads a pickle runs the code in it. A
 result may come from a pull request, so it is never unpickled here. One file is one launch: all
@@ -22,7 +22,7 @@ class _Measurement(msgspec.Struct):
 def read(document: Document) -> Reading:
     """Read one file; seconds per run of the statement. Raises InvalidFileError."""
     measurements = reading.parse(
-        document, list[_Measurement], tool="the lines for torch.utils.benchmark in docs/judging.md"
+        document, list[_Measurement], tool="the lines for torch.utils.benchmark in docs/samples.md"
     )
     found = [_found(one, document) for one in measurements]
     return Reading(found=reading.once(found, document))

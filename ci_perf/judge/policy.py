@@ -2,7 +2,7 @@
 
 Sizes are differences of natural logarithms, so 0.01 is a change of about 1 %. Where a comment says
 "in simulation", machines were simulated with spreads between steps, launches and sessions; docs/
-judging.md says how right the whole turned out to be.
+accuracy.md says how right the whole turned out to be.
 """
 
 import math

@@ -248,7 +248,7 @@ def test_a_preset_looks_for_larger_changes():
 
 
 def test_the_documented_limits_and_margins_are_those_of_the_policy():
-    documented = (Path(__file__).parents[3] / "docs/judging.md").read_text(encoding="utf-8")
+    documented = (Path(__file__).parents[3] / "docs/samples.md").read_text(encoding="utf-8")
     for kind in PolicyKind:
         found = [policy(kind, preset) for preset in get_args(Preset)]
         sizes = [(100 * math.expm1(one.floor), 100 * math.expm1(one.margin)) for one in found]
