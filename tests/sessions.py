@@ -1,4 +1,4 @@
-"""Launchers that only answer, for sessions in which base and head take turns."""
+"""What a session is given: a launcher that only answers, a listener that notes, a plan, checks."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
 from ci_perf.model.task import MachineDescription, TaskFailure
+from ci_perf.session import MachineChecks
 from ci_perf.worktree import Checkout
 from tests.runs import a_process, an_environment
 
@@ -49,14 +50,66 @@ class NoRoomForTwo(Launches):
         return a_result(), BOOM
 
 
-class Silent:
-    """A listener that only notes."""
+class Recorder:
+    """A listener that notes what it hears, as (method, *arguments); it has no other methods.
 
-    def __init__(self):
+    `during` is called with each note, while the session waits.
+    """
+
+    def __init__(self, during=lambda _note: None):
         self.heard = []
+        self._during = during
 
-    def __getattr__(self, name):
-        return lambda *said: self.heard.append((name, *said))
+    def _note(self, *note):
+        self.heard.append(note)
+        self._during(note)
+
+    def waiting(self, device, owner, waited_s, most_s):
+        self._note("waiting", device, owner, waited_s, most_s)
+
+    def machine_busy(self, why, waited_s, most_s):
+        self._note("machine_busy", why, waited_s, most_s)
+
+    def machine_awaited(self, why, waited_s):
+        self._note("machine_awaited", why, waited_s)
+
+    def planned(self, processes, canaries):
+        self._note("planned", processes, canaries)
+
+    def canary_started(self):
+        self._note("canary_started")
+
+    def canary_finished(self, left):
+        self._note("canary_finished", left)
+
+    def started(self, workload, process, of):
+        self._note("started", workload, process, of)
+
+    def finished(self, workload, seconds):
+        self._note("finished", workload, seconds)
+
+    def failed(self, failed, skipped):
+        self._note("failed", failed, skipped)
+
+    def interleaving(self, workloads, budget_s, forecast):
+        self._note("interleaving", workloads, budget_s, forecast)
+
+    def pair_started(self, workload, number, left):
+        self._note("pair_started", workload, number, left)
+
+    def pair_finished(self, workload, spent_s):
+        self._note("pair_finished", workload, spent_s)
+
+    def base_failed(self, workload, reason):
+        self._note("base_failed", workload, reason)
+
+    def round_finished(self, number, of):
+        self._note("round_finished", number, of)
+
+
+def some_checks(*, host=(), memory="no room", every_s=0.001):
+    """Checks of a machine: what speaks against the host, and against two processes at once."""
+    return MachineChecks(host=lambda: host, memory=lambda *_: memory, every_s=every_s)
 
 
 def a_result(index=0, **more):

@@ -1,5 +1,6 @@
 """Whether the machine can be trusted, and the canaries that say whether it moved."""
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Literal
 
@@ -69,6 +70,17 @@ def worst_of(reasons: tuple[Reason, ...]) -> Status:
     """Let the worst reason decide; without any, all is well."""
     order = list(Status)
     return max((reason.status for reason in reasons), key=order.index, default=Status.VALID)
+
+
+def distinct(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Keep one reason per workload and code: the worst one, and the first of equal ones."""
+    order = list(Status)
+    kept: dict[tuple[str, str], Reason] = {}
+    for reason in reasons:
+        known = kept.setdefault((reason.workload, reason.code), reason)
+        if order.index(reason.status) > order.index(known.status):
+            kept[reason.workload, reason.code] = reason
+    return tuple(kept.values())
 
 
 def of(reasons: tuple[Reason, ...]) -> Validity:

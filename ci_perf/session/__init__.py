@@ -1,4 +1,4 @@
-"""The conductor of one sitting: every process of every workload, and the run they make."""
+"""One session: every process of every workload, the pairs after them, and the run they make."""
 
 import datetime as dt
 import getpass
@@ -17,11 +17,10 @@ from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
-from ci_perf.model.validity import Reason, Status
 from ci_perf.session.interleaving import Against, Interleaving, Undecided
 from ci_perf.session.listener import Listener
+from ci_perf.session.runner import MachineChecks, SessionRunner, threads
 from ci_perf.session.schedule import Forecast
-from ci_perf.session.sitting import Sitting, threads
 from ci_perf.system import git, lock, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
@@ -30,6 +29,7 @@ __all__ = [
     "Against",
     "Forecast",
     "Listener",
+    "MachineChecks",
     "Undecided",
     "as_planned",
     "measure",
@@ -44,13 +44,13 @@ class _Record:
     """What is known of a run before it begins."""
 
     plan: Plan
-    surroundings: MachineDescription
+    machine: MachineDescription
     identity: str
     source: Source
     started: dt.datetime
     start: float
 
-    def run(self, sitting: Sitting, interleaving: Interleaving | None) -> runs.Run:
+    def run(self, runner: SessionRunner, interleaving: Interleaving | None) -> runs.Run:
         """Return the run as far as it has come."""
         return runs.Run(
             tool=runs.Tool(version=__version__),
@@ -60,11 +60,11 @@ class _Record:
             source=self.source,
             suite=self.plan.suite,
             selection=self.plan.selection,
-            environment=self.surroundings.environment,
-            validity=validity.of(_merged(sitting.reasons)),
-            canaries=tuple(sitting.canaries),
-            measured=sitting.measured(),
-            failed=sitting.failed(),
+            environment=self.machine.environment,
+            validity=validity.of(validity.distinct(runner.reasons)),
+            canaries=tuple(runner.canaries),
+            measured=runner.measured(),
+            failed=runner.failed(),
             interleaved=interleaving.described() if interleaving else None,
             paired=interleaving.paired() if interleaving else (),
         )
@@ -91,6 +91,7 @@ def measure(
     settle: Settle = as_planned,
     identity: str | None = None,
     wait_s: float | None = 0.0,
+    checks: MachineChecks = MachineChecks(),  # noqa: B008  it is frozen
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
     clock: Callable[[], float] = time.monotonic,
 ) -> runs.Run:
@@ -103,39 +104,46 @@ def measure(
     validity. Further ones change nothing. Before anything is launched it raises KeyboardInterrupt.
     Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
-    with signals.noted() as ending:
+    with signals.noted() as interrupts:
         identity = identity or new_identity()
-        surroundings = _describe(plan, launcher, device, ending)
-        plan = settle(plan, surroundings.environment.hard)
+        machine = _describe(plan, launcher, device, interrupts)
+        plan = settle(plan, machine.environment.hard)
         source = git.source(Path(plan.root))
-        sitting = Sitting(
-            plan, launcher, listener, ending, surroundings, wait_s=wait_s, clock=clock
+        runner = SessionRunner(
+            plan,
+            launcher,
+            listener,
+            interrupts,
+            machine,
+            wait_s=wait_s,
+            checks=checks,
+            clock=clock,
         )
         with lock.held(
-            surroundings.locks,
+            machine.locks,
             f"run {identity} of {_user()}, process {os.getpid()} in {plan.root}",
             where=lock.folder(),
             timeout_s=lock_timeout_s,
             waiting=listener.waiting,
-            sleep=ending.sleep,
+            sleep=interrupts.sleep,
         ):
-            ending.check()
+            interrupts.check()
             record = _Record(
                 plan=plan,
-                surroundings=surroundings,
+                machine=machine,
                 identity=identity,
                 source=source,
                 started=now(),
                 start=time.monotonic(),
             )
             if against is None:
-                sitting.measure(lambda: None)
-                return record.run(sitting, None)
+                runner.measure(lambda: None)
+                return record.run(runner, None)
             interleaving = Interleaving(
-                plan, sitting, listener, against, seed=identity, clock=clock
+                plan, runner, listener, against, checks, seed=identity, clock=clock
             )
-            sitting.measure(lambda: interleaving.go(lambda: record.run(sitting, interleaving)))
-        return record.run(sitting, interleaving)
+            runner.measure(lambda: interleaving.go(lambda: record.run(runner, interleaving)))
+        return record.run(runner, interleaving)
 
 
 def _user() -> str:
@@ -147,22 +155,11 @@ def _user() -> str:
 
 
 def _describe(
-    plan: Plan, launcher: Launcher, device: str, ending: Interrupts
+    plan: Plan, launcher: Launcher, device: str, interrupts: Interrupts
 ) -> MachineDescription:
     widest = max(plan.workloads, key=lambda workload: workload.world_size)
-    found = launcher.describe(device, threads(plan), widest.world_size, ending.have_come)
-    if isinstance(found, TaskFailure):
+    machine = launcher.describe(device, threads(plan), widest.world_size, interrupts.have_come)
+    if isinstance(machine, TaskFailure):
         whose = f" ({widest.id} needs {widest.world_size})" if widest.world_size > 1 else ""
-        raise CiPerfError(found.reason + whose, output=found.output)
-    return found
-
-
-def _merged(reasons: list[Reason]) -> tuple[Reason, ...]:
-    """Keep one reason per workload and code: the worst one, the first of these."""
-    order = list(Status)
-    kept: dict[tuple[str, str], Reason] = {}
-    for reason in reasons:
-        known = kept.setdefault((reason.workload, reason.code), reason)
-        if order.index(reason.status) > order.index(known.status):
-            kept[reason.workload, reason.code] = reason
-    return tuple(kept.values())
+        raise CiPerfError(machine.reason + whose, output=machine.output)
+    return machine

@@ -20,8 +20,8 @@ from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
+from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast
-from ci_perf.session.sitting import Sitting
 from ci_perf.worktree import Checkout
 
 Undecided = Callable[[Run], tuple[tuple[str, ...], int]]
@@ -54,11 +54,11 @@ class _Base:
     first: _Side = "base"
     may_be_resident: bool = True
     pairs: list[Pair] = field(default_factory=list)
-    trouble: TaskFailure | None = None
+    failure: TaskFailure | None = None
 
     def is_done(self) -> bool:
         """Whether no further pair is launched, whatever the judge would like."""
-        return self.trouble is not None or len(self.pairs) >= MOST_PAIRS
+        return self.failure is not None or len(self.pairs) >= MOST_PAIRS
 
 
 class Interleaving:
@@ -67,20 +67,22 @@ class Interleaving:
     def __init__(
         self,
         plan: Plan,
-        sitting: Sitting,
+        runner: SessionRunner,
         listener: Listener,
         against: Against,
+        checks: MachineChecks,
         *,
         seed: str,
         clock: Callable[[], float],
     ) -> None:
         self._plan = plan
-        self._sitting = sitting
+        self._runner = runner
         self._listener = listener
         self._against = against
+        self._checks = checks
         self._clock = clock
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
-        self._bases = {one.id: _Base(one) for one in plan.workloads}
+        self._bases = {workload.id: _Base(workload) for workload in plan.workloads}
         self._suspects = 0
         self._accepted: dict[str, tuple[str, ...]] = {}
         self._start = clock()
@@ -131,18 +133,18 @@ class Interleaving:
                 workload=name,
                 file="base" if base.is_own_file else "head",
                 pairs=tuple(base.pairs),
-                trouble=base.trouble.reason if base.trouble else "",
-                output=base.trouble.output if base.trouble else "",
+                trouble=base.failure.reason if base.failure else "",
+                output=base.failure.output if base.failure else "",
             )
             for name, base in self._bases.items()
-            if base.pairs or base.trouble
+            if base.pairs or base.failure
         )
 
     def _to_launch(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in names if not self._bases[name].is_done())
 
     def _forecast(self, names: Sequence[str]) -> Forecast:
-        launches_s = {name: self._sitting.launch_s(name) for name in names}
+        launches_s = {name: self._runner.launch_s(name) for name in names}
         return schedule.forecast(launches_s, self._against.budget_s)
 
     def _launch(self, base: _Base, left: int) -> None:
@@ -154,8 +156,8 @@ class Interleaving:
         else:
             self._launch_both(base)
         self._spent_s = self._clock() - self._start
-        if base.trouble is not None:
-            self._listener.base_failed(name, base.trouble.reason)
+        if base.failure is not None:
+            self._listener.base_failed(name, base.failure.reason)
         elif len(base.pairs) > before:
             self._listener.pair_finished(name, self._spent_s)
 
@@ -170,13 +172,13 @@ class Interleaving:
             base.workload, base.is_own_file = own, True
             outcome = self._tried(base)
         if isinstance(outcome, TaskFailure):
-            base.trouble = outcome
+            base.failure = outcome
             return
         base.ready, base.first = outcome, self._random.choice(("base", "head"))
 
     def _tried(self, base: _Base) -> _Outcome:
-        found = self._sitting.outcome(self._task(base, "base", index=0))
-        return self._checked(base.workload.id, found)
+        outcome = self._runner.outcome(self._task(base, "base", index=0))
+        return self._checked(base.workload.id, outcome)
 
     def _own_file(self, workload: PlannedWorkload) -> PlannedWorkload | None:
         """Return the workload with the file that the base has of it, if it has one."""
@@ -192,25 +194,25 @@ class Interleaving:
         tasks = [self._task(base, side, index=len(base.pairs)) for side in (first, second)]
         is_resident = self._may_be_resident(base)
         if is_resident:
-            outcomes = self._sitting.outcome_of_pair(tasks[0], tasks[1])
+            outcomes = self._runner.outcome_of_pair(tasks[0], tasks[1])
             if any(isinstance(outcome, TaskFailure) for outcome in outcomes):
                 # Two at once need more memory, and longer: next time each is launched alone.
                 base.may_be_resident = False
                 return
         else:
-            outcomes = tuple(self._sitting.outcome(task) for task in tasks)
-        found = dict(zip((first, second), outcomes, strict=True))
-        self._keep(base, found, resident=is_resident)
+            outcomes = tuple(self._runner.outcome(task) for task in tasks)
+        by_side = dict(zip((first, second), outcomes, strict=True))
+        self._keep(base, by_side, resident=is_resident)
         base.first = second
 
-    def _keep(self, base: _Base, found: dict[_Side, _Outcome], *, resident: bool) -> None:
-        head, other = found["head"], self._checked(base.workload.id, found["base"])
+    def _keep(self, base: _Base, by_side: dict[_Side, _Outcome], *, resident: bool) -> None:
+        head, other = by_side["head"], self._checked(base.workload.id, by_side["base"])
         if isinstance(head, TaskFailure):
             # The head ran before and crashes now: nobody may call that unchanged.
-            self._sitting.fail(base.workload.id, head)
+            self._runner.fail(base.workload.id, head)
             return
         if isinstance(other, TaskFailure):
-            base.trouble = other
+            base.failure = other
             return
         base.pairs.append(
             Pair(first=base.first, resident=resident, base=other.process, head=head.process)
@@ -220,7 +222,7 @@ class Interleaving:
         """Refuse a base whose step does another amount of work: its time says something else."""
         if isinstance(base, TaskFailure):
             return base
-        head = self._sitting.result(workload)
+        head = self._runner.result(workload)
         if (base.items_per_step, base.item_unit) == (head.items_per_step, head.item_unit):
             return base
         return TaskFailure(
@@ -233,23 +235,23 @@ class Interleaving:
         """Spell out one launch; neither side may import the other's code."""
         checkout = self._against.checkout
         if side == "head":
-            head = next(one for one in self._plan.workloads if one.id == base.workload.id)
+            head = next(own for own in self._plan.workloads if own.id == base.workload.id)
             return msgspec.structs.replace(
-                self._sitting.task(head, index), foreign_root=str(checkout.top)
+                self._runner.task(head, index), foreign_root=str(checkout.top)
             )
         return msgspec.structs.replace(
-            self._sitting.task(base.workload, index),
+            self._runner.task(base.workload, index),
             root=str(checkout.root),
             foreign_root=str(checkout.head_top),
         )
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""
-        if self._sitting.device != "cpu" or base.ready is None or not base.may_be_resident:
+        if self._runner.device != "cpu" or base.ready is None or not base.may_be_resident:
             return False
-        head = self._sitting.result(base.workload.id)
-        peaks = [room.peak_of(one.process.memory) for one in (base.ready, head)]
-        return not room.reason_against(base.workload, peaks)
+        head = self._runner.result(base.workload.id)
+        peaks = [room.peak_of(result.process.memory) for result in (base.ready, head)]
+        return not self._checks.memory(base.workload, peaks)
 
 
 def _other(side: _Side) -> _Side:

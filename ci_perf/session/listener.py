@@ -1,4 +1,4 @@
-"""Who hears what is going on while a sitting measures."""
+"""Who hears what is going on while a session measures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

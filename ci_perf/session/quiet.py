@@ -9,7 +9,7 @@ from ci_perf.session.listener import Listener
 # How long to wait where nobody says it: longer than the 10 s over which Linux averages pressure,
 # shorter than measuring takes.
 DEFAULT_S = 60.0
-_LOOK_EVERY_S = 2.0
+LOOK_EVERY_S = 2.0
 
 # What disturbs a machine only while another program runs; waiting ends nothing else.
 _HOST = frozenset({"host_pressure", "memory_pressure"})
@@ -34,6 +34,7 @@ def wait(
     listener: Listener,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    every_s: float = LOOK_EVERY_S,
 ) -> Sequence[Reason]:
     """Look until none of `codes` speaks against the machine, for at most `most_s`.
 
@@ -44,7 +45,7 @@ def wait(
         return reasons
     while (why := _why(reasons, codes)) and (left_s := start + most_s - clock()) > 0:
         listener.machine_busy(why, clock() - start, most_s)
-        sleep(min(_LOOK_EVERY_S, left_s))
+        sleep(min(every_s, left_s))
         reasons = look()
     listener.machine_awaited(why, clock() - start)
     return reasons

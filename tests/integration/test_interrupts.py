@@ -6,13 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
-from ci_perf.session import data
 from ci_perf.system import files
 from tests.processes import is_alive, wait_until
 from tests.projects import GOOD, Project
@@ -143,18 +141,3 @@ def test_a_run_survives_the_loss_of_its_temporary_folder(project):
     assert "Traceback" not in done.err
     assert [m.workload for m in run.measured] == ["good"]
     assert [f.workload for f in run.failed] == ["bomb", "late"]
-
-
-def test_a_user_without_a_home_has_a_place_for_data(monkeypatch):
-    """As containers have it: HOME is unset, and no password file knows the user."""
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("CI_PERF_DATA_DIR", raising=False)
-    monkeypatch.setattr(Path, "home", classmethod(homeless))
-
-    assert "ci-perf" in data.folder()
-    monkeypatch.setenv("CI_PERF_DATA_DIR", "/data")
-    assert data.folder() == "/data"
-
-
-def homeless(_cls):
-    raise RuntimeError("Could not determine home directory.")

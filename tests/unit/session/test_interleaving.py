@@ -7,7 +7,6 @@ import pytest
 
 from ci_perf import session
 from ci_perf.judge.policy import LOOKS
-from ci_perf.launch import room
 from ci_perf.measure.validity import preflight
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import schedule
@@ -17,10 +16,11 @@ from tests.sessions import (
     SOURCE,
     Launches,
     NoRoomForTwo,
-    Silent,
+    Recorder,
     a_checkout,
     a_plan,
     a_result,
+    some_checks,
 )
 
 
@@ -28,26 +28,25 @@ from tests.sessions import (
 def interleaved(tmp_path, monkeypatch):
     """Measure "a" and "b" against a base, until `wanted` pairs of each are there."""
     monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
-    monkeypatch.setattr(preflight, "check", lambda: ())
-    monkeypatch.setattr(room, "reason_against", lambda *_: "no room")
     (tmp_path / "head" / "workloads").mkdir(parents=True)
     (tmp_path / "base" / "workloads").mkdir(parents=True)
     names = ("a", "b")
     plan = a_plan(tmp_path / "head", *names)
 
-    def measure(launcher, wanted, *, budget_s=1000.0, listener=None, **more):
+    def measure(launcher, wanted, *, budget_s=1000.0, listener=None, checks=None, **more):
         def undecided(run):
-            done = {one.workload: len(one.pairs) for one in run.paired}
-            measured = {one.workload for one in run.measured}
+            done = {paired.workload: len(paired.pairs) for paired in run.paired}
+            measured = {row.workload for row in run.measured}
             left = [n for n in names if n in measured and done.get(n, 0) < wanted[n]]
             return tuple(left), 7
 
         return session.measure(
             plan,
             launcher,
-            listener or Silent(),
+            listener or Recorder(),
             device="auto",
             lock_timeout_s=1,
+            checks=checks or some_checks(),
             against=session.Against(
                 checkout=a_checkout(tmp_path, "a note"), budget_s=budget_s, undecided=undecided
             ),
@@ -58,7 +57,7 @@ def interleaved(tmp_path, monkeypatch):
 
 
 def paired(run, workload="a"):
-    return next(one for one in run.paired if one.workload == workload)
+    return next(row for row in run.paired if row.workload == workload)
 
 
 def test_nobody_is_launched_beside_a_head_that_is_cleared(interleaved):
@@ -81,7 +80,7 @@ def test_suspects_follow_each_other_and_whoever_was_second_comes_first(interleav
     assert len(paired(run).pairs) == LOOKS[0] + 1
     assert len(paired(run, "b").pairs) == 2
     firsts = [pair.first for pair in paired(run).pairs]
-    assert all(one != other for one, other in itertools.pairwise(firsts))
+    assert all(side != other for side, other in itertools.pairwise(firsts))
 
 
 def test_the_first_launch_of_the_base_warms_its_caches_and_counts_for_nothing(interleaved):
@@ -127,9 +126,9 @@ def test_a_budget_that_is_spent_ends_it(interleaved):
 
 
 @pytest.mark.parametrize("is_resident", [True, False])
-def test_a_budget_is_overrun_by_at_most_one_pair(interleaved, monkeypatch, is_resident):
+def test_a_budget_is_overrun_by_at_most_one_pair(interleaved, is_resident):
     """Whatever comes before the pair (the base's first launch, a try at both at once) counts."""
-    monkeypatch.setattr(room, "reason_against", lambda *_: "" if is_resident else "no room")
+    checks = some_checks(memory="" if is_resident else "no room")
     launch_s, clock = 10.0, Clock()
 
     class Slow(NoRoomForTwo):
@@ -142,14 +141,16 @@ def test_a_budget_is_overrun_by_at_most_one_pair(interleaved, monkeypatch, is_re
             return super().launch_pair(first, second, interrupted)
 
     for budget_s in range(1, 60, 2):
-        run = interleaved(Slow(), {"a": 9, "b": 9}, budget_s=float(budget_s), clock=clock)
+        run = interleaved(
+            Slow(), {"a": 9, "b": 9}, budget_s=float(budget_s), checks=checks, clock=clock
+        )
 
         assert run.interleaved.stopped == "budget"
         assert budget_s <= run.interleaved.spent_s < budget_s + 2 * launch_s
 
 
 def test_before_the_first_pair_it_is_told_how_many_the_budget_allows(interleaved):
-    listener, clock = Silent(), Clock()
+    listener, clock = Recorder(), Clock()
 
     class Slow(Launches):
         def launch(self, task, interrupted=None):
@@ -165,9 +166,10 @@ def test_before_the_first_pair_it_is_told_how_many_the_budget_allows(interleaved
 def test_the_run_says_how_base_and_head_took_turns(interleaved):
     run = interleaved(Launches(), {"a": 1, "b": 0})
 
-    found = run.interleaved
-    assert (found.source, found.suspects, found.notes) == (SOURCE, 7, ("a note",))
-    assert found.pairs == 1
+    interleaved_with = run.interleaved
+    assert interleaved_with.source == SOURCE
+    assert (interleaved_with.suspects, interleaved_with.notes) == (7, ("a note",))
+    assert interleaved_with.pairs == 1
 
 
 # --- the base's own file
@@ -190,7 +192,7 @@ def test_where_the_head_s_file_does_not_run_on_the_base_its_own_does(interleaved
 
 
 def test_a_base_without_such_a_file_cannot_be_launched_and_stops_nobody(interleaved):
-    listener = Silent()
+    listener = Recorder()
 
     run = interleaved(
         Launches(lambda side, task: BOOM if (side, task.workload.id) == ("base", "a") else None),
@@ -201,7 +203,7 @@ def test_a_base_without_such_a_file_cannot_be_launched_and_stops_nobody(interlea
     assert (paired(run).trouble, paired(run).pairs) == (BOOM.reason, ())
     assert len(paired(run, "b").pairs) == 2
     assert ("base_failed", "a", BOOM.reason) in listener.heard
-    assert {one.workload for one in run.measured} == {"a", "b"}
+    assert {row.workload for row in run.measured} == {"a", "b"}
 
 
 def test_a_base_whose_step_does_other_work_is_not_compared(interleaved):
@@ -221,7 +223,7 @@ def test_a_head_that_crashes_beside_its_base_has_failed(interleaved):
 
     run = interleaved(Launches(second_head), {"a": 4, "b": 2})
 
-    assert [one.workload for one in run.failed] == ["a"]
+    assert [row.workload for row in run.failed] == ["a"]
     assert len(paired(run, "b").pairs) == 2
 
 
@@ -239,33 +241,30 @@ def test_an_interrupt_keeps_the_pairs_that_are_there(interleaved):
     assert preflight.INTERRUPTED in run.validity.reasons
 
 
-def test_both_processes_are_there_at_once_where_they_fit(interleaved, monkeypatch):
-    monkeypatch.setattr(room, "reason_against", lambda *_: "")
+def test_both_processes_are_there_at_once_where_they_fit(interleaved):
     launcher = Launches()
 
-    run = interleaved(launcher, {"a": 3, "b": 0})
+    run = interleaved(launcher, {"a": 3, "b": 0}, checks=some_checks(memory=""))
 
     assert launcher.pairs == 3
     assert all(pair.resident for pair in paired(run).pairs)
 
 
-def test_a_resident_pair_that_fails_is_launched_again_one_after_the_other(interleaved, monkeypatch):
+def test_a_resident_pair_that_fails_is_launched_again_one_after_the_other(interleaved):
     """Two at once need more memory: the head is not to blame for that."""
-    monkeypatch.setattr(room, "reason_against", lambda *_: "")
     launcher = NoRoomForTwo()
 
-    run = interleaved(launcher, {"a": 2, "b": 0})
+    run = interleaved(launcher, {"a": 2, "b": 0}, checks=some_checks(memory=""))
 
     assert run.failed == ()
     assert [pair.resident for pair in paired(run).pairs] == [False, False]
 
 
-def test_nothing_is_launched_beside_a_run_that_is_invalid_already(interleaved, monkeypatch):
+def test_nothing_is_launched_beside_a_run_that_is_invalid_already(interleaved):
     bad = Reason(code="low_disk", status=Status.INVALID, detail="nothing left")
-    monkeypatch.setattr(preflight, "check", lambda: (bad,))
     launcher = Launches()
 
-    run = interleaved(launcher, {"a": 2, "b": 2})
+    run = interleaved(launcher, {"a": 2, "b": 2}, checks=some_checks(host=(bad,)))
 
     assert launcher.of("base") == []
     assert run.paired == ()

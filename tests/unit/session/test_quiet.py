@@ -7,7 +7,7 @@ import pytest
 from ci_perf.measure.validity import distrust
 from ci_perf.session import quiet
 from tests.clocks import Clock
-from tests.sessions import Silent
+from tests.sessions import Recorder
 
 BUSY = distrust.reason("host_pressure", "tasks waited for a CPU 90%")
 NO_ROOM = distrust.reason("low_disk", "nothing left")
@@ -17,17 +17,17 @@ CPU = quiet.awaited("cpu", is_asked=False)
 @pytest.fixture
 def wait():
     """Wait while these looks see these reasons, the last one for ever; return what came of it."""
-    clock, listener = Clock(), Silent()
+    clock, listener = Clock(), Recorder()
 
     def sleep(seconds):
         clock.now += seconds
 
     def wait(*looks, codes=CPU, most_s=60.0):
         seen = itertools.chain(looks, itertools.repeat(looks[-1]))
-        found = quiet.wait(
+        reasons = quiet.wait(
             lambda: next(seen), codes, most_s=most_s, listener=listener, clock=clock, sleep=sleep
         )
-        return found, clock.now, listener.heard
+        return reasons, clock.now, listener.heard
 
     return wait
 
@@ -37,9 +37,9 @@ def test_a_quiet_machine_is_not_waited_for_and_nothing_is_said(wait):
 
 
 def test_waiting_ends_as_soon_as_the_machine_is_quiet(wait):
-    found, waited_s, heard = wait([BUSY], [BUSY], [])
+    reasons, waited_s, heard = wait([BUSY], [BUSY], [])
 
-    assert (found, waited_s) == ([], 4.0)
+    assert (reasons, waited_s) == ([], 4.0)
     assert heard == [
         ("machine_busy", BUSY.detail, 0.0, 60.0),
         ("machine_busy", BUSY.detail, 2.0, 60.0),
@@ -48,9 +48,9 @@ def test_waiting_ends_as_soon_as_the_machine_is_quiet(wait):
 
 
 def test_when_the_time_is_over_what_still_disturbs_is_told_and_held_against_the_machine(wait):
-    found, waited_s, heard = wait([BUSY], most_s=5.0)
+    reasons, waited_s, heard = wait([BUSY], most_s=5.0)
 
-    assert (found, waited_s) == ([BUSY], 5.0)
+    assert (reasons, waited_s) == ([BUSY], 5.0)
     assert heard[-1] == ("machine_awaited", BUSY.detail, 5.0)
 
 

@@ -1,5 +1,6 @@
 """The order in which a session does things, with a launcher that only answers."""
 
+import inspect
 import itertools
 import os
 import signal
@@ -14,9 +15,9 @@ from ci_perf.measure.validity import preflight
 from ci_perf.model.process import Exhausted, Fingerprint, Phase, WorkerResult
 from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.model.validity import Status
-from ci_perf.session import quiet, sitting
+from ci_perf.session import runner
 from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image
-from tests.sessions import a_plan
+from tests.sessions import Recorder, a_plan, some_checks
 
 GPUS = ("GPU-a", "GPU-b")
 BOOM = TaskFailure(phase=Phase.BUILD, reason="RuntimeError: boom")
@@ -66,21 +67,6 @@ class Answers:
         return self._failing.get(task.workload.id) or a_result(task.index, self._evidence)
 
 
-class Notes:
-    """A listener that notes what it hears."""
-
-    def __init__(self, during=lambda _: None):
-        self.heard = []
-        self._during = during
-
-    def __getattr__(self, name):
-        def hear(*said):
-            self.heard.append((name, *said))
-            self._during((name, *said))
-
-        return hear
-
-
 def a_result(index=0, evidence=None):
     return WorkerResult(
         items_per_step=1,
@@ -119,16 +105,16 @@ def a_look(used_bytes=0, uuid="GPU-a"):
 def measure(tmp_path, monkeypatch):
     """Measure workloads of these names; the lock folder is this test's own."""
     monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
-    monkeypatch.setattr(preflight, "check", lambda: ())
 
     def measure(launcher, *names, listener=None, wait_s=0.0, **plan):
         return session.measure(
             a_plan(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
             launcher,
-            listener or Notes(),
+            listener or Recorder(),
             device="auto",
             lock_timeout_s=1,
             wait_s=wait_s,
+            checks=some_checks(),
             now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
         )
 
@@ -254,10 +240,9 @@ def test_the_gpus_are_looked_at_before_anything_of_ours_is_on_them(measure):
     assert run.validity.status is Status.INVALID
 
 
-def test_a_gpu_that_others_use_is_waited_for_until_they_have_ended(measure, monkeypatch):
-    monkeypatch.setattr(quiet, "_LOOK_EVERY_S", 0.001)
+def test_a_gpu_that_others_use_is_waited_for_until_they_have_ended(measure):
     launcher = Answers(device="cuda:0", gpus=GPUS[:1], looks=[a_look(8 * 2**30)] * 2)
-    notes = Notes()
+    notes = Recorder()
 
     run = measure(launcher, "a", processes=1, listener=notes, wait_s=None)
 
@@ -271,15 +256,14 @@ def test_a_gpu_that_others_use_is_waited_for_until_they_have_ended(measure, monk
     assert run.validity.status is Status.VALID
 
 
-def test_an_interrupt_while_a_quiet_machine_is_awaited_launches_nothing(measure, monkeypatch):
-    monkeypatch.setattr(quiet, "_LOOK_EVERY_S", 0.001)
+def test_an_interrupt_while_a_quiet_machine_is_awaited_launches_nothing(measure):
     launcher = Answers(device="cuda:0", gpus=GPUS[:1], looks=[a_look(8 * 2**30)] * 3)
 
-    def interrupt(heard):
-        if heard[0] == "machine_busy":
+    def interrupt(note):
+        if note[0] == "machine_busy":
             signal_to_self()
 
-    run = measure(launcher, "a", listener=Notes(interrupt), wait_s=None)
+    run = measure(launcher, "a", listener=Recorder(interrupt), wait_s=None)
 
     assert launcher.asked == ["describe 1", "look 1"]
     assert run.validity.reasons == (preflight.INTERRUPTED,)
@@ -323,7 +307,7 @@ def test_memory_that_nobody_frees_is_held_against_whoever_has_to_do_without(meas
         failing=["b"],
         device="cuda:0",
         gpus=GPUS[:1],
-        looks=[a_look(), *[held] * sitting._LOOKS],
+        looks=[a_look(), *[held] * runner._LOOKS],
     )
 
     run = measure(launcher, "a", "b", "c", "d", processes=1, canaries=False)
@@ -367,13 +351,13 @@ def test_an_image_that_is_not_pinned_degrades_the_run_once_and_is_kept(measure):
 
 
 def test_an_interrupt_between_two_launches_asks_no_canary_and_keeps_what_is_finished(measure):
-    def interrupt(heard):
-        if heard[:2] == ("finished", "a"):
+    def interrupt(note):
+        if note[:2] == ("finished", "a"):
             signal_to_self()
 
     launcher = Answers()
 
-    run = measure(launcher, "a", "b", listener=Notes(interrupt))
+    run = measure(launcher, "a", "b", listener=Recorder(interrupt))
 
     assert launcher.asked == ["describe 1", "canaries", "a 0"]
     assert [m.workload for m in run.measured] == ["a"]
@@ -397,7 +381,7 @@ def signal_to_self():
 
 
 def test_a_listener_hears_every_step_in_its_order(measure):
-    notes = Notes()
+    notes = Recorder()
 
     measure(Answers(failing=["b"]), "a", "b", listener=notes)
 
@@ -419,9 +403,20 @@ def test_a_listener_hears_every_step_in_its_order(measure):
 
 
 def test_a_round_that_nobody_survives_is_the_last_one(measure):
-    notes = Notes()
+    notes = Recorder()
 
     measure(Answers(failing=["a"]), "a", processes=5, listener=notes)
 
     assert ("round_finished", 1, 1) in notes.heard
     assert notes.heard[-1] == ("canary_finished", 0)
+
+
+def test_the_listener_of_these_tests_has_exactly_the_methods_of_the_protocol():
+    def methods(listener):
+        return {
+            name: list(inspect.signature(method).parameters)
+            for name, method in inspect.getmembers(listener, inspect.isfunction)
+            if not name.startswith("_")
+        }
+
+    assert methods(Recorder) == methods(session.Listener)

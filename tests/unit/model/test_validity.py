@@ -1,6 +1,6 @@
 """What speaks against the machine, from many processes, told once."""
 
-from ci_perf import session
+from ci_perf.model import validity
 from ci_perf.model.validity import Reason, Status
 
 
@@ -13,4 +13,4 @@ def test_of_one_finding_in_many_processes_the_worst_is_kept():
     worse = a_reason("throttled", Status.INVALID, "40 %", "a")
     other = a_reason("throttled", Status.DEGRADED, "2 %", "b")
 
-    assert session._merged([mild, other, mild, worse, worse]) == (worse, other)
+    assert validity.distinct([mild, other, mild, worse, worse]) == (worse, other)

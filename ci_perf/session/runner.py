@@ -1,20 +1,23 @@
-"""The rounds of one sitting: every process of every workload, in turns, and the canaries."""
+"""Launches every process of every workload, in rounds, with the canaries between the rounds."""
 
+import os
 import statistics
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
-from ci_perf.launch import Launcher
+from ci_perf.launch import Launcher, room
 from ci_perf.measure.validity import distrust, during, preflight
 from ci_perf.model import run as runs
 from ci_perf.model.evidence import Evidence
-from ci_perf.model.process import WorkerResult
+from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Reason
-from ci_perf.session import data, quiet, results
+from ci_perf.session import quiet
 from ci_perf.session.listener import Listener
-from ci_perf.session.results import Progress
 from ci_perf.system.signals import Interrupts
 
 Position = Literal["before", "between", "after"]
@@ -23,28 +26,96 @@ Position = Literal["before", "between", "after"]
 _LOOKS = 4
 
 
-class Sitting:
-    """What happens while the device is ours, and what came of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineChecks:
+    """How a session asks whether the machine is fit to measure on.
+
+    `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
+    be resident at once; `every_s` is how often to look while others use the machine.
+    """
+
+    host: Callable[[], Sequence[Reason]] = preflight.check
+    memory: Callable[[PlannedWorkload, Sequence[room.Peak]], str] = room.reason_against
+    every_s: float = quiet.LOOK_EVERY_S
+
+
+@dataclass
+class WorkloadProgress:
+    """What is known of one workload so far."""
+
+    workload: PlannedWorkload
+    results: list[WorkerResult] = field(default_factory=list)
+    launches_s: list[float] = field(default_factory=list)
+    failed: runs.Failed | None = None
+
+    def is_due(self, index: int) -> bool:
+        """Whether process `index` (from 0) is to be launched."""
+        return self.failed is None and index < self.workload.protocol.processes
+
+    def measured(self) -> runs.Measured:
+        """Return the workload with its numbers; it has at least one result."""
+        first = self.results[0]
+        return runs.Measured(
+            workload=self.workload.id,
+            description=self.workload.description,
+            parameters=self.workload.parameters,
+            launch=self.workload.launch,
+            world_size=self.workload.world_size,
+            protocol=self.workload.protocol,
+            items_per_step=first.items_per_step,
+            item_unit=first.item_unit,
+            items_per_epoch=first.items_per_epoch,
+            precision=first.precision,
+            knobs=first.knobs,
+            processes=tuple(result.process for result in self.results),
+        )
+
+    def failed_by(self, failure: TaskFailure) -> runs.Failed:
+        """Return the workload without numbers, and why it has none."""
+        return runs.Failed(
+            workload=self.workload.id,
+            description=self.workload.description,
+            parameters=self.workload.parameters,
+            launch=self.workload.launch,
+            world_size=self.workload.world_size,
+            protocol=self.workload.protocol,
+            phase=failure.phase,
+            reason=failure.reason,
+            output=failure.output,
+            exhausted=failure.exhausted,
+            processes=tuple(result.process for result in self.results),
+        )
+
+    def never_started(self) -> runs.Failed:
+        """Return the workload as one that the session did not come to."""
+        reason = "interrupted before it was measured"
+        return self.failed_by(TaskFailure(phase=Phase.LAUNCH, reason=reason))
+
+
+class SessionRunner:
+    """Measures while the device is ours, and keeps what came of it."""
 
     def __init__(
         self,
         plan: Plan,
         launcher: Launcher,
         listener: Listener,
-        ending: Interrupts,
-        surroundings: MachineDescription,
+        interrupts: Interrupts,
+        machine: MachineDescription,
         *,
         wait_s: float | None,
+        checks: MachineChecks,
         clock: Callable[[], float],
     ) -> None:
         self._wait_s = wait_s
+        self._checks = checks
         self._clock = clock
         self._plan = plan
         self._launcher = launcher
         self._listener = listener
-        self._ending = ending
-        self._surroundings = surroundings
-        self._progress = [Progress(workload) for workload in plan.workloads]
+        self._interrupts = interrupts
+        self._machine = machine
+        self._progress = [WorkloadProgress(workload) for workload in plan.workloads]
         # Canaries that failed once, or that are not there, are not asked again.
         self._asks_canaries = plan.canaries
         # Whether a process has ended badly, which may have left something on its GPUs.
@@ -55,7 +126,7 @@ class Sitting:
     @property
     def device(self) -> str:
         """The device that "auto" came to."""
-        return self._surroundings.device
+        return self._machine.device
 
     def measure(self, then: Callable[[], None]) -> None:
         """Launch process 1 of every workload, then process 2 of every workload, and so on.
@@ -66,8 +137,8 @@ class Sitting:
         them have answered: what decides who is a suspect must not change while pairs are launched.
         An interrupt ends it all.
         """
-        self.reasons += preflight.image(self._surroundings.environment.image)
-        processes = {one.workload.id: one.workload.protocol.processes for one in self._progress}
+        self.reasons += preflight.image(self._machine.environment.image)
+        processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
         rounds = max(processes.values(), default=0)
         try:
             self._await_quiet()
@@ -78,88 +149,89 @@ class Sitting:
             self._ask_canaries("after", 0)
             then()
         except KeyboardInterrupt:
-            self._ending.came = True
-        if self._ending.came:
+            self._interrupts.came = True
+        if self._interrupts.came:
             self.reasons.append(preflight.INTERRUPTED)
 
     def _go_round(self, index: int) -> None:
         """Launch process `index` (from 0) of every workload that has not failed."""
-        due = [one for one in self._progress if one.is_due(index)]
+        due = [progress for progress in self._progress if progress.is_due(index)]
         if not due:
             return
         if index:
             self._ask_canaries("between", self._rounds() - index)
-        for one in due:
-            self._launch(one, index)
+        for progress in due:
+            self._launch(progress, index)
         self._listener.round_finished(index + 1, max(index + 1, self._rounds()))
 
     def _rounds(self) -> int:
         """Return how many rounds there will be, as far as workloads have not failed yet."""
-        going = [one.workload.protocol.processes for one in self._progress if not one.failed]
+        going = [p.workload.protocol.processes for p in self._progress if not p.failed]
         return max(going, default=0)
 
     def measured(self) -> tuple[runs.Measured, ...]:
         """Return the workloads that have numbers."""
-        whole = (one for one in self._progress if one.results and not one.failed)
-        return tuple(results.measured(one) for one in whole)
+        whole = (progress for progress in self._progress if not progress.failed)
+        return tuple(progress.measured() for progress in whole if progress.results)
 
     def failed(self) -> tuple[runs.Failed, ...]:
         """Return those that have none."""
         return tuple(
-            one.failed or results.never_started(one)
-            for one in self._progress
-            if one.failed or not one.results
+            progress.failed or progress.never_started()
+            for progress in self._progress
+            if progress.failed or not progress.results
         )
 
     def _ask_canaries(self, position: Position, left: int) -> None:
         if not self._asks_canaries:
             return
-        self._ending.check()
+        self._interrupts.check()
         self._listener.canary_started()
-        device, most = self._surroundings.device, threads(self._plan)
-        found = self._launcher.canaries(device, most, self._ending.have_come)
-        if isinstance(found, TaskFailure):
-            detail = f"no canaries {position} measuring, nor later: {found.reason}"
+        device, most = self._machine.device, threads(self._plan)
+        medians_s = self._launcher.canaries(device, most, self._interrupts.have_come)
+        if isinstance(medians_s, TaskFailure):
+            detail = f"no canaries {position} measuring, nor later: {medians_s.reason}"
             self.reasons.append(distrust.reason("canary_failed", detail))
-            found = {}
-        self._asks_canaries = bool(found)
+            medians_s = {}
+        self._asks_canaries = bool(medians_s)
         self.canaries += [
             Canary(name=name, position=position, median_s=median_s)
-            for name, median_s in sorted(found.items())
+            for name, median_s in sorted(medians_s.items())
         ]
-        self._listener.canary_finished(left if found else 0)
+        self._listener.canary_finished(left if medians_s else 0)
 
     def _await_quiet(self) -> None:
         """Let others finish, for a while; what still speaks against the machine then is noted."""
         is_asked = self._wait_s is not None
         self.reasons += quiet.wait(
-            lambda: (*preflight.check(), *self._against_gpus()),
+            lambda: (*self._checks.host(), *self._against_gpus()),
             quiet.awaited(self.device, is_asked=is_asked),
             most_s=quiet.DEFAULT_S if self._wait_s is None else self._wait_s,
             listener=self._listener,
             clock=self._clock,
-            sleep=self._ending.sleep,
+            sleep=self._interrupts.sleep,
+            every_s=self._checks.every_s,
         )
 
     def _against_gpus(self) -> tuple[Reason, ...]:
         """Return what speaks against the GPUs, before anything of ours is on them."""
-        if self._surroundings.device == "cpu":
+        if self._machine.device == "cpu":
             return ()
-        if not self._surroundings.gpus:
+        if not self._machine.gpus:
             detail = "torch names no UUID of the GPU, by which NVML could be asked about it"
             return (distrust.reason("unwatched", detail),)
-        states = self._launcher.look(self._surroundings.gpus, self._ending.have_come)
+        states = self._launcher.look(self._machine.gpus, self._interrupts.have_come)
         if isinstance(states, TaskFailure):
             return (distrust.reason("unwatched", f"before the run: {states.reason}"),)
         return preflight.gpus(states)
 
     def _await_clean_gpus(self, workload: PlannedWorkload) -> None:
         """Wait until the memory is free that a failed process had; for a few seconds only."""
-        if not (self._is_suspect and self._surroundings.gpus):
+        if not (self._is_suspect and self._machine.gpus):
             return
         details: list[str] = []
         for _ in range(_LOOKS):
-            states = self._launcher.look(self._surroundings.gpus, self._ending.have_come)
+            states = self._launcher.look(self._machine.gpus, self._interrupts.have_come)
             if isinstance(states, TaskFailure):
                 self.reasons.append(distrust.reason("unwatched", states.reason, workload.id))
                 return
@@ -172,52 +244,51 @@ class Sitting:
                 return
         self.reasons.append(distrust.reason("foreign_memory", "; ".join(details), workload.id))
 
-    def _launch(self, one: Progress, index: int) -> None:
-        workload, total = one.workload, one.workload.protocol.processes
+    def _launch(self, progress: WorkloadProgress, index: int) -> None:
+        workload, total = progress.workload, progress.workload.protocol.processes
         self._listener.started(workload.id, index + 1, total)
         start = self._clock()
         outcome = self.outcome(self.task(workload, index))
         if isinstance(outcome, TaskFailure):
             self.fail(workload.id, outcome, skipped=total - index - 1)
             return
-        one.results.append(outcome)
-        one.launches_s.append(self._clock() - start)
-        self._listener.finished(workload.id, one.launches_s[-1])
+        progress.results.append(outcome)
+        progress.launches_s.append(self._clock() - start)
+        self._listener.finished(workload.id, progress.launches_s[-1])
 
-    def fail(self, workload: str, trouble: TaskFailure, *, skipped: int = 0) -> None:
+    def fail(self, workload: str, failure: TaskFailure, *, skipped: int = 0) -> None:
         """Take a workload out: it is launched no more, and the run says why."""
-        one = self._of(workload)
-        one.failed = results.failed(one, trouble)
-        self._listener.failed(one.failed, skipped)
+        progress = self._of(workload)
+        progress.failed = progress.failed_by(failure)
+        self._listener.failed(progress.failed, skipped)
 
     def task(self, workload: PlannedWorkload, index: int) -> Task:
         """Spell out one launch of the head."""
         return Task(
             workload=workload,
             index=index,
-            device=self._surroundings.device,
+            device=self._machine.device,
             root=self._plan.root,
             python_path=self._plan.python_path,
-            data_dir=data.folder(),
-            gpus=self._surroundings.gpus[: workload.world_size],
+            data_dir=data_folder(),
+            gpus=self._machine.gpus[: workload.world_size],
         )
 
     def outcome(self, task: Task) -> WorkerResult | TaskFailure:
         """Launch one process alone, on GPUs that are clean. Raises KeyboardInterrupt."""
-        self._ending.check()
+        self._interrupts.check()
         self._await_clean_gpus(task.workload)
-        return self._heard(task, self._launcher.launch(task, self._ending.have_come))
+        return self._noted(task, self._launcher.launch(task, self._interrupts.have_come))
 
     def outcome_of_pair(self, first: Task, second: Task) -> tuple[WorkerResult | TaskFailure, ...]:
         """Launch two processes that take turns. Raises KeyboardInterrupt."""
-        self._ending.check()
+        self._interrupts.check()
         self._await_clean_gpus(first.workload)
-        found = self._launcher.launch_pair(first, second, self._ending.have_come)
-        return tuple(
-            self._heard(task, outcome) for task, outcome in zip((first, second), found, strict=True)
-        )
+        outcomes = self._launcher.launch_pair(first, second, self._interrupts.have_come)
+        tasks = (first, second)
+        return tuple(map(self._noted, tasks, outcomes))
 
-    def _heard(self, task: Task, outcome: WorkerResult | TaskFailure) -> WorkerResult | TaskFailure:
+    def _noted(self, task: Task, outcome: WorkerResult | TaskFailure) -> WorkerResult | TaskFailure:
         """Note what an outcome says against the machine."""
         if isinstance(outcome, TaskFailure):
             self._is_suspect = True
@@ -236,19 +307,33 @@ class Sitting:
         """Return how long a launch of a workload takes that has not failed, start to end."""
         return statistics.median(self._of(workload).launches_s)
 
-    def _of(self, workload: str) -> Progress:
-        return next(one for one in self._progress if one.workload.id == workload)
+    def _of(self, workload: str) -> WorkloadProgress:
+        return next(p for p in self._progress if p.workload.id == workload)
 
     def _against(self, workload: PlannedWorkload, evidence: Evidence | None) -> tuple[Reason, ...]:
         """Return what the monitor has against a process; nothing when it was turned off."""
         if evidence is None:
             return ()
-        found = during.reasons(workload.id, evidence, workload.world_size)
-        if self._surroundings.gpus and not evidence.gpus:
-            return (*found, during.unwatched(workload.id, evidence.trouble))
-        return found
+        reasons = during.reasons(workload.id, evidence, workload.world_size)
+        if self._machine.gpus and not evidence.gpus:
+            return (*reasons, during.unwatched(workload.id, evidence.trouble))
+        return reasons
 
 
 def threads(plan: Plan) -> int:
     """Return the most threads that any workload uses."""
     return max((workload.protocol.threads for workload in plan.workloads), default=1)
+
+
+def data_folder(home: Callable[[], Path] = Path.home) -> str:
+    """Return where data sets are kept: CI_PERF_DATA_DIR (a mount, say), else the user's cache."""
+    return os.environ.get("CI_PERF_DATA_DIR") or str(Path(_cache(home), "ci-perf", "data"))
+
+
+def _cache(home: Callable[[], Path]) -> Path:
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen)
+    try:
+        return home() / ".cache"
+    except RuntimeError:  # a container runs as a user without a name and without HOME
+        return Path(tempfile.gettempdir(), f"ci-perf-cache-{os.getuid()}")

@@ -7,15 +7,13 @@ import pytest
 from ci_perf import session
 from ci_perf.judge import compare, summarise
 from ci_perf.judge.limits import defaults
-from ci_perf.launch import room
-from ci_perf.measure.validity import preflight
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limits, Tiers
 from ci_perf.session import schedule
 from tests.clocks import Clock
 from tests.histories import DAYS, a_history, scaled
 from tests.runs import STEADY, a_measured, a_run, some_canaries
-from tests.sessions import Launches, Silent, a_checkout, a_plan, a_result
+from tests.sessions import Launches, Recorder, a_checkout, a_plan, a_result, some_checks
 
 LIMITS, TIERS = Limits(default=defaults()), Tiers()
 QUIET = 1e-3
@@ -55,8 +53,6 @@ def a_baseline(*names):
 def check(tmp_path, monkeypatch):
     """Measure workloads against a base, and judge: what `ci-perf check --against` does."""
     monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
-    monkeypatch.setattr(preflight, "check", lambda: ())
-    monkeypatch.setattr(room, "reason_against", lambda *_: "no room")
     for side in ("head", "base"):
         (tmp_path / side / "workloads").mkdir(parents=True)
 
@@ -70,9 +66,10 @@ def check(tmp_path, monkeypatch):
         run = session.measure(
             a_plan(tmp_path / "head", *names, processes=3, canaries=True),
             machine,
-            more.pop("listener", Silent()),
+            more.pop("listener", Recorder()),
             device="auto",
             lock_timeout_s=1,
+            checks=some_checks(),
             against=session.Against(
                 checkout=a_checkout(tmp_path), budget_s=budget_s, undecided=undecided
             ),
@@ -105,7 +102,7 @@ def test_no_canary_is_asked_once_the_base_is_launched(check):
 
     sides = [side for side, _ in machine.turns]
     assert "canaries" not in sides[sides.index("base") :]
-    assert [one.position for one in run.canaries] == ["before", "between", "between", "after"]
+    assert [canary.position for canary in run.canaries] == ["before", "between", "between", "after"]
 
 
 def test_whoever_looks_worst_is_launched_first_until_it_is_decided(check):
@@ -136,9 +133,9 @@ def test_a_budget_too_small_for_all_answers_for_the_worst(check):
     run, comparison = check(Slow(slower), "a", "b", "c", budget_s=enough_for_one_s, clock=clock)
 
     assert run.interleaved.stopped == "budget"
-    found = times(comparison)
-    assert found["b"].verdict is Verdict.REGRESSED
-    assert {found["a"].pairs, found["c"].pairs} == {0}
+    rows = times(comparison)
+    assert rows["b"].verdict is Verdict.REGRESSED
+    assert {rows["a"].pairs, rows["c"].pairs} == {0}
 
 
 def test_the_order_is_that_of_the_screen_whatever_the_pairs_say(check):
