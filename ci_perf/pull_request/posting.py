@@ -24,9 +24,9 @@ from ci_perf.pull_request import baseline_changes
 from ci_perf.report import accept_help, publication, pull_request_notes
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
+from ci_perf.report.phrases import Phrase
 from ci_perf.report.publication import Beside, Origin
 from ci_perf.report.pull_request_notes import BaselineEdit
-from ci_perf.report.words import Phrase
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
 # Where there is something that accepting changes, and no rule against it.

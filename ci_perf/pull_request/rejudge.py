@@ -22,7 +22,7 @@ from ci_perf.pull_request import baseline_changes, fetch, posting, publish, trus
 from ci_perf.pull_request.posting import Report
 from ci_perf.pull_request.trust import Believed
 from ci_perf.report import pull_request_notes
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from ci_perf.github.client import Client
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Run
 from ci_perf.report import pull_request_notes
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,18 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.environment import is_same
-from ci_perf.report import commands, pressure, undecided, units, words
-from ci_perf.report import rows as tables
+from ci_perf.report import (
+    cells,
+    commands,
+    phrases,
+    provenance,
+    table_rows,
+    undecided,
+    units,
+)
 from ci_perf.report.escape import Command, Sentence, Words
+from ci_perf.report.phrases import Phrase
 from ci_perf.report.undecided import Cure, Finding
-from ci_perf.report.words import Phrase
 
 # A workload of which this is said is accepted with a reason, or not at all.
 _BLAMES = frozenset({Severity.NUMERICS_CHANGED, Severity.REGRESSED})
@@ -61,7 +68,7 @@ def _findings(comparison: Comparison, *, is_of_samples: bool) -> dict[Finding, l
     rows = comparison.rows if is_of_samples else _without_blamed(comparison.rows)
     found = [
         (row, _finding_of_samples(row) if is_of_samples else _finding(row, comparison))
-        for row in tables.worst_first(rows)
+        for row in table_rows.worst_first(rows)
     ]
     for row, finding in _without_contradictions(found):
         groups.setdefault(finding, []).append(row)
@@ -74,7 +81,7 @@ def _finding(row: Row, comparison: Comparison) -> Finding:
         found is Severity.UNCONFIRMED and undecided.is_tried(row)
     ):
         return undecided.cure(row, comparison)
-    return Cure.BUSY if pressure.explains_failure(row, comparison) else found
+    return Cure.BUSY if undecided.is_late(row, comparison) else found
 
 
 def _without_contradictions(
@@ -98,7 +105,7 @@ def _finding_of_samples(row: Row) -> Finding:
 def _without_blamed(rows: Iterable[Row]) -> list[Row]:
     """Leave out what has no history, where its pairs blame it: that is not accepted unseen."""
     found = list(rows)
-    blamed = set(words.names(row for row in found if severity_of(row) in _BLAMES))
+    blamed = set(phrases.names(row for row in found if severity_of(row) in _BLAMES))
     return [
         row for row in found if row.workload not in blamed or severity_of(row) not in _UNRECORDED
     ]
@@ -116,11 +123,11 @@ def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
             exhausted.setdefault(row.exhausted.kind, []).append(row)
     said: list[str] = [
         Words("Failed: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". What was printed last stands below."),
     ]
     for kind, found in sorted(exhausted.items()):
-        said += [Words(" "), *words.named(found), Words(f": {_OUT_OF_MEMORY[kind]}")]
+        said += [Words(" "), *phrases.named(found), Words(f": {_OUT_OF_MEMORY[kind]}")]
     return tuple(said)
 
 
@@ -128,7 +135,7 @@ def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
     found = [row for row in rows if isinstance(row, Numerics)]
     return (
         Words("Numerics changed: "),
-        *words.joined(_numbers(row) for row in found),
+        *phrases.joined(_numbers(row) for row in found),
         Words(
             ". The losses or the output are not those of the baseline: look at this before any "
             "time below, for a step that is faster and wrong is no gain. If it is meant, accept it "
@@ -142,7 +149,7 @@ def _make_them_agree(rows: list[Row], _: Comparison) -> Phrase:
     found = [row for row in rows if isinstance(row, Numerics)]
     return (
         Words("Numerics vary from process to process, on the same machine and seed: "),
-        *words.joined(_numbers(row) for row in found),
+        *phrases.joined(_numbers(row) for row in found),
         Words(
             ". Use the seed for everything that is random, or say in the workload why they cannot "
             "agree: "
@@ -154,7 +161,7 @@ def _make_them_agree(rows: list[Row], _: Comparison) -> Phrase:
 def _fix_or_accept(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Regressed: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Fix it, or accept the new numbers and commit the baseline that this writes: "),
         commands.accept(rows, comparison, reason=True),
     )
@@ -164,13 +171,13 @@ def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
     if not any(is_of_workload(row) for row in rows):
         return (
             Words("Missing, though the baseline has it: "),
-            *words.joined(words.titled(row) for row in rows),
+            *phrases.joined(phrases.titled(row) for row in rows),
             Words(". Restore it, or accept that it is gone: "),
             commands.accept(rows, comparison, reason=True),
         )
     return (
         Words("Missing, though there is a baseline: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Restore it"),
         *_how_to_remove(comparison.base.label, rows),
     )
@@ -182,7 +189,7 @@ def _measure_again(rows: list[Row], comparison: Comparison) -> Phrase:
     )
     if comparison.validity.is_run_invalid:
         return (again, Words("."))
-    return (again, Words(": "), *words.named(rows), Words("."))
+    return (again, Words(": "), *phrases.named(rows), Words("."))
 
 
 def _confirm(rows: list[Row], comparison: Comparison) -> Phrase:
@@ -190,7 +197,7 @@ def _confirm(rows: list[Row], comparison: Comparison) -> Phrase:
     proof = "not proven, and no reason to fail" if is_green else "not proven"
     return (
         Words("Unconfirmed: "),
-        *words.joined(_suspicion(row) for row in rows),
+        *phrases.joined(_suspicion(row) for row in rows),
         Words(f". Suspected, {proof}: launch base and head in turns, which decides: "),
         commands.in_turns(rows, comparison, longer=True),
         Words(" (the Action has the input "),
@@ -200,8 +207,8 @@ def _confirm(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _suspicion(row: Row) -> Phrase:
-    moved = f" {tables.moved(row)}" if isinstance(row, Change) else ""
-    return (*words.titled(row), Words(moved))
+    moved = f" {cells.moved(row)}" if isinstance(row, Change) else ""
+    return (*phrases.titled(row), Words(moved))
 
 
 def _refresh(_: list[Row], comparison: Comparison) -> Phrase:
@@ -219,7 +226,7 @@ def _refresh(_: list[Row], comparison: Comparison) -> Phrase:
 def _record(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("No baseline yet: "),
-        *words.joined(_newcomer(row) for row in _once(rows)),
+        *phrases.joined(_newcomer(row) for row in _once(rows)),
         Words(". Record one and commit the file that this writes: "),
         commands.accept(rows, comparison, reason=False),
     )
@@ -242,12 +249,12 @@ def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
     cause: Phrase = (Words("see the notes below"),)
     is_other = base is not None and head is not None and not is_same(base, head)
     if is_other:
-        there, here = words.machines(base, head)
+        there, here = provenance.machines(base, head)
         cause = (there, Words(" there, "), here, Words(" here"))
     judged = "" if any(row.gate for row in rows) else ", and judged by pairs instead"
     return (
         Words(f"Not comparable with the baseline{judged}: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(" ("),
         *cause,
         Words("). Compare like with like, or record a baseline for what is here and commit it: "),
@@ -258,7 +265,7 @@ def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
 def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Improved: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Keep the gain by accepting it, or the next change may lose it unseen: "),
         commands.accept(rows, comparison, reason=False),
     )
@@ -286,14 +293,14 @@ def _fix_or_record(rows: list[Row], _: Comparison) -> Phrase:
     ending = Words(
         ". Fix it, or, if it is meant, let the next samples of the base be those of now."
     )
-    return (Words("Regressed: "), *words.named(rows), ending)
+    return (Words("Regressed: "), *phrases.named(rows), ending)
 
 
 def _sample_again(rows: list[Row], _: Comparison) -> Phrase:
     ending = Words(". Sample what is gone, or take it out of the history.")
     return (
         Words("Missing on the head: "),
-        *words.joined(words.titled(row) for row in rows),
+        *phrases.joined(phrases.titled(row) for row in rows),
         ending,
     )
 
@@ -304,12 +311,16 @@ def _sample_pairs(rows: list[Row], _: Comparison) -> Phrase:
         "decide what is clear, 18 what is close."
     )
     found = Words(f"{severity_of(rows[0]).value.capitalize()}: ")
-    return (found, *words.named(rows), ending)
+    return (found, *phrases.named(rows), ending)
 
 
 def _sample_base(rows: list[Row], _: Comparison) -> Phrase:
     ending = Words(". Sample the base, too.")
-    return (Words("Only on the head: "), *words.joined(words.titled(row) for row in rows), ending)
+    return (
+        Words("Only on the head: "),
+        *phrases.joined(phrases.titled(row) for row in rows),
+        ending,
+    )
 
 
 # Nothing of ours was launched, so that no command of ours would measure it again or accept it.
@@ -326,11 +337,11 @@ _STEPS_OF_SAMPLES: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
 
 def _numbers(row: Numerics) -> Phrase:
     """Name the first numbers that differ: a loss says more than a percentage."""
-    shown = tables.shown(row)
+    shown = cells.shown(row)
     if row.difference is None:
         return (row.workload, Words(f" ({shown.change})"))
     limit = "" if row.code == NUMERICS_VARY else f", limit {units.limit(row.tolerance)}"
-    pair = f"{tables.which(row)}: {shown.base} → {shown.head}"
+    pair = f"{cells.which(row)}: {shown.base} → {shown.head}"
     return (row.workload, Words(f" ({pair}, {shown.change}{limit})"))
 
 

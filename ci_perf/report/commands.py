@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 
 from ci_perf.model.comparison import Comparison, Row, is_of_workload
-from ci_perf.report import words
+from ci_perf.report import phrases
 from ci_perf.report.escape import Command, clean
 
 _USUAL_BASELINES = "baselines"
@@ -71,8 +71,8 @@ def listing(comparison: Comparison) -> Command:
 
 def git_rm(rows: Iterable[Row], base: str) -> Command:
     """Delete the baseline files of workloads that are gone for good; `base` is their folder."""
-    missing = words.names(row for row in rows if is_of_workload(row))
-    paths = [quoted(f"{base}/{name}.json") for name in missing[: words.MAX_NAMED]]
+    missing = phrases.names(row for row in rows if is_of_workload(row))
+    paths = [quoted(f"{base}/{name}.json") for name in missing[: phrases.MAX_NAMED]]
     return _line("git", "rm", *paths)
 
 
@@ -109,5 +109,5 @@ def _runner(comparison: Comparison) -> list[str]:
 
 def _few(rows: Iterable[Row]) -> list[str]:
     """Name the workloads for a command line; none, which means all, when there are many."""
-    found = [quoted(name) for name in words.names(rows)]
-    return found if len(found) <= words.MAX_NAMED else []
+    found = [quoted(name) for name in phrases.names(rows)]
+    return found if len(found) <= phrases.MAX_NAMED else []

@@ -18,7 +18,7 @@ from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.model.summary import Numbers
-from ci_perf.report import escape, words
+from ci_perf.report import escape, phrases, provenance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def of_run(run: Run) -> "pd.DataFrame":
         "commit": run.source.commit,
         "branch": run.source.branch,
         "dirty": run.source.dirty,
-        "machine": words.machine(run.environment.hard),
+        "machine": provenance.machine(run.environment.hard),
         "suite": run.suite,
     }
     measured = (
@@ -119,7 +119,7 @@ def of_comparison(comparison: Comparison) -> "pd.DataFrame":
         "run": comparison.head.run,
         "base_commit": comparison.base.source.commit,
         "head_commit": comparison.head.source.commit,
-        "machine": words.machine(comparison.head.machine),
+        "machine": provenance.machine(comparison.head.machine),
         "suite": comparison.suite,
     }
     return _frame((common | _row(row) for row in comparison.rows), _COMPARISON_COLUMNS)
@@ -185,8 +185,8 @@ def _failed(one: Failed) -> Iterable[_Facts]:
 
 
 def _row(row: Row) -> _Facts:
-    metric = str(words.metric(row))
-    unit = words.unit(metric)
+    metric = str(phrases.metric(row))
+    unit = phrases.unit(metric)
     said: _Facts = {
         "workload": row.workload,
         "metric": metric,

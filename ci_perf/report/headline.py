@@ -18,10 +18,9 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.metrics import Unit
-from ci_perf.report import pressure, words
-from ci_perf.report import rows as tables
+from ci_perf.report import cells, phrases, provenance, table_rows, undecided
 from ci_perf.report.escape import Words
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 # More names of one kind than this do not fit into a line.
 _MAX_NAMED = 3
@@ -54,24 +53,24 @@ class _RowGroups:
 
     def of(self, severity: Severity) -> list[Row]:
         """Return the rows of a severity that can decide the exit code, worst first."""
-        return tables.worst_first(self.gating[severity])
+        return table_rows.worst_first(self.gating[severity])
 
     @property
     def failed(self) -> list[Row]:
         """Return the workloads that failed, unless only a busy machine kept them from their end."""
         failed = self.of(Severity.FAILED)
-        return [row for row in failed if not pressure.explains_failure(row, self.comparison)]
+        return [row for row in failed if not undecided.is_late(row, self.comparison)]
 
     @property
     def late(self) -> list[Row]:
         """Return the workloads that ran out of time on a busy machine."""
         failed = self.of(Severity.FAILED)
-        return [row for row in failed if pressure.explains_failure(row, self.comparison)]
+        return [row for row in failed if undecided.is_late(row, self.comparison)]
 
     @property
     def unconfirmed(self) -> list[Row]:
         """Return the losses that a history alone suspects."""
-        return [row for row in self.of(Severity.UNCONFIRMED) if not tables.is_gain(row)]
+        return [row for row in self.of(Severity.UNCONFIRMED) if not table_rows.is_gain(row)]
 
 
 def answer(comparison: Comparison) -> Answer:
@@ -92,8 +91,8 @@ def of(comparison: Comparison) -> Phrase:
 
 def counts(comparison: Comparison) -> Phrase:
     """Count the rows by verdict, and say out of what: suite, machine, workloads and metrics."""
-    tally = words.tally(comparison.rows)
-    workloads = len(words.names(comparison.rows))
+    tally = phrases.tally(comparison.rows)
+    workloads = len(phrases.names(comparison.rows))
     measured = sum(not is_of_workload(row) for row in comparison.rows)
     chosen = "selected " if comparison.selection else ""
     counted = f", {workloads:,} {chosen}workload{'s' * (workloads != 1)}"
@@ -103,7 +102,7 @@ def counts(comparison: Comparison) -> Phrase:
         Words(f"ci_perf: {tally or 'no rows'} ("),
         comparison.suite,
         Words(" on "),
-        words.machine(comparison.head.machine),
+        provenance.machine(comparison.head.machine),
         Words(f"{counted})"),
     )
 
@@ -199,7 +198,7 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     yield _sized("far beyond the limit, and more budget would prove it", _worst(provable))
     yield _sized("likely slower", [row for row in likely if row.code != signs.FAR_BEYOND_LIMIT])
     unanswered = _worst([*far, *groups.late])
-    if any(pressure.is_on(row, groups.comparison) for row in (*likely, *far, *groups.late)):
+    if any(undecided.is_busy(row, groups.comparison) for row in (*likely, *far, *groups.late)):
         busy = "the machine was too busy to answer"
         yield _sized(busy, unanswered) if unanswered else (Words(busy),)
     else:
@@ -210,7 +209,7 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
 def _numerics(groups: _RowGroups) -> Iterable[Phrase]:
     """Name the workloads that compute other numbers, whether that fails the job or not."""
     for severity in (Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY):
-        changed = tables.worst_first([*groups.gating[severity], *groups.others[severity]])
+        changed = table_rows.worst_first([*groups.gating[severity], *groups.others[severity]])
         yield _named(severity.value, changed)
 
 
@@ -221,7 +220,7 @@ def _moved(rows: Sequence[Row], *, is_gain: bool) -> Iterable[Phrase]:
 
 
 def _unit(row: Row) -> Unit | None:
-    unit = words.unit(words.metric(row))
+    unit = phrases.unit(phrases.metric(row))
     return unit if unit in _DIRECTIONS else None
 
 
@@ -244,11 +243,11 @@ def _sized(label: str, rows: Sequence[Row]) -> Phrase:
 
 def _named(label: str, rows: Iterable[Row]) -> Phrase:
     """Name the workloads of the rows, each once."""
-    return _listed(label, ((name,) for name in words.names(rows)))
+    return _listed(label, ((name,) for name in phrases.names(rows)))
 
 
 def _listed(label: str, parts: Iterable[Phrase]) -> Phrase:
-    listed = words.joined(parts, most=_MAX_NAMED)
+    listed = phrases.joined(parts, most=_MAX_NAMED)
     return (Words(f"{label}: "), *listed) if listed else ()
 
 
@@ -256,9 +255,9 @@ def _size(row: Row, *, is_memory: bool) -> Phrase:
     """Show a row as short as it can be understood: "bert +4.1 %" is about its step time."""
     if not isinstance(row, Change):
         return (row.workload,)
-    is_plain = row.metric == words.STEP_TIME or is_memory
-    name: Phrase = (row.workload,) if is_plain else words.titled(row)
-    return (*name, Words(f" {tables.moved(row)}"))
+    is_plain = row.metric == phrases.STEP_TIME or is_memory
+    name: Phrase = (row.workload,) if is_plain else phrases.titled(row)
+    return (*name, Words(f" {cells.moved(row)}"))
 
 
 def _joined(parts: Iterable[Phrase]) -> Phrase:

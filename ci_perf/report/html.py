@@ -12,9 +12,18 @@ from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.model.summary import Numbers
-from ci_perf.report import advice, cells, escape, headline, notices, rows, turns, units, words
+from ci_perf.report import (
+    advice,
+    cells,
+    escape,
+    headline,
+    notices,
+    provenance,
+    table_rows,
+    units,
+)
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 _MAX_REASON_CHARS = 500
 
@@ -35,8 +44,8 @@ def run(found: Run) -> str:
     shown = [metric for metric in metrics.JUDGED if metric.name in present]
     return _template("run.html.jinja").render(
         run=found,
-        machine=words.machine(found.environment.hard),
-        commit=_plain(words.commit(found.source)),
+        machine=provenance.machine(found.environment.hard),
+        commit=_plain(provenance.commit(found.source)),
         titles=[metric.title for metric in shown],
         rows=[_measured(one, values[one.workload], shown) for one in found.measured],
         failed=[_failed(one) for one in found.failed],
@@ -45,11 +54,11 @@ def run(found: Run) -> str:
 
 def comparison(found: Comparison) -> str:
     """Show what the Markdown report shows, without what only a pull request needs."""
-    warnings = (*notices.of(found), *words.validity(found))
-    changed, quiet = _lines(rows.changed(found.rows)), _lines(rows.quiet(found.rows))
+    warnings = (*notices.of(found), *notices.validity(found))
+    changed, quiet = _lines(table_rows.changed(found.rows)), _lines(table_rows.quiet(found.rows))
     tables = [
         _Table(summary=f"{len(changed)} to look at", is_open=True, lines=changed),
-        _Table(summary=_plain(rows.quiet_summary(found.rows)), is_open=False, lines=quiet),
+        _Table(summary=_plain(table_rows.quiet_summary(found.rows)), is_open=False, lines=quiet),
     ]
     return _template("comparison.html.jinja").render(
         headline=_plain(headline.of(found)),
@@ -58,12 +67,16 @@ def comparison(found: Comparison) -> str:
         warnings=[_plain(one) for one in warnings],
         steps=[_plain(one) for one in advice.next_steps(found)],
         tables=[table for table in tables if table.lines],
-        turns=[_plain(one) for one in (turns.summary(found), *turns.notes(found)) if one],
-        footer=_plain(words.footer(found)),
+        turns=[
+            _plain(one)
+            for one in (provenance.interleaving(found), *provenance.interleaving_notes(found))
+            if one
+        ],
+        footer=_plain(provenance.footer(found)),
     )
 
 
-def _lines(found: Sequence[rows.Line]) -> list[list[list[Markdown]]]:
+def _lines(found: Sequence[cells.TableLine]) -> list[list[list[Markdown]]]:
     """Make plain text of every part of every cell of every line."""
     return [[[_plain(part) for part in cell] for cell in cells.of(line)] for line in found]
 

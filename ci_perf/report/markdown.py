@@ -1,34 +1,35 @@
 """A comparison as the Markdown that people read on a pull request."""
 
 import functools
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import jinja2
 
-from ci_perf.judge.comparability import NONE
-from ci_perf.model.comparison import Comparison, Severity, Side, Uncompared
+from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Severity, Uncompared
 from ci_perf.report import (
     advice,
     cells,
     escape,
     headline,
     notices,
+    phrases,
     profiles,
-    programs,
-    rows,
+    provenance,
+    table_rows,
     tables,
-    turns,
-    words,
 )
+from ci_perf.report.cells import TableLine
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
-from ci_perf.report.rows import Line
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
 # whoever publishes the report adds a few lines.
 COMMENT_BYTES = 60_000
+# Of the JSON in the report. History: 1 = first published form (0.1.0).
+SCHEMA = "ci-perf/report/1"
 # How many rows the table and the folded one may show: the first that keeps the report within its
 # bytes is taken. What is folded goes first.
 _SHOWN = ((1_000, 1_000), (1_000, 100), (1_000, 10), (100, 10), (30, 3), (10, 3), (3, 3))
@@ -80,9 +81,9 @@ def phrase(parts: Phrase) -> Markdown:
 
 
 def _render(comparison: Comparison, shown: int, folded: int) -> str:
-    table, quiet = rows.changed(comparison.rows), rows.quiet(comparison.rows)
-    failed = rows.failed(rows.worst_first(comparison.rows))
-    validity = words.validity(comparison)
+    table, quiet = table_rows.changed(comparison.rows), table_rows.quiet(comparison.rows)
+    failed = table_rows.failed(table_rows.worst_first(comparison.rows))
+    validity = notices.validity(comparison)
     return _template().render(
         opening=opening(comparison),
         warnings=[phrase(one) for one in (*notices.of(comparison), *validity[:1])],
@@ -93,18 +94,18 @@ def _render(comparison: Comparison, shown: int, folded: int) -> str:
         failures=[_failure(one) for one in failed[:shown]],
         failures_left_out=_left_out(shown, len(failed), "failed workloads"),
         quiet=_table(quiet, folded),
-        quiet_summary=_html(rows.quiet_summary(comparison.rows)),
-        legend=[phrase(one) for one in words.legend(comparison)],
+        quiet_summary=_html(table_rows.quiet_summary(comparison.rows)),
+        legend=[phrase(one) for one in phrases.legend(comparison)],
         profiles=_profiles(comparison, folded),
         profiles_summary=_html(profiles.summary(comparison.profiles)),
-        environment=_environment(comparison),
-        turns=phrase(turns.summary(comparison)),
-        turns_notes=[phrase(one) for one in turns.notes(comparison)],
-        environment_summary=_html(words.environment_summary(comparison)),
+        environment=[tuple(map(phrase, row)) for row in provenance.environment(comparison)],
+        turns=phrase(provenance.interleaving(comparison)),
+        turns_notes=[phrase(one) for one in provenance.interleaving_notes(comparison)],
+        environment_summary=_html(provenance.environment_summary(comparison)),
         data=escape.fence(
-            programs.summary(comparison, shown=min(folded, _SHOWN_TO_PROGRAMS)), info="json"
+            json_summary(comparison, shown=min(folded, _SHOWN_TO_PROGRAMS)), info="json"
         ),
-        footer=phrase(words.footer(comparison)),
+        footer=phrase(provenance.footer(comparison)),
     )
 
 
@@ -139,7 +140,7 @@ def _html(parts: Phrase) -> Markdown:
     return Markdown("".join(shown))
 
 
-def _table(found: list[Line], shown: int) -> _Table:
+def _table(found: list[TableLine], shown: int) -> _Table:
     left_out = _left_out(shown, len(found), "rows")
     return _Table(cells=[_cells(line) for line in found[:shown]], left_out=left_out)
 
@@ -148,10 +149,10 @@ def _left_out(shown: int, every: int, what: str) -> Markdown:
     if shown >= every:
         return Markdown("")
     counted = Words(f"{shown:,} of {every:,} {what} shown: ")
-    return phrase((counted, words.ALL_ROWS, Words(" shows all.")))
+    return phrase((counted, phrases.ALL_ROWS, Words(" shows all.")))
 
 
-def _cells(line: Line) -> tuple[Markdown, ...]:
+def _cells(line: TableLine) -> tuple[Markdown, ...]:
     mark, name, values, change, limit, evidence = cells.of(line)
     bold = "**" if line.first.severity in _BOLD else ""
     return (
@@ -188,7 +189,7 @@ def _failure(row: Uncompared) -> _Failure:
     return _Failure(
         summary=_html(
             (
-                words.ICON[Severity.FAILED],
+                phrases.ICON[Severity.FAILED],
                 Words(" "),
                 row.workload,
                 Words(" failed: "),
@@ -201,7 +202,7 @@ def _failure(row: Uncompared) -> _Failure:
                 row.code,
                 *parameters,
                 Words(". "),
-                *words.exhausted(row),
+                *phrases.exhausted(row),
                 Words(" Last output:" if row.exhausted else "Last output:"),
             )
         ),
@@ -213,30 +214,57 @@ def _profiles(comparison: Comparison, shown: int) -> Markdown:
     return Markdown(tables.markdown(profiles.page(comparison.profiles, shown=shown)))
 
 
-def _environment(comparison: Comparison) -> list[tuple[str, ...]]:
-    base, head = comparison.base, comparison.head
-    return [
-        (Words("Numbers from"), base.label, head.label),
-        (Words("Machine"), *words.machines(base.machine, head.machine)),
-        *_images(base, head),
-        (Words("Commit"), _commit(base), _commit(head)),
-        (Words("Branch"), base.source.branch, head.source.branch),
-        (Words("Sessions"), phrase(words.sessions(base)), phrase(words.sessions(head))),
-        *((one.field, one.base, one.head) for one in comparison.differences[:20]),
-    ]
+# --- for programs that find only the report
 
 
-def _images(base: Side, head: Side) -> list[tuple[str, ...]]:
-    """Name images as they were asked for: of which registry, with which tag and digest."""
-    asked = [_asked(one.image.reference) if one.image else "" for one in (base, head)]
-    return [(Words("Image"), *(one or NONE for one in asked))] if any(asked) else []
+def json_summary(comparison: Comparison, *, shown: int) -> str:
+    """Give the verdict and the worst rows, one per line. ASCII only, so nothing in it is hidden."""
+    head = {
+        "schema": SCHEMA,
+        "verdict": comparison.verdict.value,
+        "exit_code": comparison.exit_code,
+        "suite": comparison.suite,
+        "validity": comparison.validity.status.value,
+        "base_commit": comparison.base.source.commit,
+        "head_commit": comparison.head.source.commit,
+        "rows_left_out": max(0, len(comparison.rows) - shown),
+    }
+    worst = table_rows.worst_first(comparison.rows)
+    lines = ",\n".join(json.dumps(_row(row)) for row in worst[:shown])
+    text = f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}'
+    # Inside a string the same for JSON; on a printed line GitHub's runner would obey it.
+    return text.replace("##[", "##\\u005b")
 
 
-def _asked(reference: str) -> str:
-    """Return a reference with as much of its digest as tells it from others."""
-    name, mark, digest = reference.partition("sha256:")
-    return f"{name}{mark}{digest[:12]}"
+def _row(row: Row) -> dict[str, object]:
+    """Keep what a bot needs; a whole workload has an empty metric and no numbers."""
+    said: dict[str, object] = {
+        "workload": row.workload,
+        "metric": str(phrases.metric(row)),
+        "verdict": row.verdict.value,
+        "code": row.code,
+    }
+    if isinstance(row, Numerics):
+        said |= {
+            "gate": row.gate,
+            "difference": _rounded(row.difference),
+            "limit": _rounded(row.tolerance),
+        }
+    if isinstance(row, Change):
+        low, high = (row.interval.low, row.interval.high) if row.interval else (None, None)
+        said |= {
+            "gate": row.gate,
+            "ratio": _rounded(row.ratio),
+            "low": _rounded(low),
+            "high": _rounded(high),
+            "limit": _rounded(row.limit),
+            "smallest_detectable": _rounded(row.smallest_detectable),
+            "pairs": row.pairs,
+            "drift": _rounded(row.drift),
+        }
+    return said
 
 
-def _commit(side: Side) -> Markdown:
-    return phrase(words.commit(side.source))
+def _rounded(number: float | None) -> float | None:
+    """Six digits: far below any noise."""
+    return None if number is None else float(f"{number:.6g}")

@@ -1,17 +1,51 @@
-"""What to know before the table: who moved, where it was not this change."""
+"""What to know before the table: what else moved, and whether the machine can be trusted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ci_perf.errors import ExitCode
-from ci_perf.model.comparison import Change, Comparison, Drifted, Severity, Stale, severity_of
+from ci_perf.judge import canaries
+from ci_perf.judge.comparability import NONE
+from ci_perf.model.comparison import (
+    Change,
+    Comparison,
+    Difference,
+    Drifted,
+    Severity,
+    Stale,
+    severity_of,
+)
 from ci_perf.model.metrics import Unit
-from ci_perf.report import differences, remarks, words
-from ci_perf.report.escape import Words
-from ci_perf.report.words import Phrase
+from ci_perf.model.validity import Reason, Status
+from ci_perf.report import phrases, remarks, undecided
+from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.phrases import Phrase
 
 # What fails a job by itself.
 _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
 _DATE = len("2026-11-21")
+_IMAGE = "image"
+# What comes with an image, the likeliest cause first; the driver and the kernel are the host's.
+_BROUGHT = ("torch", "cuda", "cudnn", "python", "transformers")
+_INVALID = Words("🛑 This run cannot be trusted; no number here blames anybody:")
+_PARTLY_INVALID = Words(
+    "🛑 The machine was in no state to be trusted while some workloads ran; their numbers blame "
+    "nobody:"
+)
+_MOVED = ". So no time is judged by its history; memory and counts are"
+_MOVED_AND_PAIRED = ". So times are judged by pairs of launches alone"
+_MOVED_AND_JUDGED = ". As suite.toml has it, times are judged all the same"
+# Fixed programs run in the image, too.
+_MACHINE_MOVED = (
+    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time"
+)
+_MACHINE_OR_IMAGE_MOVED = (
+    "⚠️ The machine moved, or the image makes the difference: fixed programs took another time"
+)
+_BUSY = Words(
+    "⚠️ The machine was busy with other work, which may explain a change below, or hide one:"
+)
+_DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
+_INCOMPLETE = Words("⚠️ Something was not measured to its end, and is not judged:")
 
 
 def of(comparison: Comparison) -> list[Phrase]:
@@ -20,7 +54,7 @@ def of(comparison: Comparison) -> list[Phrase]:
         _fails_unproven(comparison),
         _cleared(comparison),
         _drifted(comparison.drifted),
-        *differences.of(comparison),
+        *differences(comparison),
     )
     return [phrase for phrase in said if phrase]
 
@@ -53,34 +87,34 @@ def _cleared(comparison: Comparison) -> Phrase:
     )
     return (
         Words(opening),
-        *words.joined(map(_moved, _furthest_first(rows))),
+        *phrases.joined(map(_moved, _furthest_first(rows))),
         Words(". The machine or the baseline moved, not this change."),
     )
 
 
-def _stale(found: Stale, rows: list[Change]) -> Phrase:
+def _stale(stale: Stale, rows: list[Change]) -> Phrase:
     """Say that they all moved in one direction, which no single suspect shows."""
-    cleared = max(found.cleared, len(rows))
-    which = "all of them" if cleared == found.cleared else f"{found.cleared:,} of them"
+    cleared = max(stale.cleared, len(rows))
+    which = "all of them" if cleared == stale.cleared else f"{stale.cleared:,} of them"
     opening = (
-        f"⚠️ {cleared:,} of {found.suspects:,} suspects do not differ from the base that was "
-        f"launched beside them, and {which} moved alike: {_direction(found, rows)} than in the "
-        f"history ({words.moved('', found.ratio)}, typically). The machine or the baseline has "
+        f"⚠️ {cleared:,} of {stale.suspects:,} suspects do not differ from the base that was "
+        f"launched beside them, and {which} moved alike: {_direction(stale, rows)} than in the "
+        f"history ({phrases.moved('', stale.ratio)}, typically). The machine or the baseline has "
         "moved, not this change"
     )
     if not rows:
         return (Words(f"{opening}."),)
     return (
         Words(f"{opening}: "),
-        *words.joined(map(_moved, _furthest_first(rows))),
+        *phrases.joined(map(_moved, _furthest_first(rows))),
         Words("."),
     )
 
 
-def _direction(found: Stale, rows: Iterable[Change]) -> str:
+def _direction(stale: Stale, rows: Iterable[Change]) -> str:
     """Name the direction; only times are slow."""
-    is_time = all(words.unit(row.metric) is Unit.SECOND for row in rows)
-    if found.ratio > 1:
+    is_time = all(phrases.unit(row.metric) is Unit.SECOND for row in rows)
+    if stale.ratio > 1:
         return "slower" if is_time else "worse"
     return "faster" if is_time else "better"
 
@@ -90,25 +124,130 @@ def _furthest_first(rows: Iterable[Change]) -> list[Change]:
 
 
 def _moved(row: Change) -> Phrase:
-    return (*words.titled(row), Words(remarks.drift(row)))
+    return (*phrases.titled(row), Words(remarks.drift(row)))
 
 
-def _drifted(found: tuple[Drifted, ...]) -> Phrase:
+def _drifted(drifted: tuple[Drifted, ...]) -> Phrase:
     """Say that main itself is no longer where its baseline began."""
-    if not found:
+    if not drifted:
         return ()
     return (
         Words("⚠️ Main itself has drifted away from its baseline, in steps too small to be seen: "),
-        *words.joined(map(_drift, found)),
+        *phrases.joined(map(_drift, drifted)),
         Words("."),
     )
 
 
-def _drift(one: Drifted) -> Phrase:
+def _drift(drifted: Drifted) -> Phrase:
     return (
-        one.workload,
+        drifted.workload,
         Words(" "),
-        words.metric_title(one.metric),
-        Words(f" {words.moved(one.metric, one.ratio)} over {one.sessions:,} sessions since "),
-        one.since[:_DATE],
+        phrases.metric_title(drifted.metric),
+        Words(f" {phrases.moved(drifted.metric, drifted.ratio)} over "),
+        Words(f"{drifted.sessions:,} sessions since "),
+        drifted.since[:_DATE],
     )
+
+
+# --- what differs between the two environments
+
+
+def differences(comparison: Comparison) -> list[Phrase]:
+    """Name the soft facts that differ: what the image brought, and what it did not."""
+    every = comparison.differences
+    images = [difference for difference in every if difference.field == _IMAGE]
+    brought = [difference for difference in every if images and difference.field in _BROUGHT]
+    rest = [
+        difference for difference in every if difference not in images and difference not in brought
+    ]
+    said = (_image(images, brought), _environment(rest))
+    return [phrase for phrase in said if phrase]
+
+
+def _image(images: Sequence[Difference], brought: Sequence[Difference]) -> Phrase:
+    if not images:
+        return ()
+    software = sorted(brought, key=lambda difference: _BROUGHT.index(difference.field))
+    with_it: Phrase = (Words(": "), *phrases.joined(map(_fact, software))) if software else ()
+    return (*_image_change(images), *with_it, Words(". A change below may be its doing."))
+
+
+def _image_change(images: Sequence[Difference]) -> Phrase:
+    """Say that an image took the place of another; a side without one was in no container."""
+    if all(difference.base == NONE for difference in images):
+        named = phrases.joined((difference.head,) for difference in images)
+        return (Words("⚠️ Measured in a container now ("), *named, Words("), and in none before"))
+    if all(difference.head == NONE for difference in images):
+        named = phrases.joined((difference.base,) for difference in images)
+        return (Words("⚠️ Measured in no container now, and in one before ("), *named, Words(")"))
+    return (Words("⚠️ Image changed: "), *phrases.joined(map(_step, images)))
+
+
+def _environment(rest: Sequence[Difference]) -> Phrase:
+    if not rest:
+        return ()
+    return (
+        Words("⚠️ Not the same environment: "),
+        *phrases.joined(map(_fact, rest)),
+        Words(". Such a difference may explain a change below, or hide one."),
+    )
+
+
+def _fact(difference: Difference) -> Phrase:
+    return (difference.field, Words(" "), *_step(difference))
+
+
+def _step(difference: Difference) -> Phrase:
+    return (difference.base or NONE, Words(" → "), difference.head or NONE)
+
+
+# --- whether the machine can be trusted
+
+
+def validity(comparison: Comparison) -> list[Phrase]:
+    """Say why the machine is not simply trusted, worst reasons first; empty when it is."""
+    if comparison.validity.status is Status.VALID:
+        return []
+    order = list(Status)
+    groups: dict[tuple[Status, str], list[Reason]] = {}
+    for reason in sorted(comparison.validity.reasons, key=lambda r: -order.index(r.status)):
+        groups.setdefault((reason.status, reason.code), []).append(reason)
+    every = [_reason(group) for group in groups.values()]
+    shown = every[: phrases.MAX_NAMED]
+    if more := len(every) - len(shown):
+        shown.append((Words(f"… and {more:,} more"),))
+    return [(_trust(comparison),), *shown]
+
+
+def _trust(comparison: Comparison) -> Words:
+    if comparison.validity.is_run_invalid:
+        return _INVALID
+    if comparison.validity.status is Status.INVALID:
+        return _PARTLY_INVALID
+    codes = {reason.code for reason in comparison.validity.reasons}
+    if codes == {"incomplete"}:
+        return _INCOMPLETE
+    if not codes & {canaries.CODE, canaries.CODE_WITHOUT_GATE}:
+        return _BUSY if codes & undecided.BUSY_CODES else _DEGRADED
+    others = codes - {canaries.CODE, canaries.CODE_WITHOUT_GATE}
+    end = ". This, and what else was found of the machine:" if others else ":"
+    return Words(_moved_machine(comparison, codes) + end)
+
+
+def _moved_machine(comparison: Comparison, codes: set[str]) -> str:
+    """Say what a move meant for the verdicts: nothing, where the canaries do not gate."""
+    has_other_image = any(difference.field == _IMAGE for difference in comparison.differences)
+    moved = _MACHINE_OR_IMAGE_MOVED if has_other_image else _MACHINE_MOVED
+    if canaries.CODE not in codes:
+        return moved + _MOVED_AND_JUDGED
+    return moved + (_MOVED if comparison.interleaved is None else _MOVED_AND_PAIRED)
+
+
+def _reason(group: list[Reason]) -> Phrase:
+    """Show the first of a kind whole, and of the others only whose they are, each once."""
+    first = group[0]
+    whose: Phrase = (Words(" ("), first.workload, Words(")")) if first.workload else ()
+    names = dict.fromkeys(r.workload for r in group if r.workload not in {"", first.workload})
+    others = phrases.joined((name,) for name in names)
+    more: Phrase = (Words("; also "), *others) if others else ()
+    return (first.code, *whose, Words(": "), Sentence(first.detail), *more)

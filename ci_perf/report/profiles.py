@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ci_perf.model.metrics import Unit
 from ci_perf.model.profile import BreakEven, GpuUse, Profile
 from ci_perf.model.run import Run
-from ci_perf.report import units, words
+from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words
+from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Page, Table
-from ci_perf.report.words import Phrase
 
 _INTRODUCTION = Words("Of the head alone, to explain the numbers above. No verdict rests on them.")
 # Readings of the monitor that the table of GPUs shows.
@@ -102,7 +102,7 @@ def _absent(profiles: Iterable[Profile]) -> Page:
         for name in _READINGS.keys() & gpu.absent.keys():
             answers.setdefault((_READINGS[name], gpu.absent[name]), {})[gpu.uuid] = None
     return [
-        (Words(f"No {title} of "), *words.joined((uuid,) for uuid in uuids), Words(": "), said)
+        (Words(f"No {title} of "), *phrases.joined((uuid,) for uuid in uuids), Words(": "), said)
         for (title, said), uuids in sorted(answers.items())
     ]
 
@@ -155,4 +155,6 @@ def _cell(loss: float | None) -> Words:
 
 def _left_out(names: Sequence[str]) -> Page:
     every = list(dict.fromkeys(names))
-    return [[Words("Without a loss: "), *words.joined((name,) for name in every)]] if every else []
+    return (
+        [[Words("Without a loss: "), *phrases.joined((name,) for name in every)]] if every else []
+    )

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_perf.model.comparison import Comparison, Row, Severity, severity_of
-from ci_perf.report import escape, headline, markdown, rows, units
+from ci_perf.report import cells, escape, headline, markdown, table_rows, units
+from ci_perf.report.cells import TableRow
 from ci_perf.report.escape import Command, Markdown, Sentence
-from ci_perf.report.rows import TableRow
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 _FAILS = frozenset(
     {
@@ -105,7 +105,7 @@ def title(comparison: Comparison, *, base: str = "", max_chars: int = 1_000) -> 
 
 def findings(comparison: Comparison) -> list[Finding]:
     """Name what failed, regressed or is suspected, worst first."""
-    return [_finding(row) for row in rows.worst_first(comparison.rows) if _is_shown(row)]
+    return [_finding(row) for row in table_rows.worst_first(comparison.rows) if _is_shown(row)]
 
 
 def _measured(origin: Origin) -> Iterable[str]:
@@ -124,23 +124,23 @@ def _is_shown(row: Row) -> bool:
 
 
 def _finding(row: Row) -> Finding:
-    cells = rows.shown(row)
+    shown = cells.shown(row)
     return Finding(
         workload=row.workload,
-        level="failure" if row.gate and cells.severity in _FAILS else "warning",
-        title=f"ci_perf: {_plain((cells.workload,))}: {cells.severity.value}",
-        message=_message(cells),
+        level="failure" if row.gate and shown.severity in _FAILS else "warning",
+        title=f"ci_perf: {_plain((shown.workload,))}: {shown.severity.value}",
+        message=_message(shown),
     )
 
 
-def _message(cells: TableRow) -> str:
-    note = _plain((Sentence(cells.note),))
-    if cells.change == units.NOTHING:
-        return ": ".join(filter(None, (_plain((cells.metric,)), cells.remark, note)))
-    values = f"{units.both(cells.base, cells.head)} ({cells.change}), limit {cells.limit}"
-    said = ": ".join(filter(None, (cells.remark, note)))
-    moved = f"{_plain((cells.metric,))}: {values}"
-    return "; ".join(filter(None, (moved, cells.evidence, said)))
+def _message(shown: TableRow) -> str:
+    note = _plain((Sentence(shown.note),))
+    if shown.change == units.NOTHING:
+        return ": ".join(filter(None, (_plain((shown.metric,)), shown.remark, note)))
+    values = f"{units.both(shown.base, shown.head)} ({shown.change}), limit {shown.limit}"
+    said = ": ".join(filter(None, (shown.remark, note)))
+    moved = f"{_plain((shown.metric,))}: {values}"
+    return "; ".join(filter(None, (moved, shown.evidence, said)))
 
 
 def _plain(parts: Phrase) -> str:

@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.summary import Numbers
 from ci_perf.report import escape, headline, markdown, units
 from ci_perf.report.escape import Markdown, Sentence, Words
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 _MAX_ROWS = 40
 _MAX_PATH_CHARS = 200

@@ -2,9 +2,11 @@
 
 from ci_perf.judge import signs
 from ci_perf.model.comparison import Change, Remedy, Row, Severity, Verdict, severity_of
-from ci_perf.report import units, words
+from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words
 
+# What a workload computes, before how fast it does.
+_NUMERICS = frozenset({Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
 _PREDICTED, _ALONE = "predicted", "history alone"
 # What a reason code means, where the verdict alone does not say it. docs/judging.md has them all.
 _SAID = {
@@ -36,8 +38,6 @@ FAR_BEYOND_LIMIT = "far_beyond_limit"
 _MOVER_UNKNOWN = "moved from its history{}, by the machine, the baseline or this change"
 _BY_PAIRS = "judged by pairs instead"
 _TRIED = ", and launching the base beside it failed"
-# What a workload computes, before how fast it does.
-_NUMERICS = frozenset({Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
 
 
 def of(row: Row) -> Words:
@@ -101,7 +101,7 @@ def _signs(row: Row) -> str:
     is_unproven = row.verdict in {Verdict.LIKELY_SLOWER, Verdict.UNCHANGED}
     if row.signs.direction != "worse" or not (is_slower and is_unproven):
         return ""
-    return f"also worse: {', '.join(map(words.metric_title, row.signs.moved))}"
+    return f"also worse: {', '.join(map(phrases.metric_title, row.signs.moved))}"
 
 
 def _own_file(row: Row) -> str:
@@ -119,12 +119,12 @@ def _rounded(row: Row) -> str:
 
 def drift(row: Change) -> str:
     """Say how far the head lies from its history, in brackets; empty where it has none."""
-    return f" ({words.moved(row.metric, row.drift)})" if row.drift else ""
+    return f" ({phrases.moved(row.metric, row.drift)})" if row.drift else ""
 
 
 def quantity(row: Change, share: float) -> str:
     """Show a share of the base in the unit of the metric: of one larger than the base itself."""
-    return units.value(share * row.base, words.unit(row.metric))
+    return units.value(share * row.base, phrases.unit(row.metric))
 
 
 def _cure(found: Remedy) -> str:

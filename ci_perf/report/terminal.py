@@ -14,18 +14,18 @@ from ci_perf.report import (
     cells,
     escape,
     notices,
+    phrases,
     profiles,
-    rows,
+    provenance,
+    table_rows,
     tables,
-    turns,
     units,
-    words,
 )
 from ci_perf.report import headline as headlines
+from ci_perf.report.cells import TableRow
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
-from ci_perf.report.rows import TableRow
+from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Column, TerminalLine
-from ci_perf.report.words import Phrase
 
 _STYLE = {
     Severity.FAILED: "bold red",
@@ -90,24 +90,24 @@ def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
     yield Padding(_text(headlines.counts(comparison)), (0, 0, 1, 0))
     for step in advice.next_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
-    for warning in (*notices.of(comparison), *words.validity(comparison)):
+    for warning in (*notices.of(comparison), *notices.validity(comparison)):
         yield _text(warning, style="yellow")
-    if changed := rows.changed(comparison.rows):
+    if changed := table_rows.changed(comparison.rows):
         yield Padding(_table(changed[:_SHOWN], width), (1, 0))
     if len(changed) > _SHOWN:
-        yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {words.ALL_ROWS} shows all.")
-    for failure in rows.failed(comparison.rows)[:_SHOWN]:
+        yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {phrases.ALL_ROWS} shows all.")
+    for failure in table_rows.failed(comparison.rows)[:_SHOWN]:
         yield Padding(_failure(failure), (0, 0, 1, 0))
-    if quiet := rows.quiet_summary(comparison.rows):
+    if quiet := table_rows.quiet_summary(comparison.rows):
         yield _text(quiet)
     if profiles.summary(comparison.profiles):
         page = profiles.page(comparison.profiles, shown=_SHOWN_OF_PROFILES)
         yield Padding(Group(*tables.renderables(page, width=width)), (1, 0))
-    yield _text(words.environment_summary(comparison), style="dim")
-    for line in (turns.summary(comparison), *turns.notes(comparison)):
+    yield _text(provenance.environment_summary(comparison), style="dim")
+    for line in (provenance.interleaving(comparison), *provenance.interleaving_notes(comparison)):
         if line:
             yield _text(line, style="dim")
-    yield _text(words.footer(comparison), style="dim")
+    yield _text(provenance.footer(comparison), style="dim")
 
 
 def _text(parts: Phrase, style: str = "") -> Text:
@@ -123,7 +123,7 @@ def _part(part: str) -> str | tuple[str, str]:
     return part if isinstance(part, Markdown) else escape.clean(part)
 
 
-def _table(found: list[rows.Line], width: int) -> RenderableType:
+def _table(found: list[cells.TableLine], width: int) -> RenderableType:
     """Lay out the lines; where there is little room, numbers take two, then each is a sentence."""
     lines, brief = (
         [
@@ -144,7 +144,7 @@ def _below(cell: cells.Cell) -> Text:
     return Text("\n").join(map(_text, cell))
 
 
-def _style(line: rows.Line) -> str:
+def _style(line: cells.TableLine) -> str:
     return _STYLE.get(line.first.severity, "")
 
 
@@ -175,7 +175,7 @@ def _sentence(row: TableRow) -> Padding:
 
 
 def _failure(row: Uncompared) -> Group:
-    peaks = words.exhausted(row)
+    peaks = phrases.exhausted(row)
     said = (row.workload, Words(" failed: "), row.note, *((Words(". "), *peaks) if peaks else ()))
     title = _text(said, style="bold red")
     return Group(title, Padding(Text(escape.tail(row.output)), (0, 0, 0, 2)))

@@ -1,15 +1,15 @@
-"""What to do about rows that are inconclusive: one sentence per cure, with the exact command."""
+"""What would decide the rows that are undecided: a sentence for each need, and its command."""
 
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Literal
 
 from ci_perf.judge import canaries
-from ci_perf.model.comparison import Change, Comparison, Row, Severity, Verdict
-from ci_perf.report import commands, pressure, remarks, units, words
-from ci_perf.report import rows as tables
+from ci_perf.model.comparison import Change, Comparison, Row, Severity, Uncompared, Verdict
+from ci_perf.model.process import NO_RESULT_IN_TIME
+from ci_perf.report import cells, commands, phrases, remarks, units
 from ci_perf.report.escape import Command, Sentence, Words, clean
-from ci_perf.report.words import Phrase
+from ci_perf.report.phrases import Phrase
 
 
 class Cure(Enum):
@@ -42,6 +42,8 @@ EXCLUSIVE: tuple[Finding, ...] = (
     Cure.SESSIONS,
     Cure.MACHINE,
 )
+# Reason codes of validity that say: something else used the CPUs or the memory meanwhile.
+BUSY_CODES = frozenset({"host_pressure", "memory_pressure", "cgroup_throttled"})
 # A margin that is wider than this promises nothing.
 _LARGEST_MARGIN = 0.3
 _BY_CODE = {
@@ -57,6 +59,24 @@ _BY_CODE = {
 _OF_HISTORY = frozenset({Cure.SESSIONS, Cure.MACHINE})
 
 
+def is_busy(row: Row, comparison: Comparison) -> bool:
+    """Whether the machine was busy while the workload of `row` ran."""
+    return any(
+        reason.code in BUSY_CODES and reason.workload in {"", row.workload}
+        for reason in comparison.validity.reasons
+    )
+
+
+def is_late(row: Row, comparison: Comparison) -> bool:
+    """Whether a workload failed only because it ran out of time on a busy machine."""
+    return (
+        isinstance(row, Uncompared)
+        and row.verdict is Verdict.FAILED
+        and NO_RESULT_IN_TIME in row.note
+        and is_busy(row, comparison)
+    )
+
+
 def cure(row: Row, comparison: Comparison) -> Finding:
     """Say what would decide a row that is undecided, or unconfirmed for want of the base.
 
@@ -65,9 +85,8 @@ def cure(row: Row, comparison: Comparison) -> Finding:
     if is_tried(row):
         return Cure.BASE
     is_likely = row.verdict is Verdict.LIKELY_SLOWER
-    found = Severity.LIKELY_SLOWER if is_likely else _cure(row, comparison)
-    is_busy = found in EXCLUSIVE and pressure.is_on(row, comparison)
-    return Cure.BUSY if is_busy else found
+    quiet = Severity.LIKELY_SLOWER if is_likely else _cure(row, comparison)
+    return Cure.BUSY if quiet in EXCLUSIVE and is_busy(row, comparison) else quiet
 
 
 def _cure(row: Row, comparison: Comparison) -> Cure:
@@ -102,7 +121,7 @@ def launch_the_base(rows: list[Row], _: Comparison) -> Phrase:
     never = any(isinstance(row, Change) and not row.pairs for row in rows)
     return (
         Words("Not decided, because the base could not be launched beside the head: "),
-        *words.joined(_with_note(row) for row in rows),
+        *phrases.joined(_with_note(row) for row in rows),
         Words(". What it printed last is in run.json, under "),
         Command("paired"),
         Words("."),
@@ -120,7 +139,7 @@ def _free_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
     """Say that the machine was too busy, and nothing of the code."""
     return (
         Words("The machine was too busy to answer: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Stop what else runs there ("),
         Command("ci-perf doctor"),
         Words(" says how busy it is), then measure again: "),
@@ -132,10 +151,10 @@ def _look_or_prove(rows: list[Row], comparison: Comparison) -> Phrase:
     """Lead to what is counted, which explains a time that is not proven."""
     moved = [row.signs.moved for row in rows if isinstance(row, Change) and row.signs]
     counted = dict.fromkeys(name for names in moved for name in names)
-    named = words.joined((words.metric_title(name),) for name in counted)
+    named = phrases.joined((phrases.metric_title(name),) for name in counted)
     return (
         Words("Likely slower: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". The code does more work than before"),
         *((Words(" ("), *named, Words(")")) if named else ()),
         Words(": look there for the cause. More pairs would prove the time: "),
@@ -164,7 +183,7 @@ def _give_more_time(rows: list[Row], comparison: Comparison) -> Phrase:
 def _find_the_modes(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Not decided, because their launches are either fast or slow: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". More pairs may decide: "),
         commands.in_turns(rows, comparison, longer=True),
         Words(". If it stays so, look for what a launch chooses: a kernel, a placement."),
@@ -177,7 +196,7 @@ def _calm_down(rows: list[Row], _: Comparison) -> Phrase:
         Words(", or promise less in suite.toml, under "),
         Command("[limits]"),
         Words(": "),
-        *words.joined((_margin(name, size),) for name, size in margins.items()),
+        *phrases.joined((_margin(name, size),) for name, size in margins.items()),
     )
     return (
         Words("Not decided, and more pairs would not help: "),
@@ -204,7 +223,7 @@ def _margin(metric: str, size: float) -> Command:
 def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Not decided, with a history of fewer than 3 sessions: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Launch base and head in turns: "),
         commands.in_turns(rows, comparison),
         Words(". Or measure the main branch on other days, and let each run join the history: "),
@@ -215,7 +234,7 @@ def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:
 def _wait_for_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Not decided, because the machine moved: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Launches of base and head in turns do not mind: "),
         commands.in_turns(rows, comparison),
         Words(
@@ -231,7 +250,7 @@ def _hold_the_clocks(rows: list[Row], _: Comparison) -> Phrase:
             "Not decided, because the clocks of the two sides differ, and in cycles the change "
             "does not show: "
         ),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Fix the clocks, or let the machine cool down, and measure again."),
     )
 
@@ -240,7 +259,7 @@ def write_more_digits(rows: list[Row], _: Comparison) -> Phrase:
     """Say whose numbers are rounded, and what would be finer."""
     return (
         Words("Inconclusive, because the numbers are rounded too coarsely: "),
-        *words.named(rows),
+        *phrases.named(rows),
         Words(". Write them with more digits, or use a finer clock or longer steps."),
     )
 
@@ -271,13 +290,13 @@ STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
 def _with_note(row: Row) -> Phrase:
     """Name a row with what is suspected, since when there is no base, and why."""
     if not isinstance(row, Change):
-        return words.titled(row)
-    suspected = f" {tables.moved(row)}" if row.verdict is Verdict.UNCONFIRMED else ""
-    since = f"not any more, after {remarks.pairs(row.pairs)}" if row.pairs else ""
+        return phrases.titled(row)
+    suspected = f" {cells.moved(row)}" if row.verdict is Verdict.UNCONFIRMED else ""
+    since = f"not any more, after {units.numbered(row.pairs, 'pair')}" if row.pairs else ""
     between = ": " if since and row.note else ""
     why: Phrase = (Words(" ("), Words(since + between), Sentence(row.note), Words(")"))
-    return (*words.titled(row), Words(suspected), *(why if since or row.note else ()))
+    return (*phrases.titled(row), Words(suspected), *(why if since or row.note else ()))
 
 
 def _titled(rows: Iterable[Row]) -> Phrase:
-    return words.joined(map(words.titled, rows))
+    return phrases.joined(map(phrases.titled, rows))

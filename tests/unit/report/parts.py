@@ -14,7 +14,7 @@ OWN = {metrics.STEP_TIME.name: 12.3e-3}
 WIDE = Interval(low=0.97, high=1.13)
 
 
-def undecided(workload="loader", *, code="spread", smallest_detectable=0.084, **more):
+def an_undecided(workload="loader", *, code="spread", smallest_detectable=0.084, **more):
     return a_change(
         workload,
         Verdict.INCONCLUSIVE,
@@ -26,6 +26,6 @@ def undecided(workload="loader", *, code="spread", smallest_detectable=0.084, **
     )
 
 
-def cleared(workload, drift, **more):
+def a_cleared(workload, drift, **more):
     """A suspect that pairs found unchanged."""
     return a_change(workload, ratio=1.003, code="not_confirmed", drift=drift, **more)

@@ -19,7 +19,7 @@ from tests.comparisons import (
 )
 from tests.runs import CPU, GPU, HEAD_COMMIT
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
-from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, cleared, undecided
+from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -107,7 +107,7 @@ def regressed():
             gate=False,
         ),
         an_uncompared("vit", Verdict.MISSING, base=OWN),
-        undecided("loader", base=9.8e-3, pairs=18, remedy=a_remedy()),
+        an_undecided("loader", base=9.8e-3, pairs=18, remedy=a_remedy()),
         an_uncompared("llama", Verdict.NEW, head=OWN, parameters={"layers": 2}),
         a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"),
         *UNCHANGED,
@@ -176,7 +176,7 @@ def nothing():
 
 def inconclusive():
     """By its history alone."""
-    return a_comparison(undecided("loader"), *UNCHANGED)
+    return a_comparison(an_undecided("loader"), *UNCHANGED)
 
 
 def invalid():
@@ -223,8 +223,8 @@ def hostile():
         a_change(HOSTILE, Verdict.REGRESSED, ratio=1.061, item_unit=HOSTILE),
         a_change("mlp", ratio=1.01),
         a_change(HOSTILE, Verdict.UNCONFIRMED, ratio=1.05, note=HOSTILE),
-        undecided(HOSTILE, code="base_failed", note=HOSTILE),
-        cleared(HOSTILE, 1.04, note=HOSTILE),
+        an_undecided(HOSTILE, code="base_failed", note=HOSTILE),
+        a_cleared(HOSTILE, 1.04, note=HOSTILE),
         a_numerics(HOSTILE, note=HOSTILE),
         stale=Stale(suspects=2, cleared=1, ratio=1.04),
         drifted=(Drifted(workload=HOSTILE, metric=HOSTILE, ratio=1.1, sessions=6, since=HOSTILE),),
@@ -304,7 +304,7 @@ def canary_moved_and_paired():
     return msgspec.structs.replace(
         canary_moved(),
         rows=(
-            cleared("bert", 1.08),
+            a_cleared("bert", 1.08),
             a_change("resnet18", Verdict.REGRESSED, ratio=1.051, drift=1.14),
             *canary_moved().rows[2:],
         ),

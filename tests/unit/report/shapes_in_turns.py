@@ -6,15 +6,15 @@ from ci_perf.model.comparison import Drifted, Interval, Signs, Stale, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Reason, Status
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
-from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, cleared, undecided
+from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
 
 
 def who_moved():
     """One regression is the change's; two suspects are the machine's."""
     return a_comparison(
         a_change("resnet18", Verdict.REGRESSED, ratio=1.061, drift=1.104, pairs=6),
-        cleared("bert", 1.041, pairs=4),
-        cleared("vit", 0.962),
+        a_cleared("bert", 1.041, pairs=4),
+        a_cleared("vit", 0.962),
         a_change("llama", ratio=0.998, code="confirmed", pairs=4),
         *UNCHANGED,
         interleaved=an_interleaved(suspects=4, pairs=23),
@@ -24,9 +24,9 @@ def who_moved():
 def stale():
     """Every suspect is as much slower: it is the machine, or a baseline of another time."""
     return a_comparison(
-        *(cleared(name, drift) for name, drift in (("bert", 1.038), ("vit", 1.041))),
-        *(cleared(f"conv.batch={2**i}", 1.04 + 0.001 * i) for i in range(5)),
-        undecided("loader", pairs=18, remedy=a_remedy()),
+        *(a_cleared(name, drift) for name, drift in (("bert", 1.038), ("vit", 1.041))),
+        *(a_cleared(f"conv.batch={2**i}", 1.04 + 0.001 * i) for i in range(5)),
+        an_undecided("loader", pairs=18, remedy=a_remedy()),
         *UNCHANGED,
         stale=Stale(suspects=8, cleared=7, ratio=1.041),
         drifted=(
@@ -45,7 +45,7 @@ def stale():
 def unconfirmed():
     """Without launches of the base: suspicions, a gain among them, and nothing that fails."""
     return a_comparison(
-        undecided("loader"),
+        an_undecided("loader"),
         a_change("attention", Verdict.UNCONFIRMED, ratio=0.91),
         a_change("bert", Verdict.UNCONFIRMED, ratio=1.043),
         a_change(
@@ -79,7 +79,7 @@ def likely_slower():
             signs=more,
             smallest_detectable=None,
         ),
-        undecided("bert", pairs=1, code="far_beyond_limit", interval=None),
+        an_undecided("bert", pairs=1, code="far_beyond_limit", interval=None),
         a_change(
             "loader",
             Verdict.INCONCLUSIVE,
@@ -112,15 +112,15 @@ def likely_slower():
 def undecided_pairs():
     """Every way in which launches of base and head in turns may end without an answer."""
     return a_comparison(
-        undecided("bert", pairs=9, remedy=a_remedy(13)),
-        undecided("vit", code="too_few_pairs", pairs=1, smallest_detectable=None),
-        undecided("loader", pairs=18, remedy=a_remedy()),
-        undecided("conv", code="two_modes", pairs=18, remedy=a_remedy(spread=0.6)),
-        undecided("lstm", code="clocks_moved", pairs=9),
-        undecided("gpt", code="base_failed", note="ImportError: no module named kernels"),
-        undecided("moe", code="base_failed", note="killed by SIGSEGV", pairs=2),
+        an_undecided("bert", pairs=9, remedy=a_remedy(13)),
+        an_undecided("vit", code="too_few_pairs", pairs=1, smallest_detectable=None),
+        an_undecided("loader", pairs=18, remedy=a_remedy()),
+        an_undecided("conv", code="two_modes", pairs=18, remedy=a_remedy(spread=0.6)),
+        an_undecided("lstm", code="clocks_moved", pairs=9),
+        an_undecided("gpt", code="base_failed", note="ImportError: no module named kernels"),
+        an_undecided("moe", code="base_failed", note="killed by SIGSEGV", pairs=2),
         a_change("whisper", Verdict.UNCONFIRMED, ratio=1.07, note="no compiler"),
-        undecided(
+        an_undecided(
             "dlrm",
             code="ranges_overlap",
             metric=metrics.PEAK_ALLOCATED,
@@ -142,9 +142,9 @@ def undecided_pairs():
 def undecided_history():
     """Every way in which history alone has no answer."""
     return a_comparison(
-        undecided("bert", code="too_few_sessions", base_processes=5, base_sessions=1),
-        undecided("conv", code="two_modes"),
-        undecided("loader"),
+        an_undecided("bert", code="too_few_sessions", base_processes=5, base_sessions=1),
+        an_undecided("conv", code="two_modes"),
+        an_undecided("loader"),
         *UNCHANGED,
     )
 
@@ -209,11 +209,11 @@ def busy():
     """Nobody knows anything, because the machine had too much else to do."""
     anything = Interval(low=0.0, high=1e40)
     return a_comparison(
-        undecided("gpt_train", pairs=2, interval=anything, remedy=a_remedy(margin=0.93)),
-        undecided(
+        an_undecided("gpt_train", pairs=2, interval=anything, remedy=a_remedy(margin=0.93)),
+        an_undecided(
             "gpt_train", metric=metrics.HOST_RSS_PEAK, base=GIB, pairs=2, remedy=a_remedy(13)
         ),
-        undecided("gpt_infer", code="two_modes", pairs=1, interval=anything, remedy=a_remedy()),
+        an_undecided("gpt_infer", code="two_modes", pairs=1, interval=anything, remedy=a_remedy()),
         an_uncompared(
             "classify",
             Verdict.FAILED,

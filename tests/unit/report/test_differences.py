@@ -3,7 +3,7 @@
 import pytest
 
 from ci_perf.model.comparison import Difference
-from ci_perf.report import differences, html, markdown, terminal
+from ci_perf.report import html, markdown, notices, terminal
 from tests.comparisons import a_change, a_comparison
 
 OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
@@ -19,7 +19,7 @@ def comparing(**facts):
 
 def said(**facts):
     """Return the sentences about these facts, each (base, head)."""
-    return ["".join(phrase) for phrase in differences.of(comparing(**facts))]
+    return ["".join(phrase) for phrase in notices.differences(comparing(**facts))]
 
 
 def test_the_same_environment_is_not_mentioned():
@@ -84,7 +84,7 @@ def test_a_container_on_one_side_only_is_said_in_words(facts, opening):
 
 def test_baselines_of_several_images_are_all_named():
     images = tuple(Difference(field="image", base=base, head=NEW) for base in (OLD, "none"))
-    (found,) = differences.of(a_comparison(a_change(), differences=images))
+    (found,) = notices.differences(a_comparison(a_change(), differences=images))
 
     assert "".join(found) == (f"⚠️ Image changed: {OLD} → {NEW}, none → {NEW}{MAY_BE_ITS_DOING}")
 

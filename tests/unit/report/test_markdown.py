@@ -20,7 +20,7 @@ from tests.comparisons import (
 )
 from tests.runs import a_reason
 from tests.unit.report import shapes, shapes_in_turns
-from tests.unit.report.parts import undecided
+from tests.unit.report.parts import an_undecided
 from tests.unit.report.rendered import Page, as_html
 
 
@@ -337,12 +337,12 @@ def test_no_row_of_a_table_says_what_its_mark_says():
 
 def test_an_interval_that_allows_anything_is_unknown():
     for interval in (Interval(low=0.0, high=1e40), Interval(low=0.3, high=3.1)):
-        row = undecided("gpt", interval=interval, pairs=2)
+        row = an_undecided("gpt", interval=interval, pairs=2)
 
         assert "| +5.0 % [unknown] |" in spaced(markdown.render(a_comparison(row)))
 
 
 def test_an_interval_that_knows_the_direction_is_shown_however_wide_it_is():
-    row = undecided("gpt", interval=Interval(low=1.1, high=40.0), pairs=2)
+    row = an_undecided("gpt", interval=Interval(low=1.1, high=40.0), pairs=2)
 
     assert "[+10.0, +3,900]" in spaced(markdown.render(a_comparison(row)))

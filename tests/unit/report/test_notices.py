@@ -4,7 +4,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted, Stale, Verdict
 from ci_perf.report import notices
 from tests.comparisons import a_change, a_comparison
-from tests.unit.report.parts import cleared
+from tests.unit.report.parts import a_cleared
 
 
 def said(*rows, **more):
@@ -16,14 +16,14 @@ def test_a_comparison_in_which_only_the_change_moved_needs_no_notice():
 
 
 def test_one_suspect_that_pairs_cleared_is_named():
-    (notice,) = said(cleared("bert", 1.041), a_change("mlp"))
+    (notice,) = said(a_cleared("bert", 1.041), a_change("mlp"))
 
     assert "1 suspect differs from its history, and not from the base" in notice
     assert "bert step time (+4.1 %). The machine or the baseline moved" in notice
 
 
 def test_the_suspect_that_moved_furthest_is_named_first_and_many_are_counted():
-    (notice,) = said(*(cleared(f"w{i}", 1 + (i - 3) / 100) for i in range(8)))
+    (notice,) = said(*(a_cleared(f"w{i}", 1 + (i - 3) / 100) for i in range(8)))
 
     assert "8 suspects differ from their history" in notice
     assert "them: w7 step time (+4.0 %), w0 step time (\N{MINUS SIGN}3.0 %)," in notice
@@ -31,17 +31,17 @@ def test_the_suspect_that_moved_furthest_is_named_first_and_many_are_counted():
 
 
 def test_a_cleared_suspect_of_which_more_is_better_shows_how_itself_has_moved():
-    (notice,) = said(cleared("ddp", 1.25, metric=metrics.SCALING_EFFICIENCY))
+    (notice,) = said(a_cleared("ddp", 1.25, metric=metrics.SCALING_EFFICIENCY))
 
     assert "ddp scaling efficiency (\N{MINUS SIGN}20.0 %)" in notice
 
 
 def test_a_cleared_metric_that_fails_nobody_stays_in_its_fold():
-    assert said(cleared("bert", 1.041, gate=False)) == []
+    assert said(a_cleared("bert", 1.041, gate=False)) == []
 
 
 def test_suspects_that_moved_alike_are_the_machine_or_the_baseline():
-    rows = [cleared(f"w{i}", 1.04) for i in range(7)]
+    rows = [a_cleared(f"w{i}", 1.04) for i in range(7)]
 
     (notice,) = said(*rows, stale=Stale(suspects=9, cleared=7, ratio=1.04))
 
@@ -58,7 +58,7 @@ def test_suspects_that_moved_alike_are_the_machine_or_the_baseline():
     ],
 )
 def test_only_times_are_slow(metric, ratio, word):
-    rows = [cleared(f"w{i}", ratio, metric=metric) for i in range(2)]
+    rows = [a_cleared(f"w{i}", ratio, metric=metric) for i in range(2)]
 
     (notice,) = said(*rows, stale=Stale(suspects=2, cleared=2, ratio=ratio))
 
@@ -66,7 +66,7 @@ def test_only_times_are_slow(metric, ratio, word):
 
 
 def test_a_suspect_that_moved_the_other_way_is_not_counted_with_the_rest():
-    rows = [cleared("a", 1.04), cleared("b", 1.05), cleared("c", 0.95)]
+    rows = [a_cleared("a", 1.04), a_cleared("b", 1.05), a_cleared("c", 0.95)]
 
     (notice,) = said(*rows, stale=Stale(suspects=4, cleared=2, ratio=1.045))
 

@@ -4,7 +4,7 @@ import pytest
 from rich.cells import cell_len
 
 from ci_perf.model.comparison import Verdict
-from ci_perf.report import rows, terminal, units
+from ci_perf.report import table_rows, terminal, units
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.unit.report import shapes, shapes_in_turns, shapes_of_profiles
 
@@ -100,7 +100,7 @@ def test_no_number_is_cut_whatever_the_width(shape, width):
     shown = " ".join(" ".join(lines).split())
 
     assert max(map(cell_len, lines)) <= width
-    for row in (row for line in rows.changed(comparison.rows) for row in line.rows):
+    for row in (row for line in table_rows.changed(comparison.rows) for row in line.rows):
         # A cell may go on in a second line, but only between its words.
         for word in f"{units.both(row.base, row.head)} {row.change} {row.limit}".split():
             assert word in shown or word == units.NOTHING

@@ -7,12 +7,12 @@ from ci_perf.model import metrics
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.validity import Status
-from ci_perf.report import advice, pressure, remarks
+from ci_perf.report import advice, remarks, undecided
 from ci_perf.report.escape import Command
 from tests.comparisons import a_change, a_comparison, a_remedy, a_side, an_interleaved
 from tests.runs import a_reason
 from tests.unit.report import shapes_in_turns
-from tests.unit.report.parts import undecided
+from tests.unit.report.parts import an_undecided
 
 IN_TURNS = "ci-perf check loader --suite standard --against "
 
@@ -26,7 +26,7 @@ def steps(*rows, **more):
     "code", ["spread", "two_modes", "too_few_sessions", "canary_moved", "a_later_code"]
 )
 def test_what_history_cannot_decide_is_decided_by_launches_in_turns(code):
-    (step,) = steps(undecided(code=code))
+    (step,) = steps(an_undecided(code=code))
 
     assert "loader" in step
     assert f"{IN_TURNS}main" in step
@@ -35,7 +35,7 @@ def test_what_history_cannot_decide_is_decided_by_launches_in_turns(code):
 
 def test_too_few_pairs_ask_for_the_time_that_the_rest_takes():
     (step,) = steps(
-        undecided(pairs=9, remedy=a_remedy(13)),
+        an_undecided(pairs=9, remedy=a_remedy(13)),
         interleaved=an_interleaved(ref="release/2", budget_s=1200.0, stopped="budget"),
     )
 
@@ -45,7 +45,7 @@ def test_too_few_pairs_ask_for_the_time_that_the_rest_takes():
 
 @pytest.mark.parametrize("code", ["spread", "too_few_sessions", "canary_moved"])
 def test_what_the_budget_did_not_reach_asks_for_time_whatever_its_history_lacks(code):
-    (step,) = steps(undecided(code=code), interleaved=an_interleaved(stopped="budget"))
+    (step,) = steps(an_undecided(code=code), interleaved=an_interleaved(stopped="budget"))
 
     assert step.startswith("Not decided: loader step time")
     assert step.endswith(f"{IN_TURNS}main --budget 40m")
@@ -53,8 +53,8 @@ def test_what_the_budget_did_not_reach_asks_for_time_whatever_its_history_lacks(
 
 def test_where_pairs_would_not_help_a_quieter_machine_or_a_wider_margin_does():
     (step,) = steps(
-        undecided(pairs=18, remedy=a_remedy()),
-        undecided("conv", pairs=18, remedy=a_remedy(margin=0.2)),
+        an_undecided(pairs=18, remedy=a_remedy()),
+        an_undecided("conv", pairs=18, remedy=a_remedy(margin=0.2)),
         interleaved=an_interleaved(),
     )
 
@@ -64,7 +64,7 @@ def test_where_pairs_would_not_help_a_quieter_machine_or_a_wider_margin_does():
 
 @pytest.mark.parametrize("margin", [0.31, 0.93, 25.0])
 def test_a_margin_that_would_promise_nothing_is_not_advised(margin):
-    row = undecided(pairs=18, remedy=a_remedy(margin=margin))
+    row = an_undecided(pairs=18, remedy=a_remedy(margin=margin))
     (step,) = steps(row, interleaved=an_interleaved())
 
     assert step.endswith("Use a quieter machine.")
@@ -73,7 +73,7 @@ def test_a_margin_that_would_promise_nothing_is_not_advised(margin):
 
 @pytest.mark.parametrize("margin", [0.0123, 0.1163, 0.3])
 def test_the_margin_to_write_down_is_wide_enough_and_toml(margin):
-    comparison = a_comparison(undecided(pairs=18, remedy=a_remedy(margin=margin)))
+    comparison = a_comparison(an_undecided(pairs=18, remedy=a_remedy(margin=margin)))
     line = [
         part
         for phrase in advice.next_steps(comparison)
@@ -87,7 +87,7 @@ def test_the_margin_to_write_down_is_wide_enough_and_toml(margin):
 
 def test_launches_with_two_speeds_ask_for_what_they_choose():
     (step,) = steps(
-        undecided(code="two_modes", pairs=18, remedy=a_remedy()), interleaved=an_interleaved()
+        an_undecided(code="two_modes", pairs=18, remedy=a_remedy()), interleaved=an_interleaved()
     )
 
     assert "either fast or slow: loader. More pairs may decide: ci-perf check" in step
@@ -96,15 +96,15 @@ def test_launches_with_two_speeds_ask_for_what_they_choose():
 @pytest.mark.parametrize(
     "row",
     [
-        undecided(pairs=18, remedy=a_remedy(margin=0.1)),
-        undecided(pairs=2, remedy=a_remedy(13)),
-        undecided(code="two_modes", pairs=18, remedy=a_remedy()),
-        undecided(code="too_few_pairs", pairs=1),
-        undecided(code="canary_moved"),
+        an_undecided(pairs=18, remedy=a_remedy(margin=0.1)),
+        an_undecided(pairs=2, remedy=a_remedy(13)),
+        an_undecided(code="two_modes", pairs=18, remedy=a_remedy()),
+        an_undecided(code="too_few_pairs", pairs=1),
+        an_undecided(code="canary_moved"),
     ],
     ids=lambda row: row.code,
 )
-@pytest.mark.parametrize("code", sorted(pressure.CODES))
+@pytest.mark.parametrize("code", sorted(undecided.BUSY_CODES))
 def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
     validity = validities.of((a_reason(code, workload="loader", status=Status.DEGRADED),))
     (step,) = steps(row, validity=validity, interleaved=an_interleaved(stopped="budget"))
@@ -118,7 +118,7 @@ def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
 def test_a_likely_loss_leads_to_the_work_that_explains_it():
     signs = Signs(direction="worse", moved=("operators", "flops"))
     row = a_change("gpt", Verdict.LIKELY_SLOWER, ratio=1.3, pairs=4, signs=signs)
-    noisy = undecided("gpt", metric=metrics.HOST_RSS_PEAK, pairs=18, remedy=a_remedy())
+    noisy = an_undecided("gpt", metric=metrics.HOST_RSS_PEAK, pairs=18, remedy=a_remedy())
 
     (step,) = steps(row, noisy, interleaved=an_interleaved(stopped="budget"))
 
@@ -131,14 +131,14 @@ def test_a_likely_loss_leads_to_the_work_that_explains_it():
 
 def test_on_a_busy_machine_the_command_waits_for_a_quiet_one():
     validity = validities.of((a_reason("host_pressure", status=Status.DEGRADED),))
-    (step,) = steps(undecided(), validity=validity)
+    (step,) = steps(an_undecided(), validity=validity)
 
     assert step.endswith("--against main --wait 15m")
 
 
 def test_pressure_on_another_workload_excuses_nobody():
     validity = validities.of((a_reason("host_pressure", workload="other", status=Status.DEGRADED),))
-    (step,) = steps(undecided(), validity=validity)
+    (step,) = steps(an_undecided(), validity=validity)
 
     assert "too busy" not in step
 
@@ -153,8 +153,8 @@ def test_a_workload_that_ran_out_of_time_on_a_busy_machine_is_not_to_be_mended()
 
 def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
     rows = [
-        undecided(pairs=18, remedy=a_remedy()),
-        undecided(metric=metrics.HOST_RSS_PEAK, pairs=9, remedy=a_remedy(13)),
+        an_undecided(pairs=18, remedy=a_remedy()),
+        an_undecided(metric=metrics.HOST_RSS_PEAK, pairs=9, remedy=a_remedy(13)),
     ]
     (step,) = steps(*rows, interleaved=an_interleaved(stopped="budget"))
 
@@ -162,12 +162,12 @@ def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
 
 
 def test_every_code_of_pressure_is_one_that_a_run_can_have():
-    assert set(distrust.STATUS) >= pressure.CODES
+    assert set(distrust.STATUS) >= undecided.BUSY_CODES
 
 
 def test_a_base_that_could_not_be_launched_says_why_and_what_it_may_lack():
     (step,) = steps(
-        undecided(code="base_failed", note="ImportError: kernels"), interleaved=an_interleaved()
+        an_undecided(code="base_failed", note="ImportError: kernels"), interleaved=an_interleaved()
     )
 
     assert "loader step time (ImportError: kernels)" in step
@@ -176,7 +176,7 @@ def test_a_base_that_could_not_be_launched_says_why_and_what_it_may_lack():
 
 
 def test_a_base_that_stopped_running_is_no_question_of_its_setup():
-    row = undecided(code="base_failed", note="Segfault", pairs=2, remedy=a_remedy(9))
+    row = an_undecided(code="base_failed", note="Segfault", pairs=2, remedy=a_remedy(9))
     (step,) = steps(row, interleaved=an_interleaved())
 
     assert "loader step time (not any more, after 2 pairs: Segfault)" in step
@@ -185,36 +185,38 @@ def test_a_base_that_stopped_running_is_no_question_of_its_setup():
 
 
 def test_clocks_that_differ_are_to_be_fixed():
-    (step,) = steps(undecided(code="clocks_moved", pairs=9), interleaved=an_interleaved())
+    (step,) = steps(an_undecided(code="clocks_moved", pairs=9), interleaved=an_interleaved())
 
     assert "in cycles the change does not show: loader. Fix the clocks" in step
 
 
 def test_ranges_that_overlap_are_the_doing_of_the_workload():
-    (step,) = steps(undecided(code="ranges_overlap", metric=metrics.PEAK_ALLOCATED))
+    (step,) = steps(an_undecided(code="ranges_overlap", metric=metrics.PEAK_ALLOCATED))
 
     assert "loader peak allocated. Make the workload do the same work" in step
 
 
 def test_each_cure_is_said_once_for_all_whom_it_helps():
-    assert len(steps(undecided("a"), undecided("b"), undecided("c", code="two_modes"))) == 2
+    assert (
+        len(steps(an_undecided("a"), an_undecided("b"), an_undecided("c", code="two_modes"))) == 2
+    )
 
 
 def test_the_command_names_the_folder_of_the_baselines_that_were_read():
-    (step,) = steps(undecided(), base=a_side(label="perf/nvidia-h200/standard"))
+    (step,) = steps(an_undecided(), base=a_side(label="perf/nvidia-h200/standard"))
 
     assert step.endswith("--against main --baselines perf")
 
 
 def test_a_longer_history_is_kept_in_the_folder_that_was_read():
-    row = undecided(code="too_few_sessions")
+    row = an_undecided(code="too_few_sessions")
     (step,) = steps(row, base=a_side(label="perf/nvidia-h200/standard"))
 
     assert step.endswith("ci-perf accept run.json --baselines perf --append")
 
 
 def test_a_ref_cannot_start_another_command():
-    (step,) = steps(undecided(), interleaved=an_interleaved(ref="x; rm -rf ~", stopped="budget"))
+    (step,) = steps(an_undecided(), interleaved=an_interleaved(ref="x; rm -rf ~", stopped="budget"))
 
     assert "--against 'x; rm -rf ~' --budget" in step
 

@@ -1,4 +1,4 @@
-"""What a comparison says in sentences, the same in Markdown and on a terminal.
+"""Parts of sentences that every report shares, the same in Markdown and on a terminal.
 
 A phrase is a tuple: `Words` are ours and read the same everywhere, a `Command` is shown whole, any
 other string is foreign and left to the renderer to escape.
@@ -7,56 +7,27 @@ other string is foreign and left to the renderer to escape.
 from collections import Counter
 from collections.abc import Iterable
 
-import msgspec
-
-from ci_perf.judge import canaries
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     Comparison,
     Numerics,
     Row,
     Severity,
-    Side,
     Uncompared,
     is_of_workload,
     severity_of,
 )
-from ci_perf.model.environment import GpuMachine, Machine, is_same
 from ci_perf.model.metrics import Better
-from ci_perf.model.run import Source
-from ci_perf.model.validity import Reason, Status
-from ci_perf.report import pressure, units
-from ci_perf.report.escape import Command, Sentence, Words, clean
+from ci_perf.report import units
+from ci_perf.report.escape import Command, Words
 
 Phrase = tuple[str, ...]
 
 # More names than this make a sentence that nobody reads.
 MAX_NAMED = 5
 STEP_TIME = metrics.STEP_TIME.name
-SHORT_SHA = 7
 ALL_ROWS = Command("ci-perf compare --format csv")
-_DATE = len("2026-11-21")
 NUMERICS = Words("numerics")
-_INVALID = Words("🛑 This run cannot be trusted; no number here blames anybody:")
-_PARTLY_INVALID = Words(
-    "🛑 The machine was in no state to be trusted while some workloads ran; their numbers blame "
-    "nobody:"
-)
-_MOVED = ". So no time is judged by its history; memory and counts are"
-_MOVED_AND_PAIRED = ". So times are judged by pairs of launches alone"
-_MOVED_AND_JUDGED = ". As suite.toml has it, times are judged all the same"
-# Fixed programs run in the image, too.
-_MACHINE_MOVED = (
-    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time"
-)
-_MACHINE_OR_IMAGE_MOVED = (
-    "⚠️ The machine moved, or the image makes the difference: fixed programs took another time"
-)
-_BUSY = Words(
-    "⚠️ The machine was busy with other work, which may explain a change below, or hide one:"
-)
-_DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
-_INCOMPLETE = Words("⚠️ Something was not measured to its end, and is not judged:")
 
 ICON = {
     Severity.FAILED: Words("💥"),
@@ -164,62 +135,6 @@ def unit(name: str) -> metrics.Unit | None:
     return known.unit if known else None
 
 
-def machine(found: Machine | None) -> str:
-    """Name a machine class."""
-    if found is None:
-        return "unknown machine"
-    if isinstance(found, GpuMachine):
-        count = f"{found.gpu_count} × " if found.gpu_count != 1 else ""  # noqa: RUF001
-        return f"{count}{clean(found.gpu_model)}{' (MIG)' if found.mig else ''}"
-    return f"{clean(found.cpu_model)}, {found.logical_cores} cores"
-
-
-def machines(base: Machine | None, head: Machine | None) -> tuple[str, str]:
-    """Name the machines of both sides; two that only look the same, by the facts that differ."""
-    names = (machine(base), machine(head))
-    if names[0] != names[1] or base is None or head is None or is_same(base, head):
-        return names
-    facts = [msgspec.to_builtins(one) for one in (base, head)]
-    different = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
-    first, second = (
-        f"{name} ({', '.join(f'{key} {clean(str(fact[key]))}' for key in different)})"
-        for name, fact in zip(names, facts, strict=True)
-    )
-    return first, second
-
-
-def commit(source: Source) -> Phrase:
-    """Shorten a commit as git does; anything else is shown as it is."""
-    is_sha = len(source.commit) >= SHORT_SHA and set(source.commit) <= set("0123456789abcdef")
-    shown = source.commit[:SHORT_SHA] if is_sha else source.commit
-    return (shown, Words(" + uncommitted changes")) if source.dirty else (shown,)
-
-
-def sessions(side: Side) -> Phrase:
-    """Count the sessions of a side, and date them."""
-    counted = Words(f"{side.sessions or 'no'} session{'s' * (side.sessions != 1)}")
-    first, last = side.oldest[:_DATE], side.newest[:_DATE]
-    if not first:
-        return (counted,)
-    if first == last:
-        return (counted, Words(" of "), first)
-    return (counted, Words(", "), first, Words(" to "), last)
-
-
-def environment_summary(comparison: Comparison) -> Phrase:
-    """Say enough of the environment that the fold can stay closed."""
-    where = machine(comparison.head.machine)
-    more = len(comparison.differences)
-    differing = Words(f", {more} difference{'s' * (more != 1)}" if more else "")
-    return (
-        Words("Environment: "),
-        where,
-        differing,
-        Words(", base of "),
-        *sessions(comparison.base),
-    )
-
-
 def tally(rows: Iterable[Row]) -> str:
     """Count rows by severity, whole workloads apart from metrics."""
     counted = Counter((severity_of(row), is_of_workload(row)) for row in rows)
@@ -240,78 +155,6 @@ def legend(comparison: Comparison) -> list[Phrase]:
     return [(Words(f"Marks: {marks}."),), *_LEGEND]
 
 
-def footer(comparison: Comparison) -> Phrase:
-    """Say what was measured, so that a stale report can be seen to be stale."""
-    return (
-        *_numbers(comparison),
-        Words(" → head "),
-        *commit(comparison.head.source),
-        *_beside(comparison),
-        *_run(comparison.head.run),
-        Words(f" · exit code {comparison.exit_code} · ci-perf "),
-        comparison.tool.version,
-    )
-
-
-def _numbers(comparison: Comparison) -> Phrase:
-    """Say whose numbers the head was compared with; where the base was launched, there are two."""
-    base = commit(comparison.base.source)
-    if not _beside(comparison):
-        return (Words("Base "), *base)
-    return (Words("Baseline of "), *base) if comparison.base.sessions else (Words("No baseline"),)
-
-
-def _beside(comparison: Comparison) -> Phrase:
-    found = comparison.interleaved
-    if found is None or not found.pairs:
-        return ()
-    return (Words(", launched beside "), *commit(found.source))
-
-
-def _run(name: str) -> Phrase:
-    """Name a run; samples of another harness have none."""
-    return (Words(" · run "), name) if name else ()
-
-
-def validity(comparison: Comparison) -> list[Phrase]:
-    """Say why the machine is not simply trusted, worst reasons first; empty when it is."""
-    if comparison.validity.status is Status.VALID:
-        return []
-    order = list(Status)
-    groups: dict[tuple[Status, str], list[Reason]] = {}
-    for one in sorted(comparison.validity.reasons, key=lambda one: -order.index(one.status)):
-        groups.setdefault((one.status, one.code), []).append(one)
-    found = [_reason(group) for group in groups.values()]
-    shown = found[:MAX_NAMED]
-    if more := len(found[MAX_NAMED:]):
-        shown.append((Words(f"… and {more:,} more"),))
-    return [(_trust(comparison),), *shown]
-
-
-def _trust(comparison: Comparison) -> Words:
-    if comparison.validity.is_run_invalid:
-        return _INVALID
-    if comparison.validity.status is Status.INVALID:
-        return _PARTLY_INVALID
-    codes = {one.code for one in comparison.validity.reasons}
-    if codes == {"incomplete"}:
-        return _INCOMPLETE
-    if not codes & {canaries.CODE, canaries.CODE_WITHOUT_GATE}:
-        return _BUSY if codes & pressure.CODES else _DEGRADED
-    others = codes - {canaries.CODE, canaries.CODE_WITHOUT_GATE}
-    end = ". This, and what else was found of the machine:" if others else ":"
-    return Words(_moved_machine(comparison, codes) + end)
-
-
-def _moved_machine(comparison: Comparison, codes: set[str]) -> str:
-    """Say what a move meant for the verdicts: nothing, where the canaries do not gate."""
-    has_other_image = any(one.field == "image" for one in comparison.differences)
-    moved = _MACHINE_OR_IMAGE_MOVED if has_other_image else _MACHINE_MOVED
-    if canaries.CODE not in codes:
-        return moved + _MOVED_AND_JUDGED
-    return moved + (_MOVED if comparison.interleaved is None else _MOVED_AND_PAIRED)
-
-
 def exhausted(row: Uncompared) -> Phrase:
     """Say how much memory was in use when it ran out; empty when it did not."""
     found = row.exhausted
@@ -326,16 +169,6 @@ def exhausted(row: Uncompared) -> Phrase:
     if found.device is not None and found.device.peak_reserved_bytes is not None:
         parts.append((units.size(found.device.peak_reserved_bytes), Words(" reserved there")))
     return (Words("At the peak until then: "), *joined(parts), Words(".")) if parts else ()
-
-
-def _reason(group: list[Reason]) -> Phrase:
-    """Show the first of a kind whole, and of the others only whose they are, each once."""
-    first = group[0]
-    whose: Phrase = (Words(" ("), first.workload, Words(")")) if first.workload else ()
-    names = dict.fromkeys(one.workload for one in group if one.workload not in {"", first.workload})
-    others = joined((name,) for name in names)
-    more: Phrase = (Words("; also "), *others) if others else ()
-    return (first.code, *whose, Words(": "), Sentence(first.detail), *more)
 
 
 def names(rows: Iterable[Row]) -> list[str]:

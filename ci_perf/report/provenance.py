@@ -1,0 +1,180 @@
+"""Where numbers come from: machines, commits, sessions, and how base and head were interleaved."""
+
+import msgspec
+
+from ci_perf.judge.comparability import NONE
+from ci_perf.model.comparison import Comparison, Side
+from ci_perf.model.environment import GpuMachine, Machine, is_same
+from ci_perf.model.run import Interleaved, Source
+from ci_perf.report import units
+from ci_perf.report.escape import Sentence, Words, clean
+from ci_perf.report.phrases import Phrase
+
+_DATE = len("2026-11-21")
+_SHORT_SHA = 7
+_MAX_DIFFERENCES = 20
+_MAX_NOTES = 20
+_STOPPED = {
+    "decided": "stopped when no more pairs could decide anything",
+    "budget": "stopped when the budget was spent",
+    "interrupted": "interrupted",
+}
+# Not "cleared": what is exact may have regressed, and needs no pairs for that.
+_UNNEEDED = "the history left no suspect, so the base was not launched"
+
+
+def machine(known: Machine | None) -> str:
+    """Name a machine class."""
+    if known is None:
+        return "unknown machine"
+    if isinstance(known, GpuMachine):
+        count = f"{known.gpu_count} × " if known.gpu_count != 1 else ""  # noqa: RUF001
+        return f"{count}{clean(known.gpu_model)}{' (MIG)' if known.mig else ''}"
+    return f"{clean(known.cpu_model)}, {known.logical_cores} cores"
+
+
+def machines(base: Machine | None, head: Machine | None) -> tuple[str, str]:
+    """Name the machines of both sides; two that only look the same, by the facts that differ."""
+    names = (machine(base), machine(head))
+    if names[0] != names[1] or base is None or head is None or is_same(base, head):
+        return names
+    facts = [msgspec.to_builtins(side) for side in (base, head)]
+    different = [key for key in facts[0] if facts[0][key] != facts[1].get(key)]
+    first, second = (
+        f"{name} ({', '.join(f'{key} {clean(str(fact[key]))}' for key in different)})"
+        for name, fact in zip(names, facts, strict=True)
+    )
+    return first, second
+
+
+def commit(source: Source) -> Phrase:
+    """Shorten a commit as git does; anything else is shown as it is."""
+    is_sha = len(source.commit) >= _SHORT_SHA and set(source.commit) <= set("0123456789abcdef")
+    shown = source.commit[:_SHORT_SHA] if is_sha else source.commit
+    return (shown, Words(" + uncommitted changes")) if source.dirty else (shown,)
+
+
+def sessions(side: Side) -> Phrase:
+    """Count the sessions of a side, and date them."""
+    counted = Words(f"{side.sessions or 'no'} session{'s' * (side.sessions != 1)}")
+    first, last = side.oldest[:_DATE], side.newest[:_DATE]
+    if not first:
+        return (counted,)
+    if first == last:
+        return (counted, Words(" of "), first)
+    return (counted, Words(", "), first, Words(" to "), last)
+
+
+def environment_summary(comparison: Comparison) -> Phrase:
+    """Say enough of the environment that the fold can stay closed."""
+    where = machine(comparison.head.machine)
+    more = len(comparison.differences)
+    differing = Words(f", {more} difference{'s' * (more != 1)}" if more else "")
+    return (
+        Words("Environment: "),
+        where,
+        differing,
+        Words(", base of "),
+        *sessions(comparison.base),
+    )
+
+
+def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:
+    """List what is known of both sides: a name, the base, the head."""
+    base, head = comparison.base, comparison.head
+    here, there = machines(base.machine, head.machine)
+    return [
+        ((Words("Numbers from"),), (base.label,), (head.label,)),
+        ((Words("Machine"),), (here,), (there,)),
+        *_images(base, head),
+        ((Words("Commit"),), commit(base.source), commit(head.source)),
+        ((Words("Branch"),), (base.source.branch,), (head.source.branch,)),
+        ((Words("Sessions"),), sessions(base), sessions(head)),
+        *(
+            ((difference.field,), (difference.base,), (difference.head,))
+            for difference in comparison.differences[:_MAX_DIFFERENCES]
+        ),
+    ]
+
+
+def _images(base: Side, head: Side) -> list[tuple[Phrase, Phrase, Phrase]]:
+    """Name images as they were asked for: of which registry, with which tag and digest."""
+    before, after = (_asked(side.image.reference) if side.image else "" for side in (base, head))
+    is_known = before or after
+    return [((Words("Image"),), (before or NONE,), (after or NONE,))] if is_known else []
+
+
+def _asked(reference: str) -> str:
+    """Return a reference with as much of its digest as tells it from others."""
+    name, mark, digest = reference.partition("sha256:")
+    return f"{name}{mark}{digest[:12]}"
+
+
+def footer(comparison: Comparison) -> Phrase:
+    """Say what was measured, so that a stale report can be seen to be stale."""
+    return (
+        *_numbers(comparison),
+        Words(" → head "),
+        *commit(comparison.head.source),
+        *_beside(comparison),
+        *_run(comparison.head.run),
+        Words(f" · exit code {comparison.exit_code} · ci-perf "),
+        comparison.tool.version,
+    )
+
+
+def _numbers(comparison: Comparison) -> Phrase:
+    """Say whose numbers the head was compared with; where the base was launched, there are two."""
+    base = commit(comparison.base.source)
+    if not _beside(comparison):
+        return (Words("Base "), *base)
+    return (Words("Baseline of "), *base) if comparison.base.sessions else (Words("No baseline"),)
+
+
+def _beside(comparison: Comparison) -> Phrase:
+    interleaved = comparison.interleaved
+    if interleaved is None or not interleaved.pairs:
+        return ()
+    return (Words(", launched beside "), *commit(interleaved.source))
+
+
+def _run(name: str) -> Phrase:
+    """Name a run; samples of another harness have none."""
+    return (Words(" · run "), name) if name else ()
+
+
+# --- base and head, launched in turns
+
+
+def interleaving(comparison: Comparison) -> Phrase:
+    """Say what was launched in turns, and how long; empty when nothing was."""
+    interleaved = comparison.interleaved
+    if interleaved is None:
+        return ()
+    said = f": {_UNNEEDED}" if _is_unneeded(interleaved) else f" and head {_launched(interleaved)}"
+    return (
+        Words("Base "),
+        *commit(interleaved.source),
+        Words(" (merge base of "),
+        interleaved.ref,
+        Words(f"){said}."),
+    )
+
+
+def interleaving_notes(comparison: Comparison) -> list[Phrase]:
+    """List what was noted meanwhile."""
+    interleaved = comparison.interleaved
+    return [(Sentence(note),) for note in interleaved.notes[:_MAX_NOTES]] if interleaved else []
+
+
+def _is_unneeded(interleaved: Interleaved) -> bool:
+    return interleaved.stopped == "decided" and not interleaved.suspects and not interleaved.pairs
+
+
+def _launched(interleaved: Interleaved) -> str:
+    time = f"{units.duration(interleaved.spent_s)} of {units.duration(interleaved.budget_s)}"
+    suspects = (
+        f", {units.numbered(interleaved.suspects, 'suspect')}" if interleaved.suspects else ""
+    )
+    pairs = f"{units.numbered(interleaved.pairs, 'pair')} in {time}{suspects}"
+    return f"launched in turns: {pairs}; {_STOPPED[interleaved.stopped]}"

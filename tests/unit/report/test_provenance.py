@@ -1,0 +1,86 @@
+"""What a report says of where its numbers come from."""
+
+import msgspec
+
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.run import Source
+from ci_perf.report import provenance
+from tests.comparisons import a_change, a_comparison, a_head, a_side, an_interleaved
+from tests.runs import CPU, GPU
+
+
+def summary(*rows, **found):
+    comparison = a_comparison(*rows, interleaved=an_interleaved(**found))
+    return "".join(provenance.interleaving(comparison))
+
+
+def test_all_pairs_are_counted_and_not_only_those_that_decided():
+    row = a_change("bert", Verdict.REGRESSED, ratio=1.2, pairs=4)
+
+    assert "launched in turns: 6 pairs in 4 min 10 s of 20 min, 3 suspects; stopped when" in (
+        summary(row, pairs=6)
+    )
+
+
+def test_a_base_that_was_not_needed_is_said_not_to_have_been_launched():
+    said = summary(a_change("bert"), suspects=0, pairs=0, spent_s=0.0)
+
+    assert said.endswith("): the history left no suspect, so the base was not launched.")
+
+
+def test_what_was_interrupted_before_its_suspects_were_counted_claims_nothing_of_them():
+    said = summary(a_change("bert"), suspects=0, pairs=0, spent_s=0.0, stopped="interrupted")
+
+    assert "suspect" not in said
+    assert said.endswith("0 pairs in 0 s of 20 min; interrupted.")
+
+
+def test_samples_that_have_no_run_name_none():
+    named = "".join(provenance.footer(a_comparison(a_change())))
+    unnamed = "".join(provenance.footer(a_comparison(a_change(), head=a_head(run=""))))
+
+    assert " · run 0123456789ab · exit code 0" in named
+    assert "run" not in unnamed
+
+
+BESIDE = an_interleaved(source=Source(commit="c" * 40, branch="", dirty=False), pairs=3)
+
+
+def test_where_the_base_was_launched_its_commit_and_that_of_the_baseline_are_told_apart():
+    found = "".join(provenance.footer(a_comparison(a_change(), interleaved=BESIDE)))
+
+    assert found.startswith("Baseline of a1b2c3d → head d4e5f6a, launched beside ccccccc · run")
+
+
+def test_a_base_that_was_launched_beside_a_head_without_a_baseline_is_the_only_one():
+    nobody = a_side(sessions=0, source=Source(commit="none", branch="none", dirty=False))
+    found = "".join(provenance.footer(a_comparison(a_change(), base=nobody, interleaved=BESIDE)))
+
+    assert found.startswith("No baseline → head d4e5f6a, launched beside ccccccc · run")
+
+
+def test_a_base_that_no_suspect_needed_is_not_said_to_have_been_launched():
+    found = a_comparison(a_change(), interleaved=an_interleaved(pairs=0, suspects=0))
+
+    assert "".join(provenance.footer(found)).startswith("Base a1b2c3d → head d4e5f6a · run")
+
+
+GPU_OF_ANOTHER_SIZE = msgspec.structs.replace(GPU, gpu_memory_bytes=70 * 2**30)
+
+
+def test_machines_that_look_the_same_are_named_with_what_differs():
+    assert provenance.machines(GPU, GPU_OF_ANOTHER_SIZE) == (
+        f"NVIDIA H200 (gpu_memory_bytes {GPU.gpu_memory_bytes})",
+        f"NVIDIA H200 (gpu_memory_bytes {GPU_OF_ANOTHER_SIZE.gpu_memory_bytes})",
+    )
+
+
+def test_machines_that_are_the_same_or_look_different_have_their_names_alone():
+    near = msgspec.structs.replace(GPU, gpu_memory_bytes=GPU.gpu_memory_bytes - 2**20)
+
+    assert provenance.machines(GPU, near) == ("NVIDIA H200", "NVIDIA H200")
+    assert provenance.machines(None, GPU) == ("unknown machine", "NVIDIA H200")
+    assert provenance.machines(CPU, GPU) == (
+        f"{CPU.cpu_model}, {CPU.logical_cores} cores",
+        "NVIDIA H200",
+    )
