@@ -113,14 +113,14 @@ def _read(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run, st
 
 
 def _fetch(run_id: int, artifact: str) -> Run:
-    from ci_perf.github import home, runs
+    from ci_perf.github import access, runs
     from ci_perf.github.client import Client
 
     here = options.root()
     remote = git.run(here, "remote", "get-url", "origin")
-    client = Client(home.access(os.environ, remote.out if remote.code == 0 else ""))
-    found = runs.get(client, run_id)
-    output.say(f"{runs.what(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
+    client = Client(access.of_clone(os.environ, remote.out if remote.code == 0 else ""))
+    found = runs.find_run(client, run_id)
+    output.say(f"{runs.describe(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
     if found.is_fork:
         output.say("note: it was measured by code from a fork, which could make up any number")
     return fetch.measured(client, run_id, artifact)

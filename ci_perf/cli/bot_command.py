@@ -7,9 +7,10 @@ import click
 
 from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
-from ci_perf.github import asked, home, orders
-from ci_perf.github.asked import Asked
-from ci_perf.pull_request import bot, fetch, posting
+from ci_perf.github import access, comment_command
+from ci_perf.github.client import Client
+from ci_perf.github.comment_command import CommandComment
+from ci_perf.pull_request import bot, fetch
 from ci_perf.pull_request.bot import Rules
 from ci_perf.system import files
 
@@ -33,15 +34,15 @@ def command(*, workflow: str, artifact: tuple[str, ...], baselines: Path, worklo
     if comment is None:
         output.say("nothing to do: no new comment on a pull request that asks for something")
         return
-    client = posting.client_of(os.environ, home.repository(os.environ))
+    client = Client(access.of_job(os.environ, access.job_repository(os.environ)))
     rules = Rules(workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads)
     bot.obey(client, comment, rules)
 
 
-def _comment() -> Asked | None:
+def _comment() -> CommandComment | None:
     path = os.environ.get("GITHUB_EVENT_PATH", "")
-    found = asked.read(os.environ, files.read_text(Path(path))) if path else None
-    return found if found and orders.is_one(found.body) else None
+    found = comment_command.read_event(os.environ, files.read_text(Path(path))) if path else None
+    return found if found and comment_command.is_order(found.body) else None
 
 
 def _check_folder(baselines: Path) -> None:

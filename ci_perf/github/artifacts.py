@@ -1,14 +1,30 @@
 """One artifact of one workflow run: by its exact name, of bounded size, as its digest says."""
 
 import hashlib
+import io
+import stat
+import struct
+import zipfile
+import zlib
 
 import msgspec
 
 from ci_perf.errors import InvalidFileError, RefusedError
-from ci_perf.github import archive, runs
+from ci_perf.github import runs
 from ci_perf.github.client import Client
 
 _ALGORITHM = "sha256:"
+# A run of 100 workloads with raw blocks is about 2 MB, and a tenth of it when it is packed.
+MAX_BYTES = 50 * 2**20
+_MAX_MEMBER_BYTES = 50 * 2**20
+# An artifact of ours has a handful of files; each costs memory as soon as the list is read.
+_MAX_LIST_BYTES = 2**20
+_END = b"PK\x05\x06"
+_END_BYTES, _MAX_COMMENT_BYTES = 22, 0xFFFF
+_END_OF_LARGE = b"PK\x06\x07"
+_LOCATOR_BYTES = 20
+_PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_IS_ENCRYPTED = 0x1
 
 
 class _OfRun(msgspec.Struct):
@@ -28,53 +44,71 @@ class _Artifacts(msgspec.Struct):
     artifacts: list[_Artifact]
 
 
-def member(client: Client, run: int, name: str, file: str) -> bytes:
+def read_file(client: Client, run: int, name: str, file: str) -> bytes:
     """Return the file `file` of the artifact `name` of this very run, as it was uploaded.
 
     Raises GithubError; RefusedError: no such artifact, or it is gone; InvalidFileError: its data
     are not what they must be.
     """
-    where = what(run, name)
-    found = _newest(client, run, name)
-    if found.expired:
+    where = describe(run, name)
+    artifact = _newest(client, run, name)
+    if artifact.expired:
         raise RefusedError(f"{where}: expected one that is kept, found it expired; measure again")
-    if found.size_in_bytes > archive.MAX_BYTES:
+    if artifact.size_in_bytes > MAX_BYTES:
         raise InvalidFileError(
-            f"{where}: expected at most {archive.MAX_BYTES // 2**20} MiB, found "
-            f"{found.size_in_bytes / 2**20:,.0f} MiB"
+            f"{where}: expected at most {MAX_BYTES // 2**20} MiB, found "
+            f"{artifact.size_in_bytes / 2**20:,.0f} MiB"
         )
-    data = _download(client, found.id, where)
-    _check_digest(data, found.digest, where)
-    return archive.member(data, file, where=where)
+    data = _download(client, artifact.id, where)
+    _check_digest(data, artifact.digest, where)
+    return unpack_file(data, file, where=where)
 
 
-def what(run: int, name: str) -> str:
+def describe(run: int, name: str) -> str:
     """Name an artifact in a message."""
-    return f"artifact {name!r} of {runs.what(run)}"
+    return f"artifact {name!r} of {runs.describe(run)}"
+
+
+def unpack_file(archive: bytes, name: str, *, where: str) -> bytes:
+    """Return the content of the file `name`. Raises InvalidFileError that begins with `where`.
+
+    Refused: not an archive, one that is cut off or damaged, the file missing or there twice, a
+    link, a folder, encrypted, packed in an unusual way, or too large.
+    """
+    _check_list(archive, where)
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            return _read(opened, _only(opened, name, where), f"{where}: {name}")
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error) as error:
+        raise _damaged(where, str(error)) from None
+    except (UnicodeError, ValueError, struct.error):
+        raise _damaged(where, "names or sizes that cannot be") from None
 
 
 def _newest(client: Client, run: int, name: str) -> _Artifact:
     """Choose that of the last attempt: a run that is repeated may have several of one name."""
-    where = what(run, name)
+    where = describe(run, name)
     path = f"/actions/runs/{run}/artifacts"
     listed = client.get(path, _Artifacts, what=where, name=name, per_page=100)
-    mine = [one for one in listed.artifacts if one.name == name and _is_of(one, run)]
+    mine = [
+        artifact for artifact in listed.artifacts if artifact.name == name and _is_of(artifact, run)
+    ]
     if not mine:
         raise RefusedError(
             f"{where}: expected one, found none; has the job that measures uploaded it, under this "
             "name?"
         )
-    return max(mine, key=lambda one: one.id)
+    return max(mine, key=lambda artifact: artifact.id)
 
 
-def _is_of(one: _Artifact, run: int) -> bool:
-    return one.workflow_run is None or one.workflow_run.id in {None, run}
+def _is_of(artifact: _Artifact, run: int) -> bool:
+    return artifact.workflow_run is None or artifact.workflow_run.id in {None, run}
 
 
 def _download(client: Client, artifact: int, where: str) -> bytes:
     path = f"/actions/artifacts/{artifact}/zip"
     try:
-        return client.download(path, what=where, max_bytes=archive.MAX_BYTES)
+        return client.download(path, what=where, max_bytes=MAX_BYTES)
     except InvalidFileError as error:
         raise InvalidFileError(f"{where}: {error}") from None
 
@@ -83,9 +117,59 @@ def _check_digest(data: bytes, digest: str | None, where: str) -> None:
     """Compare with what was uploaded, where GitHub knows that; its Enterprise Server does not."""
     if digest is None:
         return
-    found = _ALGORITHM + hashlib.sha256(data).hexdigest()
-    if found != digest.lower():
+    actual = _ALGORITHM + hashlib.sha256(data).hexdigest()
+    if actual != digest.lower():
         raise InvalidFileError(
-            f"{where}: expected the digest {digest[:80]}, found {found}; it is not what was "
+            f"{where}: expected the digest {digest[:80]}, found {actual}; it is not what was "
             "uploaded, so nothing of it is used"
         )
+
+
+def _check_list(archive: bytes, where: str) -> None:
+    """Look how long the list of files is before anything reads it."""
+    start = archive.rfind(_END, -(_END_BYTES + _MAX_COMMENT_BYTES))
+    if len(archive) > MAX_BYTES:
+        raise _too_large(where, MAX_BYTES)
+    if start < 0 or len(archive) < start + _END_BYTES:
+        raise _damaged(where, "no end of an archive")
+    (list_bytes,) = struct.unpack_from("<L", archive, start + 12)
+    locator = archive[max(0, start - _LOCATOR_BYTES) : start]
+    if list_bytes > _MAX_LIST_BYTES or locator.startswith(_END_OF_LARGE):
+        raise InvalidFileError(f"{where}: expected a handful of files, found far too many")
+
+
+def _only(opened: zipfile.ZipFile, name: str, where: str) -> zipfile.ZipInfo:
+    entries = [entry for entry in opened.infolist() if entry.filename == name]
+    if not entries:
+        raise InvalidFileError(
+            f"{where}: expected {name} at its top, found none; upload that file itself, not a "
+            "folder with it"
+        )
+    if len(entries) > 1:
+        raise InvalidFileError(f"{where}: expected {name} once, found it {len(entries)} times")
+    return entries[0]
+
+
+def _read(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> bytes:
+    mode = entry.external_attr >> 16
+    if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
+        raise InvalidFileError(f"{where}: expected a file, found a link or something else")
+    if entry.flag_bits & _IS_ENCRYPTED or entry.compress_type not in _PACKED:
+        raise InvalidFileError(f"{where}: expected it plain or deflated, found it packed otherwise")
+    if entry.file_size > _MAX_MEMBER_BYTES:
+        raise _too_large(where, _MAX_MEMBER_BYTES)
+    with opened.open(entry) as file:
+        data = file.read(_MAX_MEMBER_BYTES + 1)
+    if len(data) > _MAX_MEMBER_BYTES:
+        raise _too_large(where, _MAX_MEMBER_BYTES)
+    return data
+
+
+def _too_large(where: str, limit: int) -> InvalidFileError:
+    return InvalidFileError(f"{where}: expected at most {limit // 2**20} MiB, found more")
+
+
+def _damaged(where: str, found: str) -> InvalidFileError:
+    return InvalidFileError(
+        f"{where}: expected a zip archive, found a damaged one ({found}); was it cut off?"
+    )

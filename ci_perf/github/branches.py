@@ -1,4 +1,4 @@
-"""Files of a commit, read without checking it out, and one commit on top of exactly that one."""
+"""Read the files of a commit without a checkout, and make one commit on top of it."""
 
 import base64
 import binascii
@@ -27,8 +27,8 @@ mutation($input: CreateCommitOnBranchInput!) {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """The commit that was made."""
+class NewCommit:
+    """The commit that we have made."""
 
     sha: str
     url: str
@@ -92,7 +92,7 @@ def folder(client: Client, sha: str, path: str) -> dict[str, bytes]:
         raise
     if isinstance(listed, _Entry):
         raise InvalidFileError(f"{what}: expected a folder, found a {listed.type[:20]}")
-    mine = {one.name: one.sha for one in listed if one.type == "file"}
+    mine = {entry.name: entry.sha for entry in listed if entry.type == "file"}
     if len(listed) >= _MAX_FILES:
         raise InvalidFileError(f"{what}: expected fewer than {_MAX_FILES:,} files, found more")
     return {name: blob(client, of, what=f"{path}/{name}") for name, of in sorted(mine.items())}
@@ -101,12 +101,12 @@ def folder(client: Client, sha: str, path: str) -> dict[str, bytes]:
 def file(client: Client, sha: str, path: str) -> bytes | None:
     """Return one file of a commit, if it is there. Raises GithubError and InvalidFileError."""
     try:
-        found = client.get(f"/contents/{quote(path)}", _Blob, what=path, ref=sha)
+        answer = client.get(f"/contents/{quote(path)}", _Blob, what=path, ref=sha)
     except GithubError as error:
         if error.status == 404:
             return None
         raise
-    return _decoded(found, path)
+    return _decoded(answer, path)
 
 
 def blob(client: Client, sha: str, *, what: str) -> bytes:
@@ -121,25 +121,14 @@ def is_on_top(client: Client, sha: str, parent: str, *, line: str) -> bool:
 
     Raises GithubError.
     """
-    found = client.get(f"/git/commits/{sha}", _Known, what=f"commit {sha[:12]}")
-    is_there = any(one.sha.startswith(parent) for one in found.parents)
-    return is_there and line in found.message.splitlines()
-
-
-def _decoded(found: _Blob, what: str) -> bytes:
-    if found.encoding != "base64" or (found.size or 0) > _MAX_FILE_BYTES:
-        raise InvalidFileError(
-            f"{what}: expected at most {_MAX_FILE_BYTES // 2**20} MiB, found more"
-        )
-    try:
-        return base64.b64decode(found.content)
-    except binascii.Error:
-        raise InvalidFileError(f"{what}: expected base64, found something else") from None
+    answer = client.get(f"/git/commits/{sha}", _Known, what=f"commit {sha[:12]}")
+    is_there = any(known.sha.startswith(parent) for known in answer.parents)
+    return is_there and line in answer.message.splitlines()
 
 
 def commit(
     client: Client, branch: str, parent: str, files: Mapping[str, bytes], *, message: str
-) -> Committed:
+) -> NewCommit:
     """Put `files` on top of `parent`, if that is still the head of `branch`.
 
     Asked twice it is done once, because the head is another one by then. Raises RefusedError
@@ -167,11 +156,22 @@ def commit(
         if (done := _anyway(client, branch, parent, message)) is None:
             raise
         return done
-    found = made.create_commit_on_branch.commit
-    return Committed(sha=found.oid, url=found.url)
+    new = made.create_commit_on_branch.commit
+    return NewCommit(sha=new.oid, url=new.url)
 
 
-def _anyway(client: Client, branch: str, parent: str, message: str) -> Committed | None:
+def _decoded(blob: _Blob, what: str) -> bytes:
+    if blob.encoding != "base64" or (blob.size or 0) > _MAX_FILE_BYTES:
+        raise InvalidFileError(
+            f"{what}: expected at most {_MAX_FILE_BYTES // 2**20} MiB, found more"
+        )
+    try:
+        return base64.b64decode(blob.content)
+    except binascii.Error:
+        raise InvalidFileError(f"{what}: expected base64, found something else") from None
+
+
+def _anyway(client: Client, branch: str, parent: str, message: str) -> NewCommit | None:
     """Find out, after a failure, whether it was done all the same; `None` where it was not.
 
     Raises RefusedError where it cannot be done any more.
@@ -179,10 +179,10 @@ def _anyway(client: Client, branch: str, parent: str, message: str) -> Committed
     head = _head(client, branch)
     if head == parent:
         return None
-    found = client.get(f"/git/commits/{head}", _Known, what=f"commit {head[:12]}")
-    is_on_top = [one.sha for one in found.parents] == [parent]
-    if is_on_top and found.message.strip() == message.strip():
-        return Committed(sha=head, url=found.html_url)
+    answer = client.get(f"/git/commits/{head}", _Known, what=f"commit {head[:12]}")
+    is_on_top = [known.sha for known in answer.parents] == [parent]
+    if is_on_top and answer.message.strip() == message.strip():
+        return NewCommit(sha=head, url=answer.html_url)
     raise RefusedError(
         f"{branch}: expected {parent[:12]} at its head, found {head[:12]}: somebody has pushed "
         "meanwhile, and that is not what was measured"

@@ -2,24 +2,29 @@
 
 PyGithub carries the requests. Its objects fetch on their own what they were not given, so that a
 job needs more permissions than it has; our answers are a few typed keys instead.
+
+A download is two requests of our own: GitHub names another host, which gives the file. That host
+refuses a request that shows a token, and must not see ours.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
-from ci_perf.errors import CiPerfError
-from ci_perf.github import downloads, failures, retry
-from ci_perf.github.retry import Patience
+from ci_perf.errors import CiPerfError, InvalidFileError
+from ci_perf.github import failures
+from ci_perf.github.access import Access
+from ci_perf.github.failures import RetryPolicy
 from ci_perf.version import __version__
 
 if TYPE_CHECKING:
     from github.Requester import Requester
+    from requests import PreparedRequest, Response
 
 T = TypeVar("T")
 
-API_URL = "https://api.github.com"
 # An answer takes a second; a proxy that swallows requests is noticed after this.
 _TIMEOUT_S = 30
 _PER_PAGE = 100  # the most that GitHub gives at once
@@ -27,23 +32,17 @@ _PER_PAGE = 100  # the most that GitHub gives at once
 _MAX_PAGES = 300
 # GitHub's advice against its secondary limits.
 _BETWEEN_WRITES_S = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """Where to ask, about which repository, and as whom."""
-
-    repository: str
-    token: str = field(repr=False)
-    api_url: str = API_URL
+_REDIRECTIONS = {302, 307}
+_CHUNK_BYTES = 2**16
+_USER_AGENT = f"ci-perf/{__version__}"
 
 
 class MissingError(CiPerfError):
     """There is nothing to talk to GitHub with: no token, or no PyGithub."""
 
 
-class Made(msgspec.Struct, frozen=True):
-    """What GitHub says of everything that it has made or changed for us."""
+class Resource(msgspec.Struct, frozen=True):
+    """What GitHub answers of everything that it has made or changed for us."""
 
     id: int
     html_url: str | None = None
@@ -61,10 +60,10 @@ class Client:
         self,
         access: Access,
         *,
-        patience: Patience | None = None,
+        retries: RetryPolicy | None = None,
         timeout_s: int = _TIMEOUT_S,
     ) -> None:
-        self.patience = patience or Patience()
+        self.retries = retries or RetryPolicy()
         self.owner, _, self.name = access.repository.partition("/")
         self._access, self._timeout_s = access, timeout_s
         self._requester = _connect(access, timeout_s)
@@ -75,28 +74,28 @@ class Client:
 
     def pages(self, path: str, kind: type[T], *, what: str, **parameters: str | int) -> list[T]:
         """Look up all of a list, however many pages it has."""
-        found: list[T] = []
+        entries: list[T] = []
         of_kind: type[list[T]] = list[kind]  # type: ignore[valid-type]  # known at run time only
         for page in range(1, _MAX_PAGES + 1):
             counted = {**parameters, "per_page": _PER_PAGE, "page": page}
             more = self._ask("GET", path, of_kind, what=what, parameters=counted)
-            found += more
+            entries += more
             if len(more) < _PER_PAGE:
                 break
-        return found
+        return entries
 
     def make(
         self, path: str, body: dict[str, Any], *, what: str, is_repeatable: bool = False
-    ) -> Made:
-        """Make something: not twice, so an answer that is lost is an error."""
-        return self._ask("POST", path, Made, what=what, body=body, is_repeatable=is_repeatable)
+    ) -> Resource:
+        """Make something. It is not made twice, so a lost answer is an error."""
+        return self._ask("POST", path, Resource, what=what, body=body, is_repeatable=is_repeatable)
 
-    def change(self, path: str, body: dict[str, Any], *, what: str) -> Made:
-        """Change something to what it shall be, which may be done twice."""
-        return self._ask("PATCH", path, Made, what=what, body=body)
+    def change(self, path: str, body: dict[str, Any], *, what: str) -> Resource:
+        """Change something to what it shall be; that may be done twice."""
+        return self._ask("PATCH", path, Resource, what=what, body=body)
 
     def remove(self, path: str, *, what: str) -> None:
-        """Remove something; that it is gone already is well."""
+        """Remove something; it may be gone already."""
         try:
             self._ask("DELETE", path, msgspec.Raw, what=what)
         except failures.GithubError as error:
@@ -106,26 +105,26 @@ class Client:
     def download(self, path: str, *, what: str, max_bytes: int) -> bytes:
         """Fetch a file that GitHub keeps on another host, which must never see the token."""
         url = f"{self._access.api_url.rstrip('/')}/repos/{self.owner}/{self.name}{path}"
-        return retry.call(
-            lambda: downloads.fetch(url, self._access.token, self._timeout_s, max_bytes=max_bytes),
+        return failures.retry(
+            lambda: _fetch(url, self._access.token, self._timeout_s, max_bytes=max_bytes),
             what=what,
             is_repeatable=True,
-            patience=self.patience,
+            policy=self.retries,
         )
 
     def query(self, document: str, kind: type[T], *, what: str, **variables: object) -> T:
-        """Ask by GraphQL what changes nothing, or nothing when it is asked again."""
+        """Send a GraphQL query, or a mutation that does nothing when it is sent again."""
         asked = {"query": document, "variables": dict(variables)}
         url = self._requester.graphql_url
-        found = retry.call(
+        data = failures.retry(
             lambda: self._requester.requestJsonAndCheck("POST", url, input=asked)[1],
             what=what,
             is_repeatable=True,
-            patience=self.patience,
+            policy=self.retries,
         )
-        answer = _convert(found, _Answer, what)
+        answer = _convert(data, _Answer, what)
         if answer.errors:
-            raise failures.in_answer(what, answer.errors)
+            raise failures.from_graphql(what, answer.errors)
         return _convert(answer.data, kind, what)
 
     def _ask(
@@ -140,23 +139,23 @@ class Client:
         is_repeatable: bool = True,
     ) -> T:
         url = f"/repos/{self.owner}/{self.name}{path}"
-        data = retry.call(
+        data = failures.retry(
             lambda: self._requester.requestJsonAndCheck(verb, url, parameters, input=body)[1],
             what=what,
             is_repeatable=is_repeatable,
-            patience=self.patience,
+            policy=self.retries,
         )
         return _convert(data, kind, what)
 
 
 def _convert(data: object, kind: type[T], what: str) -> T:
-    """Check an answer like any other data: a proxy may have given it, or a redirection."""
+    """Check the answer's shape: it may come from a proxy, or from a redirection."""
     if kind is msgspec.Raw:
         return kind()
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError:
-        raise failures.odd(what) from None
+        raise failures.unexpected_answer(what) from None
 
 
 def _connect(access: Access, timeout_s: int) -> "Requester":
@@ -175,10 +174,72 @@ def _connect(access: Access, timeout_s: int) -> "Requester":
         auth=Auth.Token(access.token),
         base_url=access.api_url.rstrip("/"),
         timeout=timeout_s,
-        user_agent=f"ci-perf/{__version__}",
+        user_agent=_USER_AGENT,
         per_page=_PER_PAGE,
-        retry=None,  # ours is in retry.py: that of PyGithub repeats what was done already
+        retry=None,  # failures.retry is used: PyGithub's own retry repeats what was done already
         seconds_between_requests=0,
         seconds_between_writes=_BETWEEN_WRITES_S,
         lazy=True,
     ).requester
+
+
+def _fetch(url: str, token: str, timeout_s: int, *, max_bytes: int) -> bytes:
+    """Return the file. Raises what requests and PyGithub raise, and InvalidFileError: too large."""
+    import requests
+
+    headers = {"User-Agent": _USER_AGENT, "Accept": "application/vnd.github+json"}
+    # Given so, a .netrc of the runner's user cannot put another token in its place.
+    with requests.get(
+        url, headers=headers, auth=_bearer(token), allow_redirects=False, timeout=timeout_s
+    ) as asked:
+        place = _place(asked, url)
+    with requests.get(
+        place, headers={"User-Agent": _USER_AGENT}, auth=_as_nobody, timeout=timeout_s, stream=True
+    ) as response:
+        if response.status_code != requests.codes.ok:
+            raise _refusal(response)
+        return _whole(response, max_bytes)
+
+
+def _place(asked: "Response", url: str) -> str:
+    """Return the address that GitHub names; never from an encrypted connection to an open one."""
+    place = asked.headers.get("Location", "")
+    if asked.status_code not in _REDIRECTIONS:
+        raise _refusal(asked)
+    if urlsplit(place).scheme not in {"https", urlsplit(url).scheme}:
+        raise AssertionError(
+            "an address that is no page of the web"
+        )  # failures.from_exception says so
+    return place
+
+
+def _whole(response: "Response", max_bytes: int) -> bytes:
+    data = bytearray()
+    for chunk in response.iter_content(_CHUNK_BYTES):
+        data += chunk
+        if len(data) > max_bytes:
+            raise InvalidFileError(f"expected at most {max_bytes // 2**20} MiB, found more")
+    return bytes(data)
+
+
+def _refusal(response: "Response") -> Exception:
+    """Return a refusal as PyGithub's exception, so that failures handles both alike."""
+    from github import GithubException
+
+    try:
+        said = response.json()
+    except ValueError:
+        said = None
+    return GithubException(response.status_code, said, dict(response.headers))
+
+
+def _bearer(token: str) -> "Callable[[PreparedRequest], PreparedRequest]":
+    def sign(request: "PreparedRequest") -> "PreparedRequest":
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+    return sign
+
+
+def _as_nobody(request: "PreparedRequest") -> "PreparedRequest":
+    return request

@@ -1,9 +1,13 @@
-"""What can go wrong with a request, told in one way: what to do, and never the token."""
+"""Failed requests: repeat them where that is safe, else say what to do, and never the token."""
 
+import itertools
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from ci_perf.errors import CiPerfError
 
@@ -11,10 +15,11 @@ _HTTP_OK = 400
 _MAX_CHARS = 200
 _LIMITED = re.compile(r"rate limit|abuse detection|wait a few minutes", re.IGNORECASE)
 _SEEN = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
+_T = TypeVar("_T")
 
 
-class Kind(Enum):
-    """What a failure means for whoever asked."""
+class FailureKind(Enum):
+    """What a failure means for the caller."""
 
     UNANSWERED = "unanswered"  # whether it was done, nobody knows
     LIMITED = "limited"  # nothing was done: too many requests
@@ -29,14 +34,47 @@ class GithubError(CiPerfError):
     """
 
     def __init__(
-        self, message: str, *, kind: Kind, status: int = 0, wait_s: float | None = None
+        self, message: str, *, kind: FailureKind, status: int = 0, wait_s: float | None = None
     ) -> None:
         super().__init__(message)
         self.kind, self.status, self.wait_s = kind, status, wait_s
 
 
-def of(error: Exception, what: str, *, now: float) -> GithubError | None:
-    """Tell a failure of PyGithub or requests; `None` for anything else, which is a bug of ours."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often to ask, and how long to wait: the runner, maybe with a GPU, waits as long.
+
+    GitHub asks for a minute after a secondary limit that names no time: the longest wait.
+    """
+
+    attempts: int = 4
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+    sleep: Callable[[float], None] = lambda seconds: time.sleep(seconds)  # noqa: PLW0108  looked up when it is called
+    now: Callable[[], float] = time.time
+
+
+def retry(ask: Callable[[], _T], *, what: str, is_repeatable: bool, policy: RetryPolicy) -> _T:
+    """Send a request, and send it again where that cannot do a thing twice. Raises GithubError.
+
+    A request that GitHub refused for its rate limit has done nothing, whatever it was.
+    """
+    for attempt in itertools.count():
+        try:
+            return ask()
+        except Exception as error:
+            failure = from_exception(error, what, now=policy.now())
+            if failure is None:
+                raise
+        wait_s = _pause_s(failure, attempt, policy, is_repeatable=is_repeatable)
+        if wait_s is None:
+            raise failure
+        policy.sleep(wait_s)
+    raise AssertionError("it returns or raises")
+
+
+def from_exception(error: Exception, what: str, *, now: float) -> GithubError | None:
+    """Convert a failure of PyGithub or requests; `None` for any other, which is a bug of ours."""
     import requests
     from github import GithubException
 
@@ -50,23 +88,38 @@ def of(error: Exception, what: str, *, now: float) -> GithubError | None:
         return _unanswered(what, "an answer that was cut off")
     # PyGithub asserts that an address is one of the host that it was told, or says so.
     if isinstance(error, AssertionError) or str(error).startswith("Github server redirected"):
-        return GithubError(f"{what}: GitHub led to another host", kind=Kind.REFUSED)
+        return GithubError(f"{what}: GitHub led to another host", kind=FailureKind.REFUSED)
     return None
 
 
-def odd(what: str) -> GithubError:
-    """Tell that an answer lacks what every answer has: it came from somebody else."""
+def unexpected_answer(what: str) -> GithubError:
+    """Say that an answer lacks what every answer of GitHub has: it came from somebody else."""
     return GithubError(
         f"{what}: expected GitHub's answer, found another one; is there a proxy between, and does "
         "GITHUB_API_URL name the API?",
-        kind=Kind.REFUSED,
+        kind=FailureKind.REFUSED,
     )
 
 
-def in_answer(what: str, errors: list[dict[str, object]]) -> GithubError:
-    """Tell what GraphQL complains of, which it does with a status that says all is well."""
+def from_graphql(what: str, errors: list[dict[str, object]]) -> GithubError:
+    """Convert the errors of a GraphQL answer, whose status is that of a success."""
     said = _message({"message": errors[0].get("message")})
-    return GithubError(f"{what}: GitHub refused the query ({said})", kind=Kind.REFUSED)
+    return GithubError(f"{what}: GitHub refused the query ({said})", kind=FailureKind.REFUSED)
+
+
+def _pause_s(
+    failure: GithubError, attempt: int, policy: RetryPolicy, *, is_repeatable: bool
+) -> float | None:
+    """Return how long to wait before the next attempt; `None`: no further attempt."""
+    may_repeat = failure.kind is FailureKind.LIMITED or (
+        failure.kind is FailureKind.UNANSWERED and is_repeatable
+    )
+    if not may_repeat or attempt + 1 == policy.attempts:
+        return None
+    wait_s = policy.first_wait_s * 2**attempt
+    if failure.kind is FailureKind.LIMITED:
+        wait_s = max(wait_s, policy.longest_wait_s if failure.wait_s is None else failure.wait_s)
+    return wait_s if wait_s <= policy.longest_wait_s else None
 
 
 def _answered(
@@ -77,15 +130,15 @@ def _answered(
         wait_s = _wait_s(headers, now)
         until = "" if wait_s is None else f" for another {wait_s:.0f} s"
         text = f"{said}: too many requests{until}; later jobs will report again"
-        return GithubError(text, kind=Kind.LIMITED, status=status, wait_s=wait_s)
+        return GithubError(text, kind=FailureKind.LIMITED, status=status, wait_s=wait_s)
     if status < _HTTP_OK or status >= 500:
         return _unanswered(what, f"{status}" + (f" ({message})" if message else ""), status)
-    return GithubError(f"{said}{_cure(status)}", kind=Kind.REFUSED, status=status)
+    return GithubError(f"{said}{_cure(status)}", kind=FailureKind.REFUSED, status=status)
 
 
 def _unanswered(what: str, found: str, status: int = 0) -> GithubError:
     text = f"{what}: expected an answer of GitHub, found {found}; is GitHub well, and reachable?"
-    return GithubError(text, kind=Kind.UNANSWERED, status=status)
+    return GithubError(text, kind=FailureKind.UNANSWERED, status=status)
 
 
 def _cure(status: int) -> str:
@@ -122,11 +175,11 @@ def _wait_s(headers: Mapping[str, str], now: float) -> float | None:
 
 def _message(data: object) -> str:
     """Return what GitHub says, short and on one line; a page of HTML says nothing."""
-    if not isinstance(data, dict) or not isinstance(found := data.get("message"), str):
+    if not isinstance(data, dict) or not isinstance(message := data.get("message"), str):
         return ""
     errors = data.get("errors")
     first = errors[0] if isinstance(errors, list) and errors else None
     detail = first.get("message") if isinstance(first, dict) else None
-    text = found if not isinstance(detail, str) else f"{found}: {detail}"
+    text = message if not isinstance(detail, str) else f"{message}: {detail}"
     line = " ".join(_SEEN.sub(" ", text).split())
     return line if len(line) <= _MAX_CHARS else line[: _MAX_CHARS - 1] + "…"

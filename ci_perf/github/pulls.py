@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ci_perf.errors import RefusedError
+from ci_perf.github.actions import Event, Head
 from ci_perf.github.client import Client
-from ci_perf.github.event import Event, Head
 from ci_perf.github.failures import GithubError
 
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -16,22 +16,25 @@ _CONTAINED = {"identical", "ahead"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """An open pull request, and the commit at its head that was measured.
+class OpenPull:
+    """An open pull request, as GitHub knows it now.
 
-    ``base_branch`` is the branch that it shall go to, which its author chooses, and ``base`` the
-    commit of that branch.
+    ``sha`` is the commit at its head, on ``branch`` of the repository ``repository_id`` (0 where
+    that is gone). ``base_branch`` is the branch that it shall be merged into, which its author
+    chooses, and ``base`` the commit of that branch.
     """
 
     number: int
     sha: str
+    branch: str
+    repository_id: int
     base: str
     base_branch: str
     is_fork: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class ChangedFile:
     """A file of a pull request, and the content that it gets there, by its name in git.
 
     ``before`` is another path only where it was renamed.
@@ -80,12 +83,12 @@ class _File(msgspec.Struct):
     previous_filename: str = ""
 
 
-def ask(client: Client, number: int) -> PullRequest:
+def answer_of(client: Client, number: int) -> PullRequest:
     """Return what GitHub says of a pull request now. Raises GithubError."""
     return client.get(f"/pulls/{number}", PullRequest, what=f"pull request {number}")
 
 
-def find(client: Client, event: Event) -> Found | None:
+def find(client: Client, event: Event) -> OpenPull | None:
     """Find the open pull request that `event` is about. Raises GithubError.
 
     `None`: there is none, or its head is another commit by now. Raises RefusedError where it
@@ -102,46 +105,60 @@ def contains(client: Client, base: str, commit: str) -> bool:
         return False
     what = f"commit {commit[:12]} in the history of {base[:12]}"
     try:
-        found = client.get(f"/compare/{commit}...{base}", _Compared, what=what, per_page=1)
+        comparison = client.get(f"/compare/{commit}...{base}", _Compared, what=what, per_page=1)
     except GithubError as error:
         if error.status != 404:
             raise
         return False
-    return found.status in _CONTAINED
+    return comparison.status in _CONTAINED
+
+
+def as_open(answer: PullRequest) -> OpenPull:
+    """Return what counts of a pull request that is open."""
+    source = answer.head.repo
+    return OpenPull(
+        number=answer.number,
+        sha=answer.head.sha,
+        branch=answer.head.ref,
+        repository_id=source.id if source else 0,
+        base=answer.base.sha,
+        base_branch=answer.base.ref,
+        is_fork=answer.is_fork,
+    )
 
 
 def changed_files(client: Client, pull: int) -> frozenset[str]:
     """Name the files that a pull request adds or changes. Raises GithubError."""
-    return frozenset(one.path for one in changes(client, pull) if not one.is_removed)
+    return frozenset(file.path for file in changes(client, pull) if not file.is_removed)
 
 
-def changes(client: Client, pull: int) -> list[Changed]:
+def changes(client: Client, pull: int) -> list[ChangedFile]:
     """List what a pull request does to files. Raises GithubError."""
     what = f"files of pull request {pull}"
-    found = client.pages(f"/pulls/{pull}/files", _File, what=what)
+    listed = client.pages(f"/pulls/{pull}/files", _File, what=what)
     return [
-        Changed(
-            path=one.filename,
-            before=one.previous_filename or one.filename,
-            sha=one.sha or "",
-            is_removed=one.status == "removed",
+        ChangedFile(
+            path=file.filename,
+            before=file.previous_filename or file.filename,
+            sha=file.sha or "",
+            is_removed=file.status == "removed",
         )
-        for one in found
+        for file in listed
     ]
 
 
 def base(client: Client, pull: int) -> str:
     """Return the commit of the base branch, as GitHub knows it. Raises GithubError."""
-    return ask(client, pull).base.sha
+    return answer_of(client, pull).base.sha
 
 
-def _by_number(client: Client, number: int, sha: str) -> Found | None:
-    found = ask(client, number)
-    is_current = not sha or found.head.sha == sha
-    return _found(found) if found.state == "open" and is_current else None
+def _by_number(client: Client, number: int, sha: str) -> OpenPull | None:
+    answer = answer_of(client, number)
+    is_current = not sha or answer.head.sha == sha
+    return as_open(answer) if answer.state == "open" and is_current else None
 
 
-def _by_head(client: Client, head: Head, branch: str) -> Found | None:
+def _by_head(client: Client, head: Head, branch: str) -> OpenPull | None:
     """Look for the one whose branch, commit and repository are those that a run measured.
 
     The list that an event carries is empty for forks, and a number that a run has written down
@@ -151,35 +168,25 @@ def _by_head(client: Client, head: Head, branch: str) -> Found | None:
     listed = client.pages(
         "/pulls", PullRequest, what="pull requests", state="open", head=head.label
     )
-    mine = [one for one in listed if _is_from(one, head) and _is_for(one, client)]
+    mine = [pull for pull in listed if _is_from(pull, head) and _is_for(pull, client)]
     if len(mine) < 2:
-        return _found(mine[0]) if mine else None
-    chosen = [one for one in mine if one.base.ref == branch]
+        return as_open(mine[0]) if mine else None
+    chosen = [pull for pull in mine if pull.base.ref == branch]
     if len(chosen) != 1:
-        numbers = ", ".join(f"#{one.number}" for one in mine)
+        numbers = ", ".join(f"#{pull.number}" for pull in mine)
         raise RefusedError(
             f"commit {head.sha[:12]}: expected one open pull request of it for the branch "
             f"{branch or 'of this job'}, found {len(chosen)} of {numbers}; close those that are "
             "not meant"
         )
-    return _found(chosen[0])
+    return as_open(chosen[0])
 
 
-def _is_from(one: PullRequest, head: Head) -> bool:
-    is_there = one.head.repo is not None and one.head.repo.id == head.repository_id
-    return is_there and one.head.sha == head.sha
+def _is_from(pull: PullRequest, head: Head) -> bool:
+    is_there = pull.head.repo is not None and pull.head.repo.id == head.repository_id
+    return is_there and pull.head.sha == head.sha
 
 
-def _is_for(one: PullRequest, client: Client) -> bool:
-    base = one.base.repo.full_name if one.base.repo else ""
+def _is_for(pull: PullRequest, client: Client) -> bool:
+    base = pull.base.repo.full_name if pull.base.repo else ""
     return base.lower() == f"{client.owner}/{client.name}".lower()
-
-
-def _found(one: PullRequest) -> Found:
-    return Found(
-        number=one.number,
-        sha=one.head.sha,
-        base=one.base.sha,
-        base_branch=one.base.ref,
-        is_fork=one.is_fork,
-    )

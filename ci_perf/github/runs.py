@@ -1,4 +1,4 @@
-"""Workflow runs: which one measured a commit, and that it is the one that it is taken for."""
+"""Workflow runs: find the run that measured a commit, and check that it is that run."""
 
 import re
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ci_perf.errors import RefusedError
+from ci_perf.github.actions import Event, EventKind, Head, RunReference
 from ci_perf.github.client import Client
-from ci_perf.github.event import Event, Head, Kind, Run
 
 # The only event whose runs measure what a pull request changes.
 MEASURED = "pull_request"
@@ -19,7 +19,7 @@ _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class WorkflowRun:
     """A workflow run that has ended. ``head`` is ``None`` where its fork is gone."""
 
     number: int
@@ -35,9 +35,9 @@ class Found:
     def as_event(self, repository: str, branch: str) -> Event:
         """Return what happened, as if this run had just told a job on `branch`."""
         return Event(
-            kind=Kind.WORKFLOW_RUN,
+            kind=EventKind.WORKFLOW_RUN,
             repository=repository,
-            run=Run(number=self.number, attempt=self.attempt, url=self.url),
+            run=RunReference(number=self.number, attempt=self.attempt, url=self.url),
             sha=self.sha,
             head=self.head,
             branch=branch,
@@ -78,41 +78,43 @@ class _Runs(msgspec.Struct):
     workflow_runs: list[_Run]
 
 
-def get(client: Client, number: int) -> Found:
-    """Look up a run that has ended. Raises GithubError, and RefusedError where it is another's."""
-    found = client.get(f"/actions/runs/{number}", _Run, what=what(number))
-    _check_home(client, found)
-    if found.id != number:
-        raise RefusedError(f"{what(number)}: GitHub answered with another one, run {found.id}")
-    if found.status != _COMPLETED:
+def find_run(client: Client, number: int) -> WorkflowRun:
+    """Look up a run that has ended. Raises GithubError; RefusedError: of another repository."""
+    answer = client.get(f"/actions/runs/{number}", _Run, what=describe(number))
+    _check_home(client, answer)
+    if answer.id != number:
+        raise RefusedError(f"{describe(number)}: GitHub answered with another one, run {answer.id}")
+    if answer.status != _COMPLETED:
         raise RefusedError(
-            f"{what(number)}: expected one that has ended, found it {found.status or 'unknown'}; "
-            "wait for it"
+            f"{describe(number)}: expected one that has ended, found it "
+            f"{answer.status or 'unknown'}; wait for it"
         )
-    return _found(found)
+    return _as_ended(answer)
 
 
-def check(found: Found, *, workflow: str) -> None:
+def check_run(run: WorkflowRun, *, workflow: str) -> None:
     """Refuse a run that did not measure a pull request by this very file.
 
     Another file may carry the same name, and any event may start a workflow. Raises RefusedError.
     """
-    if found.event != MEASURED:
+    if run.event != MEASURED:
         raise RefusedError(
-            f"{what(found.number)}: expected one that {MEASURED} began, found {found.event[:80]!r}"
+            f"{describe(run.number)}: expected one that {MEASURED} began, found {run.event[:80]!r}"
         )
-    if found.path != workflow:
+    if run.path != workflow:
         raise RefusedError(
-            f"{what(found.number)}: expected one of {workflow}, found {found.path[:200]!r}; "
+            f"{describe(run.number)}: expected one of {workflow}, found {run.path[:200]!r}; "
             "name the workflow that measures with --workflow"
         )
 
 
-def of_commit(client: Client, sha: str, repository_id: int, *, pull: int, workflow: str) -> Found:
+def find_run_of_commit(
+    client: Client, sha: str, repository_id: int, *, pull: int, workflow: str
+) -> WorkflowRun:
     """Find the newest run that measured this commit of this repository for this pull request.
 
-    One that was cancelled or skipped has measured nothing that counts. Raises RefusedError where
-    there is none, or it is still going, and GithubError.
+    A run that was cancelled or skipped has measured nothing that counts. Raises GithubError, and
+    RefusedError where there is no run, or it has not ended.
     """
     listed = client.get(
         "/actions/runs",
@@ -123,70 +125,70 @@ def of_commit(client: Client, sha: str, repository_id: int, *, pull: int, workfl
         per_page=100,
     )
     mine = [
-        one
-        for one in listed.workflow_runs
-        if _is_of(one, sha, repository_id, workflow) and _is_for(one, pull) and _counts(one)
+        run
+        for run in listed.workflow_runs
+        if _is_of(run, sha, repository_id, workflow) and _is_for(run, pull) and _counts(run)
     ]
     if not mine:
         raise RefusedError(
             f"commit {sha[:12]}: expected a run of {workflow} that measured it, found none"
         )
-    return get(client, max(one.id for one in mine))
+    return find_run(client, max(run.id for run in mine))
 
 
-def what(number: int) -> str:
+def describe(number: int) -> str:
     """Name a run in a message."""
     return f"workflow run {number}"
 
 
-def _is_of(one: _Run, sha: str, repository_id: int, workflow: str) -> bool:
-    source = one.head_repository
+def _is_of(run: _Run, sha: str, repository_id: int, workflow: str) -> bool:
+    source = run.head_repository
     is_from = source is not None and source.id == repository_id
-    return is_from and one.head_sha == sha and _path(one) == workflow and one.event == MEASURED
+    return is_from and run.head_sha == sha and _path(run) == workflow and run.event == MEASURED
 
 
-def _is_for(one: _Run, pull: int) -> bool:
+def _is_for(run: _Run, pull: int) -> bool:
     """Whether it may be of this pull request: GitHub does not always know of which it is."""
-    return not one.pull_requests or pull in {of.number for of in one.pull_requests}
+    return not run.pull_requests or pull in {open_pull.number for open_pull in run.pull_requests}
 
 
-def _counts(one: _Run) -> bool:
-    return one.status != _COMPLETED or one.conclusion in _MEASURED_ALL
+def _counts(run: _Run) -> bool:
+    return run.status != _COMPLETED or run.conclusion in _MEASURED_ALL
 
 
-def _check_home(client: Client, found: _Run) -> None:
+def _check_home(client: Client, run: _Run) -> None:
     home = f"{client.owner}/{client.name}"
-    if found.repository.full_name.lower() != home.lower():
+    if run.repository.full_name.lower() != home.lower():
         raise RefusedError(
-            f"{what(found.id)}: expected one of {home}, found {found.repository.full_name[:80]!r}"
+            f"{describe(run.id)}: expected one of {home}, found {run.repository.full_name[:80]!r}"
         )
 
 
-def _found(one: _Run) -> Found:
-    source = one.head_repository
-    if not _SHA.fullmatch(one.head_sha):
-        raise RefusedError(f"{what(one.id)}: expected a commit, found {one.head_sha[:80]!r}")
-    return Found(
-        number=one.id,
-        attempt=one.run_attempt,
-        event=one.event,
-        path=_path(one),
-        sha=one.head_sha,
-        branch=one.head_branch or "",
-        url=one.html_url if _URL.fullmatch(one.html_url) else "",
-        head=_head(one),
-        is_fork=source is None or source.id != one.repository.id,
+def _as_ended(run: _Run) -> WorkflowRun:
+    source = run.head_repository
+    if not _SHA.fullmatch(run.head_sha):
+        raise RefusedError(f"{describe(run.id)}: expected a commit, found {run.head_sha[:80]!r}")
+    return WorkflowRun(
+        number=run.id,
+        attempt=run.run_attempt,
+        event=run.event,
+        path=_path(run),
+        sha=run.head_sha,
+        branch=run.head_branch or "",
+        url=run.html_url if _URL.fullmatch(run.html_url) else "",
+        head=_head(run),
+        is_fork=source is None or source.id != run.repository.id,
     )
 
 
-def _head(one: _Run) -> Head | None:
-    source = one.head_repository
-    if source is None or not one.head_branch:
+def _head(run: _Run) -> Head | None:
+    source = run.head_repository
+    if source is None or not run.head_branch:
         return None
-    label = f"{source.owner.login}:{one.head_branch}"
-    return Head(label=label, sha=one.head_sha, repository_id=source.id)
+    label = f"{source.owner.login}:{run.head_branch}"
+    return Head(label=label, sha=run.head_sha, repository_id=source.id)
 
 
-def _path(one: _Run) -> str:
+def _path(run: _Run) -> str:
     """Return the file of a workflow; GitHub adds the ref that it was read from."""
-    return one.path.partition("@")[0]
+    return run.path.partition("@")[0]

@@ -21,7 +21,7 @@ _END = "<!-- ci-perf:end -->\n"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.+-]+")
 _NOT_A_KEY = re.compile(r"[^A-Za-z0-9_.:/=+-]+")
 _MAX_NAME_CHARS = 100
-# Room for the sentence that counts machines without room.
+# For the sentence that counts the machines that are left out.
 _NOTE_BYTES = 100
 
 
@@ -46,7 +46,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A section that has not found its room yet: `rest` renders what fits into so many bytes."""
+    """A section of unknown length: `rest` renders what fits into a number of bytes."""
 
     name: str
     run: int
@@ -56,13 +56,13 @@ class Draft:
 
     @property
     def age(self) -> tuple[int, int]:
-        """Order it as the section that it will become."""
+        """Order it like the section that it becomes."""
         return (self.run, self.attempt)
 
-    def is_in(self, found: Iterable[Section]) -> bool:
-        """Whether it is among `found`, however much of it others have left there."""
+    def is_in(self, sections: Iterable[Section]) -> bool:
+        """Whether it is among `sections`, however much of its rest other jobs have left there."""
         shown = _drafted(self, "").brief
-        return any((s.name, s.age, s.brief) == (self.name, self.age, shown) for s in found)
+        return any((s.name, s.age, s.brief) == (self.name, self.age, shown) for s in sections)
 
 
 def marker(key: str) -> str:
@@ -81,24 +81,25 @@ def name(text: str) -> str:
 
 
 def parse(body: str, key: str) -> tuple[Section, ...]:
-    """Take a comment apart; what is damaged is left out, and comes back with its next run."""
+    """Take a comment apart. A damaged section is left out, and comes back with its next run."""
     if not is_ours(body, key):
         return ()
     text = _unix(body)
     starts = list(_BEGIN.finditer(text))
     if not starts:
-        return ()  # somebody has taken its text away
-    ends = [one.start() for one in starts[1:]] + [len(text)]
-    found = (_section(one, text[one.end() : end]) for one, end in zip(starts, ends, strict=True))
-    return newest(one for one in found if one is not None)
+        return ()  # somebody has removed its text
+    ends = [begin.start() for begin in starts[1:]] + [len(text)]
+    contents = [text[begin.end() : end] for begin, end in zip(starts, ends, strict=True)]
+    sections = map(_section, starts, contents)
+    return newest(section for section in sections if section is not None)
 
 
-def newest(found: Iterable[Section]) -> tuple[Section, ...]:
+def newest(sections: Iterable[Section]) -> tuple[Section, ...]:
     """Keep the newest section of each name, in the order of names."""
     kept: dict[str, Section] = {}
-    for one in found:
-        if one.name not in kept or one.age >= kept[one.name].age:
-            kept[one.name] = one
+    for section in sections:
+        if section.name not in kept or section.age >= kept[section.name].age:
+            kept[section.name] = section
     return tuple(kept[each] for each in sorted(kept))
 
 
@@ -107,33 +108,33 @@ def compose(
 ) -> str:
     """Put `own` among the sections of other machines, within `max_bytes`.
 
-    Each machine may have its even share, and what others leave of theirs. Nobody can render the
-    section of another machine again: where that is too long, only what is brief stays of it.
+    Each machine may have an even share, and what others leave of theirs. Nobody can render the
+    section of another machine again: where it is too long, only its brief part stays.
     """
-    kept = [one for one in others if one.name not in {draft.name for draft in own}]
+    kept = [section for section in others if section.name not in {draft.name for draft in own}]
     total = max_bytes - len(f"{marker(key)}\n".encode()) - _NOTE_BYTES
     brief = _size(_drafted(draft, "") for draft in own)
     shown = _shortened(kept, total - max(brief, total * len(own) // (len(kept) + len(own))))
     drafted = _rendered(own, total - _size(shown))
-    every = sorted([*shown, *drafted], key=lambda one: one.name)
+    every = sorted([*shown, *drafted], key=lambda section: section.name)
     text = "".join(map(_text, every))
     return f"{marker(key)}\n{text}{_left_out(len(every), len(kept) + len(own))}"
 
 
-def _rendered(own: Sequence[Draft], room: int) -> list[Section]:
-    """Render each within its even share of what is left; what does not fit stays brief."""
-    found = [_drafted(draft, "") for draft in own]
+def _rendered(own: Sequence[Draft], max_bytes: int) -> list[Section]:
+    """Render each within its even share of `max_bytes`; a draft that does not fit stays brief."""
+    sections = [_drafted(draft, "") for draft in own]
     for position, draft in enumerate(own):
-        share = (room - _size(found)) // (len(own) - position)
+        share = (max_bytes - _size(sections)) // (len(own) - position)
         size = share - len(_REST) - len("\n\n")
-        whole = _drafted(draft, draft.rest(size)) if size > 0 else found[position]
-        if _size([whole]) <= _size([found[position]]) + share:
-            found[position] = whole
-    return found
+        whole = _drafted(draft, draft.rest(size)) if size > 0 else sections[position]
+        if _size([whole]) <= _size([sections[position]]) + share:
+            sections[position] = whole
+    return sections
 
 
 def harmless(text: str) -> str:
-    """Let nothing that is shown pass for one of our markers, wherever it stands."""
+    """Change foreign text so that no part of it reads as one of our markers."""
     return text.replace(_OURS, _OURS.replace("<!--", "<! --"))
 
 
@@ -161,16 +162,16 @@ def _section(begin: re.Match[str], text: str) -> Section | None:
     )
 
 
-def _text(one: Section) -> str:
-    begin = f"{_OURS}section name={one.name} run={one.run} attempt={one.attempt} -->\n"
-    rest = _REST + one.rest if one.rest else ""
-    return f"{begin}{one.brief}{rest}{_END}"
+def _text(section: Section) -> str:
+    begin = f"{_OURS}section name={section.name} run={section.run} attempt={section.attempt} -->\n"
+    rest = _REST + section.rest if section.rest else ""
+    return f"{begin}{section.brief}{rest}{_END}"
 
 
-def _shortened(found: list[Section], max_bytes: int) -> list[Section]:
-    """Leave of the longest sections only what is brief, until all have room; else of some none."""
-    kept = list(found)
-    for longest in sorted(found, key=lambda one: -_size([one])):
+def _shortened(sections: list[Section], max_bytes: int) -> list[Section]:
+    """Cut the longest sections to their brief part until all fit; else leave sections out."""
+    kept = list(sections)
+    for longest in sorted(sections, key=lambda section: -_size([section])):
         if _size(kept) <= max_bytes:
             break
         kept[kept.index(longest)] = dataclasses.replace(longest, rest="")
@@ -183,17 +184,17 @@ def _left_out(shown: int, every: int) -> str:
     return f"{shown} of {every} machines shown.\n" if shown < every else ""
 
 
-def _size(found: Iterable[Section]) -> int:
-    return sum(len(_text(one).encode()) for one in found)
+def _size(sections: Iterable[Section]) -> int:
+    return sum(len(_text(section).encode()) for section in sections)
 
 
 def _lines(text: str) -> str:
-    """End with a line that is complete, and empty, so that Markdown after it is read as such."""
+    """End with an empty line, so that Markdown after it is read as such."""
     return f"{text.strip()}\n\n" if text.strip() else ""
 
 
 def _unix(text: str) -> str:
-    """Undo what GitHub does to a text: its editor ends lines otherwise, the last one is cut."""
+    """Undo what GitHub does to a text: its editor ends lines otherwise, and the last end is cut."""
     return text.replace("\r\n", "\n").rstrip() + "\n"
 
 

@@ -11,7 +11,7 @@ from ci_perf.baselines import layout, machine_documents
 from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
 from ci_perf.github import branches, pulls
 from ci_perf.github.client import Client
-from ci_perf.github.pulls import Changed, Found
+from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.model.summary import Numbers
 from ci_perf.report.pull_request_notes import BaselineEdit
 from ci_perf.system import files, git
@@ -22,7 +22,7 @@ _ANY = "MACHINE/SUITE/WORKLOAD.json"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
 
 
-def look(client: Client, found: Found, folder: Path) -> list[BaselineEdit]:
+def look(client: Client, found: OpenPull, folder: Path) -> list[BaselineEdit]:
     """Say which baselines a pull request edits, old and new. Raises GithubError."""
     changed = changes(client, found, folder)
     base = pulls.base(client, found.number) if changed else ""
@@ -32,7 +32,7 @@ def look(client: Client, found: Found, folder: Path) -> list[BaselineEdit]:
     ]
 
 
-def changes(client: Client, found: Found, folder: Path) -> list[Changed]:
+def changes(client: Client, found: OpenPull, folder: Path) -> list[ChangedFile]:
     """Name the files below the folder of baselines that a pull request changes."""
     every, place = pulls.changes(client, found.number), in_repository(folder)
     return [one for one in every if inside(one.path, place) or inside(one.before, place)]
@@ -80,7 +80,7 @@ def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> I
         yield root
 
 
-def contents(client: Client, changed: list[Changed], folder: Path) -> dict[str, bytes | None]:
+def contents(client: Client, changed: list[ChangedFile], folder: Path) -> dict[str, bytes | None]:
     """Read what a pull request makes of baselines: by their place, `None` for removed ones.
 
     Raises GithubError, and InvalidFileError where there are too many to read.
@@ -110,11 +110,11 @@ def _put(path: Path, content: bytes | None) -> None:
         files.write_bytes(path, content)
 
 
-def _after(client: Client, one: Changed) -> bytes | None:
+def _after(client: Client, one: ChangedFile) -> bytes | None:
     return None if one.is_removed else branches.blob(client, one.sha, what=one.path)
 
 
-def _edit(client: Client, one: Changed, base: str) -> BaselineEdit:
+def _edit(client: Client, one: ChangedFile, base: str) -> BaselineEdit:
     if PurePosixPath(one.path).name == machine_documents.CALIBRATION:
         return BaselineEdit(
             path=one.path, before={}, after={}, trouble="it chooses the default limits"
@@ -130,7 +130,7 @@ def _edit(client: Client, one: Changed, base: str) -> BaselineEdit:
         return BaselineEdit(path=one.path, before={}, after={}, trouble=f"cannot be read: {error}")
 
 
-def _unread(one: Changed) -> BaselineEdit:
+def _unread(one: ChangedFile) -> BaselineEdit:
     return BaselineEdit(path=one.path, before={}, after={}, trouble="one of too many to read")
 
 

@@ -14,12 +14,11 @@ from ci_perf.cli import output
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.gate import accept as accepting
 from ci_perf.gate import compare
-from ci_perf.github import answers, asked, branches, orders, runs
-from ci_perf.github.answers import Reaction
-from ci_perf.github.asked import Asked, Pull
-from ci_perf.github.branches import Committed
+from ci_perf.github import branches, comment_command, runs
+from ci_perf.github.branches import NewCommit
 from ci_perf.github.client import Client
-from ci_perf.github.orders import Order
+from ci_perf.github.comment_command import AcceptOrder, CommandComment, Reaction
+from ci_perf.github.pulls import OpenPull
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
 from ci_perf.report import bot_replies
@@ -46,9 +45,9 @@ class Rules:
 class Wanted:
     """What somebody may have, as far as we know by now."""
 
-    order: Order
-    pull: Pull
-    run: runs.Found
+    order: AcceptOrder
+    pull: OpenPull
+    run: runs.WorkflowRun
 
 
 class _DoneError(Exception):
@@ -59,13 +58,13 @@ class _DoneError(Exception):
         self.sha = sha
 
 
-def obey(client: Client, comment: Asked, rules: Rules) -> None:
+def obey(client: Client, comment: CommandComment, rules: Rules) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
     try:
         # First, and before our reaction: nothing of ours may pass for a change of the comment.
-        asked.check_unchanged(client, comment)
-        answers.react(client, comment.comment, Reaction.SEEN)
+        comment_command.check_unchanged(client, comment)
+        comment_command.react(client, comment.comment, Reaction.SEEN)
         wanted = _wanted(client, comment, rules)
         hint = _by_hand(wanted, rules)
         _check_home(wanted.pull)
@@ -75,33 +74,35 @@ def obey(client: Client, comment: Asked, rules: Rules) -> None:
     except _REFUSALS as refusal:
         _refuse(client, comment, str(refusal), hint)
         return
-    answers.reply(client, comment.pull, comment.comment, text)
-    answers.react(client, comment.comment, Reaction.DONE)
+    comment_command.reply(client, comment.pull, comment.comment, text)
+    comment_command.react(client, comment.comment, Reaction.DONE)
 
 
-def _wanted(client: Client, comment: Asked, rules: Rules) -> Wanted:
+def _wanted(client: Client, comment: CommandComment, rules: Rules) -> Wanted:
     """Check who asks, for what, and whether that still stands. Raises RefusedError and others."""
-    asked.check_permission(client, comment.login)
-    order = orders.parse(comment.body)
-    pull = asked.pull(client, comment.pull)
+    comment_command.check_permission(client, comment.login)
+    order = comment_command.parse_order(comment.body)
+    pull = comment_command.open_pull(client, comment.pull)
     _check_head(client, comment, pull, order)
-    run = runs.of_commit(
+    run = runs.find_run_of_commit(
         client, pull.sha, pull.repository_id, pull=pull.number, workflow=rules.workflow
     )
-    runs.check(run, workflow=rules.workflow)
+    runs.check_run(run, workflow=rules.workflow)
     return Wanted(order=order, pull=pull, run=run)
 
 
-def _check_head(client: Client, comment: Asked, pull: Pull, order: Order) -> None:
+def _check_head(
+    client: Client, comment: CommandComment, pull: OpenPull, order: AcceptOrder
+) -> None:
     try:
-        asked.check_head(pull, order.sha)
+        comment_command.check_head(pull, order.sha)
     except RefusedError:
         if branches.is_on_top(client, pull.sha, order.sha, line=_asked_by(comment)):
             raise _DoneError(pull.sha) from None
         raise
 
 
-def _check_home(pull: Pull) -> None:
+def _check_home(pull: OpenPull) -> None:
     if pull.is_fork:
         raise RefusedError(
             f"pull request {pull.number}: expected a branch of this repository, found one of a "
@@ -109,7 +110,7 @@ def _check_home(pull: Pull) -> None:
         )
 
 
-def _accept(client: Client, comment: Asked, wanted: Wanted, rules: Rules) -> str:
+def _accept(client: Client, comment: CommandComment, wanted: Wanted, rules: Rules) -> str:
     """Commit what the run measured; return what is said of it."""
     made = [
         one
@@ -126,7 +127,7 @@ def _accept(client: Client, comment: Asked, wanted: Wanted, rules: Rules) -> str
 
 
 def _prepared(
-    client: Client, comment: Asked, wanted: Wanted, rules: Rules, name: str
+    client: Client, comment: CommandComment, wanted: Wanted, rules: Rules, name: str
 ) -> tuple[Acceptance, ...]:
     """Decide what one artifact changes in the baselines as they are at the head."""
     run = _believed(client, wanted, name)
@@ -165,8 +166,12 @@ def _believed(client: Client, wanted: Wanted, name: str) -> Run:
 
 
 def _commit(
-    client: Client, comment: Asked, wanted: Wanted, rules: Rules, made: Sequence[Acceptance]
-) -> Committed:
+    client: Client,
+    comment: CommandComment,
+    wanted: Wanted,
+    rules: Rules,
+    made: Sequence[Acceptance],
+) -> NewCommit:
     """Commit the files, under paths and with contents of ours, on the commit that was measured."""
     files = {_path(rules, one): layout.render(one.baseline).encode() for one in made}
     headline = f"Accept {len(made)} new baseline{'s' if len(made) > 1 else ''}"
@@ -176,7 +181,7 @@ def _commit(
     return branches.commit(client, wanted.pull.branch, wanted.pull.sha, files, message=message)
 
 
-def _asked_by(comment: Asked) -> str:
+def _asked_by(comment: CommandComment) -> str:
     return f"Asked for by {comment.login}: {comment.url}"
 
 
@@ -186,7 +191,7 @@ def _path(rules: Rules, one: Acceptance) -> str:
     return str(baseline_changes.in_repository(rules.baselines) / file)
 
 
-def _reason(comment: Asked, order: Order) -> str:
+def _reason(comment: CommandComment, order: AcceptOrder) -> str:
     """Keep in the baseline who has given the reason; none is invented where none was given."""
     who = f" ({comment.login}, #{comment.pull})"
     return f"{order.reason}{who}" if order.reason else ""
@@ -201,9 +206,9 @@ def _by_hand(wanted: Wanted, rules: Rules) -> AcceptHint:
     )
 
 
-def _refuse(client: Client, comment: Asked, reason: str, hint: AcceptHint | None) -> None:
+def _refuse(client: Client, comment: CommandComment, reason: str, hint: AcceptHint | None) -> None:
     output.say(f"refused: {reason}")
-    answers.reply(
+    comment_command.reply(
         client, comment.pull, comment.comment, bot_replies.refused(comment.login, reason, hint)
     )
-    answers.react(client, comment.comment, Reaction.REFUSED)
+    comment_command.react(client, comment.comment, Reaction.REFUSED)

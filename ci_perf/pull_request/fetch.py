@@ -50,8 +50,8 @@ def measured(client: Client, run: int, name: str) -> Run:
 
     Raises GithubError, RefusedError (no such artifact) and InvalidFileError.
     """
-    data = artifacts.member(client, run, name, FILE)
-    where = f"{artifacts.what(run, name)}: {FILE}"
+    data = artifacts.read_file(client, run, name, FILE)
+    where = f"{artifacts.describe(run, name)}: {FILE}"
     found = codec.decode(data, Run, name=where)
     _check_size(found, where)
     return found

@@ -12,13 +12,12 @@ from pathlib import Path, PurePosixPath
 from ci_perf import suite
 from ci_perf.cli import options, output
 from ci_perf.errors import CiPerfError, ExitCode
-from ci_perf.github import check, comment, pulls, sections, status
-from ci_perf.github.check import Annotation, Check, Conclusion
-from ci_perf.github.client import API_URL, Access, Client
-from ci_perf.github.comment import Outcome, Posted
-from ci_perf.github.event import Event, Kind
-from ci_perf.github.pulls import Found
-from ci_perf.github.status import Status
+from ci_perf.github import access, checks, comment, pulls, sections
+from ci_perf.github.actions import Event, EventKind
+from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
+from ci_perf.github.client import Client
+from ci_perf.github.comment import CommentOutcome, PostedComment
+from ci_perf.github.pulls import OpenPull
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes
 from ci_perf.report import accept_help, publication, pull_request_notes
@@ -31,7 +30,7 @@ from ci_perf.report.pull_request_notes import BaselineEdit
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
 # Where there is something that accepting changes, and no rule against it.
 _ACCEPTABLE = set(Verdict) - {Verdict.UNCHANGED, Verdict.INVALID, Verdict.INCONCLUSIVE}
-_NOTHING = Posted(outcome=Outcome.SKIPPED)
+_NOTHING = PostedComment(outcome=CommentOutcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,7 @@ class Job:
         with noting(self.problems, self.environment):
             yield
 
-    def origin(self, pull: Found | None) -> Origin:
+    def origin(self, pull: OpenPull | None) -> Origin:
         """Say where the comparisons were measured, and for which branch they are judged."""
         return Origin(
             url=self.event.run.url,
@@ -94,7 +93,7 @@ class Job:
             base=self.base(pull),
         )
 
-    def base(self, pull: Found | None) -> str:
+    def base(self, pull: OpenPull | None) -> str:
         """Name the branch that a pull request is judged for.
 
         That is the branch of this job where this job judges, else the base when the event happened.
@@ -109,7 +108,7 @@ class Job:
 class _Pull:
     """The pull request that is reported on, and what it does to baselines."""
 
-    found: Found
+    found: OpenPull
     edits: Sequence[BaselineEdit]
 
 
@@ -126,10 +125,10 @@ def noting(problems: list[str], environment: Mapping[str, str]) -> Iterator[None
         problems.append(f"this is a bug in ci-perf, please report it ({type(error).__name__})")
 
 
-def post(job: Job) -> Posted:
+def post(job: Job) -> PostedComment:
     """Write to GitHub what is wished and allowed; return what became of the comment."""
     wishes, event = job.wishes, job.event
-    if event.kind is Kind.NONE or not (wishes.comment or wishes.check or wishes.status):
+    if event.kind is EventKind.NONE or not (wishes.comment or wishes.check or wishes.status):
         return _NOTHING
     if event.is_read_only:
         output.say(
@@ -142,11 +141,11 @@ def post(job: Job) -> Posted:
         output.say("no comment: no open pull request belongs to this event")
     if not has_pull and not (event.sha and (wishes.check or wishes.status)):
         return _NOTHING
-    client = client_of(job.environment, job.event.repository)
+    client = Client(access.of_job(job.environment, job.event.repository))
     return _post(job, client, has_pull=has_pull)
 
 
-def _post(job: Job, client: Client, *, has_pull: bool) -> Posted:
+def _post(job: Job, client: Client, *, has_pull: bool) -> PostedComment:
     """Post one thing after the other: what fails keeps nothing else from being posted."""
     posted, pull, wishes = _NOTHING, None, job.wishes
     with job.noting():
@@ -174,18 +173,7 @@ def _pull(job: Job, client: Client) -> _Pull | None:
     return _Pull(found=found, edits=edits)
 
 
-def client_of(environment: Mapping[str, str], repository: str) -> Client:
-    """Ask GitHub as this job. Raises MissingError."""
-    return Client(
-        Access(
-            repository=repository,
-            token=environment.get("GITHUB_TOKEN", ""),
-            api_url=environment.get("GITHUB_API_URL") or API_URL,
-        )
-    )
-
-
-def _comment(job: Job, client: Client, pull: _Pull | None) -> Posted:
+def _comment(job: Job, client: Client, pull: _Pull | None) -> PostedComment:
     posted = _NOTHING
     if pull is None:
         output.say(
@@ -282,19 +270,21 @@ def _put_checks(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
     for one in job.reports:
         with job.noting():
             made = _check(job, one, changed, pull)
-            output.say(f"check {made.conclusion.value}: {check.put(client, sha, made)}")
+            output.say(f"check {made.conclusion.value}: {checks.put_check(client, sha, made)}")
 
 
-def _check(job: Job, one: Report, changed: frozenset[str], pull: _Pull | None) -> Check:
+def _check(job: Job, one: Report, changed: frozenset[str], pull: _Pull | None) -> CheckRun:
     run, found = job.event.run, pull.found if pull else None
     origin = job.origin(found)
     beside = _beside(job, one, pull) if pull else doubted(one)
-    return Check(
+    return CheckRun(
         name=one.name,
         identity=f"ci-perf/{run.number}/{run.attempt}/{job.wishes.key or ''}",
         conclusion=_conclusion(one.comparison),
         title=publication.title(one.comparison, base=job.base(found)),
-        summary=publication.whole(one.comparison, origin, max_bytes=check.MAX_CHARS, beside=beside),
+        summary=publication.whole(
+            one.comparison, origin, max_bytes=checks.MAX_CHARS, beside=beside
+        ),
         annotations=_annotations(job, one.comparison, changed),
         url=run.url,
     )
@@ -333,18 +323,20 @@ def _files(job: Job, comparison: Comparison) -> dict[str, str]:
 def _put_statuses(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
     base = job.base(pull.found if pull else None)
     for one in job.reports:
-        said = Status(
+        said = CommitStatus(
             context=one.name,
             state=_state(one.comparison),
-            description=publication.title(one.comparison, base=base, max_chars=status.MAX_CHARS),
+            description=publication.title(
+                one.comparison, base=base, max_chars=checks.MAX_STATUS_CHARS
+            ),
             url=job.event.run.url,
         )
         with job.noting():
-            status.put(client, sha, said)
+            checks.put_status(client, sha, said)
             output.say(f"status {said.state}: {said.context}")
 
 
-def _state(comparison: Comparison) -> status.State:
+def _state(comparison: Comparison) -> checks.StatusState:
     if comparison.exit_code == ExitCode.OK:
         return "success"
     return "failure" if comparison.exit_code == ExitCode.REGRESSED else "error"

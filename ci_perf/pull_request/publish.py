@@ -9,9 +9,9 @@ import click
 from ci_perf.baselines import layout
 from ci_perf.cli import output
 from ci_perf.errors import ExitCode, InvalidFileError, UsageError
-from ci_perf.github import event, outputs
-from ci_perf.github.comment import Outcome, Posted
-from ci_perf.github.event import Event, Kind
+from ci_perf.github import actions
+from ci_perf.github.actions import Event, EventKind
+from ci_perf.github.comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, worst
 from ci_perf.pull_request import posting
 from ci_perf.pull_request.posting import Job, Report, Wishes
@@ -76,7 +76,7 @@ def publish(
     """
     environment, problems = dict(os.environ), list[str]()
     # Some event of GitHub's, until it is known which: that alone allows only the job summary.
-    found = Event(kind=Kind.OTHER, run=event.Run(number=0, attempt=1, url=""))
+    found = Event(kind=EventKind.OTHER, run=actions.RunReference(number=0, attempt=1, url=""))
     with posting.noting(problems, environment):
         found = measured_by or _event(environment)
     job = Job(
@@ -88,7 +88,7 @@ def publish(
         is_judged_by_base=measured_by is not None,
     )
     _print(job)
-    posted = Posted(outcome=Outcome.SKIPPED)
+    posted = PostedComment(outcome=CommentOutcome.SKIPPED)
     with job.noting():
         _summarise(job)
     with job.noting():
@@ -121,13 +121,13 @@ def _check(comparison: Comparison, path: str) -> None:
 
 def _event(environment: Mapping[str, str]) -> Event:
     path = environment.get("GITHUB_EVENT_PATH", "")
-    is_expected = event.is_expected(environment) and path
-    return event.read(environment, files.read_text(Path(path)) if is_expected else "")
+    is_expected = actions.is_github_actions(environment) and path
+    return actions.read_event(environment, files.read_text(Path(path)) if is_expected else "")
 
 
 def _print(job: Job) -> None:
     """Show everything where there is no page of a run to show it, else the headlines."""
-    is_alone = job.event.kind is Kind.NONE
+    is_alone = job.event.kind is EventKind.NONE
     for one in job.reports:
         title = f"{one.name}: {publication.title(one.comparison)}"
         output.emit(markdown.render(one.comparison) if is_alone else title, output=None)
@@ -139,14 +139,14 @@ def _summarise(job: Job) -> None:
     if not target or not job.wishes.summary:
         return
     origin = job.origin(None)
-    room = outputs.summary_room(Path(target)) // len(job.reports)
+    room = actions.free_summary_bytes(Path(target)) // len(job.reports)
     for one in job.reports:
         beside, size = posting.doubted(one), room - len("\n")
         text = publication.whole(one.comparison, origin, max_bytes=size, beside=beside)
-        outputs.summarise(Path(target), text)
+        actions.add_to_summary(Path(target), text)
 
 
-def _hand_on(job: Job, posted: Posted) -> None:
+def _hand_on(job: Job, posted: PostedComment) -> None:
     """Tell later steps of the job how it came out."""
     target = job.environment.get("GITHUB_OUTPUT")
     if not target:
@@ -157,14 +157,14 @@ def _hand_on(job: Job, posted: Posted) -> None:
         "exit-code": str(exit_code(job.reports)),
         "comment-url": posted.url,
     }
-    outputs.write(Path(target), values)
+    actions.write_outputs(Path(target), values)
 
 
 def _warn(job: Job) -> None:
     """Say what went wrong where a person will see it: on the page of the run, if there is one."""
     for problem in job.problems:
-        if job.event.kind is Kind.NONE:
+        if job.event.kind is EventKind.NONE:
             output.say(f"warning: not reported: {problem}")
         else:
             said = escape.clean(f"not reported: {problem}", limit=_MAX_PROBLEM_CHARS)
-            click.echo(outputs.warning(said), err=True)
+            click.echo(actions.warning(said), err=True)

@@ -12,13 +12,13 @@ from pathlib import Path
 from ci_perf.cli import output
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.gate import compare
-from ci_perf.github import home, pulls, runs
+from ci_perf.github import access, pulls, runs
+from ci_perf.github.actions import Event
 from ci_perf.github.client import Client
-from ci_perf.github.event import Event
-from ci_perf.github.pulls import Changed, Found
+from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
-from ci_perf.pull_request import baseline_changes, fetch, posting, publish, trust
+from ci_perf.pull_request import baseline_changes, fetch, publish, trust
 from ci_perf.pull_request.posting import Report
 from ci_perf.pull_request.trust import Believed
 from ci_perf.report import pull_request_notes
@@ -42,9 +42,9 @@ class Measured:
     """
 
     client: Client
-    run: runs.Found
+    run: runs.WorkflowRun
     event: Event
-    pull: Found
+    pull: OpenPull
     branch: str
     base: str
 
@@ -54,10 +54,10 @@ def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> Measu
 
     Raises GithubError, MissingError, UsageError and RefusedError: not a run of pull requests.
     """
-    repository = home.repository(environment)
-    client = posting.client_of(environment, repository)
-    run = runs.get(client, run_id)
-    runs.check(run, workflow=workflow)
+    repository = access.job_repository(environment)
+    client = Client(access.of_job(environment, repository))
+    run = runs.find_run(client, run_id)
+    runs.check_run(run, workflow=workflow)
     event = run.as_event(repository, environment.get("GITHUB_REF_NAME", ""))
     pull = pulls.find(client, event) if run.head else None
     if pull is None:
@@ -66,7 +66,7 @@ def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> Measu
     return Measured(client=client, run=run, event=event, pull=pull, branch=branch, base=base)
 
 
-def _judging(environment: Mapping[str, str], pull: Found) -> tuple[str, str]:
+def _judging(environment: Mapping[str, str], pull: OpenPull) -> tuple[str, str]:
     """Return the branch that judges, and its commit: those of this job, not the author's choice.
 
     The base of a pull request can be changed after it was judged.
@@ -113,7 +113,7 @@ def _beside(one: Report, troubles: Sequence[CiPerfError]) -> Report:
     )
 
 
-def _changed(found: Measured, folders: Folders) -> list[Changed]:
+def _changed(found: Measured, folders: Folders) -> list[ChangedFile]:
     """Name the baselines that the pull request changes; a verdict does not wait for that."""
     try:
         return baseline_changes.changes(found.client, found.pull, folders.baselines)
@@ -123,7 +123,7 @@ def _changed(found: Measured, folders: Folders) -> list[Changed]:
 
 
 def _report(
-    found: Measured, name: str, folders: Folders, suite: str | None, changed: list[Changed]
+    found: Measured, name: str, folders: Folders, suite: str | None, changed: list[ChangedFile]
 ) -> Report:
     run = fetch.measured(found.client, found.run.number, name)
     label = fetch.label(found.run.number, name)
@@ -161,7 +161,7 @@ def _doubted(
 
 
 def _own(
-    found: Measured, run: Run, folders: Folders, changed: list[Changed], label: str
+    found: Measured, run: Run, folders: Folders, changed: list[ChangedFile], label: str
 ) -> Comparison | None:
     """Judge by the baselines that the pull request would leave; they may be anything at all."""
     try:

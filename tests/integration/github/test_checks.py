@@ -3,11 +3,11 @@
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.github import check
-from ci_perf.github.check import Annotation, Check, Conclusion
-from ci_perf.github.client import Access, Client
-from ci_perf.github.failures import GithubError
-from ci_perf.github.retry import Patience
+from ci_perf.github import checks
+from ci_perf.github.access import Access
+from ci_perf.github.checks import Annotation, CheckRun, Conclusion
+from ci_perf.github.client import Client
+from ci_perf.github.failures import GithubError, RetryPolicy
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.fakes.github import faults
@@ -32,7 +32,7 @@ def client(github, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     github.add_pull(PULL, head_sha=HEAD)
     access = Access(repository=github.repository, token=github.token, api_url=github.url)
-    return Client(access, patience=Patience(sleep=lambda _seconds: None))
+    return Client(access, retries=RetryPolicy(sleep=lambda _seconds: None))
 
 
 def a_check(*, findings=0, **more):
@@ -40,7 +40,7 @@ def a_check(*, findings=0, **more):
         Annotation(path="a.py", level="failure", title=f"{n}", message="m") for n in range(findings)
     ]
     plain = {"name": "ci-perf", "identity": "1/1", "conclusion": Conclusion.NEUTRAL, "title": "t"}
-    return Check(**{**plain, "summary": "s", "annotations": annotations, **more})
+    return CheckRun(**{**plain, "summary": "s", "annotations": annotations, **more})
 
 
 def undecided():
@@ -144,7 +144,7 @@ def test_another_attempt_is_another_check(on_pull):
 def test_a_check_is_completed_when_its_annotations_fail(client, github):
     github.fail_next("PATCH", "check-runs", faults.NOT_ACCESSIBLE)
     with pytest.raises(GithubError):
-        check.put(client, HEAD, a_check(findings=60))
+        checks.put_check(client, HEAD, a_check(findings=60))
 
     (made,) = github.checks(HEAD)
     assert (made.status, made.conclusion) == ("completed", "neutral")
@@ -154,7 +154,7 @@ def test_a_check_is_completed_when_its_annotations_fail(client, github):
 @pytest.mark.parametrize("method", ["POST", "PATCH", "GET"])
 def test_what_goes_wrong_once_is_made_good(client, github, fault, method):
     github.fail_next(method, "check-runs", getattr(faults, fault))
-    check.put(client, HEAD, a_check())
+    checks.put_check(client, HEAD, a_check())
 
     (made,) = github.checks(HEAD)
     assert made.status == "completed"
@@ -162,17 +162,17 @@ def test_what_goes_wrong_once_is_made_good(client, github, fault, method):
 
 def test_an_answer_that_is_lost_makes_no_second_check(client, github):
     github.fail_next("POST", CREATE, faults.BAD_GATEWAY.after_the_work())
-    check.put(client, HEAD, a_check())
+    checks.put_check(client, HEAD, a_check())
 
     assert len(github.checks(HEAD)) == 1
 
 
 def test_what_is_too_long_is_cut_to_what_github_takes(client, github):
-    check.put(client, HEAD, a_check(title="ü" * 400, summary="x" * 70_000))
+    checks.put_check(client, HEAD, a_check(title="ü" * 400, summary="x" * 70_000))
 
     (made,) = github.checks(HEAD)
     assert len(made.output["title"]) == 255
-    assert len(made.output["summary"]) == check.MAX_CHARS
+    assert len(made.output["summary"]) == checks.MAX_CHARS
 
 
 def test_a_status_is_short(on_pull):

@@ -3,10 +3,10 @@
 import pytest
 
 from ci_perf.github import comment, sections
-from ci_perf.github.client import Access, Client
-from ci_perf.github.comment import Outcome
-from ci_perf.github.failures import GithubError
-from ci_perf.github.retry import Patience
+from ci_perf.github.access import Access
+from ci_perf.github.client import Client
+from ci_perf.github.comment import CommentOutcome
+from ci_perf.github.failures import GithubError, RetryPolicy
 from ci_perf.github.sections import Draft
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison, a_head
@@ -36,7 +36,7 @@ def client(github, monkeypatch):
 
 def a_client(github, **more):
     access = Access(repository=github.repository, token=github.token, api_url=github.url)
-    return Client(access, patience=Patience(sleep=lambda _seconds: None), **more)
+    return Client(access, retries=RetryPolicy(sleep=lambda _seconds: None), **more)
 
 
 def a_draft(name="h200", *, run=1, attempt=1, brief="### fine", rest="all"):
@@ -151,7 +151,7 @@ def test_a_machine_that_is_outdated_keeps_no_other_one_from_being_shown(client, 
     put(client, a_draft("a100", run=5, brief="### newer"))
     posted = put(client, a_draft("a100", run=4, brief="### older"), a_draft("l4", run=4))
 
-    assert posted.outcome is Outcome.UPDATED
+    assert posted.outcome is CommentOutcome.UPDATED
     assert names(github) == [["a100", "l4"]]
     assert "### newer" in github.comments(PULL)[0].body
 
@@ -246,7 +246,7 @@ def test_a_newer_run_that_is_quicker_wins(client, github):
     posted = put(client, a_draft(run=2, brief="### mine"), settle=settle)
 
     assert "### newest" in github.comments(PULL)[0].body
-    assert posted.outcome is Outcome.OUTDATED
+    assert posted.outcome is CommentOutcome.OUTDATED
 
 
 def test_jobs_that_never_leave_each_other_alone_end_with_a_hint(client, github):
@@ -268,7 +268,7 @@ def test_an_answer_that_is_lost_makes_no_second_comment(client, github):
     posted = put(client)
 
     assert len(github.comments(PULL)) == 1
-    assert posted.outcome is Outcome.CREATED
+    assert posted.outcome is CommentOutcome.CREATED
 
 
 @pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET", "CUT_JSON", "CUT_BODY"])
@@ -309,7 +309,7 @@ def test_a_server_that_is_silent_is_given_up(github):
     github.fail_next("GET", "comments", faults.STALLED, times=9)
     client = Client(
         Access(repository=github.repository, token=github.token, api_url=github.url),
-        patience=Patience(attempts=1),
+        retries=RetryPolicy(attempts=1),
         timeout_s=1,
     )
 

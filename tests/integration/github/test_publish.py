@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ci_perf.errors import ExitCode, InvalidFileError, UsageError
-from ci_perf.github.outputs import MAX_SUMMARY_BYTES
+from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison, a_head
@@ -151,7 +151,7 @@ def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
     def boom(*_, **__):
         raise RuntimeError(f"with {on_pull.github.token}")
 
-    on_pull.monkeypatch.setattr("ci_perf.github.comments.find", boom)
+    on_pull.monkeypatch.setattr("ci_perf.github.comment.find", boom)
     ended = on_pull.publish(of=[worse()])
 
     assert ended.code == ExitCode.REGRESSED
@@ -161,7 +161,8 @@ def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
 
 
 def test_the_token_is_in_no_representation(on_pull):
-    from ci_perf.github.client import Access, Client
+    from ci_perf.github.access import Access
+    from ci_perf.github.client import Client
 
     access = Access(repository="octo/model", token=on_pull.github.token, api_url=on_pull.github.url)
     client = Client(access)

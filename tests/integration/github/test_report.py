@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.github import archive
+from ci_perf.github import artifacts
 from ci_perf.model import codec
 from ci_perf.pull_request import fetch
 from tests.fakes.github import faults
@@ -21,7 +21,7 @@ from tests.integration.github.second_stage import (
 )
 from tests.integration.github.stage import PULL
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
-from tests.unit.github.test_archive import a_link, zipped
+from tests.unit.github.test_artifacts import a_link, zipped
 
 FROM_A_FORK = "Measured by code from a fork"
 
@@ -226,7 +226,7 @@ def test_an_artifact_with_another_digest_is_refused(second):
 
 
 def test_an_artifact_that_is_too_large_is_not_even_fetched(second, monkeypatch):
-    monkeypatch.setattr(archive, "MAX_BYTES", 100)
+    monkeypatch.setattr(artifacts, "MAX_BYTES", 100)
     second.measured(slower())
 
     refused(second, "artifact 'ci-perf' of workflow run 42: expected at most", ExitCode.USAGE)
@@ -234,7 +234,7 @@ def test_an_artifact_that_is_too_large_is_not_even_fetched(second, monkeypatch):
 
 
 def test_an_artifact_that_is_larger_than_it_says_is_not_read_to_its_end(second, monkeypatch):
-    monkeypatch.setattr(archive, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(artifacts, "MAX_BYTES", 2**20)
     second.measured(artifact=zipped(("run.json", bytes(2**21)), compression=0))
     forms = second.github._api.forms
     written = forms.artifact
@@ -250,7 +250,7 @@ HOSTILE = {
     "a folder": (zipped(("out/run.json", "{}")), "run.json at its top, found none"),
     "a link": (zipped((a_link(), "/etc/passwd")), "found a link"),
     "twice": (zipped(("run.json", "{}"), ("run.json", "{}")), "found it 2 times"),
-    "a bomb": (zipped(("run.json", bytes(archive.MAX_BYTES + 1))), "at most 50 MiB"),
+    "a bomb": (zipped(("run.json", bytes(artifacts.MAX_BYTES + 1))), "at most 50 MiB"),
     "no JSON": (zipped(("run.json", "\x00\xff" * 9)), "expected a JSON document"),
     "no UTF-8": (zipped(("run.json", b'{"id": "\xff\xfe"}')), "expected"),
     "NaN": (zipped(("run.json", '{"duration_s": NaN}')), "expected a JSON document"),

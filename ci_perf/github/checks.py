@@ -1,4 +1,7 @@
-"""A check run at the head of a pull request: begun first, and completed whatever happens."""
+"""Report on a commit: by a check run, or by a status where a token may make no checks.
+
+A check run is begun first, and completed whatever happens. A status has one line.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,17 +10,19 @@ from typing import Any, Literal
 
 import msgspec
 
-from ci_perf.github.client import Client, Made
-from ci_perf.github.failures import GithubError, Kind
+from ci_perf.github.client import Client, Resource
+from ci_perf.github.failures import FailureKind, GithubError
 
 # What GitHub's description of its API allows.
 MAX_CHARS = 65_535
+MAX_STATUS_CHARS = 140
 _MAX_TITLE_CHARS = 255
 _MAX_MESSAGE_BYTES = 64_000
 _TRIES = 3
 _MAX_ANNOTATIONS = 50  # per request; what comes later is appended
 
 Level = Literal["notice", "warning", "failure"]
+StatusState = Literal["success", "failure", "error", "pending"]
 
 
 class Conclusion(Enum):
@@ -39,7 +44,7 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class CheckRun:
     """What a check says. ``identity`` is the same whenever the same job reports again."""
 
     name: str
@@ -48,6 +53,16 @@ class Check:
     title: str
     summary: str
     annotations: Sequence[Annotation] = ()
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitStatus:
+    """What is said of a commit; a later one with the same context replaces it."""
+
+    context: str
+    state: StatusState
+    description: str
     url: str = ""
 
 
@@ -61,11 +76,11 @@ class _Runs(msgspec.Struct):
     check_runs: list[_Run]
 
 
-def put(client: Client, sha: str, check: Check) -> str:
+def put_check(client: Client, sha: str, check: CheckRun) -> str:
     """Report `check` on the commit `sha`; return where it can be seen. Raises GithubError."""
     made = _begin(client, sha, check)
     path = f"/check-runs/{made.id}"
-    annotations = [_annotation(one) for one in check.annotations]
+    annotations = [_annotation(annotation) for annotation in check.annotations]
     try:
         while len(annotations) > _MAX_ANNOTATIONS:
             batch, annotations = annotations[:_MAX_ANNOTATIONS], annotations[_MAX_ANNOTATIONS:]
@@ -75,23 +90,34 @@ def put(client: Client, sha: str, check: Check) -> str:
     return made.html_url or ""
 
 
-def _begin(client: Client, sha: str, check: Check) -> Made:
+def put_status(client: Client, sha: str, status: CommitStatus) -> None:
+    """Report `status` on the commit `sha`. Raises GithubError."""
+    text = status.description
+    short = text if len(text) <= MAX_STATUS_CHARS else text[: MAX_STATUS_CHARS - 1] + "…"
+    body = {"context": status.context, "state": status.state, "description": short}
+    if status.url:
+        body["target_url"] = status.url
+    what = f"status {status.context!r}"
+    client.make(f"/statuses/{sha}", body, what=what, is_repeatable=True)
+
+
+def _begin(client: Client, sha: str, check: CheckRun) -> Resource:
     """Take up what the same job has begun; where an answer is lost, look before asking again."""
     lost: GithubError | None = None
     for _ in range(_TRIES):
-        if (found := _find(client, sha, check)) is not None:
-            return found
+        if (begun := _find(client, sha, check)) is not None:
+            return begun
         try:
             return _create(client, sha, check)
         except GithubError as error:
-            if error.kind is not Kind.UNANSWERED:
+            if error.kind is not FailureKind.UNANSWERED:
                 raise
             lost = error
     assert lost is not None
     raise lost
 
 
-def _create(client: Client, sha: str, check: Check) -> Made:
+def _create(client: Client, sha: str, check: CheckRun) -> Resource:
     body = {
         "name": check.name,
         "head_sha": sha,
@@ -103,7 +129,7 @@ def _create(client: Client, sha: str, check: Check) -> Made:
     return client.make("/check-runs", body, what=_what(check))
 
 
-def _find(client: Client, sha: str, check: Check) -> Made | None:
+def _find(client: Client, sha: str, check: CheckRun) -> Resource | None:
     listed = client.get(
         f"/commits/{sha}/check-runs",
         _Runs,
@@ -112,13 +138,13 @@ def _find(client: Client, sha: str, check: Check) -> Made | None:
         filter="all",
         per_page=100,
     )
-    for one in listed.check_runs:
-        if one.external_id == check.identity:
-            return Made(id=one.id, html_url=one.html_url)
+    for run in listed.check_runs:
+        if run.external_id == check.identity:
+            return Resource(id=run.id, html_url=run.html_url)
     return None
 
 
-def _completed(check: Check, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+def _completed(check: CheckRun, annotations: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "status": "completed",
         "conclusion": check.conclusion.value,
@@ -126,21 +152,21 @@ def _completed(check: Check, annotations: list[dict[str, Any]]) -> dict[str, Any
     }
 
 
-def _output(check: Check, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+def _output(check: CheckRun, annotations: list[dict[str, Any]]) -> dict[str, Any]:
     output = {"title": check.title[:_MAX_TITLE_CHARS], "summary": check.summary[:MAX_CHARS]}
     return output | ({"annotations": annotations} if annotations else {})
 
 
-def _annotation(one: Annotation) -> dict[str, Any]:
+def _annotation(annotation: Annotation) -> dict[str, Any]:
     return {
-        "path": one.path,
+        "path": annotation.path,
         "start_line": 1,
         "end_line": 1,
-        "annotation_level": one.level,
-        "title": one.title[:_MAX_TITLE_CHARS],
-        "message": one.message.encode()[:_MAX_MESSAGE_BYTES].decode(errors="ignore"),
+        "annotation_level": annotation.level,
+        "title": annotation.title[:_MAX_TITLE_CHARS],
+        "message": annotation.message.encode()[:_MAX_MESSAGE_BYTES].decode(errors="ignore"),
     }
 
 
-def _what(check: Check) -> str:
+def _what(check: CheckRun) -> str:
     return f"check {check.name!r}"

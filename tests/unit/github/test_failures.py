@@ -5,9 +5,8 @@ import pytest
 import requests
 from github import GithubException
 
-from ci_perf.github import retry
-from ci_perf.github.failures import GithubError, Kind
-from ci_perf.github.retry import Patience
+from ci_perf.github import failures
+from ci_perf.github.failures import FailureKind, GithubError, RetryPolicy
 
 NOW = 1_700_000_000.0
 
@@ -18,8 +17,8 @@ class Clock:
 
     slept: list[float] = field(default_factory=list)
 
-    def patience(self, **more):
-        return Patience(sleep=self.slept.append, now=lambda: NOW + sum(self.slept), **more)
+    def policy(self, **more):
+        return RetryPolicy(sleep=self.slept.append, now=lambda: NOW + sum(self.slept), **more)
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def asked(clock, *answers, is_repeatable=True, **more):
             raise answer
         return answer
 
-    return retry.call(ask, what="it", is_repeatable=is_repeatable, patience=clock.patience(**more))
+    return failures.retry(ask, what="it", is_repeatable=is_repeatable, policy=clock.policy(**more))
 
 
 LOST = [
@@ -65,7 +64,7 @@ def test_what_makes_something_is_never_asked_again(clock, lost):
     with pytest.raises(GithubError) as failure:
         asked(clock, lost, "done twice", is_repeatable=False)
 
-    assert failure.value.kind is Kind.UNANSWERED
+    assert failure.value.kind is FailureKind.UNANSWERED
     assert clock.slept == []
 
 
@@ -115,7 +114,7 @@ def test_a_refusal_says_what_to_do_and_is_not_asked_again(clock, status, words):
         asked(clock, answered(status, "no"))
 
     assert str(failure.value).startswith(f"it: GitHub answered {status} (no)")
-    assert failure.value.kind is Kind.REFUSED
+    assert failure.value.kind is FailureKind.REFUSED
     assert clock.slept == []
 
 

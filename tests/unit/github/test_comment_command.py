@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_perf.errors import UsageError
-from ci_perf.github import orders
-from ci_perf.github.orders import Order
+from ci_perf.github import comment_command
+from ci_perf.github.comment_command import AcceptOrder
 
 SHA = "a1b2c3d4e5f6"
 WORDS = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,30}", fullmatch=True)
@@ -19,26 +19,26 @@ REASONS = st.text(
 @pytest.mark.parametrize(
     ("line", "order"),
     [
-        (f"/ci-perf accept {SHA}", Order(sha=SHA, workloads=(), reason="")),
-        (f"/ci-perf accept {SHA} mlp", Order(sha=SHA, workloads=("mlp",), reason="")),
+        (f"/ci-perf accept {SHA}", AcceptOrder(sha=SHA, workloads=(), reason="")),
+        (f"/ci-perf accept {SHA} mlp", AcceptOrder(sha=SHA, workloads=("mlp",), reason="")),
         (
             f'/ci-perf accept {"a" * 40} mlp cnn.n=4 "the fix is worth it"  ',
-            Order(sha="a" * 40, workloads=("mlp", "cnn.n=4"), reason="the fix is worth it"),
+            AcceptOrder(sha="a" * 40, workloads=("mlp", "cnn.n=4"), reason="the fix is worth it"),
         ),
         (
             f"/ci-perf accept {SHA} “from a phone”",
-            Order(sha=SHA, workloads=(), reason="from a phone"),
+            AcceptOrder(sha=SHA, workloads=(), reason="from a phone"),
         ),
-        (f"/ci-perf\taccept  {SHA}\r\n\r\nThanks!", Order(sha=SHA, workloads=(), reason="")),
+        (f"/ci-perf\taccept  {SHA}\r\n\r\nThanks!", AcceptOrder(sha=SHA, workloads=(), reason="")),
         (
             f'/ci-perf accept {SHA} "naïve → fast"',
-            Order(sha=SHA, workloads=(), reason="naïve → fast"),
+            AcceptOrder(sha=SHA, workloads=(), reason="naïve → fast"),
         ),
     ],
 )
 def test_what_follows_the_grammar_is_understood(line, order):
-    assert orders.is_one(line)
-    assert orders.parse(line) == order
+    assert comment_command.is_order(line)
+    assert comment_command.parse_order(line) == order
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_follows_the_grammar_is_understood(line, order):
     ],
 )
 def test_what_does_not_speak_to_us_is_left_alone(body):
-    assert not orders.is_one(body)
+    assert not comment_command.is_order(body)
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_what_does_not_speak_to_us_is_left_alone(body):
     ],
 )
 def test_what_breaks_the_grammar_is_refused_with_what_is_wrong(line, match):
-    assert orders.is_one(line)
+    assert comment_command.is_order(line)
     with pytest.raises(UsageError, match=match) as caught:
-        orders.parse(line)
+        comment_command.parse_order(line)
 
-    assert orders.USAGE in str(caught.value)
+    assert comment_command.USAGE in str(caught.value)
 
 
 @given(st.lists(WORDS, max_size=5), REASONS | st.just(""), SPACES, SPACES)
@@ -97,15 +97,17 @@ def test_every_order_that_can_be_written_is_read_as_it_was_meant(workloads, reas
     said = [f'"{reason}"'] if reason else []
     line = gap.join(["/ci-perf", "accept", SHA, *workloads, *said]) + end
 
-    assert orders.parse(line) == Order(sha=SHA, workloads=tuple(workloads), reason=reason)
+    assert comment_command.parse_order(line) == AcceptOrder(
+        sha=SHA, workloads=tuple(workloads), reason=reason
+    )
 
 
 @given(st.text(max_size=200) | st.text('/ci-perf acpt"“”\n\t 0a', max_size=60))
 def test_any_text_is_an_order_that_fits_or_is_refused(text):
     with contextlib.suppress(UsageError):
-        found = orders.parse(f"/ci-perf {text}")
+        found = comment_command.parse_order(f"/ci-perf {text}")
         assert 12 <= len(found.sha) <= 40
         assert set(found.sha) <= set("0123456789abcdef")
         assert all(name.isascii() and "/" not in name for name in found.workloads)
         assert found.reason.isprintable()
-        assert len(found.reason) <= orders.MAX_REASON_CHARS
+        assert len(found.reason) <= comment_command.MAX_REASON_CHARS

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.github import event
-from ci_perf.github.event import Kind
+from ci_perf.github import actions
+from ci_perf.github.actions import EventKind
 
 SHA = "a" * 40
 
 
 def read(name, payload, **environment):
-    return event.read(
+    return actions.read_event(
         {
             "GITHUB_ACTIONS": "true",
             "GITHUB_EVENT_NAME": name,
@@ -39,7 +39,7 @@ def a_workflow_run(**more):
 
 
 def test_outside_of_github_actions_nothing_is_read():
-    assert event.read({"GITHUB_EVENT_NAME": "push"}, "nonsense").kind is Kind.NONE
+    assert actions.read_event({"GITHUB_EVENT_NAME": "push"}, "nonsense").kind is EventKind.NONE
 
 
 def test_a_fork_that_was_deleted_meanwhile_is_a_fork():
@@ -88,7 +88,7 @@ def test_a_server_that_is_no_address_is_not_shown():
 def test_a_branch_that_only_looks_like_a_copied_pull_request_is_a_branch(ref):
     repository = {"full_name": "octo/model", "default_branch": "main"}
 
-    assert read("push", {"ref": ref, "repository": repository}).kind is Kind.PUSH
+    assert read("push", {"ref": ref, "repository": repository}).kind is EventKind.PUSH
 
 
 @pytest.mark.parametrize("given", ["", None, "12", "#12", 12])
@@ -124,6 +124,6 @@ def test_an_environment_that_is_none_is_refused(name, value):
 def test_any_other_event_is_only_summarised(name):
     found = read(name, a_pull_request())
 
-    assert found.kind is Kind.OTHER
+    assert found.kind is EventKind.OTHER
     assert not found.pull
     assert not found.sha

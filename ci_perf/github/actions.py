@@ -1,14 +1,19 @@
-"""What happened on GitHub, from the environment of a job and its event. No network."""
+"""A job of GitHub Actions: the event that it runs for, and what a step tells its runner.
+
+Read from the environment and from files that GitHub names there. No network.
+"""
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from ci_perf.errors import InvalidFileError
+from ci_perf.errors import CannotWriteError, InvalidFileError
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -20,9 +25,11 @@ _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]+")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+# GitHub drops a summary that is longer, all of it.
+MAX_SUMMARY_BYTES = 2**20
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """What a job runs for, as far as it decides where a report goes."""
 
     NONE = "none"
@@ -47,8 +54,8 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """The run that measured. A later attempt of the same run is newer, a higher number too."""
+class RunReference:
+    """The run that measured. A higher number is newer, and so is a later attempt."""
 
     number: int
     attempt: int
@@ -66,9 +73,9 @@ class Event:
     ``is_read_only``: the token of this job may post nothing.
     """
 
-    kind: Kind
+    kind: EventKind
     repository: str = ""
-    run: Run
+    run: RunReference
     pull: int = 0
     sha: str = ""
     head: Head | None = None
@@ -145,74 +152,74 @@ class _DispatchEvent(msgspec.Struct):
     inputs: dict[str, object] | None = None
 
 
-def is_expected(environment: Mapping[str, str]) -> bool:
+def is_github_actions(environment: Mapping[str, str]) -> bool:
     """Whether this is a job of GitHub Actions at all."""
     return environment.get("GITHUB_ACTIONS") == "true"
 
 
-def read(environment: Mapping[str, str], payload: str) -> Event:
-    """Say what happened. Raises InvalidFileError where the payload is not what its name says."""
-    if not is_expected(environment):
-        return Event(kind=Kind.NONE, run=Run(number=0, attempt=1, url=""))
+def read_event(environment: Mapping[str, str], payload: str) -> Event:
+    """Return the event. Raises InvalidFileError where the payload is not of the named event."""
+    if not is_github_actions(environment):
+        return Event(kind=EventKind.NONE, run=RunReference(number=0, attempt=1, url=""))
     reader = _READERS.get(environment.get("GITHUB_EVENT_NAME", ""), _other)
     return reader(environment, payload)
 
 
 def _pull_request(environment: Mapping[str, str], payload: str) -> Event:
-    found = _decode(payload, _PullRequestEvent, environment).pull_request
-    is_fork = _is_fork(found.head.repo, found.base.repo)
+    pull = _decode(payload, _PullRequestEvent, environment).pull_request
+    is_fork = _is_fork(pull.head.repo, pull.base.repo)
     return Event(
-        kind=Kind.PULL_REQUEST,
+        kind=EventKind.PULL_REQUEST,
         repository=_repository(environment),
         run=_run(environment),
-        pull=found.number,
-        sha=_sha(found.head.sha),
-        base=found.base.ref,
+        pull=pull.number,
+        sha=_sha(pull.head.sha),
+        base=pull.base.ref,
         is_fork=is_fork,
-        is_draft=bool(found.draft),
-        is_closed=found.state != "open",
+        is_draft=bool(pull.draft),
+        is_closed=pull.state != "open",
         is_read_only=is_fork or environment.get("GITHUB_ACTOR") == _DEPENDABOT,
     )
 
 
 def _workflow_run(environment: Mapping[str, str], payload: str) -> Event:
-    found = _decode(payload, _WorkflowRunEvent, environment).workflow_run
+    measured = _decode(payload, _WorkflowRunEvent, environment).workflow_run
     repository = _repository(environment)
-    if found.repository.full_name.lower() != repository.lower():
+    if measured.repository.full_name.lower() != repository.lower():
         raise InvalidFileError(
             f"GITHUB_EVENT_PATH: $.workflow_run.repository: expected {repository!r}, "
-            f"found {found.repository.full_name!r}"
+            f"found {measured.repository.full_name!r}"
         )
-    run = _run(environment, number=found.id, attempt=found.run_attempt)
-    sha, source = _sha(found.head_sha), found.head_repository
+    run = _run(environment, number=measured.id, attempt=measured.run_attempt)
+    sha, source = _sha(measured.head_sha), measured.head_repository
     is_fork = source is None or source.full_name.lower() != repository.lower()
     return Event(
-        kind=Kind.WORKFLOW_RUN,
+        kind=EventKind.WORKFLOW_RUN,
         repository=repository,
         run=run,
         sha=sha,
-        head=_head(found, sha) if found.event == _MEASURED else None,
+        head=_head(measured, sha) if measured.event == _MEASURED else None,
         branch=environment.get("GITHUB_REF_NAME", ""),
         is_fork=is_fork,
     )
 
 
-def _head(found: _WorkflowRun, sha: str) -> Head | None:
-    """Name the branch that a run measured; a fork that was deleted has none any more."""
-    source = found.head_repository
-    if source is None or not found.head_branch:
+def _head(measured: _WorkflowRun, sha: str) -> Head | None:
+    """Name the branch that a run measured; `None` where its fork was deleted."""
+    source = measured.head_repository
+    if source is None or not measured.head_branch:
         return None
-    label = f"{source.owner.login}:{found.head_branch}"
+    label = f"{source.owner.login}:{measured.head_branch}"
     return Head(label=label, sha=sha, repository_id=source.id)
 
 
 def _push(environment: Mapping[str, str], payload: str) -> Event:
-    found = _decode(payload, _PushEvent, environment)
-    copied = _PULL_REQUEST_BRANCH.fullmatch(found.ref)
-    is_default = found.ref == f"refs/heads/{found.repository.default_branch}"
-    kind = Kind.PUSH_TO_DEFAULT if is_default else Kind.PUSH
+    push = _decode(payload, _PushEvent, environment)
+    copied = _PULL_REQUEST_BRANCH.fullmatch(push.ref)
+    is_default = push.ref == f"refs/heads/{push.repository.default_branch}"
+    kind = EventKind.PUSH_TO_DEFAULT if is_default else EventKind.PUSH
     return Event(
-        kind=Kind.PULL_REQUEST_BRANCH if copied else kind,
+        kind=EventKind.PULL_REQUEST_BRANCH if copied else kind,
         repository=_repository(environment),
         run=_run(environment),
         pull=int(copied[1]) if copied else 0,
@@ -221,12 +228,12 @@ def _push(environment: Mapping[str, str], payload: str) -> Event:
 
 
 def _merge_group(environment: Mapping[str, str], payload: str) -> Event:
-    found = _decode(payload, _MergeGroupEvent, environment).merge_group
+    group = _decode(payload, _MergeGroupEvent, environment).merge_group
     return Event(
-        kind=Kind.MERGE_GROUP,
+        kind=EventKind.MERGE_GROUP,
         repository=_repository(environment),
         run=_run(environment),
-        sha=_sha(found.head_sha),
+        sha=_sha(group.head_sha),
     )
 
 
@@ -240,7 +247,7 @@ def _dispatch(environment: Mapping[str, str], payload: str) -> Event:
         )
     pull = int(given or 0)
     return Event(
-        kind=Kind.DISPATCH,
+        kind=EventKind.DISPATCH,
         repository=_repository(environment),
         run=_run(environment),
         pull=pull,
@@ -251,7 +258,7 @@ def _dispatch(environment: Mapping[str, str], payload: str) -> Event:
 
 def _schedule(environment: Mapping[str, str], _payload: str) -> Event:
     return Event(
-        kind=Kind.SCHEDULE,
+        kind=EventKind.SCHEDULE,
         repository=_repository(environment),
         run=_run(environment),
         sha=_sha(environment.get("GITHUB_SHA", "")),
@@ -259,7 +266,7 @@ def _schedule(environment: Mapping[str, str], _payload: str) -> Event:
 
 
 def _other(environment: Mapping[str, str], _payload: str) -> Event:
-    return Event(kind=Kind.OTHER, repository=_repository(environment), run=_run(environment))
+    return Event(kind=EventKind.OTHER, repository=_repository(environment), run=_run(environment))
 
 
 _READERS = {
@@ -273,24 +280,24 @@ _READERS = {
 
 
 def _is_fork(head: _Repository | None, base: _Repository | None) -> bool:
-    """Whether the code comes from elsewhere; a fork that was deleted meanwhile is one."""
+    """Whether the code comes from another repository; a deleted one was a fork."""
     return head is None or base is None or head.full_name.lower() != base.full_name.lower()
 
 
-def _run(environment: Mapping[str, str], *, number: int = 0, attempt: int = 0) -> Run:
-    """Name the run: this one, unless another one measured."""
+def _run(environment: Mapping[str, str], *, number: int = 0, attempt: int = 0) -> RunReference:
+    """Name the run that measured: this run, unless `number` names another."""
     number = number or _number(environment.get("GITHUB_RUN_ID", ""))
     attempt = attempt or _number(environment.get("GITHUB_RUN_ATTEMPT", "")) or 1
     server = environment.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
     url = f"{server}/{_repository(environment)}/actions/runs/{number}"
-    return Run(number=number, attempt=attempt, url=url if _URL.fullmatch(url) else "")
+    return RunReference(number=number, attempt=attempt, url=url if _URL.fullmatch(url) else "")
 
 
 def _repository(environment: Mapping[str, str]) -> str:
-    found = environment.get("GITHUB_REPOSITORY", "")
-    if not _REPOSITORY.fullmatch(found):
-        raise InvalidFileError(f"GITHUB_REPOSITORY: expected OWNER/NAME, found {found[:80]!r}")
-    return found
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    if not _REPOSITORY.fullmatch(repository):
+        raise InvalidFileError(f"GITHUB_REPOSITORY: expected OWNER/NAME, found {repository[:80]!r}")
+    return repository
 
 
 def _number(text: str) -> int:
@@ -304,7 +311,7 @@ def _sha(text: str) -> str:
 
 
 def _decode(payload: str, kind: type[T], environment: Mapping[str, str]) -> T:
-    """Read the few keys that count; GitHub adds others at any time."""
+    """Read the keys that count; GitHub adds others at any time."""
     try:
         return msgspec.json.decode(payload, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -312,3 +319,48 @@ def _decode(payload: str, kind: type[T], environment: Mapping[str, str]) -> T:
         raise InvalidFileError(
             f"GITHUB_EVENT_PATH: expected the payload of a {name!r} event, found: {error}"
         ) from None
+
+
+def write_outputs(path: Path, values: Mapping[str, str]) -> None:
+    """Add outputs to the file $GITHUB_OUTPUT. Raises CannotWriteError.
+
+    Each value stands between two lines that nobody can guess: it cannot become another output.
+    """
+    text = ""
+    for name, value in values.items():
+        delimiter = f"ci_perf_{secrets.token_hex(16)}"
+        assert delimiter not in value
+        text += f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+    _append(path, text)
+
+
+def free_summary_bytes(path: Path) -> int:
+    """Return how many bytes the job summary of this step still takes."""
+    try:
+        return max(0, MAX_SUMMARY_BYTES - path.stat().st_size - 1)
+    except OSError:
+        return MAX_SUMMARY_BYTES
+
+
+def add_to_summary(path: Path, text: str) -> None:
+    """Add Markdown to the file $GITHUB_STEP_SUMMARY. Raises CannotWriteError."""
+    if len(text.encode()) > free_summary_bytes(path):
+        raise CannotWriteError(
+            f"the job summary: expected at most {MAX_SUMMARY_BYTES:,} bytes with what the step has "
+            "already written to it, found more; GitHub would drop all of it"
+        )
+    _append(path, text.rstrip("\n") + "\n")
+
+
+def warning(text: str) -> str:
+    """Spell a command by which the runner shows `text` on the page of the run."""
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::warning title=ci-perf::{escaped}"
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise CannotWriteError(f"{path}: cannot be written: {error.strerror}") from None

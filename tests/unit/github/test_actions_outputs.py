@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_perf.errors import CannotWriteError
-from ci_perf.github import outputs
+from ci_perf.github import actions
 
 
 def read_by_the_runner(text):
@@ -35,7 +35,7 @@ def read_by_the_runner(text):
 def test_no_value_becomes_another_output(tmp_path, value):
     file = tmp_path / "output"
     file.write_text("before=1\n")
-    outputs.write(file, {"verdict": value, "url": "u"})
+    actions.write_outputs(file, {"verdict": value, "url": "u"})
 
     text = file.read_text(encoding="utf-8")
     assert read_by_the_runner(text) == {"before": "1", "verdict": value, "url": "u"}
@@ -43,7 +43,7 @@ def test_no_value_becomes_another_output(tmp_path, value):
 
 def test_the_end_of_a_value_cannot_be_guessed(tmp_path):
     for name in ("a", "b"):
-        outputs.write(tmp_path / name, {"v": "1"})
+        actions.write_outputs(tmp_path / name, {"v": "1"})
 
     assert (tmp_path / "a").read_text() != (tmp_path / "b").read_text()
 
@@ -51,7 +51,7 @@ def test_the_end_of_a_value_cannot_be_guessed(tmp_path):
 def test_a_summary_is_added_to_what_the_step_has_written(tmp_path):
     file = tmp_path / "summary"
     file.write_text("theirs\n")
-    outputs.summarise(file, "ours")
+    actions.add_to_summary(file, "ours")
 
     assert file.read_text() == "theirs\nours\n"
 
@@ -59,21 +59,21 @@ def test_a_summary_is_added_to_what_the_step_has_written(tmp_path):
 def test_a_summary_that_github_would_drop_is_refused(tmp_path):
     file = tmp_path / "summary"
     file.write_text("x" * 1_000_000)
-    outputs.summarise(file, "y" * outputs.summary_room(file))
+    actions.add_to_summary(file, "y" * actions.free_summary_bytes(file))
 
-    assert file.stat().st_size == outputs.MAX_SUMMARY_BYTES
+    assert file.stat().st_size == actions.MAX_SUMMARY_BYTES
     with pytest.raises(CannotWriteError, match="1,048,576 bytes"):
-        outputs.summarise(file, "z")
+        actions.add_to_summary(file, "z")
 
 
 def test_a_folder_that_is_gone_is_said(tmp_path):
     with pytest.raises(CannotWriteError, match="No such file"):
-        outputs.write(tmp_path / "gone" / "output", {"a": "1"})
+        actions.write_outputs(tmp_path / "gone" / "output", {"a": "1"})
 
 
 @given(st.text())
 def test_a_warning_is_one_command_whatever_it_says(text):
-    command = outputs.warning(text)
+    command = actions.warning(text)
 
     assert command.startswith("::warning title=ci-perf::")
     assert not re.search("[\r\n]", command)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.github import archive
+from ci_perf.github import artifacts
 
 NAME = "run.json"
 
@@ -36,18 +36,18 @@ def a_link(name=NAME):
 
 def refused(data, match):
     with pytest.raises(InvalidFileError, match=match) as caught:
-        archive.member(data, NAME, where="artifact 'x'")
+        artifacts.unpack_file(data, NAME, where="artifact 'x'")
     assert str(caught.value).startswith("artifact 'x': ")
 
 
 def test_a_file_is_read_beside_others():
     data = zipped(("report.md", "#"), (NAME, "{}"), ("new/run.json", "no"))
 
-    assert archive.member(data, NAME, where="w") == b"{}"
+    assert artifacts.unpack_file(data, NAME, where="w") == b"{}"
 
 
 def test_a_file_that_is_stored_plainly_is_read():
-    assert archive.member(zipped((NAME, "{}"), compression=0), NAME, where="w") == b"{}"
+    assert artifacts.unpack_file(zipped((NAME, "{}"), compression=0), NAME, where="w") == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_name_that_is_there_twice_is_refused():
 
 
 def test_a_bomb_is_refused_by_what_it_says_it_holds(monkeypatch):
-    monkeypatch.setattr(archive, "_MAX_MEMBER_BYTES", 10_000)
+    monkeypatch.setattr(artifacts, "_MAX_MEMBER_BYTES", 10_000)
     data = zipped((NAME, bytes(10_001)))
 
     assert len(data) < 200
@@ -80,7 +80,7 @@ def test_a_bomb_is_refused_by_what_it_says_it_holds(monkeypatch):
 
 
 def test_a_bomb_that_lies_about_its_size_is_damaged(monkeypatch):
-    monkeypatch.setattr(archive, "_MAX_MEMBER_BYTES", 10_000)
+    monkeypatch.setattr(artifacts, "_MAX_MEMBER_BYTES", 10_000)
     data = bytearray(zipped((NAME, bytes(10_001))))
     in_list = data.rindex(b"PK\x01\x02")
     struct.pack_into("<L", data, in_list + 24, 100)  # the size, as the list has it
@@ -89,7 +89,7 @@ def test_a_bomb_that_lies_about_its_size_is_damaged(monkeypatch):
 
 
 def test_the_true_limit_is_the_one_that_is_promised():
-    assert archive.MAX_BYTES == archive._MAX_MEMBER_BYTES == 50 * 2**20
+    assert artifacts.MAX_BYTES == artifacts._MAX_MEMBER_BYTES == 50 * 2**20
 
 
 def test_a_list_of_very_many_files_is_refused_before_it_is_read(monkeypatch):
@@ -108,7 +108,7 @@ def test_the_large_form_of_a_list_is_refused():
 
 
 def test_an_archive_that_is_larger_than_any_is_refused(monkeypatch):
-    monkeypatch.setattr(archive, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(artifacts, "MAX_BYTES", 2**20)
 
     refused(zipped((NAME, bytes(2**21)), compression=0), "expected at most 1 MiB, found more")
 
@@ -147,10 +147,10 @@ def test_an_archive_that_is_cut_off_or_damaged_is_refused_or_right(data):
     cut = whole[: data.draw(st.integers(0, len(whole)))]
     for one in (bytes(whole), bytes(cut)):
         with contextlib.suppress(InvalidFileError):
-            assert archive.member(one, NAME, where="w") == content
+            assert artifacts.unpack_file(one, NAME, where="w") == content
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_and_nothing_else_happens(data):
     with pytest.raises(InvalidFileError):
-        archive.member(data + b"PK\x05\x06" + data, NAME, where="w")
+        artifacts.unpack_file(data + b"PK\x05\x06" + data, NAME, where="w")
