@@ -16,7 +16,7 @@ class Status(Enum):
 
 
 class Reason(Struct, frozen=True, kw_only=True):
-    """Why a run is not simply valid: a code that docs/measuring.md explains, and the figures.
+    """Why a run is not simply valid: a code that docs/machine.md explains, and the figures.
 
     ``workload`` is the one during which it happened; empty when the whole run is meant.
     """

@@ -16,7 +16,7 @@ NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)
 
 MOST_FILES = 295
 MOST_LINES = 400
-LONGEST_FUNCTION = 60
+LONGEST_FUNCTION = 64
 MOST_RENAMED_IMPORTS = 48
 CLASSES_OF_ONE_NAME = 22
 

@@ -1,6 +1,6 @@
 """Every reason to distrust the machine: its code and how much weight it has.
 
-docs/measuring.md explains each with its cause and its cure; a test compares the two lists.
+docs/machine.md explains each with its cause and its cure; a test compares the two lists.
 """
 
 from ci_perf.model.validity import Reason, Status
