@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import jinja2
 
-from ci_perf.judge import evidence, numbers
+from ci_perf.judge import metric_values, numbers
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Comparison
@@ -133,7 +133,7 @@ def _value(processes: Sequence[Numbers], metric: metrics.Metric) -> Words:
     values = [process[metric.name] for process in processes if metric.name in process]
     if not values:
         return units.NOTHING
-    return units.value(evidence.centre(metric.kind, [values]), metric.unit)
+    return units.value(metric_values.centre(metric.kind, [values]), metric.unit)
 
 
 def _failed(workload: Failed) -> dict[str, str]:
