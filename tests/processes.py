@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+from ci_perf.system import processes
+
 
 def is_alive(pid):
     """Whether a process runs. A zombie is dead: nobody has fetched its exit code yet."""
@@ -17,6 +19,18 @@ def wait_for_children(pid):
     children = Path(f"/proc/{pid}/task/{pid}/children")
     wait_until(lambda: children.read_text().split())
     return children.read_text().split()
+
+
+def is_measuring(pid):
+    """Whether a worker runs somewhere below a process."""
+    return any(b"ci_perf.measure" in _command(process.pid) for process in processes.below(pid))
+
+
+def _command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def wait_until(condition):

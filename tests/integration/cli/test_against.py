@@ -1,8 +1,8 @@
 """`--against`: base and head of a real repository, launched in turns."""
 
 import json
+import shutil
 import signal
-import time
 
 import msgspec
 import pytest
@@ -10,13 +10,14 @@ import pytest
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from tests import repositories
+from tests.processes import is_measuring, wait_until
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
 
-@pytest.fixture
-def repository(tmp_path):
-    """A project with a baseline on main, and a branch that is checked out."""
-    git = repositories.init(tmp_path / "project")
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A project with a baseline on main, and a branch that is checked out: only to be copied."""
+    git = repositories.init(tmp_path_factory.mktemp("measured") / "project")
     project = Project(git.root)
     project.workload("nap", NAP).suite("nap", settings=NAP_SETTINGS, device="cpu")
     git.commit(product_py=FAST)
@@ -24,6 +25,26 @@ def repository(tmp_path):
     git.commit()
     git.ask("switch", "--quiet", "--create", "branch")
     return git
+
+
+@pytest.fixture
+def repository(measured, tmp_path):
+    """A copy of that project."""
+    return copied(measured, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def slower(measured, tmp_path_factory):
+    """A copy whose branch is slower, which has been checked: how that ended, and its rows."""
+    git = copied(measured, tmp_path_factory.mktemp("slower"))
+    git.commit(product_py=SLOW)
+    return git, *checked(git)
+
+
+def copied(git, folder):
+    """Copy a project and the files beside it."""
+    shutil.copytree(git.root.parent, folder, dirs_exist_ok=True)
+    return repositories.Repository(folder / git.root.name)
 
 
 def recorded(project):
@@ -50,10 +71,8 @@ def checked(git, *more):
     return done, rows
 
 
-def test_a_slower_product_is_proven_to_be_slower(repository):
-    repository.commit(product_py=SLOW)
-
-    done, rows = checked(repository)
+def test_a_slower_product_is_proven_to_be_slower(slower):
+    repository, done, rows = slower
 
     assert done.code == ExitCode.REGRESSED, done.err
     assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("regressed", "confirmed")
@@ -62,9 +81,9 @@ def test_a_slower_product_is_proven_to_be_slower(repository):
     assert len(repository.worktrees()) == 1
 
 
-def test_a_slower_product_that_was_accepted_is_green(repository):
-    repository.commit(product_py=SLOW)
-    red, _ = checked(repository)
+def test_a_slower_product_that_was_accepted_is_green(slower, tmp_path):
+    checked_before, red, _ = slower
+    repository = copied(checked_before, tmp_path)
     accepted = Project(repository.root).run("accept", "../run.json", "--reason", "exact attention")
     repository.commit()
 
@@ -167,7 +186,7 @@ def test_an_interrupt_keeps_the_run_and_leaves_no_worktree(repository):
     while "launching base and head in turns" not in line:
         line = process.stderr.readline()
         assert line, "it ended before base and head took turns"
-    time.sleep(1.0)
+    wait_until(lambda: is_measuring(process.pid))
     process.send_signal(signal.SIGINT)
 
     process.communicate(timeout=60)

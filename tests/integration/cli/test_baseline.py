@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from ci_perf.system import files
+from tests.projects import Project
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 
 GIT = {
@@ -30,11 +32,17 @@ class Repository:
 
     def __init__(self, project):
         self.project = project
+
+    def install(self):
         self.git("init", "-q", "-b", "main")
         self.accept("first", *STEADY)
-        done = project.run("baseline", "install")
+        done = self.project.run("baseline", "install")
         assert done.code == ExitCode.OK, done.err
         self.commit("first baseline")
+
+    def copied(self, project):
+        shutil.copytree(self.project.root, project.root, dirs_exist_ok=True)
+        return Repository(project)
 
     def git(self, *arguments, code=0):
         done = subprocess.run(
@@ -73,9 +81,19 @@ def fields(run):
     return {name: getattr(run, name) for name in run.__struct_fields__}
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A repository with one baseline: only to be copied."""
+    project = Project(tmp_path_factory.mktemp("installed") / "a project")
+    project.root.mkdir()
+    repository = Repository(project)
+    repository.install()
+    return repository
+
+
 @pytest.fixture
-def repository(project):
-    return Repository(project)
+def repository(installed, project):
+    return installed.copied(project)
 
 
 def test_git_unites_two_branches_that_both_appended(repository):
@@ -189,9 +207,10 @@ def grow(repository, *factors):
     return repository.project
 
 
-@pytest.fixture
-def grown(repository):
+@pytest.fixture(scope="module")
+def grown(installed, tmp_path_factory):
     """A history of one accepted change, some time after which main became slower by 5 %."""
+    repository = installed.copied(Project(tmp_path_factory.mktemp("grown")))
     return grow(repository, 1.0, 1.0001, 1.0002, 1.0503, 1.0504, 1.0505)
 
 

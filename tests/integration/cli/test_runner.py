@@ -10,7 +10,7 @@ from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests.processes import wait_for_children
-from tests.projects import GOOD, SLOW_STEP
+from tests.projects import GOOD, SLOW_STEP, Project
 
 # Twice the step: more than the neighbours of this test do to a launch.
 TWICE = 1.0
@@ -90,10 +90,17 @@ def test_a_report_never_overwrites_the_run(measured):
     assert not (measured.root / "calibration-run.json").exists()
 
 
-def test_qualify_slows_a_step_down_and_measures_that_it_did(project):
+@pytest.fixture(scope="module")
+def qualified(tmp_path_factory):
+    """A project with one workload in which `qualify` has run, and how that ended."""
+    project = Project(tmp_path_factory.mktemp("qualified") / "a project")
+    project.root.mkdir()
     project.workload("one").suite("one")
+    return project, project.run("qualify", "--size", TWICE, "--rounds", 6)
 
-    done = project.run("qualify", "--size", TWICE, "--rounds", 6)
+
+def test_qualify_slows_a_step_down_and_measures_that_it_did(qualified):
+    project, done = qualified
 
     qualification = found(project, "qualification", Qualification)
     one = qualification.workloads["one"]
@@ -105,12 +112,11 @@ def test_qualify_slows_a_step_down_and_measures_that_it_did(project):
     assert abs(one.same.estimate) < one.slower.estimate
 
 
-def test_no_baseline_of_the_suite_comes_from_a_run_with_slowed_workloads(project):
-    project.workload("one").suite("one")
-    project.run("qualify", "--rounds", 6)
-
+def test_no_baseline_of_the_suite_comes_from_a_run_with_slowed_workloads(qualified):
+    project, _ = qualified
     project.run("accept", "qualification-run.json")
 
+    assert (project.root / "qualification-run.json").exists()
     assert not list(project.root.glob("baselines/*/smoke/*.json"))
 
 

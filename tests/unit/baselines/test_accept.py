@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge.policy import default_limits
+from ci_perf.judge.limits import defaults
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.process import Fingerprint
@@ -215,7 +215,7 @@ def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root, tmp_
     assert len(changed) < 21
 
 
-GATED = Limits(default={**default_limits(), "fingerprint": Limit(relative=1e-3)})
+GATED = Limits(default={**defaults(), "fingerprint": Limit(relative=1e-3)})
 LOSSES = (2.302585092994046, 2.295412345678901)
 OTHER = (2.302585092994046, 2.31)
 
@@ -299,6 +299,16 @@ def test_a_figure_of_the_monitor_that_is_gone_costs_no_history_and_needs_no_reas
     accepted(root, a_run(a_measured("a", *STEADY, evidence=watched), id="1"))
 
     assert accepted(root, a_run(a_measured("a", *STEADY), id="2")) == {"a": Action.KEPT}
+
+
+def test_a_figure_without_a_gate_that_is_gone_needs_no_reason_where_a_session_is_appended(root):
+    watched = an_evidence(a_gpu_evidence())
+    accepted(root, a_run(a_measured("a", *STEADY, evidence=watched), id="1"))
+
+    unwatched = a_run(a_measured("a", *STEADY), id="2")
+    gone = {row.gate for row in against(root, unwatched).rows if row.verdict is Verdict.MISSING}
+    assert gone == {False}
+    assert accepted(root, unwatched, mode=Mode.APPEND) == {"a": Action.APPENDED}
 
 
 def test_a_run_of_which_one_workload_is_invalid_is_refused_whole(root):

@@ -4,9 +4,9 @@ import numpy as np
 
 from benchmarks.verdicts import ours, regimes
 from benchmarks.verdicts.observed import INCONCLUSIVE, SILENT, SLOWER
-from ci_perf.judge.policy import LOOKS, PolicyKind, policy_of
+from ci_perf.judge.policy import LOOKS, PolicyKind, policy
 
-TIME = policy_of(PolicyKind.TIME)
+TIME = policy(PolicyKind.TIME)
 QUIET = regimes.REGIMES[0]
 SUITE = 20
 

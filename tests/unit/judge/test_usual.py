@@ -4,7 +4,7 @@ import random
 import pytest
 from scipy import stats
 
-from ci_perf.judge import variability
+from ci_perf.judge import usual
 
 
 def sessions(draw, *, count=200, launches=5):
@@ -12,16 +12,14 @@ def sessions(draw, *, count=200, launches=5):
 
 
 def test_the_upper_quartile_is_that_of_the_normal_distribution():
-    found = variability._QUARTILE_OF_DIFFERENCE
+    found = usual._QUARTILE_OF_DIFFERENCE
 
     assert found == pytest.approx(math.sqrt(2) * stats.norm.isf(0.125), rel=1e-5)
 
 
 def test_of_normal_launches_it_is_their_variance_whatever_sessions_differ_by():
     noise = random.Random(1)
-    found = variability.usual_variance(
-        [[day + noise.gauss(0, 0.02) for _ in range(5)] for day in range(400)]
-    )
+    found = usual.variance([[day + noise.gauss(0, 0.02) for _ in range(5)] for day in range(400)])
 
     assert math.sqrt(found) == pytest.approx(0.02, rel=0.05)
 
@@ -29,9 +27,7 @@ def test_of_normal_launches_it_is_their_variance_whatever_sessions_differ_by():
 def test_a_launch_that_hangs_now_and_then_does_not_count():
     noise = random.Random(1)
 
-    found = variability.usual_variance(
-        sessions(lambda: noise.gauss(0, 0.01) + 3 * (noise.random() < 0.03))
-    )
+    found = usual.variance(sessions(lambda: noise.gauss(0, 0.01) + 3 * (noise.random() < 0.03)))
 
     assert math.sqrt(found) == pytest.approx(0.01, rel=0.2)
 
@@ -40,11 +36,11 @@ def test_a_launch_that_hangs_now_and_then_does_not_count():
 def test_two_modes_do(share):
     noise = random.Random(1)
 
-    found = variability.usual_variance(sessions(lambda: 0.05 * (noise.random() < share)))
+    found = usual.variance(sessions(lambda: 0.05 * (noise.random() < share)))
 
-    assert math.sqrt(found) == pytest.approx(0.05 / variability._QUARTILE_OF_DIFFERENCE)
+    assert math.sqrt(found) == pytest.approx(0.05 / usual._QUARTILE_OF_DIFFERENCE)
 
 
 @pytest.mark.parametrize("known", [[], [[]], [[0.1], [0.2]], [[0.1, 0.2]]])
 def test_hardly_any_launches_say_nothing(known):
-    assert variability.usual_variance(known) == 0.0
+    assert usual.variance(known) == 0.0

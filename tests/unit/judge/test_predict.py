@@ -5,10 +5,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_perf.judge.policy import PolicyKind, policy_of
-from ci_perf.judge.screen import Screened, predict
+from ci_perf.judge.policy import PolicyKind, policy
+from ci_perf.judge.predict import predict
+from ci_perf.judge.screen import Screened
 
-TIME = policy_of(PolicyKind.TIME)
+TIME = policy(PolicyKind.TIME)
 
 
 def a_screened(difference, *, error=0.002, df=6.0, sessions=5, is_suspect=True):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judge import variability
+from ci_perf.judge import ticks
 
 
 def launches(tick, *, middle=0.05, spread=0.002, count=16, seed=1):
@@ -15,7 +15,7 @@ def launches(tick, *, middle=0.05, spread=0.002, count=16, seed=1):
 
 def relative(values):
     known = list(values)
-    return variability.relative_tick(known, known)
+    return ticks.relative(known, known)
 
 
 def share(values):
