@@ -22,11 +22,11 @@ import numpy as np
 
 from ci_perf.judge import canaries
 from ci_perf.judge.canaries import Move
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model.metrics import CANARY
 from ci_perf.model.summary import Numbers
 
-LIMIT = defaults()[CANARY]
+LIMIT = default_limits()[CANARY]
 NAMES = ("launch_latency", "matmul", "memory_copy")
 HISTORIES = (1, 5, 20)
 MOVES = (0.0, 0.10, 0.20, 0.50)

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ci_perf import session, suite
-from ci_perf.judge import numbers, student
+from ci_perf.judge import distributions, numbers
 from ci_perf.launch import Launcher, containers, local
 from ci_perf.launch.containers import Settings, Side, engine, images
 from ci_perf.model import metrics
@@ -97,7 +97,7 @@ def alike(rounds: Rounds, of: str) -> list[float]:
 def interval(logs: Sequence[float]) -> Interval:
     """Return the geometric mean of ratios, with its interval by Student's t; at least two."""
     mean = statistics.mean(logs)
-    half = student.upper_quantile(_TAIL, len(logs) - 1) * statistics.stdev(logs)
+    half = distributions.student_quantile(_TAIL, len(logs) - 1) * statistics.stdev(logs)
     half /= math.sqrt(len(logs))
     return Interval(ratio=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half))
 

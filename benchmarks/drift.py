@@ -26,13 +26,13 @@ from benchmarks.verdicts.regimes import LAUNCHES, REGIMES, Regime, Workloads
 from benchmarks.verdicts.scores import Rate
 from benchmarks.verdicts.simulated import SEED, SUITE, Part
 from ci_perf.judge import drift
-from ci_perf.judge.policy import PolicyKind, policy
+from ci_perf.judge.policy import PolicyKind, policy_of
 from ci_perf.model.baseline import MAX_SESSIONS
 
 QUICK, FULL = 40, 300
 CREEPS = (0.003, 0.008, 0.015)
 SESSIONS = MAX_SESSIONS + drift.CHECKS
-FLOOR = policy(PolicyKind.TIME).floor
+FLOOR = policy_of(PolicyKind.TIME).floor
 # Mains that are simulated at once: a matter of memory.
 AT_ONCE = 20
 

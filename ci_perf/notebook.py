@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,18 +13,15 @@ from ci_perf.model.run import Run
 from ci_perf.report import frame, html
 from ci_perf.system import files
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """What one sitting measured; ``run`` is the whole file."""
+    """What one session measured; ``run`` is the whole file."""
 
     run: Run
 
-    def to_frame(self) -> "pd.DataFrame":
-        """One row per workload, metric and process."""
+    def to_frame(self) -> "frame.DataFrame":
+        """Return one row per workload, metric and process."""
         return frame.of_run(self.run)
 
     def _repr_html_(self) -> str:
@@ -38,8 +34,8 @@ class LoadedComparison:
 
     comparison: Comparison
 
-    def to_frame(self) -> "pd.DataFrame":
-        """One row per row of the comparison."""
+    def to_frame(self) -> "frame.DataFrame":
+        """Return one row per row of the comparison."""
         return frame.of_comparison(self.comparison)
 
     def _repr_html_(self) -> str:

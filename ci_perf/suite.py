@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.judge import limits, numbers
+from ci_perf.judge import numbers, policy
 from ci_perf.judge.policy import SCREENED_LAUNCHES
 from ci_perf.model import codec, metrics, reference
 from ci_perf.model.base import Scalar
@@ -346,7 +346,7 @@ def _limits(
     path: Path,
 ) -> Limits:
     spec = found.suites[name]
-    default = limits.defaults(preset)
+    default = policy.default_limits(preset)
     for where, table in (("$", found.limits), (f"$.suites.{name}", spec.limits)):
         default = _changed(default, table, f"{path}: {where}.limits")
     return Limits(

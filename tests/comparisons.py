@@ -2,8 +2,8 @@
 
 import msgspec
 
+from ci_perf.judge import compare, summarise
 from ci_perf.judge import compare as judge
-from ci_perf.judge import exits, summarise
 from ci_perf.model import comparison as c
 from ci_perf.model import metrics
 from ci_perf.model.run import Interleaved, Source, Tool
@@ -166,7 +166,7 @@ def a_comparison(*rows, verdict=None, **more):
         suite="standard",
         selection=(),
         verdict=verdict,
-        exit_code=exits.exit_code(verdict, rows),
+        exit_code=compare.exit_code(verdict, rows),
         base=a_side(),
         head=a_head(),
         validity=VALID,

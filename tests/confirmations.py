@@ -1,9 +1,9 @@
 """Builders of confirmations: pairs in, an outcome out."""
 
 from ci_perf.judge.confirm import Confirmation
-from ci_perf.judge.policy import ALPHA, PolicyKind, policy
+from ci_perf.judge.policy import ALPHA, PolicyKind, policy_of
 
-TIME = policy(PolicyKind.TIME)
+TIME = policy_of(PolicyKind.TIME)
 # Without a spread: what is left is the size of the change alone.
 EXACT = {"prior_variance": 0.0, "prior_df": 0.0}
 MIRRORED = {"regressed": "improved", "improved": "regressed"}

@@ -4,7 +4,7 @@ import msgspec
 
 from ci_perf.judge import compare as judge
 from ci_perf.judge import summarise
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model import run as runs
 from ci_perf.model.suite import Limits, Tiers
 from tests.runs import BASE_COMMIT, STEADY, VALID, a_measured, a_process, a_run
@@ -104,5 +104,5 @@ def a_head(step_s=STEADY, **more):
 def undecided(history, head, limits=None):
     """Whom another pair may decide, and how many suspects there are."""
     before = a_history(*history) if history else no_history(head)
-    found = limits or Limits(default=defaults())
+    found = limits or Limits(default=default_limits())
     return judge.undecided(before, summarise.run(head, label=""), limits=found, tiers=Tiers())

@@ -27,7 +27,7 @@ from benchmarks.verdicts.observed import Rule
 from benchmarks.verdicts.regimes import HARSH, OLDER_SESSIONS, ORDINARY, SESSIONS, Regime
 from benchmarks.verdicts.scores import Score
 from benchmarks.verdicts.simulated import EFFECTS, Batch, Part
-from ci_perf.judge.policy import Policy, PolicyKind, policy
+from ci_perf.judge.policy import Policy, PolicyKind, policy_of
 from ci_perf.model.suite import Preset
 
 # Pull requests per regime and part: unchanged ones, and ones for each size and direction.
@@ -50,7 +50,7 @@ def main(*, full: bool, data: Path | None, picture: Path | None, preset: Preset)
     )
     if not peers.has_pyperf():
         print("pyperf is not installed, so its row is left out: pip install pyperf")
-    ours_by = policy(PolicyKind.TIME, preset)
+    ours_by = policy_of(PolicyKind.TIME, preset)
     rules = _rules(OLDER_SESSIONS + SESSIONS, ours_by)
     pooled: dict[str, Scores] = {}
     of_parts: dict[str, dict[str, Score]] = {}

@@ -12,7 +12,7 @@ from benchmarks.verdicts.observed import (
     Observed,
     Rows,
 )
-from ci_perf.judge import confirm, screen, usual
+from ci_perf.judge import confirm, screen, variability
 from ci_perf.judge.policy import Policy
 
 # Launches of the head that the screen looks at.
@@ -42,7 +42,7 @@ def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
         for place in np.flatnonzero(asked // observed.suite == first // observed.suite):
             found = screened[asked[place] - first]
             if found.is_suspect:
-                usually = usual.variance([*sessions[asked[place]], head[asked[place]]])
+                usually = variability.usual_variance([*sessions[asked[place]], head[asked[place]]])
                 outcome = _confirmed(found, usually, pairs[asked[place]], policy, alpha)
                 calls[place] = CODES[outcome.call]
                 launches[place] += 2 * outcome.pairs

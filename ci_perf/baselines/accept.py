@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge import canaries, numbers, numerics, subjects
+from ci_perf.judge import canaries, metric_values, numbers, numerics
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
@@ -319,7 +319,8 @@ def _epochs(history: Sequence[RecordedSession], began: Sequence[str]) -> dict[st
     """Return the epoch of each metric from this session on; 0 stays unwritten."""
     known = {name for session in history for name in session.epochs}
     return {
-        name: subjects.epoch(history, name) + (name in began) for name in sorted({*known, *began})
+        name: metric_values.current_epoch(history, name) + (name in began)
+        for name in sorted({*known, *began})
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import CannotWriteError, InvalidFileError
-from ci_perf.judge import evidence, subjects
+from ci_perf.judge import metric_values
 from ci_perf.judge.policy import KIND_OF
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
@@ -147,7 +147,9 @@ def headline(baseline: Baseline) -> Numbers:
     """Return the centre of each judged metric in its epoch, for the reviewer of a diff."""
     sessions = {metric: _current(baseline, metric.name) for metric in metrics.JUDGED}
     return {
-        metric.name: _rounded(metric.name, evidence.centre(metric.kind, values), HEADLINE_DIGITS)
+        metric.name: _rounded(
+            metric.name, metric_values.centre(metric.kind, values), HEADLINE_DIGITS
+        )
         for metric, values in sorted(sessions.items(), key=lambda item: item[0].name)
         if values
     }
@@ -238,7 +240,8 @@ def _nearest(root: Path, own: Path) -> Path | None:
 
 def _current(baseline: Baseline, name: str) -> list[list[float]]:
     return [
-        subjects.launches(session, name) for session in subjects.current(baseline.sessions, name)
+        metric_values.of_session(session, name)
+        for session in metric_values.current_sessions(baseline.sessions, name)
     ]
 
 

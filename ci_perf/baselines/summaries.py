@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
-from ci_perf.judge import subjects
+from ci_perf.judge import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.environment import Machine, is_same
@@ -92,5 +92,6 @@ def _accepted(before: Baseline | None, after: Baseline) -> tuple[str, ...]:
     return tuple(
         name
         for name in names
-        if subjects.epoch(after.sessions, name) > subjects.epoch(before.sessions, name)
+        if metric_values.current_epoch(after.sessions, name)
+        > metric_values.current_epoch(before.sessions, name)
     )

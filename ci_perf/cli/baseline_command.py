@@ -17,7 +17,7 @@ from ci_perf.model import codec
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.suite import is_selected
 from ci_perf.report import history
-from ci_perf.report.history import Form, Shelf
+from ci_perf.report.history import Form, SuiteHistory
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _DAY_S = 86_400
@@ -50,7 +50,7 @@ def show(names: tuple[str, ...], baselines: Path, workloads: Path, format: Form)
     found = [one for one in every if is_selected(one.workload, names)]
     if not change_points.is_known():
         output.say(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
-    output.emit(history.render(list(_shelves(found, workloads)), format), output=None)
+    output.emit(history.render(list(_histories(found, workloads)), format), output=None)
 
 
 @command.command("merge")
@@ -94,14 +94,16 @@ def _check_names(names: Iterable[str], known: list[str], baselines: Path) -> Non
             raise UsageError(f"{baselines}: has no baseline of a workload {name!r}; {hint}")
 
 
-def _shelves(found: Iterable[Baseline], workloads: Path) -> Iterator[Shelf]:
+def _histories(found: Iterable[Baseline], workloads: Path) -> Iterator[SuiteHistory]:
     """Put what was measured on one class of machine in one suite together."""
     now = dt.datetime.now(dt.UTC)
     split = change_points.places if change_points.is_known() else None
     for (place, suite), group in itertools.groupby(found, key=_place):
         floor = drift.gated(compare.rules(workloads, suite, notify=output.say).limits)
         lines = chronicle.of([summaries.subject(one) for one in group], floor, split=split)
-        yield Shelf(machine=place, suite=suite, lines=lines, days=lambda time: _days(time, now))
+        yield SuiteHistory(
+            machine=place, suite=suite, lines=lines, days=lambda time: _days(time, now)
+        )
 
 
 def _place(baseline: Baseline) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from ci_perf import suite
 from ci_perf.baselines import layout, machine_documents, summaries
 from ci_perf.errors import UsageError
 from ci_perf.judge import compare, summarise
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run, Source
@@ -82,7 +82,9 @@ def rules(
     """
     calibrated = machine_documents.read(baselines, machine) if baselines and machine else None
     preset = calibrated.preset if calibrated else "default"
-    nothing = Rules(limits=Limits(default=defaults(preset)), tiers=Tiers(), fail_on="regressed")
+    nothing = Rules(
+        limits=Limits(default=default_limits(preset)), tiers=Tiers(), fail_on="regressed"
+    )
     _, where = suite.locate(name, folder)
     if not (where / "suite.toml").exists():
         notify(f"{where / 'suite.toml'}: not found; the default limits apply")

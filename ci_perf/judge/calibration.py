@@ -12,9 +12,8 @@ from typing import get_args
 import msgspec
 
 from ci_perf.errors import CiPerfError
-from ci_perf.judge import moderation, modes, numbers, policy
+from ci_perf.judge import numbers, policy, variability
 from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha
-from ci_perf.judge.moderation import Variance
 from ci_perf.judge.policy import (
     LAUNCH_PRIOR_DF,
     MOST_PAIRS,
@@ -22,6 +21,7 @@ from ci_perf.judge.policy import (
     SMALLEST_VARIANCE,
     PolicyKind,
 )
+from ci_perf.judge.variability import Variance
 from ci_perf.model.base import Statistic
 from ci_perf.model.calibration import CalibratedWorkload, Calibration, Provenance
 from ci_perf.model.run import Measured, Run
@@ -186,8 +186,8 @@ def _of_pairs(launches: Sequence[float]) -> Variance:
 
 def _moderated(variances: Sequence[Variance]) -> list[Variance]:
     """Draw each variance towards what the suite has in common, as verdicts do."""
-    shared = moderation.prior(variances, LAUNCH_PRIOR_DF)
-    return [moderation.moderate(own, shared) for own in variances]
+    shared = variability.prior(variances, LAUNCH_PRIOR_DF)
+    return [variability.moderate(own, shared) for own in variances]
 
 
 def _project(pairs: Sequence[Variance], uniform: Uniform) -> dict[Preset, list[_Projected]]:
@@ -221,7 +221,7 @@ def _projected(
 
 def _confirmation(variance: Variance, preset: Preset, alpha: float) -> Confirmation:
     return Confirmation(
-        policy=policy.policy(PolicyKind.TIME, preset),
+        policy=policy.policy_of(PolicyKind.TIME, preset),
         alpha=alpha,
         prior_variance=variance.value / 2,
         prior_df=min(variance.df, PRIOR_DF_CAP),
@@ -244,7 +244,7 @@ def _workload(
 ) -> CalibratedWorkload:
     values = launches.by[statistic]
     confirmation = _confirmation(pairs, preset, share_alpha(workloads))
-    floor = policy.policy(PolicyKind.TIME, preset).floor
+    floor = policy.policy_of(PolicyKind.TIME, preset).floor
     return CalibratedWorkload(
         processes=len(values),
         statistic=statistic,
@@ -255,5 +255,5 @@ def _workload(
         smallest_detectable=short(math.expm1(confirmation.smallest_detectable())),
         expected_pairs=short(projected.pairs),
         inconclusive=short(projected.inconclusive),
-        two_modes=modes.two_modes(values, smallest_gap=floor) is not None,
+        two_modes=variability.two_modes(values, smallest_gap=floor) is not None,
     )

@@ -8,14 +8,14 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import logarithms, moderation, stages, student
-from ci_perf.judge.moderation import UNKNOWN, Variance
+from ci_perf.judge import decide, distributions, variability
+from ci_perf.judge.variability import UNKNOWN, Variance
 from ci_perf.model.metrics import CANARY, Kind
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.summary import Numbers, Sitting, Subject
 from ci_perf.model.validity import Canary, Reason, Status
 
-CODE = stages.CANARY_MOVED
+CODE = decide.CANARY_MOVED
 # It moved, and as the suite has it, that silences nothing.
 CODE_WITHOUT_GATE = f"{CODE}_no_gate"
 _DATE = len("2026-11-21")
@@ -124,7 +124,7 @@ def _of_difference(known: Sequence[float]) -> Variance:
     df = len(known) - 1
     if df == 0:
         return UNKNOWN
-    return Variance(logarithms.squares(known) / df * (1 + 1 / len(known)), df)
+    return Variance(distributions.sum_of_squares(known) / df * (1 + 1 / len(known)), df)
 
 
 def _most(limit: Limit, known: Variance, names: int) -> float:
@@ -134,9 +134,11 @@ def _most(limit: Limit, known: Variance, names: int) -> float:
     """
     tail = ALPHA / 2 / 2 / names  # a move has two directions, and there are two comparisons
     fixed = math.log1p(limit.relative)
-    assumed = Variance((fixed / student.upper_quantile(tail, _ASSUMED_DF)) ** 2, _ASSUMED_DF)
-    spread = moderation.moderate(known, assumed)
-    return max(fixed, student.upper_quantile(tail, spread.df) * math.sqrt(spread.value))
+    assumed = Variance(
+        (fixed / distributions.student_quantile(tail, _ASSUMED_DF)) ** 2, _ASSUMED_DF
+    )
+    spread = variability.moderate(known, assumed)
+    return max(fixed, distributions.student_quantile(tail, spread.df) * math.sqrt(spread.value))
 
 
 def _moved(base: Sequence[Sitting], head: Sitting, limit: Limit) -> str:

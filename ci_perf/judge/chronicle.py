@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import drift, evidence, logarithms, subjects
+from ci_perf.judge import distributions, drift, metric_values
+from ci_perf.judge.metric_values import History
 from ci_perf.judge.policy import KIND_OF
-from ci_perf.judge.screen import History
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Metric
 from ci_perf.model.summary import Sitting, Subject
@@ -71,24 +71,24 @@ def of(
         _chronicle(subject, metric, split, has_drifted=(subject.workload, metric.name) in drifted)
         for subject in sorted(history, key=lambda subject: subject.workload)
         for metric in metrics.JUDGED
-        if floor(subject, metric) is not None and subjects.values(subject, metric)
+        if floor(subject, metric) is not None and metric_values.of_current_epoch(subject, metric)
     )
 
 
 def _chronicle(
     subject: Subject, metric: Metric, split: Split | None, *, has_drifted: bool
 ) -> Chronicle:
-    found = subjects.history(subject, metric)
-    current = subjects.current(subject.sessions, metric.name)
+    found = metric_values.history(subject, metric)
+    current = metric_values.current_sessions(subject.sessions, metric.name)
     is_noisy = metric.kind in KIND_OF
     return Chronicle(
         workload=subject.workload,
         metric=metric.name,
         sessions=len(current),
         earlier=sum(map(len, found.earlier)),
-        epoch=subjects.epoch(subject.sessions, metric.name),
+        epoch=metric_values.current_epoch(subject.sessions, metric.name),
         newest=max(session.recorded_at for session in current),
-        centre=evidence.centre(metric.kind, found.current),
+        centre=metric_values.centre(metric.kind, found.current),
         spread=_spread(found) if is_noisy else None,
         trend=_trend(found) if is_noisy else None,
         has_drifted=has_drifted,
@@ -104,7 +104,7 @@ def _spread(found: History) -> float | None:
     df = sum(len(epoch) - 1 for epoch in epochs)
     if df == 0:
         return None
-    return math.sqrt(math.fsum(logarithms.squares(epoch) for epoch in epochs) / df)
+    return math.sqrt(math.fsum(distributions.sum_of_squares(epoch) for epoch in epochs) / df)
 
 
 def _trend(found: History) -> float | None:
@@ -137,8 +137,8 @@ def _changes(subject: Subject, metric: Metric, split: Split) -> tuple[ChangePoin
 
 
 def _levels(subject: Subject, metric: Metric, split: Split) -> Iterator[_Level]:
-    for sessions in subjects.epochs(subject.sessions, metric.name):
-        means = [_mean_log(subjects.launches(one, metric.name)) for one in sessions]
+    for sessions in metric_values.by_epoch(subject.sessions, metric.name):
+        means = [_mean_log(metric_values.of_session(one, metric.name)) for one in sessions]
         bounds = [0, *split(means), len(means)]
         for low, high in itertools.pairwise(bounds):
             mean = statistics.fmean(means[low:high])

@@ -1,25 +1,25 @@
-"""Two sides in, a comparison out: every workload of either side has at least one row."""
+"""Two sides in, a comparison and its exit code out: every workload has at least one row."""
 
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ci_perf.errors import ExitCode
 from ci_perf.judge import (
-    answers,
     canaries,
+    candidates,
+    changes,
     comparability,
+    decide,
     drift,
-    exits,
+    metric_values,
     numerics,
-    questions,
     signs,
-    stale,
-    subjects,
     uncompared,
 )
-from ci_perf.judge.answers import Answer
-from ci_perf.judge.limits import defaults
-from ci_perf.judge.questions import Question
+from ci_perf.judge.candidates import Candidate
+from ci_perf.judge.changes import Judgement
+from ci_perf.judge.policy import default_limits
 from ci_perf.model import metrics
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import (
@@ -49,12 +49,12 @@ def compare(
     fail_on: FailOn = "regressed",
 ) -> Comparison:
     """Judge every workload that either side knows of; rows worst first."""
-    limits, tiers = limits or Limits(default=defaults()), tiers or Tiers()
+    limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
     comparable = list(_comparable(base, head, tiers))
     moved = canaries.judge(comparable, limits)
     validity = validities.of((*base.validity.reasons, *head.validity.reasons, *moved))
     suspects = head.interleaved.suspects if head.interleaved else 0
-    found = answers.answer(list(_questions(base, head, limits, tiers, moved)), suspects=suspects)
+    found = changes.judge(list(_questions(base, head, limits, tiers, moved)), suspects=suspects)
     unread = [*_changes(found, validity), *_others(base, head, validity, limits, tiers)]
     rows = sorted(signs.read(unread), key=_position)
     verdict = _overall(rows, validity)
@@ -63,13 +63,13 @@ def compare(
         suite=head.suite,
         selection=head.selection,
         verdict=verdict,
-        exit_code=exits.exit_code(verdict, rows, fail_on),
+        exit_code=exit_code(verdict, rows, fail_on),
         base=_side(base),
         head=_side(head),
         validity=validity,
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
-        stale=stale.find(found),
+        stale=changes.find_stale(found),
         drifted=drift.find([before for before, _ in comparable], drift.gated(limits)),
         rows=tuple(rows),
         profiles=head.profiles,
@@ -87,8 +87,8 @@ def undecided(
     moved = canaries.judge(list(_comparable(base, head, tiers)), limits)
     asked = list(_questions(base, head, limits, tiers, moved))
     suspects = head.interleaved.suspects if head.interleaved else 0
-    found = answers.answer(asked, suspects=suspects)
-    return answers.open_workloads(found), answers.count_suspects(asked)
+    found = changes.judge(asked, suspects=suspects)
+    return changes.open_workloads(found), changes.count_suspects(asked)
 
 
 def _overall(rows: list[Row], validity: Validity) -> Verdict:
@@ -127,7 +127,7 @@ def _comparable(base: Summary, head: Summary, tiers: Tiers) -> Iterator[tuple[Su
 
 def _questions(
     base: Summary, head: Summary, limits: Limits, tiers: Tiers, moved: Sequence[Reason]
-) -> Iterator[Question]:
+) -> Iterator[Candidate]:
     """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
     history = {after.workload: before for before, after in _comparable(base, head, tiers)}
     accepted = head.interleaved.accepted if head.interleaved else {}
@@ -135,12 +135,12 @@ def _questions(
         name = subject.workload
         found = limits.of(name)
         silenced = canaries.silenced(moved, name, found.get(metrics.CANARY))
-        yield from questions.of_workload(
+        yield from candidates.of_workload(
             subject, history.get(name), found, moved=silenced, accepted=accepted.get(name, ())
         )
 
 
-def _changes(found: Sequence[Answer], validity: Validity) -> Iterator[Row]:
+def _changes(found: Sequence[Judgement], validity: Validity) -> Iterator[Row]:
     """Yield a row for each answer, taken back where the machine could not be trusted."""
     for row in (one.change for one in found if one.change):
         reason = validity.against(row.workload)
@@ -216,7 +216,10 @@ def _one_sided(
         limit = found.get(metric.name)
         if limit is None:
             continue
-        before, after = subjects.values(base, metric), subjects.values(head, metric)
+        before, after = (
+            metric_values.of_current_epoch(base, metric),
+            metric_values.of_current_epoch(head, metric),
+        )
         if before and not after and not _needs_another_workload(metric, side):
             yield uncompared.metric_missing(base, metric, gate=limit.gate)
         elif after and not before and not _is_zero(after) and not head.turns:
@@ -245,3 +248,53 @@ def _side(summary: Summary) -> Side:
         newest=times[-1] if times else "",
         image=summary.image,
     )
+
+
+# --- the exit code
+
+# Verdicts that blame the change.
+_BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
+# Verdicts that leave a question without an answer.
+_NO_ANSWER = {Verdict.FAILED, Verdict.MISSING, Verdict.INVALID, Verdict.INCOMPARABLE}
+# Values of `fail_on` that fail a job for a loss which nothing proves.
+_FAIL_ON_SUSPICION = {"unconfirmed", "inconclusive"}
+
+
+def exit_code(verdict: Verdict, rows: Sequence[Row], fail_on: FailOn = "regressed") -> int:
+    """Choose the exit code: a proven regression is 1 even when something else has no answer.
+
+    Nothing compared at all is 3, not green; nor is what looks like a loss and is not proven.
+    `fail_on` is the mildest finding that ends with 1. With "never" a loss ends with 0, proven or
+    not, and what has no numbers stays 3.
+    """
+    if fail_on != "never" and any(_fails(row, fail_on) for row in rows):
+        return ExitCode.REGRESSED
+    compared = any(isinstance(row, Change) for row in rows)
+    unanswered = any(_is_unanswered(row, fail_on) for row in rows)
+    if verdict is Verdict.INVALID or unanswered or not compared:
+        return ExitCode.NO_ANSWER
+    return ExitCode.OK
+
+
+def _is_unanswered(row: Row, fail_on: FailOn) -> bool:
+    is_open_loss = fail_on != "never" and signs.is_open_loss(row)
+    return row.gate and (row.verdict in _NO_ANSWER or is_open_loss)
+
+
+def _fails(row: Row, fail_on: FailOn) -> bool:
+    if not row.gate:
+        return False
+    if row.verdict in _BLAMES:
+        return True
+    if fail_on == "inconclusive" and row.verdict is Verdict.INCONCLUSIVE:
+        return True
+    if fail_on in _FAIL_ON_SUSPICION and row.verdict is Verdict.LIKELY_SLOWER:
+        return True
+    return fail_on in _FAIL_ON_SUSPICION and _is_suspected(row, fail_on)
+
+
+def _is_suspected(row: Row, fail_on: FailOn) -> bool:
+    """Whether a loss is predicted. What rests on an assumed spread fails only the strictest."""
+    is_worse = isinstance(row, Change) and row.ratio is not None and row.ratio > 1
+    is_trusted = row.code != decide.ASSUMED or fail_on == "inconclusive"
+    return row.verdict is Verdict.UNCONFIRMED and is_worse and is_trusted

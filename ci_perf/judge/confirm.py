@@ -2,7 +2,7 @@
 
 Only this stage may say "regressed" or "improved". It sees the difference of a pair of launches
 (natural logarithm of the head's summary, less the base's) and nothing else, so neither more steps
-within a launch nor what the screen believed can make an alarm.
+within a launch nor what the screen predicted can make an alarm.
 """
 
 import math
@@ -11,8 +11,7 @@ import statistics
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ci_perf.judge import logarithms, moderation, sign_test, student
-from ci_perf.judge.moderation import Variance
+from ci_perf.judge import distributions, variability
 from ci_perf.judge.policy import (
     ALPHA,
     ALPHA_OF_SIDE,
@@ -26,6 +25,7 @@ from ci_perf.judge.policy import (
     WEIGHTS,
     Policy,
 )
+from ci_perf.judge.variability import Variance
 
 Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
 # To which side a number has moved: 1 up, -1 down, 0 to none that is known.
@@ -58,7 +58,11 @@ def alarm_reach(tail: float, pairs: int) -> float:
 
     In standard deviations of one; infinite where these pairs alone show no spread.
     """
-    return student.upper_quantile(tail, pairs - 1) / math.sqrt(pairs) if pairs > 1 else math.inf
+    return (
+        distributions.student_quantile(tail, pairs - 1) / math.sqrt(pairs)
+        if pairs > 1
+        else math.inf
+    )
 
 
 def calm_tail(look: int) -> float:
@@ -124,8 +128,8 @@ class Confirmation:
                 f"expected no pair after the outcome {self._outcome.call!r} "
                 f"of {self._outcome.pairs} pairs, found one more: leave settled suspects alone"
             )
-        logarithms.check([difference], what="the difference of a pair")
-        logarithms.check([base], what="the base of a pair")
+        distributions.check_logarithms([difference], what="the difference of a pair")
+        distributions.check_logarithms([base], what="the base of a pair")
         self._bases.append(base)
         self._differences.append(difference)
         self._outcome = self._look()
@@ -159,7 +163,7 @@ class Confirmation:
 
     def spread(self) -> float:
         """Return the standard deviation of a pair's difference; infinite while it is unknown."""
-        found = moderation.moderate(self._seen(), self._history())
+        found = variability.moderate(self._seen(), self._history())
         return math.sqrt(max(found.value, self._of_ticks())) if found.df > 0 else math.inf
 
     def alarm_spread(self) -> float:
@@ -197,7 +201,7 @@ class Confirmation:
         df = self._history().df + pairs - 1
         if pairs < 1 or df <= 0:
             return math.inf
-        return student.upper_quantile(tail, df) / math.sqrt(pairs)
+        return distributions.student_quantile(tail, df) / math.sqrt(pairs)
 
     def _share(self, weight: float, side: Sign) -> float:
         return self.alpha * weight * ALPHA_OF_SIDE[side * self.suspected]
@@ -242,7 +246,7 @@ class Confirmation:
     def _sign_interval(self) -> tuple[float, float]:
         """Return the interval of the median difference that the sign test gives after all pairs."""
         below, above = (self._share(WEIGHT_OF_SIGNS, side) for side in _SIDES)
-        low, high = sign_test.interval(self._differences, below, above)
+        low, high = distributions.median_interval(self._differences, below, above)
         return low - self.rounding(), high + self.rounding()
 
     def _alarm_interval(self, look: int) -> tuple[float, float]:
@@ -267,13 +271,15 @@ class Confirmation:
         """Return what the pairs themselves say of their differences."""
         df = len(self._differences) - 1
         if df < 1:
-            return moderation.UNKNOWN
-        return Variance(logarithms.squares(self._differences) / df, df)
+            return variability.UNKNOWN
+        return Variance(distributions.sum_of_squares(self._differences) / df, df)
 
     def _within_sides(self) -> float:
         """Return the variance of launches around the mean of their side, of both sides."""
         heads = map(operator.add, self._bases, self._differences)
-        squares = logarithms.squares(self._bases) + logarithms.squares(list(heads))
+        squares = distributions.sum_of_squares(self._bases) + distributions.sum_of_squares(
+            list(heads)
+        )
         return squares / (2 * (len(self._bases) - 1))
 
     def _of_ticks(self) -> float:
@@ -285,4 +291,63 @@ class Confirmation:
         # Two launches make a difference, each with the variance of one.
         history = Variance(2 * self.prior_variance, self.prior_df)
         is_contradicted = self._seen().value > CONTRADICTING * history.value
-        return moderation.UNKNOWN if is_contradicted else history
+        return variability.UNKNOWN if is_contradicted else history
+
+
+# --- what would decide a confirmation that ended open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """More pairs, a quieter machine, or a wider margin, each of which alone would decide.
+
+    Logarithms. ``pairs`` is ``None`` where not even the last look would decide.
+    """
+
+    pairs: int | None
+    spread: float
+    quiet_spread: float
+    margin: float
+
+
+def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
+    """Return what would decide; `None` while nothing is known of the spread.
+
+    It supposes that the change is the one that was seen, and that pairs go on differing as they
+    did.
+    """
+    spread = confirmation.spread()
+    if not math.isfinite(spread):
+        return None
+    size, policy = abs(outcome.estimate), confirmation.policy
+    rounding = confirmation.rounding()
+    later = (look for look in CALM_LOOKS if look > outcome.pairs)
+    alarm, calm = _alarm(confirmation, outcome, MOST_PAIRS), _calm(confirmation, MOST_PAIRS)
+    return Needs(
+        pairs=next((look for look in later if _decides(confirmation, outcome, look)), None),
+        spread=spread,
+        quiet_spread=max(
+            (size - rounding - policy.floor) / alarm, (policy.margin - size - rounding) / calm, 0.0
+        ),
+        margin=size + rounding + calm * spread,
+    )
+
+
+def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
+    size, policy, rounding = abs(outcome.estimate), confirmation.policy, confirmation.rounding()
+    if look in LOOKS:
+        below = _alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
+        if size - below > policy.floor:
+            return True
+    return size + _calm(confirmation, look) * confirmation.spread() + rounding < policy.margin
+
+
+def _alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> float:
+    """Return how far the test of an alarm reaches, in standard deviations of one pair."""
+    tail = confirmation.alarm_tail(look, sign(outcome.estimate))
+    return alarm_reach(tail, look)
+
+
+def _calm(confirmation: Confirmation, look: int) -> float:
+    """Return the same for the test of "unchanged"."""
+    return confirmation.reach(calm_tail(look), look)

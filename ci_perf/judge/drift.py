@@ -10,10 +10,10 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import evidence, moderation, student, subjects
-from ci_perf.judge import limits as sizes
-from ci_perf.judge.moderation import UNKNOWN, Variance
+from ci_perf.judge import distributions, metric_values, variability
+from ci_perf.judge import policy as sizes
 from ci_perf.judge.policy import KIND_OF, PRIOR_DF_CAP, SMALLEST_VARIANCE, PolicyKind
+from ci_perf.judge.variability import UNKNOWN, Variance
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted
 from ci_perf.model.metrics import Better, Metric
@@ -69,10 +69,10 @@ class Line:
         Least squares on positions 0 to n - 1, whose sum of squares is n (n^2 - 1) / 12.
         """
         n = self.sessions
-        variance = moderation.moderate(self.residual, suite.variance)
+        variance = variability.moderate(self.residual, suite.variance)
         spread = max(variance.value, SMALLEST_VARIANCE) * suite.inflation
         error = math.sqrt(spread * 12 * (n - 1) / (n * (n + 1)))
-        return 2 * student.upper_tail(abs(self.rise) / error, variance.df)
+        return 2 * distributions.student_tail(abs(self.rise) / error, variance.df)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +97,12 @@ def gated(limits: Limits) -> Floor:
 
     def floor(subject: Subject, metric: Metric) -> float | None:
         limit = limits.of(subject.workload).get(metric.name)
-        values = subjects.values(subject, metric)
+        values = metric_values.of_current_epoch(subject, metric)
         if limit is None or not limit.gate or not values:
             return None
         if metric.kind not in KIND_OF:
             return 0.0
-        return math.log1p(sizes.size(limit, evidence.centre(metric.kind, values)))
+        return math.log1p(sizes.relative_size(limit, metric_values.centre(metric.kind, values)))
 
     return floor
 
@@ -159,7 +159,7 @@ def _noise(lines: Sequence[Line]) -> Noise:
     mean = statistics.fmean(line.autocorrelation for line in lines)
     correlation = min(max(mean, 0.0), _MOST_CORRELATED)
     return Noise(
-        variance=moderation.prior([line.residual for line in lines], _PRIOR_DF),
+        variance=variability.prior([line.residual for line in lines], _PRIOR_DF),
         inflation=(1 + correlation) / (1 - correlation),
     )
 
@@ -170,12 +170,14 @@ def _watched(subject: Subject, floor: Floor) -> Iterable[_Watched]:
         least = floor(subject, metric)
         if kind is None or least is None:
             continue
-        through = line([_mean_log(values) for values in subjects.values(subject, metric)])
+        through = line(
+            [_mean_log(values) for values in metric_values.of_current_epoch(subject, metric)]
+        )
         if through is not None:
             yield _Watched(
                 subject=subject,
                 metric=metric,
-                sessions=subjects.current(subject.sessions, metric.name),
+                sessions=metric_values.current_sessions(subject.sessions, metric.name),
                 trend=Trend(kind=kind, line=through, floor=least),
             )
 

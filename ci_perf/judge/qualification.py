@@ -12,7 +12,7 @@ import msgspec
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.judge import calibration as calibrations
-from ci_perf.judge import limits, numbers
+from ci_perf.judge import numbers, policy
 from ci_perf.judge.calibration import Uniform, short
 from ci_perf.judge.confirm import Confirmation, share_alpha
 from ci_perf.judge.policy import MOST_PAIRS
@@ -75,7 +75,7 @@ class _Arms:
             slower=slower,
             after=after,
             confirmation=lambda: Confirmation(
-                policy=limits.applied(metrics.STEP_TIME, limit, step_s),
+                policy=policy.policy_under(metrics.STEP_TIME, limit, step_s),
                 alpha=alpha,
                 prior_variance=variance,
                 prior_df=df,

@@ -9,11 +9,10 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import answers, exits, stages, ticks, verdicts
-from ci_perf.judge.limits import defaults
-from ci_perf.judge.policy import PolicyKind, policy
-from ci_perf.judge.screen import History
-from ci_perf.judge.stages import Candidate, Decision
+from ci_perf.judge import changes, compare, decide, variability, verdicts
+from ci_perf.judge.decide import Decision, NoisyMetric
+from ci_perf.judge.metric_values import History
+from ci_perf.judge.policy import PolicyKind, default_limits, policy_of
 from ci_perf.model import metrics, validity
 from ci_perf.model.comparison import (
     Change,
@@ -32,7 +31,7 @@ from ci_perf.model.suite import FailOn, Limit, Preset
 from ci_perf.version import __version__
 
 # What is exact and needs room all the same: the allocator's rounding. Counts need none.
-_EXACT_LIMITS = {metrics.PEAK_ALLOCATED.name: defaults()[metrics.PEAK_ALLOCATED.name]}
+_EXACT_LIMITS = {metrics.PEAK_ALLOCATED.name: default_limits()[metrics.PEAK_ALLOCATED.name]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,7 @@ class _Noisy:
     """A noisy metric, and the logarithms by which it is judged."""
 
     sampled: Sampled
-    candidate: Candidate
+    candidate: NoisyMetric
 
     def shown(self, cost: float) -> float:
         """Turn back into the metric's own unit."""
@@ -67,7 +66,7 @@ def judge(
         suite=SUITE,
         selection=(),
         verdict=verdict,
-        exit_code=exits.exit_code(verdict, rows, fail_on),
+        exit_code=compare.exit_code(verdict, rows, fail_on),
         base=_side(base, sessions),
         head=_side(head, 1 if rows else 0),
         validity=validity.of(()),
@@ -111,13 +110,15 @@ def _noisy(sampled: Sampled, preset: Preset) -> _Noisy:
 
     history = [[cost(launch) for launch in session] for session in sampled.history]
     launches = [*itertools.chain(*sampled.history, sampled.head, *sampled.pairs)]
-    candidate = Candidate(
+    candidate = NoisyMetric(
         kind=kind,
-        policy=policy(kind, preset),
+        policy=policy_of(kind, preset),
         history=History(current=history) if history else None,
         head=[cost(launch) for launch in sampled.head],
         pairs=[(cost(base), cost(head)) for base, head in sampled.pairs],
-        tick=ticks.relative(itertools.chain(*map(_steps, launches)), map(summary, launches)),
+        tick=variability.relative_tick(
+            itertools.chain(*map(_steps, launches)), map(summary, launches)
+        ),
     )
     return _Noisy(sampled=sampled, candidate=candidate)
 
@@ -125,7 +126,7 @@ def _noisy(sampled: Sampled, preset: Preset) -> _Noisy:
 def _rows(noisy: Sequence[_Noisy]) -> Iterator[Row]:
     """Decide together what has two sides; what has one is said to have no partner."""
     whole = [one for one in noisy if _has_two_sides(one.candidate)]
-    decisions = stages.decide([one.candidate for one in whole])
+    decisions = decide.decide([one.candidate for one in whole])
     for one, decision in zip(whole, decisions, strict=True):
         yield _change(one, decision)
     for one in noisy:
@@ -133,18 +134,18 @@ def _rows(noisy: Sequence[_Noisy]) -> Iterator[Row]:
             yield _alone(one)
 
 
-def _has_two_sides(one: Candidate) -> bool:
+def _has_two_sides(one: NoisyMetric) -> bool:
     return bool(one.pairs) or (one.history is not None and bool(one.head))
 
 
 def _alone(one: _Noisy) -> Uncompared:
     known = one.candidate.history
     sessions = known.current if known else [one.candidate.head]
-    return _uncompared(one.sampled, one.shown(stages.centre(sessions)))
+    return _uncompared(one.sampled, one.shown(decide.centre(sessions)))
 
 
 def _change(one: _Noisy, decision: Decision) -> Change:
-    return answers.change_of_noisy(
+    return changes.change_of_noisy(
         decision,
         one.candidate.policy,
         workload=one.sampled.workload,

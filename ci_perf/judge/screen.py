@@ -1,18 +1,21 @@
 """The screen: the head's launches against the committed history, over the whole suite at once.
 
-Its only power is to say "no change" or "suspect". It never raises an alarm: between two sessions
-the machine may have moved, and no number of steps or launches within one of them shows that.
+The screen says "no change" or "suspect", and never raises an alarm: between two sessions the
+machine may have moved, and no number of steps or launches within one of them shows that. Where the
+base cannot be launched, history predicts at most: how much sessions differ is part of the error,
+and is itself learned from few of them, or assumed.
 """
 
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from ci_perf.judge import logarithms, moderation, student
-from ci_perf.judge.evidence import Sessions
-from ci_perf.judge.moderation import Variance
+from ci_perf.judge import distributions, variability
+from ci_perf.judge.confirm import POWER_TAIL
+from ci_perf.judge.metric_values import History, Sessions
 from ci_perf.judge.policy import (
     BETA_SCREEN,
     LAUNCH_PRIOR_DF,
@@ -20,26 +23,7 @@ from ci_perf.judge.policy import (
     SESSION_PRIOR_DF,
     Policy,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """Values of one metric per session: those of the current epoch, then those of each before.
-
-    The head is compared with the current epoch alone. How much sessions and launches differ is
-    learned from all, each session around the mean of its own epoch.
-    """
-
-    current: Sessions
-    earlier: tuple[Sessions, ...] = ()
-
-    def map(self, change: Callable[[float], float]) -> "History":
-        """Return the same history of changed values, such as their logarithms."""
-        epochs = [
-            [[change(value) for value in session] for session in epoch]
-            for epoch in (self.current, *self.earlier)
-        ]
-        return History(current=epochs[0], earlier=tuple(epochs[1:]))
+from ci_perf.judge.variability import Variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +82,7 @@ def screen(
     all natural logarithms.
     """
     workloads = [_workload(_history(history), head) for history, head in items]
-    launches = moderation.prior([w.launch for w in workloads], LAUNCH_PRIOR_DF)
+    launches = variability.prior([w.launch for w in workloads], LAUNCH_PRIOR_DF)
     sessions = _session_prior(workloads, policy)
     return [_screened(workload, launches, sessions, policy) for workload in workloads]
 
@@ -112,8 +96,8 @@ def _workload(history: History, head: Sequence[float]) -> _Workload:
         raise ValueError("history: expected at least one session, found none: confirm instead")
     everything = [*history.current, *itertools.chain(*history.earlier)]
     for session in everything:
-        logarithms.check(session, what="a session of the history")
-    logarithms.check(head, what="the head")
+        distributions.check_logarithms(session, what="a session of the history")
+    distributions.check_logarithms(head, what="the head")
     means = [_means(epoch) for epoch in (history.current, *history.earlier)]
     return _Workload(
         difference=statistics.fmean(head) - statistics.fmean(means[0]),
@@ -138,8 +122,8 @@ def _pooled(groups: Sessions) -> Variance:
     """Return the variance around each group's own mean."""
     df = sum(len(group) - 1 for group in groups)
     if df == 0:
-        return moderation.UNKNOWN
-    return Variance(math.fsum(logarithms.squares(group) for group in groups) / df, df)
+        return variability.UNKNOWN
+    return Variance(math.fsum(distributions.sum_of_squares(group) for group in groups) / df, df)
 
 
 def _session_prior(workloads: Sequence[_Workload], policy: Policy) -> Variance:
@@ -147,7 +131,7 @@ def _session_prior(workloads: Sequence[_Workload], policy: Policy) -> Variance:
 
     The assumption counts as `prior_df` more observations.
     """
-    shared = moderation.prior(
+    shared = variability.prior(
         [w.between for w in workloads], SESSION_PRIOR_DF, assumed_df=policy.prior_df
     )
     noise = [w.launch.value * w.share for w in workloads if w.launch.df] or [0.0]
@@ -155,17 +139,17 @@ def _session_prior(workloads: Sequence[_Workload], policy: Policy) -> Variance:
     if shared.df == 0:
         return assumed
     seen = Variance(shared.value, math.fsum(w.between.df for w in workloads))
-    return Variance(moderation.moderate(seen, assumed).value, shared.df)
+    return Variance(variability.moderate(seen, assumed).value, shared.df)
 
 
 def _screened(
     workload: _Workload, launches: Variance, sessions: Variance, policy: Policy
 ) -> Screened:
-    launch = moderation.moderate(workload.launch, launches)
+    launch = variability.moderate(workload.launch, launches)
     own = workload.launch if workload.launch.df else launch
     between = _between(workload, own, sessions, policy)
     error = math.sqrt(between.value * (1 + 1 / workload.sessions) + _lack(workload, own))
-    reach = student.upper_quantile(BETA_SCREEN, between.df) * error
+    reach = distributions.student_quantile(BETA_SCREEN, between.df) * error
     blind = launch.df == 0 and workload.sessions == 1
     return Screened(
         difference=workload.difference,
@@ -185,7 +169,7 @@ def _between(workload: _Workload, launch: Variance, sessions: Variance, policy: 
     """Return the variance of a session's mean, never less than half of what its launches cause."""
     noise = launch.value * workload.share
     if workload.between.df:
-        found = moderation.moderate(workload.between, sessions)
+        found = variability.moderate(workload.between, sessions)
     else:
         found = Variance(policy.session_spread**2 + noise, policy.prior_df)
     return Variance(max(found.value, noise / 2), found.df)
@@ -196,3 +180,30 @@ def _lack(workload: _Workload, launch: Variance) -> float:
     head = max(workload.head_share - workload.share, 0.0)
     base = max(workload.current_share - workload.share, 0.0) / workload.sessions
     return launch.value * (head + base)
+
+
+Prediction = Literal["unconfirmed", "unchanged", "inconclusive"]
+
+
+def predict(screened: Screened, policy: Policy, alpha: float) -> Prediction:
+    """Say whether the head lies beyond the floor, as far as history can tell.
+
+    Share `alpha` with everything that was screened, not with the suspects only: these were chosen
+    by the same numbers. The direction is the sign of `screened.difference`.
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"expected 0 < alpha < 1, found {alpha}")
+    if screened.clears(policy.margin):
+        return "unchanged"
+    reach = distributions.student_quantile(alpha / 2, screened.df) * screened.error
+    return "unconfirmed" if abs(screened.difference) - reach > policy.floor else "inconclusive"
+
+
+def smallest_detectable(screened: Screened, policy: Policy, alpha: float) -> float:
+    """Return the smallest true change that would mostly have been predicted (logarithm).
+
+    Never below the margin: up to there "unchanged" is a right answer, too.
+    """
+    quantiles = distributions.student_quantile(alpha / 2, screened.df)
+    quantiles += distributions.student_quantile(POWER_TAIL, screened.df)
+    return max(policy.margin, policy.floor + quantiles * screened.error)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ci_perf.judge import stages
+from ci_perf.judge import decide
 from ci_perf.judge.policy import KIND_OF, LOOKS
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Numerics, Row, Signs, Verdict
@@ -25,8 +25,8 @@ _COUNTS = frozenset(metric.name for metric in metrics.JUDGED if metric.kind is K
 _WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
 _EXACT = _COUNTS | {metrics.PEAK_ALLOCATED.name}
 # Reason codes that say no more than that launches were too few, or too different.
-_TOO_FEW_PAIRS = frozenset({stages.TOO_FEW_PAIRS, stages.SPREAD})
-_ONLY_NOISE = _TOO_FEW_PAIRS | {stages.TOO_FEW_SESSIONS}
+_TOO_FEW_PAIRS = frozenset({decide.TOO_FEW_PAIRS, decide.SPREAD})
+_ONLY_NOISE = _TOO_FEW_PAIRS | {decide.TOO_FEW_SESSIONS}
 
 
 def is_far(row: Change) -> bool:
@@ -82,7 +82,7 @@ def _beside(row: Row, signs: Signs | None) -> Row:
 def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
     is_slower = row.ratio is not None and row.ratio - 1 > row.limit
     does_more = signs is not None and signs.direction == "worse"
-    is_undecided = row.verdict in _OPEN and row.code != stages.CLOCKS_MOVED
+    is_undecided = row.verdict in _OPEN and row.code != decide.CLOCKS_MOVED
     return is_undecided and row.metric in SLOWED and is_slower and does_more
 
 

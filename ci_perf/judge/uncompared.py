@@ -1,6 +1,6 @@
 """Rows for what has no partner on the other side, so that nothing ever vanishes."""
 
-from ci_perf.judge import subjects
+from ci_perf.judge import metric_values
 from ci_perf.model.comparison import Uncompared, Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.run import Failed
@@ -26,7 +26,7 @@ def failed(failure: Failed) -> Uncompared:
 
 def missing(base: Subject) -> Uncompared:
     """Say that a workload has a baseline and was not measured."""
-    return _row(base, Verdict.MISSING, "missing", base=subjects.numbers(base))
+    return _row(base, Verdict.MISSING, "missing", base=metric_values.centres(base))
 
 
 def missing_and_failed_before(failure: Failed) -> Uncompared:
@@ -41,7 +41,7 @@ def new(head: Subject, *, failed_before: bool) -> Uncompared:
     """
     code = "new_since_failed" if failed_before else "new"
     note = head.turns.trouble if head.turns else ""
-    return _row(head, Verdict.NEW, code, head=subjects.numbers(head), note=note)
+    return _row(head, Verdict.NEW, code, head=metric_values.centres(head), note=note)
 
 
 def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Uncompared:
@@ -55,8 +55,8 @@ def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Unc
         head,
         verdict,
         code,
-        base=subjects.numbers(base),
-        head=subjects.numbers(head),
+        base=metric_values.centres(base),
+        head=metric_values.centres(head),
         note=differing,
         gate=not is_answered,
     )
@@ -64,7 +64,7 @@ def incomparable(base: Subject, head: Subject, code: str, differing: str) -> Unc
 
 def metric_missing(base: Subject, metric: Metric, *, gate: bool) -> Uncompared:
     """Say that a metric is in the baseline and not on the head."""
-    numbers = subjects.numbers(base)
+    numbers = metric_values.centres(base)
     return _row(
         base, Verdict.MISSING, "metric_missing", base=numbers, metric=metric.name, gate=gate
     )
@@ -72,7 +72,7 @@ def metric_missing(base: Subject, metric: Metric, *, gate: bool) -> Uncompared:
 
 def metric_new(head: Subject, metric: Metric, *, gate: bool) -> Uncompared:
     """Say that a metric is on the head and not in the baseline."""
-    numbers = subjects.numbers(head)
+    numbers = metric_values.centres(head)
     return _row(head, Verdict.NEW, "metric_new", head=numbers, metric=metric.name, gate=gate)
 
 

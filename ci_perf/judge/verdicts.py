@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import evidence
-from ci_perf.judge.evidence import Sessions
+from ci_perf.judge import metric_values
+from ci_perf.judge.metric_values import Sessions
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.suite import Limit
@@ -32,7 +32,10 @@ def rule(metric: Metric, limit: Limit, base: Sessions, head: Sequence[float]) ->
     before = [value for session in base for value in session]
     tolerance = max(limit.relative * max(before), limit.absolute)
     verdict, code = _ranges(before, head, tolerance)
-    low, high = evidence.centre(metric.kind, [before]), evidence.centre(metric.kind, [head])
+    low, high = (
+        metric_values.centre(metric.kind, [before]),
+        metric_values.centre(metric.kind, [head]),
+    )
     return Ruling(
         base=low,
         head=high,

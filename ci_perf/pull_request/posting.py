@@ -24,7 +24,7 @@ from ci_perf.report import accept_help, publication, pull_request_notes
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
 from ci_perf.report.phrases import Phrase
-from ci_perf.report.publication import Beside, Origin
+from ci_perf.report.publication import Extras, Origin
 from ci_perf.report.pull_request_notes import BaselineEdit
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
@@ -209,11 +209,11 @@ def _draft(job: Job, one: Report, pull: _Pull) -> sections.Draft:
         run=job.event.run.number,
         attempt=job.event.run.attempt,
         brief=publication.brief(one.comparison, origin, beside),
-        rest=lambda size: publication.rest(one.comparison, origin, max_bytes=size, beside=beside),
+        rest=lambda size: publication.rest(one.comparison, origin, max_bytes=size, extras=beside),
     )
 
 
-def _beside(job: Job, one: Report, pull: _Pull) -> Beside:
+def _beside(job: Job, one: Report, pull: _Pull) -> Extras:
     """Say what the pull request does to baselines, and how its numbers become some."""
     run, found = job.event.run.number, pull.found
     hint = AcceptHint(
@@ -228,7 +228,7 @@ def _beside(job: Job, one: Report, pull: _Pull) -> Beside:
     edits = pull_request_notes.baseline_note(
         pull.edits, one.own, is_judged_by_base=job.is_judged_by_base
     )
-    return Beside(
+    return Extras(
         note=Markdown(
             "\n\n".join(filter(None, (pull_request_notes.trust_note(one.trust_notes), edits)))
         ),
@@ -236,9 +236,9 @@ def _beside(job: Job, one: Report, pull: _Pull) -> Beside:
     )
 
 
-def doubted(one: Report) -> Beside:
+def doubted(one: Report) -> Extras:
     """Say what was not believed, where nothing is known of a pull request."""
-    return Beside(note=pull_request_notes.trust_note(one.trust_notes), folded=Markdown(""))
+    return Extras(note=pull_request_notes.trust_note(one.trust_notes), folded=Markdown(""))
 
 
 def _is_skippable(job: Job, pull: _Pull, reports: Sequence[Report]) -> bool:
@@ -283,7 +283,7 @@ def _check(job: Job, one: Report, changed: frozenset[str], pull: _Pull | None) -
         conclusion=_conclusion(one.comparison),
         title=publication.title(one.comparison, base=job.base(found)),
         summary=publication.whole(
-            one.comparison, origin, max_bytes=checks.MAX_CHARS, beside=beside
+            one.comparison, origin, max_bytes=checks.MAX_CHARS, extras=beside
         ),
         annotations=_annotations(job, one.comparison, changed),
         url=run.url,
@@ -301,7 +301,7 @@ def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> l
     """Show findings beside the workload files that the pull request itself changes."""
     files = _files(job, comparison) if changed else {}
     found = []
-    for one in publication.findings(comparison):
+    for one in publication.file_notes(comparison):
         name = files.get(one.workload, f"{one.workload.partition('.')[0]}.py")
         path = str(PurePosixPath(job.wishes.workloads, name))
         if path in changed:

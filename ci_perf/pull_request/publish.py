@@ -111,7 +111,7 @@ def _check(comparison: Comparison, path: str) -> None:
         )
     try:
         markdown.render(comparison, max_bytes=files.MAX_BYTES)
-        publication.findings(comparison)
+        publication.file_notes(comparison)
     except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
         raise InvalidFileError(
             f"{path}: expected a comparison that can be shown, found numbers that cannot be "
@@ -142,7 +142,7 @@ def _summarise(job: Job) -> None:
     room = actions.free_summary_bytes(Path(target)) // len(job.reports)
     for one in job.reports:
         beside, size = posting.doubted(one), room - len("\n")
-        text = publication.whole(one.comparison, origin, max_bytes=size, beside=beside)
+        text = publication.whole(one.comparison, origin, max_bytes=size, extras=beside)
         actions.add_to_summary(Path(target), text)
 
 

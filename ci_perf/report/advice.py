@@ -27,7 +27,7 @@ from ci_perf.report import (
 )
 from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.phrases import Phrase
-from ci_perf.report.undecided import Cure, Finding
+from ci_perf.report.undecided import Need, Topic
 
 # A workload of which this is said is accepted with a reason, or not at all.
 _BLAMES = frozenset({Severity.NUMERICS_CHANGED, Severity.REGRESSED})
@@ -54,60 +54,60 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
         return [(Words("There is nothing to judge: the samples are of no workload."),)]
     if not comparison.rows:
         return [_look_at_suite(comparison)]
-    groups = _findings(comparison, is_of_samples=is_of_samples)
-    return [step(groups[found], comparison) for found, step in steps.items() if found in groups]
+    groups = _topics(comparison, is_of_samples=is_of_samples)
+    return [step(groups[topic], comparison) for topic, step in steps.items() if topic in groups]
 
 
-def _findings(comparison: Comparison, *, is_of_samples: bool) -> dict[Finding, list[Row]]:
+def _topics(comparison: Comparison, *, is_of_samples: bool) -> dict[Topic, list[Row]]:
     """Group the rows by what is to be said of them, worst first."""
-    groups: dict[Finding, list[Row]] = {}
+    groups: dict[Topic, list[Row]] = {}
     if comparison.validity.is_run_invalid:
         groups[Severity.INVALID] = []
     if comparison.stale is not None:
         groups["stale"] = []
     rows = comparison.rows if is_of_samples else _without_blamed(comparison.rows)
-    found = [
-        (row, _finding_of_samples(row) if is_of_samples else _finding(row, comparison))
+    topics = [
+        (row, _topic_of_samples(row) if is_of_samples else _topic(row, comparison))
         for row in table_rows.worst_first(rows)
     ]
-    for row, finding in _without_contradictions(found):
-        groups.setdefault(finding, []).append(row)
+    for row, topic in _without_contradictions(topics):
+        groups.setdefault(topic, []).append(row)
     return groups
 
 
-def _finding(row: Row, comparison: Comparison) -> Finding:
-    found = severity_of(row)
-    if found in {Severity.INCONCLUSIVE, Severity.LIKELY_SLOWER} or (
-        found is Severity.UNCONFIRMED and undecided.is_tried(row)
+def _topic(row: Row, comparison: Comparison) -> Topic:
+    severity = severity_of(row)
+    if severity in {Severity.INCONCLUSIVE, Severity.LIKELY_SLOWER} or (
+        severity is Severity.UNCONFIRMED and undecided.is_tried(row)
     ):
-        return undecided.cure(row, comparison)
-    return Cure.BUSY if undecided.is_late(row, comparison) else found
+        return undecided.need(row, comparison)
+    return Need.IDLE_MACHINE if undecided.is_late(row, comparison) else severity
 
 
 def _without_contradictions(
-    found: Sequence[tuple[Row, Finding]],
-) -> Iterable[tuple[Row, Finding]]:
-    """Leave of each workload the rows with the first of the cures that exclude each other."""
-    cures: dict[str, set[Finding]] = {}
-    for row, finding in found:
-        cures.setdefault(row.workload, set()).add(finding)
-    for row, finding in found:
-        first = next((cure for cure in undecided.EXCLUSIVE if cure in cures[row.workload]), None)
-        if finding is first or finding not in undecided.EXCLUSIVE:
-            yield row, finding
+    topics: Sequence[tuple[Row, Topic]],
+) -> Iterable[tuple[Row, Topic]]:
+    """Keep, of the needs of a workload that exclude each other, the rows of the first."""
+    needs: dict[str, set[Topic]] = {}
+    for row, topic in topics:
+        needs.setdefault(row.workload, set()).add(topic)
+    for row, topic in topics:
+        first = next((need for need in undecided.EXCLUSIVE if need in needs[row.workload]), None)
+        if topic is first or topic not in undecided.EXCLUSIVE:
+            yield row, topic
 
 
-def _finding_of_samples(row: Row) -> Finding:
+def _topic_of_samples(row: Row) -> Topic:
     """Tell apart what launches of ours would decide from what finer numbers would."""
-    return Cure.DIGITS if row.code == "rounded" else severity_of(row)
+    return Need.MORE_DIGITS if row.code == "rounded" else severity_of(row)
 
 
 def _without_blamed(rows: Iterable[Row]) -> list[Row]:
     """Leave out what has no history, where its pairs blame it: that is not accepted unseen."""
-    found = list(rows)
-    blamed = set(phrases.names(row for row in found if severity_of(row) in _BLAMES))
+    every = list(rows)
+    blamed = set(phrases.names(row for row in every if severity_of(row) in _BLAMES))
     return [
-        row for row in found if row.workload not in blamed or severity_of(row) not in _UNRECORDED
+        row for row in every if row.workload not in blamed or severity_of(row) not in _UNRECORDED
     ]
 
 
@@ -126,30 +126,32 @@ def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
         *phrases.named(rows),
         Words(". What was printed last stands below."),
     ]
-    for kind, found in sorted(exhausted.items()):
-        said += [Words(" "), *phrases.named(found), Words(f": {_OUT_OF_MEMORY[kind]}")]
+    for kind, without_memory in sorted(exhausted.items()):
+        said += [Words(" "), *phrases.named(without_memory), Words(f": {_OUT_OF_MEMORY[kind]}")]
     return tuple(said)
 
 
 def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
-    found = [row for row in rows if isinstance(row, Numerics)]
+    numerics = [row for row in rows if isinstance(row, Numerics)]
     return (
         Words("Numerics changed: "),
-        *phrases.joined(_numbers(row) for row in found),
+        *phrases.joined(_numbers(row) for row in numerics),
         Words(
             ". The losses or the output are not those of the baseline: look at this before any "
             "time below, for a step that is faster and wrong is no gain. If it is meant, accept it "
             "and say why: "
         ),
-        commands.accept(rows, comparison, reason=True, append=not any(row.gate for row in found)),
+        commands.accept(
+            rows, comparison, reason=True, append=not any(row.gate for row in numerics)
+        ),
     )
 
 
 def _make_them_agree(rows: list[Row], _: Comparison) -> Phrase:
-    found = [row for row in rows if isinstance(row, Numerics)]
+    numerics = [row for row in rows if isinstance(row, Numerics)]
     return (
         Words("Numerics vary from process to process, on the same machine and seed: "),
-        *phrases.joined(_numbers(row) for row in found),
+        *phrases.joined(_numbers(row) for row in numerics),
         Words(
             ". Use the seed for everything that is random, or say in the workload why they cannot "
             "agree: "
@@ -272,13 +274,13 @@ def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 # Worst first. Warnings and unchanged rows ask nothing of anybody.
-_STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
+_STEPS: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
     Severity.FAILED: _fix_failures,
     Severity.NUMERICS_CHANGED: _explain_numbers,
     Severity.NUMERICS_VARY: _make_them_agree,
     Severity.REGRESSED: _fix_or_accept,
     Severity.UNCONFIRMED: _confirm,
-    Cure.BASE: undecided.launch_the_base,
+    Need.LAUNCHABLE_BASE: undecided.launch_the_base,
     Severity.MISSING: _restore_or_remove,
     Severity.INVALID: _measure_again,
     **undecided.STEPS,
@@ -310,8 +312,8 @@ def _sample_pairs(rows: list[Row], _: Comparison) -> Phrase:
         ". Launch base and head in turns in one job, and give them as `pairs` (or --pair): 6 "
         "decide what is clear, 18 what is close."
     )
-    found = Words(f"{severity_of(rows[0]).value.capitalize()}: ")
-    return (found, *phrases.named(rows), ending)
+    opening = Words(f"{severity_of(rows[0]).value.capitalize()}: ")
+    return (opening, *phrases.named(rows), ending)
 
 
 def _sample_base(rows: list[Row], _: Comparison) -> Phrase:
@@ -324,13 +326,13 @@ def _sample_base(rows: list[Row], _: Comparison) -> Phrase:
 
 
 # Nothing of ours was launched, so that no command of ours would measure it again or accept it.
-_STEPS_OF_SAMPLES: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
+_STEPS_OF_SAMPLES: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
     Severity.REGRESSED: _fix_or_record,
     Severity.UNCONFIRMED: _sample_pairs,
     Severity.MISSING: _sample_again,
     Severity.LIKELY_SLOWER: _sample_pairs,
     Severity.INCONCLUSIVE: _sample_pairs,
-    Cure.DIGITS: undecided.write_more_digits,
+    Need.MORE_DIGITS: undecided.write_more_digits,
     Severity.NEW: _sample_base,
 }
 

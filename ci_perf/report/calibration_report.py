@@ -4,7 +4,7 @@ import math
 import statistics
 
 from ci_perf.judge.calibration import MOST_INCONCLUSIVE, STATISTICS
-from ci_perf.judge.policy import LOOKS, PolicyKind, policy
+from ci_perf.judge.policy import LOOKS, PolicyKind, policy_of
 from ci_perf.model.calibration import (
     CalibratedWorkload,
     Calibration,
@@ -93,7 +93,7 @@ def _presets(calibration: Calibration) -> Table:
 
 
 def _preset_row(preset: Preset, share: float) -> list[str]:
-    time = policy(PolicyKind.TIME, preset)
+    time = policy_of(PolicyKind.TIME, preset)
     return [
         Words(preset),
         units.limit(math.expm1(time.floor)),

@@ -37,9 +37,9 @@ def in_turns(
 
     Patient: wait for a machine that nobody else uses.
     """
-    found = comparison.interleaved
-    ref = quoted(found.ref) if found else _USUAL_REF
-    minutes = math.ceil(2 * found.budget_s / 60) if found else 0
+    interleaved = comparison.interleaved
+    ref = quoted(interleaved.ref) if interleaved else _USUAL_REF
+    minutes = math.ceil(2 * interleaved.budget_s / 60) if interleaved else 0
     budget = ["--budget", f"{minutes}m"] if longer and minutes else []
     which = ["ci-perf", "check", *_few(rows), "--suite", quoted(comparison.suite)]
     which += _runner(comparison)
@@ -83,10 +83,14 @@ def quoted(name: str) -> str:
 
 def _run(label: str) -> list[str]:
     """Name a run by its file, or by the workflow run that has uploaded it."""
-    found = _WORKFLOW_RUN.fullmatch(label)
-    if found is None:
+    workflow_run = _WORKFLOW_RUN.fullmatch(label)
+    if workflow_run is None:
         return [quoted(label)]
-    return ["--run", found[1], *(["--artifact", quoted(found[2])] if found[2] else [])]
+    return [
+        "--run",
+        workflow_run[1],
+        *(["--artifact", quoted(workflow_run[2])] if workflow_run[2] else []),
+    ]
 
 
 def _line(*parts: str) -> Command:
@@ -109,5 +113,5 @@ def _runner(comparison: Comparison) -> list[str]:
 
 def _few(rows: Iterable[Row]) -> list[str]:
     """Name the workloads for a command line; none, which means all, when there are many."""
-    found = [quoted(name) for name in phrases.names(rows)]
-    return found if len(found) <= phrases.MAX_NAMED else []
+    names = [quoted(name) for name in phrases.names(rows)]
+    return names if len(names) <= phrases.MAX_NAMED else []

@@ -134,7 +134,7 @@ def _without_invisible(text: str) -> str:
 
 
 def _disarmed(line: str) -> str:
-    return _WORKFLOW_COMMAND.sub(lambda found: " ".join(found[0]), line)
+    return _WORKFLOW_COMMAND.sub(lambda match: " ".join(match[0]), line)
 
 
 def _size(lines: list[str]) -> int:

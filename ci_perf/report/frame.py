@@ -1,7 +1,7 @@
 """Tidy tables for notebooks and export: one row per fact, every column named once.
 
 Nothing disappears: a workload that failed has a row whose metric is empty and whose ``reason``
-says why, beside the rows of the processes that finished before it failed.
+says why, next to the rows of the processes that finished before it failed.
 """
 
 import importlib
@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ci_perf.errors import CiPerfError
 from ci_perf.judge import numbers
@@ -22,6 +22,8 @@ from ci_perf.report import escape, phrases, provenance
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    DataFrame: TypeAlias = pd.DataFrame
 
 _RUN_COLUMNS = (
     "run",
@@ -93,7 +95,7 @@ _MAX_CELL_CHARS = 32_000
 _Facts = dict[str, object]
 
 
-def of_run(run: Run) -> "pd.DataFrame":
+def of_run(run: Run) -> "DataFrame":
     """One row per workload, metric and process; values in the unit of the column ``unit``."""
     common: _Facts = {
         "run": run.id,
@@ -106,14 +108,14 @@ def of_run(run: Run) -> "pd.DataFrame":
     }
     measured = (
         facts
-        for one in run.measured
-        for facts in _measured(one, numbers.of_workload(one, run), "measured")
+        for workload in run.measured
+        for facts in _measured(workload, numbers.of_workload(workload, run), "measured")
     )
-    failed = (facts for one in run.failed for facts in _failed(one))
+    failed = (facts for workload in run.failed for facts in _failed(workload))
     return _frame((common | facts for facts in (*measured, *failed)), _RUN_COLUMNS)
 
 
-def of_comparison(comparison: Comparison) -> "pd.DataFrame":
+def of_comparison(comparison: Comparison) -> "DataFrame":
     """One row per row of the comparison, in its order; what a row lacks is empty."""
     common: _Facts = {
         "run": comparison.head.run,
@@ -125,7 +127,7 @@ def of_comparison(comparison: Comparison) -> "pd.DataFrame":
     return _frame((common | _row(row) for row in comparison.rows), _COMPARISON_COLUMNS)
 
 
-def csv(frame: "pd.DataFrame") -> str:
+def csv(frame: "DataFrame") -> str:
     """Write the frame as CSV text, in which no cell commands a spreadsheet, a terminal or a CI."""
     texts = {
         name: column.map(_cell, na_action="ignore")
@@ -135,7 +137,7 @@ def csv(frame: "pd.DataFrame") -> str:
     return text
 
 
-def parquet(frame: "pd.DataFrame") -> bytes:
+def parquet(frame: "DataFrame") -> bytes:
     """Write the frame as the bytes of a Parquet file."""
     _need("pyarrow")
     buffer = BytesIO()
@@ -156,13 +158,15 @@ def _cell(text: str) -> str:
     return f"'{line}" if line.startswith(_FORMULA) else line
 
 
-def _measured(one: Measured | Failed, found: Iterable[Numbers], outcome: str) -> Iterable[_Facts]:
+def _measured(
+    workload: Measured | Failed, values: Iterable[Numbers], outcome: str
+) -> Iterable[_Facts]:
     """Spread a workload over its processes and metrics."""
-    for process, numbers_of_it in zip(one.processes, found, strict=True):
-        for metric, value in numbers_of_it.items():
+    for process, of_process in zip(workload.processes, values, strict=True):
+        for metric, value in of_process.items():
             yield {
-                "workload": one.workload,
-                "parameters": _json(one.parameters),
+                "workload": workload.workload,
+                "parameters": _json(workload.parameters),
                 "outcome": outcome,
                 "metric": metric,
                 "unit": metrics.BY_NAME[metric].unit.value,
@@ -172,16 +176,16 @@ def _measured(one: Measured | Failed, found: Iterable[Numbers], outcome: str) ->
             }
 
 
-def _failed(one: Failed) -> Iterable[_Facts]:
+def _failed(workload: Failed) -> Iterable[_Facts]:
     yield {
-        "workload": one.workload,
-        "parameters": _json(one.parameters),
+        "workload": workload.workload,
+        "parameters": _json(workload.parameters),
         "outcome": "failed",
         "metric": "",
         "unit": "",
-        "reason": f"{one.phase.value}: {one.reason}",
+        "reason": f"{workload.phase.value}: {workload.reason}",
     }
-    yield from _measured(one, map(numbers.of_process, one.processes), "failed")
+    yield from _measured(workload, map(numbers.of_process, workload.processes), "failed")
 
 
 def _row(row: Row) -> _Facts:
@@ -215,7 +219,7 @@ def _json(parameters: Mapping[str, Scalar]) -> str:
     return json.dumps(parameters, sort_keys=True)
 
 
-def _frame(rows: Iterable[_Facts], columns: tuple[str, ...]) -> "pd.DataFrame":
+def _frame(rows: Iterable[_Facts], columns: tuple[str, ...]) -> "DataFrame":
     """Give every column one type, also when there is no row or every value is absent."""
     pandas = _need("pandas")
     types = dict.fromkeys(_NUMBERS, "float64")

@@ -32,7 +32,7 @@ _DIRECTIONS: dict[Unit | None, tuple[str, str]] = {
 }
 
 
-class Answer(Enum):
+class HeadlineWord(Enum):
     """The first word: whether somebody has to act, as far as anybody can know."""
 
     PASS = "Pass"  # noqa: S105  a word, not a password
@@ -40,7 +40,7 @@ class Answer(Enum):
     UNKNOWN = "Unknown"
 
 
-_ICON = {Answer.PASS: "✅", Answer.ACT: "❌", Answer.UNKNOWN: "❓"}
+_ICON = {HeadlineWord.PASS: "✅", HeadlineWord.ACT: "❌", HeadlineWord.UNKNOWN: "❓"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +73,19 @@ class _RowGroups:
         return [row for row in self.of(Severity.UNCONFIRMED) if not table_rows.is_gain(row)]
 
 
-def answer(comparison: Comparison) -> Answer:
+def word(comparison: Comparison) -> HeadlineWord:
     """Say in one word what the exit code says; 3 asks for action where something is to be mended.
 
     A run that cannot be trusted, or a workload that ran out of time on a busy machine, says
     nothing of the code.
     """
-    return _answer(_row_groups(comparison))
+    return _word(_row_groups(comparison))
 
 
 def of(comparison: Comparison) -> Phrase:
     """Answer in one line: the word, then the worst of what was found first."""
     groups = _row_groups(comparison)
-    said = _answer(groups)
+    said = _word(groups)
     return (Words(f"{_ICON[said]} {said.value}: "), *_joined(_PARTS[said](groups)))
 
 
@@ -114,14 +114,14 @@ def _row_groups(comparison: Comparison) -> _RowGroups:
     return _RowGroups(comparison, gating, others)
 
 
-def _answer(groups: _RowGroups) -> Answer:
+def _word(groups: _RowGroups) -> HeadlineWord:
     code = groups.comparison.exit_code
     if code == ExitCode.OK:
-        return Answer.PASS
+        return HeadlineWord.PASS
     is_broken = groups.failed or groups.of(Severity.MISSING)
-    is_believed = not groups.comparison.validity.is_run_invalid
-    is_act = code == ExitCode.REGRESSED or (is_broken and is_believed)
-    return Answer.ACT if is_act else Answer.UNKNOWN
+    is_trusted = not groups.comparison.validity.is_run_invalid
+    is_act = code == ExitCode.REGRESSED or (is_broken and is_trusted)
+    return HeadlineWord.ACT if is_act else HeadlineWord.UNKNOWN
 
 
 # --- what each answer names
@@ -177,10 +177,10 @@ def _unanswered(groups: _RowGroups) -> Iterable[Phrase]:
         yield _named("no baseline yet", groups.of(Severity.NEW))
 
 
-_PARTS: dict[Answer, Callable[[_RowGroups], Iterable[Phrase]]] = {
-    Answer.PASS: _pass,
-    Answer.ACT: _act,
-    Answer.UNKNOWN: _unknown,
+_PARTS: dict[HeadlineWord, Callable[[_RowGroups], Iterable[Phrase]]] = {
+    HeadlineWord.PASS: _pass,
+    HeadlineWord.ACT: _act,
+    HeadlineWord.UNKNOWN: _unknown,
 }
 
 

@@ -24,7 +24,7 @@ _NOTHING = "no baseline of a metric that gates; next: ci-perf accept run.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class SuiteHistory:
     """The history of one suite on one class of machine. ``days`` says how long ago a time was."""
 
     machine: str
@@ -33,36 +33,40 @@ class Shelf:
     days: Callable[[str], float | None]
 
 
-def render(shelves: Sequence[Shelf], form: Form) -> str:
-    """Render every line of every shelf."""
+def render(histories: Sequence[SuiteHistory], form: Form) -> str:
+    """Render every line of every history."""
     match form:
         case "terminal" | "markdown":
-            parts = [part for shelf in shelves if shelf.lines for part in _shown(shelf, form)]
+            parts = [
+                part for history in histories if history.lines for part in _shown(history, form)
+            ]
             return "\n\n".join(parts or [_NOTHING]) + "\n"
         case "json":
-            facts = [_facts(shelf, line) for shelf, line in _lines(shelves)]
+            facts = [_facts(history, line) for history, line in _lines(histories)]
             return msgspec.json.format(msgspec.json.encode(facts), indent=1).decode() + "\n"
         case "csv":
-            return _csv(shelves)
+            return _csv(histories)
         case _:
             assert_never(form)
 
 
-def _shown(shelf: Shelf, form: Literal["terminal", "markdown"]) -> Iterable[str]:
+def _shown(history: SuiteHistory, form: Literal["terminal", "markdown"]) -> Iterable[str]:
     """Yield a heading, the table, and the change points below it."""
     name = escape.code if form == "markdown" else escape.clean
-    heading = f"{name(shelf.machine)}, suite {name(shelf.suite)}"
-    rows = [_cells(shelf, line, name) for line in shelf.lines]
-    changes = [_change(line, one, name) for line in shelf.lines for one in line.changes or ()]
+    heading = f"{name(history.machine)}, suite {name(history.suite)}"
+    rows = [_cells(history, line, name) for line in history.lines]
+    changes = [
+        _change(line, change, name) for line in history.lines for change in line.changes or ()
+    ]
     yield f"### {heading}" if form == "markdown" else heading
     yield _markdown(rows) if form == "markdown" else _plain(rows)
     if changes:
-        yield "\n".join([f"Change points ({_MARK}):", "", *(f"- {one}" for one in changes)])
+        yield "\n".join([f"Change points ({_MARK}):", "", *(f"- {change}" for change in changes)])
 
 
-def _cells(shelf: Shelf, line: Chronicle, name: _Name) -> tuple[str, ...]:
+def _cells(history: SuiteHistory, line: Chronicle, name: _Name) -> tuple[str, ...]:
     metric = metrics.BY_NAME[line.metric]
-    age = shelf.days(line.newest)
+    age = history.days(line.newest)
     return (
         name(line.workload),
         metric.title,
@@ -86,11 +90,11 @@ def _trend(line: Chronicle) -> str:
     return units.percent(line.trend - 1) + (", drifted" if line.has_drifted else "")
 
 
-def _change(line: Chronicle, one: ChangePoint, name: _Name) -> str:
-    known = ", accepted" if one.accepted else ""
+def _change(line: Chronicle, change: ChangePoint, name: _Name) -> str:
+    known = ", accepted" if change.accepted else ""
     title = metrics.BY_NAME[line.metric].title
-    where = f"{name(one.since[:_DATE])} ({name(one.commit[:_COMMIT])})"
-    return f"{name(line.workload)} {title}: {units.percent(one.ratio - 1)} since {where}{known}"
+    where = f"{name(change.since[:_DATE])} ({name(change.commit[:_COMMIT])})"
+    return f"{name(line.workload)} {title}: {units.percent(change.ratio - 1)} since {where}{known}"
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -111,24 +115,24 @@ def _plain(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _facts(shelf: Shelf, line: Chronicle) -> dict[str, object]:
+def _facts(history: SuiteHistory, line: Chronicle) -> dict[str, object]:
     """Return what a program wants to know, in the metric's own unit."""
     facts: dict[str, object] = msgspec.to_builtins(line)
     unit = metrics.BY_NAME[line.metric].unit.value
-    return {"machine": shelf.machine, "suite": shelf.suite, "unit": unit} | facts
+    return {"machine": history.machine, "suite": history.suite, "unit": unit} | facts
 
 
-def _csv(shelves: Sequence[Shelf]) -> str:
-    """Write one line per metric; change points, of which there are several, as their dates."""
+def _csv(histories: Sequence[SuiteHistory]) -> str:
+    """Write change line per metric; change points, of which there are several, as their dates."""
     stream = StringIO()
     fields = ("machine", "suite", "unit", *Chronicle.__dataclass_fields__)
     writer = csv.DictWriter(stream, fields, lineterminator="\n")
     writer.writeheader()
-    for shelf, line in _lines(shelves):
-        dates = " ".join(escape.clean(one.since[:_DATE]) for one in line.changes or ())
-        writer.writerow(_facts(shelf, line) | {"changes": dates})
+    for history, line in _lines(histories):
+        dates = " ".join(escape.clean(change.since[:_DATE]) for change in line.changes or ())
+        writer.writerow(_facts(history, line) | {"changes": dates})
     return stream.getvalue()
 
 
-def _lines(shelves: Sequence[Shelf]) -> list[tuple[Shelf, Chronicle]]:
-    return [(shelf, line) for shelf in shelves for line in shelf.lines]
+def _lines(histories: Sequence[SuiteHistory]) -> list[tuple[SuiteHistory, Chronicle]]:
+    return [(history, line) for history in histories for line in history.lines]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import jinja2
 
-from ci_perf.judge import evidence, numbers
+from ci_perf.judge import metric_values, numbers
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Comparison
@@ -37,48 +37,54 @@ class _Table:
     lines: list[list[list[Markdown]]]
 
 
-def run(found: Run) -> str:
-    """Show one line per workload, with one value per metric for all its processes."""
-    values = {one.workload: numbers.of_workload(one, found) for one in found.measured}
-    present = {name for one in values.values() for process in one for name in process}
+def run(measured_run: Run) -> str:
+    """Show workload line per workload, with workload value per metric for all its processes."""
+    values = {
+        workload.workload: numbers.of_workload(workload, measured_run)
+        for workload in measured_run.measured
+    }
+    present = {name for every in values.values() for process in every for name in process}
     shown = [metric for metric in metrics.JUDGED if metric.name in present]
     return _template("run.html.jinja").render(
-        run=found,
-        machine=provenance.machine(found.environment.hard),
-        commit=_plain(provenance.commit(found.source)),
+        run=measured_run,
+        machine=provenance.machine(measured_run.environment.hard),
+        commit=_plain(provenance.commit(measured_run.source)),
         titles=[metric.title for metric in shown],
-        rows=[_measured(one, values[one.workload], shown) for one in found.measured],
-        failed=[_failed(one) for one in found.failed],
+        rows=[
+            _measured(workload, values[workload.workload], shown)
+            for workload in measured_run.measured
+        ],
+        failed=[_failed(workload) for workload in measured_run.failed],
     )
 
 
-def comparison(found: Comparison) -> str:
+def comparison(judged: Comparison) -> str:
     """Show what the Markdown report shows, without what only a pull request needs."""
-    warnings = (*notices.of(found), *notices.validity(found))
-    changed, quiet = _lines(table_rows.changed(found.rows)), _lines(table_rows.quiet(found.rows))
+    warnings = (*notices.of(judged), *notices.validity(judged))
+    changed, quiet = _lines(table_rows.changed(judged.rows)), _lines(table_rows.quiet(judged.rows))
     tables = [
         _Table(summary=f"{len(changed)} to look at", is_open=True, lines=changed),
-        _Table(summary=_plain(table_rows.quiet_summary(found.rows)), is_open=False, lines=quiet),
+        _Table(summary=_plain(table_rows.quiet_summary(judged.rows)), is_open=False, lines=quiet),
     ]
     return _template("comparison.html.jinja").render(
-        headline=_plain(headline.of(found)),
-        counts=_plain(headline.counts(found)),
+        headline=_plain(headline.of(judged)),
+        counts=_plain(headline.counts(judged)),
         heading=cells.HEADING,
-        warnings=[_plain(one) for one in warnings],
-        steps=[_plain(one) for one in advice.next_steps(found)],
+        warnings=[_plain(phrase) for phrase in warnings],
+        steps=[_plain(phrase) for phrase in advice.next_steps(judged)],
         tables=[table for table in tables if table.lines],
-        turns=[
-            _plain(one)
-            for one in (provenance.interleaving(found), *provenance.interleaving_notes(found))
-            if one
+        interleaving=[
+            _plain(phrase)
+            for phrase in (provenance.interleaving(judged), *provenance.interleaving_notes(judged))
+            if phrase
         ],
-        footer=_plain(provenance.footer(found)),
+        footer=_plain(provenance.footer(judged)),
     )
 
 
-def _lines(found: Sequence[cells.TableLine]) -> list[list[list[Markdown]]]:
+def _lines(lines: Sequence[cells.TableLine]) -> list[list[list[Markdown]]]:
     """Make plain text of every part of every cell of every line."""
-    return [[[_plain(part) for part in cell] for cell in cells.of(line)] for line in found]
+    return [[[_plain(part) for part in cell] for cell in cells.of(line)] for line in lines]
 
 
 @functools.cache
@@ -113,29 +119,29 @@ def _part(part: str) -> str:
 
 
 def _measured(
-    one: Measured, processes: Sequence[Numbers], shown: list[metrics.Metric]
+    workload: Measured, processes: Sequence[Numbers], shown: list[metrics.Metric]
 ) -> dict[str, object]:
     return {
-        "workload": one.workload,
-        "parameters": _parameters(one.parameters),
+        "workload": workload.workload,
+        "parameters": _parameters(workload.parameters),
         "values": [_value(processes, metric) for metric in shown],
-        "processes": len(one.processes),
+        "processes": len(workload.processes),
     }
 
 
 def _value(processes: Sequence[Numbers], metric: metrics.Metric) -> Words:
-    found = [process[metric.name] for process in processes if metric.name in process]
-    if not found:
+    values = [process[metric.name] for process in processes if metric.name in process]
+    if not values:
         return units.NOTHING
-    return units.value(evidence.centre(metric.kind, [found]), metric.unit)
+    return units.value(metric_values.centre(metric.kind, [values]), metric.unit)
 
 
-def _failed(one: Failed) -> dict[str, str]:
+def _failed(workload: Failed) -> dict[str, str]:
     return {
-        "workload": one.workload,
-        "parameters": _parameters(one.parameters),
-        "phase": one.phase.value,
-        "reason": one.reason,
+        "workload": workload.workload,
+        "parameters": _parameters(workload.parameters),
+        "phase": workload.phase.value,
+        "reason": workload.reason,
     }
 
 

@@ -86,21 +86,21 @@ def _render(comparison: Comparison, shown: int, folded: int) -> str:
     validity = notices.validity(comparison)
     return _template().render(
         opening=opening(comparison),
-        warnings=[phrase(one) for one in (*notices.of(comparison), *validity[:1])],
-        reasons=[phrase(one) for one in validity[1:]],
-        steps=[phrase(one) for one in advice.next_steps(comparison)],
+        warnings=[phrase(part) for part in (*notices.of(comparison), *validity[:1])],
+        reasons=[phrase(part) for part in validity[1:]],
+        steps=[phrase(part) for part in advice.next_steps(comparison)],
         heading=cells.HEADING,
         changed=_table(table, shown),
-        failures=[_failure(one) for one in failed[:shown]],
+        failures=[_failure(row) for row in failed[:shown]],
         failures_left_out=_left_out(shown, len(failed), "failed workloads"),
         quiet=_table(quiet, folded),
         quiet_summary=_html(table_rows.quiet_summary(comparison.rows)),
-        legend=[phrase(one) for one in phrases.legend(comparison)],
+        legend=[phrase(part) for part in phrases.legend(comparison)],
         profiles=_profiles(comparison, folded),
         profiles_summary=_html(profiles.summary(comparison.profiles)),
         environment=[tuple(map(phrase, row)) for row in provenance.environment(comparison)],
-        turns=phrase(provenance.interleaving(comparison)),
-        turns_notes=[phrase(one) for one in provenance.interleaving_notes(comparison)],
+        interleaving=phrase(provenance.interleaving(comparison)),
+        interleaving_notes=[phrase(part) for part in provenance.interleaving_notes(comparison)],
         environment_summary=_html(provenance.environment_summary(comparison)),
         data=escape.fence(
             json_summary(comparison, shown=min(folded, _SHOWN_TO_PROGRAMS)), info="json"
@@ -140,9 +140,9 @@ def _html(parts: Phrase) -> Markdown:
     return Markdown("".join(shown))
 
 
-def _table(found: list[TableLine], shown: int) -> _Table:
-    left_out = _left_out(shown, len(found), "rows")
-    return _Table(cells=[_cells(line) for line in found[:shown]], left_out=left_out)
+def _table(lines: list[TableLine], shown: int) -> _Table:
+    left_out = _left_out(shown, len(lines), "rows")
+    return _Table(cells=[_cells(line) for line in lines[:shown]], left_out=left_out)
 
 
 def _left_out(shown: int, every: int, what: str) -> Markdown:
@@ -159,7 +159,7 @@ def _cells(line: TableLine) -> tuple[Markdown, ...]:
         _below(mark),
         _below(name),
         Markdown(_below(values).replace(" ", "\N{NO-BREAK SPACE}")),
-        _below((Words(bold), *one, Words(bold)) for one in map(_unbroken, change)),
+        _below((Words(bold), *part, Words(bold)) for part in map(_unbroken, change)),
         _below(map(_unbroken, limit)),
         _below(map(_with_units, evidence)),
     )

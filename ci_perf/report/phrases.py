@@ -139,10 +139,10 @@ def tally(rows: Iterable[Row]) -> str:
     """Count rows by severity, whole workloads apart from metrics."""
     counted = Counter((severity_of(row), is_of_workload(row)) for row in rows)
     parts = []
-    for found in Severity:
-        for whole, words in ((True, _WORKLOADS), (False, _METRICS)):
-            if number := counted[found, whole]:
-                parts.append(f"{number:,} {words[found][number != 1]}")
+    for severity in Severity:
+        for whole, nouns in ((True, _WORKLOADS), (False, _METRICS)):
+            if number := counted[severity, whole]:
+                parts.append(f"{number:,} {nouns[severity][number != 1]}")
     return " · ".join(parts)
 
 
@@ -150,24 +150,26 @@ def legend(comparison: Comparison) -> list[Phrase]:
     """Explain the marks that the tables show, and their columns."""
     present = {severity_of(row) for row in comparison.rows}
     marks = ", ".join(
-        f"{ICON[one]} {_MARKS.get(one, one.value)}" for one in Severity if one in present
+        f"{ICON[severity]} {_MARKS.get(severity, severity.value)}"
+        for severity in Severity
+        if severity in present
     )
     return [(Words(f"Marks: {marks}."),), *_LEGEND]
 
 
 def exhausted(row: Uncompared) -> Phrase:
     """Say how much memory was in use when it ran out; empty when it did not."""
-    found = row.exhausted
-    if found is None:
+    used = row.exhausted
+    if used is None:
         return ()
     parts: list[Phrase] = []
-    if found.host_rss_peak_bytes is not None:
-        parts.append((units.size(found.host_rss_peak_bytes), Words(" of host memory")))
-    if found.device is not None and found.device.peak_allocated_bytes is not None:
-        allocated = units.size(found.device.peak_allocated_bytes)
+    if used.host_rss_peak_bytes is not None:
+        parts.append((units.size(used.host_rss_peak_bytes), Words(" of host memory")))
+    if used.device is not None and used.device.peak_allocated_bytes is not None:
+        allocated = units.size(used.device.peak_allocated_bytes)
         parts.append((allocated, Words(" allocated on the device")))
-    if found.device is not None and found.device.peak_reserved_bytes is not None:
-        parts.append((units.size(found.device.peak_reserved_bytes), Words(" reserved there")))
+    if used.device is not None and used.device.peak_reserved_bytes is not None:
+        parts.append((units.size(used.device.peak_reserved_bytes), Words(" reserved there")))
     return (Words("At the peak until then: "), *joined(parts), Words(".")) if parts else ()
 
 

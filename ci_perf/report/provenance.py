@@ -116,7 +116,7 @@ def footer(comparison: Comparison) -> Phrase:
         *_numbers(comparison),
         Words(" → head "),
         *commit(comparison.head.source),
-        *_beside(comparison),
+        *_launched_base(comparison),
         *_run(comparison.head.run),
         Words(f" · exit code {comparison.exit_code} · ci-perf "),
         comparison.tool.version,
@@ -126,12 +126,12 @@ def footer(comparison: Comparison) -> Phrase:
 def _numbers(comparison: Comparison) -> Phrase:
     """Say whose numbers the head was compared with; where the base was launched, there are two."""
     base = commit(comparison.base.source)
-    if not _beside(comparison):
+    if not _launched_base(comparison):
         return (Words("Base "), *base)
     return (Words("Baseline of "), *base) if comparison.base.sessions else (Words("No baseline"),)
 
 
-def _beside(comparison: Comparison) -> Phrase:
+def _launched_base(comparison: Comparison) -> Phrase:
     interleaved = comparison.interleaved
     if interleaved is None or not interleaved.pairs:
         return ()

@@ -42,18 +42,18 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What is to be said beside the comparison: below the headline, and folded at the end."""
+class Extras:
+    """What is said in addition to the comparison: below the headline, and folded at the end."""
 
     note: Markdown
     folded: Markdown
 
 
-NOTHING_BESIDE = Beside(note=Markdown(""), folded=Markdown(""))
+NO_EXTRAS = Extras(note=Markdown(""), folded=Markdown(""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FileNote:
     """A row that somebody should see beside the file of its workload. Plain text."""
 
     workload: str
@@ -62,21 +62,21 @@ class Finding:
     message: str
 
 
-def brief(comparison: Comparison, origin: Origin, beside: Beside = NOTHING_BESIDE) -> str:
+def brief(comparison: Comparison, origin: Origin, extras: Extras = NO_EXTRAS) -> str:
     """Say the verdict, the counts, and where they come from: what always has room in a comment."""
     lines: list[str] = [markdown.opening(comparison)]
     if origin.is_fork:
         lines.append(_FROM_A_FORK)
-    if beside.note:
-        lines.append(beside.note)
+    if extras.note:
+        lines.append(extras.note)
     return "\n\n".join([*lines, *_measured(origin)])
 
 
 def rest(
-    comparison: Comparison, origin: Origin, *, max_bytes: int, beside: Beside = NOTHING_BESIDE
+    comparison: Comparison, origin: Origin, *, max_bytes: int, extras: Extras = NO_EXTRAS
 ) -> str:
     """Show everything below the headline, within `max_bytes`; else say where it is."""
-    end = f"\n{beside.folded}" if beside.folded else ""
+    end = f"\n{extras.folded}" if extras.folded else ""
     report = markdown.render(comparison, max_bytes=max_bytes - len(end.encode()))
     text = report.removeprefix(markdown.opening(comparison)).strip() + "\n"
     for whole_text in (text + end, text):
@@ -87,12 +87,12 @@ def rest(
 
 
 def whole(
-    comparison: Comparison, origin: Origin, *, max_bytes: int, beside: Beside = NOTHING_BESIDE
+    comparison: Comparison, origin: Origin, *, max_bytes: int, extras: Extras = NO_EXTRAS
 ) -> str:
     """Show all of it in one piece, within `max_bytes` where those are more than a few lines."""
-    head = brief(comparison, origin, beside) + "\n\n"
+    head = brief(comparison, origin, extras) + "\n\n"
     left = max_bytes - len(head.encode())
-    return head + rest(comparison, origin, max_bytes=left, beside=beside)
+    return head + rest(comparison, origin, max_bytes=left, extras=extras)
 
 
 def title(comparison: Comparison, *, base: str = "", max_chars: int = 1_000) -> str:
@@ -103,9 +103,9 @@ def title(comparison: Comparison, *, base: str = "", max_chars: int = 1_000) -> 
     return (verdict if len(verdict) <= room else f"{verdict[: room - 1]}…") + ending
 
 
-def findings(comparison: Comparison) -> list[Finding]:
+def file_notes(comparison: Comparison) -> list[FileNote]:
     """Name what failed, regressed or is suspected, worst first."""
-    return [_finding(row) for row in table_rows.worst_first(comparison.rows) if _is_shown(row)]
+    return [_file_note(row) for row in table_rows.worst_first(comparison.rows) if _is_shown(row)]
 
 
 def _measured(origin: Origin) -> Iterable[str]:
@@ -123,9 +123,9 @@ def _is_shown(row: Row) -> bool:
     return severity_of(row) in _FAILS | _WARNS
 
 
-def _finding(row: Row) -> Finding:
+def _file_note(row: Row) -> FileNote:
     shown = cells.shown(row)
-    return Finding(
+    return FileNote(
         workload=row.workload,
         level="failure" if row.gate and shown.severity in _FAILS else "warning",
         title=f"ci_perf: {_plain((shown.workload,))}: {shown.severity.value}",

@@ -43,10 +43,10 @@ _TRIED = ", and launching the base beside it failed"
 def of(row: Row) -> Words:
     """Say what mark and numbers of a row do not; empty where they say everything."""
     said = "; ".join(filter(None, (_said(row), _signs(row), _own_file(row), _rounded(row))))
-    found = severity_of(row)
-    if found in _NUMERICS:
+    severity = severity_of(row)
+    if severity in _NUMERICS:
         return Words("" if row.gate else "does not fail the job")
-    if found is Severity.INCOMPARABLE and not row.gate:
+    if severity is Severity.INCOMPARABLE and not row.gate:
         said = f"{_BY_PAIRS}; {said}" if said else _BY_PAIRS
     return Words(said)
 
@@ -54,7 +54,7 @@ def of(row: Row) -> Words:
 def undecided(row: Change) -> str:
     """Say what would decide a row; empty where nobody can know."""
     if row.remedy is not None:
-        return _cure(row.remedy)
+        return _remedy(row.remedy)
     if row.smallest_detectable is None:
         return ""
     return f"could have proven {units.about(row.smallest_detectable)} or more"
@@ -127,8 +127,8 @@ def quantity(row: Change, share: float) -> str:
     return units.value(share * row.base, phrases.unit(row.metric))
 
 
-def _cure(found: Remedy) -> str:
-    if found.pairs is not None:
-        return f"about {pairs(found.pairs)} would decide"
-    spread, quiet = units.about(found.spread), units.about(found.quiet_spread)
+def _remedy(remedy: Remedy) -> str:
+    if remedy.pairs is not None:
+        return f"about {pairs(remedy.pairs)} would decide"
+    spread, quiet = units.about(remedy.spread), units.about(remedy.quiet_spread)
     return f"pairs differ by {spread}, {quiet} would decide"

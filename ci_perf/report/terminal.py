@@ -123,12 +123,12 @@ def _part(part: str) -> str | tuple[str, str]:
     return part if isinstance(part, Markdown) else escape.clean(part)
 
 
-def _table(found: list[cells.TableLine], width: int) -> RenderableType:
+def _table(rows: list[cells.TableLine], width: int) -> RenderableType:
     """Lay out the lines; where there is little room, numbers take two, then each is a sentence."""
     lines, brief = (
         [
             TerminalLine(list(map(_below, cells.of(line, is_brief=is_brief))), _style(line))
-            for line in found
+            for line in rows
         ]
         for is_brief in (False, True)
     )
@@ -136,7 +136,7 @@ def _table(found: list[cells.TableLine], width: int) -> RenderableType:
         table = tables.grid(_COLUMNS, shown, width)
         if table is not None:
             return table
-    return Group(*(_sentence(row) for line in found for row in line.rows))
+    return Group(*(_sentence(row) for line in rows for row in line.rows))
 
 
 def _below(cell: cells.Cell) -> Text:

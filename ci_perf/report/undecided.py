@@ -12,51 +12,51 @@ from ci_perf.report.escape import Command, Sentence, Words, clean
 from ci_perf.report.phrases import Phrase
 
 
-class Cure(Enum):
+class Need(Enum):
     """What would give a row its answer; the surest and cheapest first."""
 
-    BASE = "a base that can be launched"
-    BUSY = "a machine that has nothing else to do"
-    TURNS = "launches of base and head in turns"
-    PAIRS = "more pairs of them"
-    MODES = "launches with one speed"
-    QUIET = "a quieter machine, or a wider margin"
-    SESSIONS = "a longer history"
-    MACHINE = "the machine as it was"
-    CLOCKS = "the same clocks on both sides"
-    DIGITS = "numbers with more digits"
+    LAUNCHABLE_BASE = "a base that can be launched"
+    IDLE_MACHINE = "a machine that has nothing else to do"
+    PAIRED_RUNS = "launches of base and head in turns"
+    MORE_PAIRS = "more pairs of them"
+    ONE_SPEED = "launches with one speed"
+    LESS_NOISE = "a quieter machine, or a wider margin"
+    LONGER_HISTORY = "a longer history"
+    SAME_MACHINE_STATE = "the machine as it was"
+    SAME_CLOCKS = "the same clocks on both sides"
+    MORE_DIGITS = "numbers with more digits"
     SAME_WORK = "the same work in every process"
 
 
-Finding = Severity | Cure | Literal["stale"]
-"""What a sentence of advice is about: the rows of one severity, of one cure, or the baseline."""
+Topic = Severity | Need | Literal["stale"]
+"""What a sentence of advice is about: the rows of one severity, of one need, or the baseline."""
 
-# A workload gets only the first of these pieces of advice: a second one would contradict it.
-EXCLUSIVE: tuple[Finding, ...] = (
-    Cure.BUSY,
+# A workload gets only the first of these pieces of advice: the others would contradict it.
+EXCLUSIVE: tuple[Topic, ...] = (
+    Need.IDLE_MACHINE,
     Severity.LIKELY_SLOWER,
-    Cure.TURNS,
-    Cure.PAIRS,
-    Cure.MODES,
-    Cure.QUIET,
-    Cure.SESSIONS,
-    Cure.MACHINE,
+    Need.PAIRED_RUNS,
+    Need.MORE_PAIRS,
+    Need.ONE_SPEED,
+    Need.LESS_NOISE,
+    Need.LONGER_HISTORY,
+    Need.SAME_MACHINE_STATE,
 )
-# Reason codes of validity that say: something else used the CPUs or the memory meanwhile.
+# Reason codes of validity: something else used the CPUs or the memory meanwhile.
 BUSY_CODES = frozenset({"host_pressure", "memory_pressure", "cgroup_throttled"})
-# A margin that is wider than this promises nothing.
+# A wider margin promises nothing.
 _LARGEST_MARGIN = 0.3
 _BY_CODE = {
-    remarks.BASE_FAILED: Cure.BASE,
-    canaries.CODE: Cure.MACHINE,
-    "clocks_moved": Cure.CLOCKS,
-    "rounded": Cure.DIGITS,
-    "ranges_overlap": Cure.SAME_WORK,
-    "too_few_sessions": Cure.SESSIONS,
+    remarks.BASE_FAILED: Need.LAUNCHABLE_BASE,
+    canaries.CODE: Need.SAME_MACHINE_STATE,
+    "clocks_moved": Need.SAME_CLOCKS,
+    "rounded": Need.MORE_DIGITS,
+    "ranges_overlap": Need.SAME_WORK,
+    "too_few_sessions": Need.LONGER_HISTORY,
 }
 
-# What a history lacks; pairs do without it.
-_OF_HISTORY = frozenset({Cure.SESSIONS, Cure.MACHINE})
+# What only a judgement by history needs; pairs do without it.
+_OF_HISTORY = frozenset({Need.LONGER_HISTORY, Need.SAME_MACHINE_STATE})
 
 
 def is_busy(row: Row, comparison: Comparison) -> bool:
@@ -77,32 +77,32 @@ def is_late(row: Row, comparison: Comparison) -> bool:
     )
 
 
-def cure(row: Row, comparison: Comparison) -> Finding:
+def need(row: Row, comparison: Comparison) -> Topic:
     """Say what would decide a row that is undecided, or unconfirmed for want of the base.
 
     While the machine is busy, nothing else is worth trying.
     """
     if is_tried(row):
-        return Cure.BASE
+        return Need.LAUNCHABLE_BASE
     is_likely = row.verdict is Verdict.LIKELY_SLOWER
-    quiet = Severity.LIKELY_SLOWER if is_likely else _cure(row, comparison)
-    return Cure.BUSY if quiet in EXCLUSIVE and is_busy(row, comparison) else quiet
+    quiet = Severity.LIKELY_SLOWER if is_likely else _need(row, comparison)
+    return Need.IDLE_MACHINE if quiet in EXCLUSIVE and is_busy(row, comparison) else quiet
 
 
-def _cure(row: Row, comparison: Comparison) -> Cure:
+def _need(row: Row, comparison: Comparison) -> Need:
     known = _BY_CODE.get(row.code)
     if known in _OF_HISTORY and _is_beyond_budget(row, comparison):
-        return Cure.PAIRS
+        return Need.MORE_PAIRS
     if known is not None:
         return known
     remedy = row.remedy if isinstance(row, Change) and row.pairs else None
     if remedy is not None and remedy.pairs is not None:
-        return Cure.PAIRS
+        return Need.MORE_PAIRS
     if row.code == "two_modes":
-        return Cure.MODES
+        return Need.ONE_SPEED
     if remedy is not None:
-        return Cure.QUIET
-    return Cure.PAIRS if comparison.interleaved else Cure.TURNS
+        return Need.LESS_NOISE
+    return Need.MORE_PAIRS if comparison.interleaved else Need.PAIRED_RUNS
 
 
 def _is_beyond_budget(row: Row, comparison: Comparison) -> bool:
@@ -208,11 +208,11 @@ def _calm_down(rows: list[Row], _: Comparison) -> Phrase:
 
 def _margins(rows: Iterable[Row]) -> dict[str, float]:
     """Find the margin of each metric that would do, where it still promises something."""
-    found: dict[str, float] = {}
+    margins: dict[str, float] = {}
     for row in rows:
         if isinstance(row, Change) and row.remedy is not None:
-            found[row.metric] = max(row.remedy.margin, found.get(row.metric, 0.0))
-    return {name: size for name, size in found.items() if size <= _LARGEST_MARGIN}
+            margins[row.metric] = max(row.remedy.margin, margins.get(row.metric, 0.0))
+    return {name: size for name, size in margins.items() if size <= _LARGEST_MARGIN}
 
 
 def _margin(metric: str, size: float) -> Command:
@@ -272,18 +272,18 @@ def _do_the_same_work(rows: list[Row], _: Comparison) -> Phrase:
     )
 
 
-STEPS: dict[Finding, Callable[[list[Row], Comparison], Phrase]] = {
-    Cure.BUSY: _free_the_machine,
+STEPS: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
+    Need.IDLE_MACHINE: _free_the_machine,
     Severity.LIKELY_SLOWER: _look_or_prove,
-    Cure.TURNS: _launch_in_turns,
-    Cure.PAIRS: _give_more_time,
-    Cure.MODES: _find_the_modes,
-    Cure.QUIET: _calm_down,
-    Cure.SESSIONS: _lengthen_the_history,
-    Cure.MACHINE: _wait_for_the_machine,
-    Cure.CLOCKS: _hold_the_clocks,
-    Cure.DIGITS: write_more_digits,
-    Cure.SAME_WORK: _do_the_same_work,
+    Need.PAIRED_RUNS: _launch_in_turns,
+    Need.MORE_PAIRS: _give_more_time,
+    Need.ONE_SPEED: _find_the_modes,
+    Need.LESS_NOISE: _calm_down,
+    Need.LONGER_HISTORY: _lengthen_the_history,
+    Need.SAME_MACHINE_STATE: _wait_for_the_machine,
+    Need.SAME_CLOCKS: _hold_the_clocks,
+    Need.MORE_DIGITS: write_more_digits,
+    Need.SAME_WORK: _do_the_same_work,
 }
 
 

@@ -14,9 +14,9 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judge import answers, limits, signs, stages
+from ci_perf.judge import changes, decide, signs
 from ci_perf.judge.confirm import Confirmation, share_alpha
-from ci_perf.judge.policy import PolicyKind, policy
+from ci_perf.judge.policy import PolicyKind, default_limits, policy_of
 from ci_perf.launch import environment
 from ci_perf.measure.validity import distrust
 from ci_perf.model import metrics
@@ -251,7 +251,7 @@ def test_the_table_of_limits_is_current():
 
     assert rows == {
         name: (limit.relative, limit.absolute, limit.margin, "yes" if limit.gate else "no")
-        for name, limit in limits.defaults().items()
+        for name, limit in default_limits().items()
     }
 
 
@@ -275,7 +275,7 @@ def test_what_is_assumed_of_each_kind_is_what_the_table_says():
     }
 
     def shown(kind):
-        found = policy(kind)
+        found = policy_of(kind)
         sizes = (found.session_spread, math.expm1(found.floor), math.expm1(found.margin))
         return tuple(f"{100 * size:.3g} %" for size in sizes)
 
@@ -286,7 +286,7 @@ def a_confirmation(spread, *, suspects):
     """After 18 pairs of exactly this standard deviation, without any history."""
     unit = math.sqrt(sum((i - 8.5) ** 2 for i in range(18)) / 17)
     found = Confirmation(
-        policy=policy(PolicyKind.TIME),
+        policy=policy_of(PolicyKind.TIME),
         alpha=share_alpha(suspects),
         prior_variance=0.0,
         prior_df=0.0,
@@ -315,8 +315,8 @@ def test_the_verdicts_are_all_there_worst_first():
 
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
-    yield from (*stages.CODES, *signs.CODES)
-    yield from (answers.ACCEPTED, answers.BASE_FAILED, NUMERICS_VARY)
+    yield from (*decide.CODES, *signs.CODES)
+    yield from (changes.ACCEPTED, changes.BASE_FAILED, NUMERICS_VARY)
     for module in ("verdicts", "uncompared", "numerics"):
         for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
             if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):

@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.process import Fingerprint
@@ -215,7 +215,7 @@ def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root, tmp_
     assert len(changed) < 21
 
 
-GATED = Limits(default={**defaults(), "fingerprint": Limit(relative=1e-3)})
+GATED = Limits(default={**default_limits(), "fingerprint": Limit(relative=1e-3)})
 LOSSES = (2.302585092994046, 2.295412345678901)
 OTHER = (2.302585092994046, 2.31)
 

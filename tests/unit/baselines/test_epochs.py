@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ci_perf.baselines import accept, summaries
 from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import ExitCode, RefusedError
-from ci_perf.judge import subjects
+from ci_perf.judge import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Verdict
 from tests.accepting import accepted, against, history
@@ -43,9 +43,9 @@ def test_only_the_metrics_that_moved_begin_a_new_epoch(root):
         STEP_EPOCH,
         {"graph_breaks": 1, **STEP_EPOCH},
     ]
-    assert len(subjects.values(subject, metrics.STEP_TIME)) == 2
-    assert len(subjects.values(subject, metrics.GRAPH_BREAKS)) == 1
-    assert len(subjects.values(subject, metrics.HOST_RSS_PEAK)) == 3
+    assert len(metric_values.of_current_epoch(subject, metrics.STEP_TIME)) == 2
+    assert len(metric_values.of_current_epoch(subject, metrics.GRAPH_BREAKS)) == 1
+    assert len(metric_values.of_current_epoch(subject, metrics.HOST_RSS_PEAK)) == 3
 
 
 def test_a_session_that_is_appended_joins_the_current_epoch(root):

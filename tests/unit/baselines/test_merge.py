@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ci_perf.baselines import layout, merge, summaries
 from ci_perf.baselines.merge import ConflictError
-from ci_perf.judge import subjects
+from ci_perf.judge import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
 from ci_perf.model.run import Source
@@ -89,7 +89,7 @@ def test_changes_of_different_metrics_keep_an_epoch_each():
     subject = summaries.subject(merged(a_history(*BASE), ours, theirs))
 
     for metric in (metrics.STEP_TIME, metrics.GRAPH_BREAKS):
-        history = subjects.history(subject, metric)
+        history = metric_values.history(subject, metric)
         assert (len(history.current), [len(epoch) for epoch in history.earlier]) == (1, [3])
 
 
@@ -182,7 +182,7 @@ def grown(draw, history, name, *, least=0):
         epochs = {
             metric: epoch
             for metric in METRICS
-            if (epoch := subjects.epoch(history, metric) + (metric in began))
+            if (epoch := metric_values.current_epoch(history, metric) + (metric in began))
         }
         one = a_session(
             f"{name}{number}",
@@ -238,8 +238,12 @@ def test_epochs_of_two_branches_never_mix(found):
 
     if once is not None:
         for metric in METRICS:
-            newest = [session.run[0] for session in subjects.current(once.sessions, metric)]
-            began = subjects.epoch(once.sessions, metric) > subjects.epoch(base, metric)
+            newest = [
+                session.run[0] for session in metric_values.current_sessions(once.sessions, metric)
+            ]
+            began = metric_values.current_epoch(
+                once.sessions, metric
+            ) > metric_values.current_epoch(base, metric)
             assert not began or len(set(newest)) == 1
 
 

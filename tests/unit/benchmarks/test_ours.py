@@ -4,9 +4,9 @@ import numpy as np
 
 from benchmarks.verdicts import ours, regimes
 from benchmarks.verdicts.observed import INCONCLUSIVE, SILENT, SLOWER
-from ci_perf.judge.policy import LOOKS, PolicyKind, policy
+from ci_perf.judge.policy import LOOKS, PolicyKind, policy_of
 
-TIME = policy(PolicyKind.TIME)
+TIME = policy_of(PolicyKind.TIME)
 QUIET = regimes.REGIMES[0]
 SUITE = 20
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.suite import Limit, Limits
@@ -65,7 +65,7 @@ def test_changed_numerics_stand_above_every_speed_row_and_fail_nothing_by_themse
 
 
 def test_changed_numerics_fail_the_job_where_the_suite_says_so():
-    limits = Limits(default={**defaults(), "fingerprint": Limit(relative=1e-3)})
+    limits = Limits(default={**default_limits(), "fingerprint": Limit(relative=1e-3)})
     comparison = judged(
         a_run(a_measured("a", *STEADY, losses=(1.0,))),
         a_run(a_measured("a", *STEADY, losses=(2.0,))),

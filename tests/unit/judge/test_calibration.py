@@ -15,7 +15,7 @@ from ci_perf.judge.policy import (
     LOOKS,
     PRIOR_DF_CAP,
     PolicyKind,
-    policy,
+    policy_of,
 )
 from ci_perf.model.run import Measured
 from tests.plans import a_plan, a_planned
@@ -154,7 +154,7 @@ def test_the_smallest_detectable_change_is_that_of_a_confirmation_with_this_spre
 
     for one in found.workloads.values():
         confirmation = Confirmation(
-            policy=policy(PolicyKind.TIME, found.preset),
+            policy=policy_of(PolicyKind.TIME, found.preset),
             alpha=share_alpha(5),
             prior_variance=one.pairs**2 / 2,
             prior_df=min(one.pairs_df, PRIOR_DF_CAP),

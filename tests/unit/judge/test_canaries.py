@@ -8,7 +8,7 @@ from scipy import stats
 from ci_perf.errors import ExitCode
 from ci_perf.judge import canaries, summarise
 from ci_perf.judge import compare as judge
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
@@ -118,8 +118,8 @@ def test_a_canary_never_corrects_a_number():
 
 def test_a_suite_may_widen_the_gate_or_only_look():
     pair = a_slow_pair(some_canaries(), some_canaries(before=1.08e-3))
-    wide = Limits(default={**defaults(), "canary": Limit(relative=0.1)})
-    look = Limits(default={**defaults(), "canary": Limit(relative=0.03, gate=False)})
+    wide = Limits(default={**default_limits(), "canary": Limit(relative=0.1)})
+    look = Limits(default={**default_limits(), "canary": Limit(relative=0.03, gate=False)})
 
     assert judged(*pair, limits=wide).validity.reasons == ()
     looked = judged(*pair, limits=look)
@@ -135,7 +135,8 @@ def test_only_the_workloads_that_met_it_are_named():
         a_measured("a", *SLOW), a_measured("b", *SLOW), canaries=some_canaries(before=1.08e-3)
     )
     limits = Limits(
-        default=defaults(), workloads={"b": {**defaults(), "canary": Limit(relative=0.5)}}
+        default=default_limits(),
+        workloads={"b": {**default_limits(), "canary": Limit(relative=0.5)}},
     )
     comparison = judged(base, head, limits=limits)
 

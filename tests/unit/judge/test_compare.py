@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Severity, Verdict, severity_of, worst
 from ci_perf.model.suite import Limit, Limits
@@ -211,7 +211,7 @@ def test_a_metric_that_disappears_does_not_vanish():
 
 def test_a_workload_has_its_own_limit():
     limits = Limits(
-        default=defaults(), workloads={"a": {"step_time_s": Limit(relative=2.0, margin=4.0)}}
+        default=default_limits(), workloads={"a": {"step_time_s": Limit(relative=2.0, margin=4.0)}}
     )
 
     comparison = judged(
@@ -314,7 +314,7 @@ def test_what_is_only_recorded_has_no_row():
     run = a_run(a_measured("a", *STEADY, evidence=evidence))
 
     recorded = {metric.name for metric in metrics.RECORDED}
-    limits = Limits(default=defaults() | {name: Limit() for name in recorded})
+    limits = Limits(default=default_limits() | {name: Limit() for name in recorded})
     assert not recorded & verdicts_of(judged(run, run, limits=limits), "a").keys()
     assert "energy_j" in verdicts_of(judged(run, run), "a")
 

@@ -8,9 +8,8 @@ from scipy import stats
 
 from ci_perf.judge import drift
 from ci_perf.judge.drift import Noise, Trend
-from ci_perf.judge.limits import defaults
-from ci_perf.judge.moderation import Variance
-from ci_perf.judge.policy import PolicyKind
+from ci_perf.judge.policy import PolicyKind, default_limits
+from ci_perf.judge.variability import Variance
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Kind
 from ci_perf.model.suite import Limit, Limits
@@ -165,7 +164,7 @@ def test_the_largest_drift_comes_first():
 
 
 def test_a_suite_asks_for_what_it_gates_each_from_its_limit_on():
-    limits = Limits(default={**defaults(), "step_time_s": Limit(relative=0.2, margin=0.4)})
+    limits = Limits(default={**default_limits(), "step_time_s": Limit(relative=0.2, margin=0.4)})
     floor = drift.gated(limits)
     history = a_history(*SLOWER)
 

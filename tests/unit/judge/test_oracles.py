@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 from statsmodels.stats import weightstats
 
-from ci_perf.judge import moderation, student
+from ci_perf.judge import distributions, variability
 from ci_perf.judge.confirm import Confirmation
-from ci_perf.judge.moderation import Variance
 from ci_perf.judge.policy import (
     ALPHA,
     BETA_CONFIRM,
@@ -24,8 +23,8 @@ from ci_perf.judge.policy import (
     WEIGHTS,
     Policy,
 )
-from ci_perf.judge.predict import predict
-from ci_perf.judge.screen import screen
+from ci_perf.judge.screen import predict, screen
+from ci_perf.judge.variability import Variance
 
 # The same examples each time: two ways to round may differ at the very edge of a decision.
 same = settings(derandomize=True)
@@ -62,7 +61,7 @@ def test_what_a_suite_shares_solves_the_equations_of_smyth(variances):
     excess = np.var(logs, ddof=1) - np.mean(special.polygamma(1, df / 2))
     assume(excess > 1e-3)
 
-    found = moderation.prior(variances, (0.0, math.inf), assumed_df=math.inf)
+    found = variability.prior(variances, (0.0, math.inf), assumed_df=math.inf)
 
     half = optimize.root_scalar(
         lambda x: np.log(special.polygamma(1, x) / excess),
@@ -158,8 +157,10 @@ def test_unchanged_is_as_sure_as_the_equivalence_test_of_statsmodels(differences
     assume(outcome.call == "unchanged")
 
     df, weight = outcome.pairs - 1, CALM_WEIGHTS[CALM_LOOKS.index(outcome.pairs)]
-    error = (outcome.high - outcome.estimate) / student.upper_quantile(BETA_CONFIRM * weight, df)
-    chance = student.upper_tail((MARGIN - abs(outcome.estimate)) / error, df)
+    error = (outcome.high - outcome.estimate) / distributions.student_quantile(
+        BETA_CONFIRM * weight, df
+    )
+    chance = distributions.student_tail((MARGIN - abs(outcome.estimate)) / error, df)
 
     assert chance == close(chance_of_equivalence(base, head))
 
@@ -172,8 +173,8 @@ def test_an_alarm_is_as_sure_as_the_t_test_of_scipy_against_the_floor(difference
 
     df, weight = outcome.pairs - 1, WEIGHTS[LOOKS.index(outcome.pairs)]
     tail = ALPHA * weight * SHARES[suspected][0]
-    error = (outcome.estimate - outcome.low) / student.upper_quantile(tail, df)
-    chance = student.upper_tail((outcome.estimate - FLOOR) / error, df)
+    error = (outcome.estimate - outcome.low) / distributions.student_quantile(tail, df)
+    chance = distributions.student_tail((outcome.estimate - FLOOR) / error, df)
 
     assert chance == close(chance_of_a_loss(base, head))
 

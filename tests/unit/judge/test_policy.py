@@ -12,7 +12,7 @@ from ci_perf.judge.policy import (
     WEIGHTS,
     Policy,
     PolicyKind,
-    policy,
+    policy_of,
 )
 
 
@@ -26,7 +26,7 @@ from ci_perf.judge.policy import (
     ],
 )
 def test_each_kind_has_its_own_default(kind, floor, margin, spread):
-    found = policy(kind)
+    found = policy_of(kind)
 
     assert (math.expm1(found.floor), math.expm1(found.margin)) == pytest.approx((floor, margin))
     assert (found.session_spread, found.prior_df) == (spread, 4)
@@ -42,7 +42,7 @@ def test_each_kind_has_its_own_default(kind, floor, margin, spread):
     ],
 )
 def test_a_preset_says_how_large_a_change_of_time_matters(preset, floor, margin):
-    found = policy(PolicyKind.TIME, preset)
+    found = policy_of(PolicyKind.TIME, preset)
 
     assert (math.expm1(found.floor), math.expm1(found.margin)) == pytest.approx((floor, margin))
 
@@ -50,7 +50,7 @@ def test_a_preset_says_how_large_a_change_of_time_matters(preset, floor, margin)
 @pytest.mark.parametrize("kind", PolicyKind)
 @pytest.mark.parametrize("preset", ["strict", "default", "relaxed", "shared"])
 def test_a_preset_leaves_the_assumed_spread_of_sessions_alone(kind, preset):
-    assert policy(kind, preset).session_spread == policy(kind).session_spread
+    assert policy_of(kind, preset).session_spread == policy_of(kind).session_spread
 
 
 @pytest.mark.parametrize(

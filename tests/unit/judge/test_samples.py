@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ci_perf.errors import ExitCode
 from ci_perf.judge import samples as judge
-from ci_perf.judge.policy import LOOKS, PolicyKind, policy
+from ci_perf.judge.policy import LOOKS, PolicyKind, policy_of
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
@@ -250,7 +250,7 @@ def test_a_preset_looks_for_larger_changes():
 def test_the_documented_limits_and_margins_are_those_of_the_policy():
     documented = (Path(__file__).parents[3] / "docs/samples.md").read_text(encoding="utf-8")
     for kind in PolicyKind:
-        found = [policy(kind, preset) for preset in get_args(Preset)]
+        found = [policy_of(kind, preset) for preset in get_args(Preset)]
         sizes = [(100 * math.expm1(one.floor), 100 * math.expm1(one.margin)) for one in found]
         cells = [f"{floor:.3g} / {margin:.3g} %" for floor, margin in sizes]
 

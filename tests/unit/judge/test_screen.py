@@ -7,12 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_perf.judge.policy import BETA_SCREEN, PolicyKind, policy
+from ci_perf.judge.policy import BETA_SCREEN, PolicyKind, policy_of
 from ci_perf.judge.screen import screen
 from tests import smyth
 
-TIME = policy(PolicyKind.TIME)
-SHARED = policy(PolicyKind.TIME, "shared")
+TIME = policy_of(PolicyKind.TIME)
+SHARED = policy_of(PolicyKind.TIME, "shared")
 QUIET = (0.0, 0.001, -0.001)
 logs = st.floats(-0.2, 0.2)
 launches = st.lists(logs, min_size=1, max_size=4)
@@ -69,7 +69,7 @@ def of_numpy(suite, under):
 @pytest.mark.parametrize("preset", ["strict", "default", "shared"])
 @pytest.mark.parametrize("spread", [0.0005, 0.005, 0.03])
 def test_a_suite_agrees_with_an_independent_computation(sessions, preset, spread):
-    under = policy(PolicyKind.TIME, preset)
+    under = policy_of(PolicyKind.TIME, preset)
     suite = simulated(sessions=sessions, session_sd=spread, seed=f"{sessions} {preset}")
 
     found = screen(suite, under)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judge.policy import PolicyKind, policy
-from ci_perf.judge.screen import History, screen
+from ci_perf.judge.metric_values import History
+from ci_perf.judge.policy import PolicyKind, policy_of
+from ci_perf.judge.screen import screen
 
-TIME = policy(PolicyKind.TIME)
+TIME = policy_of(PolicyKind.TIME)
 QUIET = (0.0, 0.001, -0.001)
 logs = st.floats(-0.2, 0.2)
 launches = st.lists(logs, min_size=1, max_size=4)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.suite import Limit, Limits
 from tests.histories import (
@@ -171,7 +171,7 @@ def test_without_any_count_nobody_says_that_there_is_no_sign():
 def test_nine_pairs_that_allow_the_limit_do_not_say_that_the_machine_moved():
     """Truth +13 %, operators 7 to 9; pairs say +7.5 % [-10.8, +29.4], the history +30.4 %."""
     limit = Limit(relative=0.1, margin=0.3)
-    found = Limits(default=defaults() | {"step_time_s": limit})
+    found = Limits(default=default_limits() | {"step_time_s": limit})
     # Nine differences around their mean, with a standard deviation of 1.
     deviations = [-1.11, 1.11, -1.11, 1.11, 0.0, -0.55, 0.55, -1.11, 1.11]
     ratios = [1.075 * math.exp(0.174 * one) for one in deviations]

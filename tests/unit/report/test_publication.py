@@ -87,7 +87,7 @@ def test_what_finds_no_room_is_said_to_be_in_the_summary():
 
 def test_a_finding_is_told_in_plain_words():
     row = a_change("mlp", Verdict.REGRESSED, ratio=1.1)
-    (found,) = publication.findings(a_comparison(row, a_change("fine")))
+    (found,) = publication.file_notes(a_comparison(row, a_change("fine")))
 
     assert (found.workload, found.level) == ("mlp", "failure")
     assert found.title == "ci_perf: mlp: regressed"
@@ -100,7 +100,7 @@ def test_what_cannot_fail_the_job_only_warns():
         a_change("b", Verdict.UNCONFIRMED, ratio=1.1),
     ]
 
-    found = publication.findings(a_comparison(*rows))
+    found = publication.file_notes(a_comparison(*rows))
     assert {(one.workload, one.level) for one in found} == {("a", "warning"), ("b", "warning")}
 
 
@@ -164,7 +164,7 @@ def test_no_foreign_text_is_obeyed_by_a_runner_or_a_terminal(text):
         suite=text,
     )
     lines = [publication.title(comparison)]
-    lines += [one.title + one.message for one in publication.findings(comparison)]
+    lines += [one.title + one.message for one in publication.file_notes(comparison)]
 
     for line in lines:
         assert line.isprintable()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ci_perf.report import accept_help, bot_replies, publication, pull_request_notes
 from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.publication import Beside, Origin
+from ci_perf.report.publication import Extras, Origin
 from ci_perf.report.pull_request_notes import BaselineEdit
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page
@@ -104,11 +104,11 @@ def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
 def test_no_foreign_text_leaves_its_code_span(text, trouble):
     edit = an_edit(text, trouble=trouble)
     hint = AcceptHint(pull=7, run=42, artifact=text, baselines=text, sha=text)
-    beside = Beside(
+    beside = Extras(
         note=pull_request_notes.baseline_note([edit], None, is_judged_by_base=True),
         folded=Markdown(pull_request_notes.baseline_table([edit]) + accept_help.folded(hint)),
     )
-    page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, beside=beside))
+    page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, extras=beside))
     answer = Page(bot_replies.refused("octocat", text, hint))
 
     assert page.open == answer.open == []
@@ -119,13 +119,13 @@ def test_no_foreign_text_leaves_its_code_span(text, trouble):
 
 def test_what_stands_beside_is_left_out_before_the_report_is():
     folded = pull_request_notes.baseline_table([an_edit()])
-    beside = Beside(
+    beside = Extras(
         note=pull_request_notes.baseline_note([an_edit()], None, is_judged_by_base=True),
         folded=folded,
     )
-    whole = publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000, beside=beside)
+    whole = publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000, extras=beside)
     least = len(publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000).encode())
-    cut = publication.rest(shapes.regressed(), ORIGIN, max_bytes=least, beside=beside)
+    cut = publication.rest(shapes.regressed(), ORIGIN, max_bytes=least, extras=beside)
 
     assert folded in whole
     assert folded not in cut or len(cut.encode()) <= least

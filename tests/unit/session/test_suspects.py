@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf import session
 from ci_perf.judge import compare, summarise
-from ci_perf.judge.limits import defaults
+from ci_perf.judge.policy import default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limits, Tiers
 from ci_perf.session import schedule
@@ -15,7 +15,7 @@ from tests.histories import DAYS, a_history, scaled
 from tests.runs import STEADY, a_measured, a_run, some_canaries
 from tests.sessions import Launches, Recorder, a_checkout, a_plan, a_result, some_checks
 
-LIMITS, TIERS = Limits(default=defaults()), Tiers()
+LIMITS, TIERS = Limits(default=default_limits()), Tiers()
 QUIET = 1e-3
 
 

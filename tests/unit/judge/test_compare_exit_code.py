@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from ci_perf.judge.exits import exit_code
+from ci_perf.judge.compare import exit_code
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import FailOn
 from tests.comparisons import a_change

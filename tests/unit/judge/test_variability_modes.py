@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judge import modes
+from ci_perf.judge import variability
 
 FLOOR = 0.01
 values = st.lists(st.floats(-30, 30), min_size=1, max_size=20)
 
 
 def two_modes(*launches, floor=FLOOR):
-    return modes.two_modes(launches, smallest_gap=floor)
+    return variability.two_modes(launches, smallest_gap=floor)
 
 
 def share_with_two_modes(launches, draw, times=400):
@@ -74,7 +74,7 @@ def some_sessions(draw, sessions, launches):
 def share_of_sessions_with_two_modes(draw, *, sessions=5, launches=5, times=400):
     return (
         sum(
-            modes.are_two(some_sessions(draw, sessions, launches), smallest_gap=FLOOR)
+            variability.have_two_modes(some_sessions(draw, sessions, launches), smallest_gap=FLOOR)
             for _ in range(times)
         )
         / times
@@ -100,11 +100,11 @@ def test_short_sessions_that_are_spread_normally_seldom_look_like_it():
 def test_outliers_of_a_few_sessions_are_no_second_mode():
     steady = [0.0, 0.001, 0.002, 0.001, 0.0]
 
-    assert not modes.are_two([steady] * 3 + [[*steady, 0.5]] * 2, smallest_gap=FLOOR)
+    assert not variability.have_two_modes([steady] * 3 + [[*steady, 0.5]] * 2, smallest_gap=FLOOR)
 
 
 def test_two_short_sessions_are_too_few():
-    assert not modes.are_two([[0.0, 0.0, 0.03, 0.03]] * 3, smallest_gap=FLOOR)
+    assert not variability.have_two_modes([[0.0, 0.0, 0.03, 0.03]] * 3, smallest_gap=FLOOR)
 
 
 @given(values, st.randoms(use_true_random=False))
@@ -128,4 +128,4 @@ def test_modes_are_finite_and_apart_by_more_than_what_nobody_minds(launches):
 @pytest.mark.parametrize("launches", [[], [math.nan] * 6, [5e9] * 6])
 def test_what_cannot_be_a_logarithm_of_a_launch_is_refused(launches):
     with pytest.raises(ValueError, match="the launches of a session: expected"):
-        modes.two_modes(launches, smallest_gap=FLOOR)
+        variability.two_modes(launches, smallest_gap=FLOOR)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judge import moderation
-from ci_perf.judge.moderation import Variance
+from ci_perf.judge import variability
+from ci_perf.judge.variability import Variance
 from tests import smyth
 
 BOUNDS = (1.0, 30.0)
@@ -31,7 +31,7 @@ def test_a_prior_agrees_with_an_independent_computation(df, prior_df):
 
     value, worth = theirs(variances, BOUNDS)
 
-    found = moderation.prior(variances, BOUNDS)
+    found = variability.prior(variances, BOUNDS)
     assert found.value == pytest.approx(value, rel=1e-8)
     assert found.df == pytest.approx(worth, rel=1e-8)
 
@@ -42,7 +42,7 @@ def test_a_prior_of_mixed_precision_agrees_too(variances):
 
     value, worth = theirs(variances, bounds)
 
-    found = moderation.prior(variances, bounds)
+    found = variability.prior(variances, bounds)
     assert found.value == pytest.approx(value, rel=1e-7)
     assert found.df == pytest.approx(worth, rel=1e-7)
 
@@ -50,33 +50,33 @@ def test_a_prior_of_mixed_precision_agrees_too(variances):
 def test_a_prior_finds_what_the_variances_were_drawn_from():
     variances = simulated(workloads=5000, df=4, prior_df=6, scale=1e-4)
 
-    found = moderation.prior(variances, BOUNDS)
+    found = variability.prior(variances, BOUNDS)
 
     assert found.df == pytest.approx(6, rel=0.15)
     assert found.value == pytest.approx(1e-4, rel=0.05)
 
 
 def test_variances_that_are_all_alike_are_believed_no_more_than_the_bound():
-    assert moderation.prior([Variance(1e-4, 10)] * 20, BOUNDS).df == 30
+    assert variability.prior([Variance(1e-4, 10)] * 20, BOUNDS).df == 30
 
 
 def test_a_prior_is_worth_no_more_than_what_it_was_made_of():
-    assert moderation.prior([Variance(1e-4, 1)] * 3, BOUNDS).df == 3
+    assert variability.prior([Variance(1e-4, 1)] * 3, BOUNDS).df == 3
 
 
 def test_observations_that_are_assumed_count_as_made_of():
-    assert moderation.prior([Variance(1e-4, 1)] * 3, BOUNDS, assumed_df=4).df == 7
+    assert variability.prior([Variance(1e-4, 1)] * 3, BOUNDS, assumed_df=4).df == 7
 
 
 @pytest.mark.parametrize(
-    "variances", [[], [Variance(1e-4, 8)], [Variance(1e-4, 8), moderation.UNKNOWN]]
+    "variances", [[], [Variance(1e-4, 8)], [Variance(1e-4, 8), variability.UNKNOWN]]
 )
 def test_one_workload_has_nothing_in_common_with_itself(variances):
-    assert moderation.prior(variances, BOUNDS) == moderation.UNKNOWN
+    assert variability.prior(variances, BOUNDS) == variability.UNKNOWN
 
 
 def test_a_variance_of_zero_has_a_prior():
-    found = moderation.prior([Variance(0.0, 4)] * 5, BOUNDS)
+    found = variability.prior([Variance(0.0, 4)] * 5, BOUNDS)
 
     assert 0 < found.value < 1e-11
 
@@ -86,12 +86,12 @@ def test_the_order_of_workloads_says_nothing(variances, order):
     shuffled = list(variances)
     order.shuffle(shuffled)
 
-    assert moderation.prior(variances, BOUNDS) == moderation.prior(shuffled, BOUNDS)
+    assert variability.prior(variances, BOUNDS) == variability.prior(shuffled, BOUNDS)
 
 
 @given(known, known)
 def test_a_moderated_variance_lies_between_both_and_is_worth_both(own, shared):
-    found = moderation.moderate(own, shared)
+    found = variability.moderate(own, shared)
 
     low, high = sorted((own.value, shared.value))
     assert low * (1 - 1e-12) <= found.value <= high * (1 + 1e-12)
@@ -100,12 +100,12 @@ def test_a_moderated_variance_lies_between_both_and_is_worth_both(own, shared):
 
 @given(known)
 def test_what_is_unknown_moderates_nothing(own):
-    assert moderation.moderate(own, moderation.UNKNOWN).value == pytest.approx(own.value)
-    assert moderation.moderate(moderation.UNKNOWN, own).value == pytest.approx(own.value)
+    assert variability.moderate(own, variability.UNKNOWN).value == pytest.approx(own.value)
+    assert variability.moderate(variability.UNKNOWN, own).value == pytest.approx(own.value)
 
 
 def test_two_unknowns_are_unknown():
-    unknown = moderation.moderate(moderation.UNKNOWN, moderation.UNKNOWN)
+    unknown = variability.moderate(variability.UNKNOWN, variability.UNKNOWN)
 
-    assert unknown == moderation.UNKNOWN
+    assert unknown == variability.UNKNOWN
     assert not math.isnan(unknown.value)

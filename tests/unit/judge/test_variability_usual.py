@@ -4,7 +4,7 @@ import random
 import pytest
 from scipy import stats
 
-from ci_perf.judge import usual
+from ci_perf.judge import variability
 
 
 def sessions(draw, *, count=200, launches=5):
@@ -12,14 +12,16 @@ def sessions(draw, *, count=200, launches=5):
 
 
 def test_the_upper_quartile_is_that_of_the_normal_distribution():
-    found = usual._QUARTILE_OF_DIFFERENCE
+    found = variability._QUARTILE_OF_DIFFERENCE
 
     assert found == pytest.approx(math.sqrt(2) * stats.norm.isf(0.125), rel=1e-5)
 
 
 def test_of_normal_launches_it_is_their_variance_whatever_sessions_differ_by():
     noise = random.Random(1)
-    found = usual.variance([[day + noise.gauss(0, 0.02) for _ in range(5)] for day in range(400)])
+    found = variability.usual_variance(
+        [[day + noise.gauss(0, 0.02) for _ in range(5)] for day in range(400)]
+    )
 
     assert math.sqrt(found) == pytest.approx(0.02, rel=0.05)
 
@@ -27,7 +29,9 @@ def test_of_normal_launches_it_is_their_variance_whatever_sessions_differ_by():
 def test_a_launch_that_hangs_now_and_then_does_not_count():
     noise = random.Random(1)
 
-    found = usual.variance(sessions(lambda: noise.gauss(0, 0.01) + 3 * (noise.random() < 0.03)))
+    found = variability.usual_variance(
+        sessions(lambda: noise.gauss(0, 0.01) + 3 * (noise.random() < 0.03))
+    )
 
     assert math.sqrt(found) == pytest.approx(0.01, rel=0.2)
 
@@ -36,11 +40,11 @@ def test_a_launch_that_hangs_now_and_then_does_not_count():
 def test_two_modes_do(share):
     noise = random.Random(1)
 
-    found = usual.variance(sessions(lambda: 0.05 * (noise.random() < share)))
+    found = variability.usual_variance(sessions(lambda: 0.05 * (noise.random() < share)))
 
-    assert math.sqrt(found) == pytest.approx(0.05 / usual._QUARTILE_OF_DIFFERENCE)
+    assert math.sqrt(found) == pytest.approx(0.05 / variability._QUARTILE_OF_DIFFERENCE)
 
 
 @pytest.mark.parametrize("known", [[], [[]], [[0.1], [0.2]], [[0.1, 0.2]]])
 def test_hardly_any_launches_say_nothing(known):
-    assert usual.variance(known) == 0.0
+    assert variability.usual_variance(known) == 0.0

@@ -1,17 +1,18 @@
-"""Questions in, changes out: noisy metrics by screen and pairs, all others by ranges."""
+"""Candidates in, changes out: noisy metrics by screen and pairs, all others by ranges."""
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from ci_perf.judge import stages, verdicts
+from ci_perf.judge import decide, verdicts
+from ci_perf.judge.candidates import Candidate
+from ci_perf.judge.confirm import Needs
+from ci_perf.judge.decide import Decision
 from ci_perf.judge.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
-from ci_perf.judge.questions import Question
-from ci_perf.judge.remedies import Needs
-from ci_perf.judge.stages import Decision
-from ci_perf.model.comparison import Change, Interval, Remedy, Verdict
+from ci_perf.model.comparison import Change, Interval, Remedy, Stale, Verdict
 from ci_perf.model.metrics import Kind
 from ci_perf.model.summary import Subject
 
@@ -22,25 +23,25 @@ _LARGEST = 700.0  # exp(709) is the largest float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Judgement:
     """What is said of a question; no change while there is nothing to compare with.
 
     A suspect is what its history does not clear. ``is_open``: one more pair may still decide.
     """
 
-    question: Question
+    question: Candidate
     change: Change | None
     is_suspect: bool
     is_open: bool
 
 
-def answer(questions: Sequence[Question], *, suspects: int = 0) -> list[Answer]:
+def judge(questions: Sequence[Candidate], *, suspects: int = 0) -> list[Judgement]:
     """Answer everything that is asked of a run, noisy metrics together; any order.
 
     ``suspects`` is how many noisy ones shared alpha when pairs began to be launched.
     """
     noisy = [question for question in questions if question.is_noisy]
-    decisions = stages.decide([question.candidate() for question in noisy], suspects=suspects)
+    decisions = decide.decide([question.candidate() for question in noisy], suspects=suspects)
     exact = [question for question in questions if not question.is_noisy]
     return [
         *(_of_noisy(*found) for found in zip(noisy, decisions, strict=True)),
@@ -48,17 +49,17 @@ def answer(questions: Sequence[Question], *, suspects: int = 0) -> list[Answer]:
     ]
 
 
-def count_suspects(questions: Sequence[Question]) -> int:
+def count_suspects(questions: Sequence[Candidate]) -> int:
     """Count what will share alpha: noisy metrics that gate and that no history clears."""
     asked = (one for one in questions if one.is_noisy and not one.is_accepted)
-    return stages.count_suspects([one.candidate() for one in asked])
+    return decide.count_suspects([one.candidate() for one in asked])
 
 
 # --- noisy metrics
 
 
-def _of_noisy(question: Question, decision: Decision) -> Answer:
-    return Answer(
+def _of_noisy(question: Candidate, decision: Decision) -> Judgement:
+    return Judgement(
         question=question,
         change=_of_question(question, decision) if decision.base else None,
         is_suspect=decision.is_suspect,
@@ -66,7 +67,7 @@ def _of_noisy(question: Question, decision: Decision) -> Answer:
     )
 
 
-def _of_question(question: Question, decision: Decision) -> Change:
+def _of_question(question: Candidate, decision: Decision) -> Change:
     subject = question.subject
     change = change_of_noisy(
         decision,
@@ -81,7 +82,7 @@ def _of_question(question: Question, decision: Decision) -> Change:
     return _as_accepted(question, _with_note(change, subject, is_suspect=decision.is_suspect))
 
 
-def _as_accepted(question: Question, change: Change) -> Change:
+def _as_accepted(question: Candidate, change: Change) -> Change:
     """Leave in peace what this change has accepted: its new epoch is too young to clear anybody."""
     if not question.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
         return change
@@ -157,7 +158,7 @@ def _exp(logarithm: float) -> float:
 # --- metrics that are judged by ranges
 
 
-def _of_ranges(question: Question) -> Answer:
+def _of_ranges(question: Candidate) -> Judgement:
     history = question.history.current if question.history else None
     by_history = _ruled(question, history, question.head) if history else None
     is_cleared = (
@@ -172,19 +173,19 @@ def _of_ranges(question: Question) -> Answer:
         change = None
     is_open = not is_cleared and len(pairs) < PAIRS_FOR_RANGES and question.limit.gate
     is_open = is_open and not question.is_absent_from_pairs
-    return Answer(question=question, change=change, is_suspect=not is_cleared, is_open=is_open)
+    return Judgement(question=question, change=change, is_suspect=not is_cleared, is_open=is_open)
 
 
-def _by_pairs(question: Question, by_history: Change | None) -> Change:
+def _by_pairs(question: Candidate, by_history: Change | None) -> Change:
     """Let the pairs decide: both sides met the same machine and the same software."""
     pairs = question.pairs
     found = _ruled(question, [[base for base, _ in pairs]], [head for _, head in pairs])
     if question.metric.kind in _NOISY_RANGES and len(pairs) < PAIRS_FOR_RANGES:
         found = msgspec.structs.replace(
-            found, verdict=Verdict.INCONCLUSIVE, code=stages.TOO_FEW_PAIRS
+            found, verdict=Verdict.INCONCLUSIVE, code=decide.TOO_FEW_PAIRS
         )
     was_cleared = found.verdict is Verdict.UNCHANGED and by_history is not None
-    code = stages.NOT_CONFIRMED if was_cleared else found.code
+    code = decide.NOT_CONFIRMED if was_cleared else found.code
     drift = by_history.ratio if by_history else None
     change = msgspec.structs.replace(
         found, code=code, drift=drift, pairs=len(pairs), base_sessions=0
@@ -192,21 +193,21 @@ def _by_pairs(question: Question, by_history: Change | None) -> Change:
     return _with_note(change, question.subject, is_suspect=True)
 
 
-def _by_history(question: Question, found: Change) -> Change:
+def _by_history(question: Candidate, found: Change) -> Change:
     """Say no more of what is noisy than its history allows."""
     if not question.clears:
         found = msgspec.structs.replace(
-            found, verdict=Verdict.INCONCLUSIVE, code=stages.CANARY_MOVED
+            found, verdict=Verdict.INCONCLUSIVE, code=decide.CANARY_MOVED
         )
     elif question.metric.kind in _NOISY_RANGES and found.code == verdicts.BEYOND:
         is_short = found.base_sessions < PREDICTING_SESSIONS
-        code = stages.ASSUMED if is_short else stages.PREDICTED
+        code = decide.ASSUMED if is_short else decide.PREDICTED
         found = msgspec.structs.replace(found, verdict=Verdict.UNCONFIRMED, code=code)
     is_suspect = found.verdict is not Verdict.UNCHANGED
     return _with_note(found, question.subject, is_suspect=is_suspect)
 
 
-def _ruled(question: Question, base: Sequence[Sequence[float]], head: Sequence[float]) -> Change:
+def _ruled(question: Candidate, base: Sequence[Sequence[float]], head: Sequence[float]) -> Change:
     ruling = verdicts.rule(question.metric, question.limit, base, head)
     return Change(
         workload=question.subject.workload,
@@ -243,22 +244,50 @@ def _with_note(change: Change, subject: Subject, *, is_suspect: bool) -> Change:
     return msgspec.structs.replace(change, own_file=turns.own_file and change.pairs > 0)
 
 
-def open_workloads(answers: Sequence[Answer]) -> tuple[str, ...]:
+# --- what the judgements say together
+
+
+def open_workloads(answers: Sequence[Judgement]) -> tuple[str, ...]:
     """Name the workloads of which another pair may decide something, each once, worst first.
 
     The worst one lies furthest beyond its margin, in multiples of it.
     """
     sizes: dict[str, float] = {}
-    for answer in answers:
-        if answer.is_open:
-            name = answer.question.subject.workload
-            sizes[name] = max(_size_in_margins(answer), sizes.get(name, -math.inf))
+    for judgement in answers:
+        if judgement.is_open:
+            name = judgement.question.subject.workload
+            sizes[name] = max(_size_in_margins(judgement), sizes.get(name, -math.inf))
     return tuple(sorted(sizes, key=lambda name: sizes[name], reverse=True))
 
 
-def _size_in_margins(answer: Answer) -> float:
+def _size_in_margins(judgement: Judgement) -> float:
     """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
-    change = answer.change
-    if change is None or change.ratio is None or not answer.question.is_noisy:
+    change = judgement.change
+    if change is None or change.ratio is None or not judgement.question.is_noisy:
         return 0.0
     return (change.ratio - 1) / change.margin
+
+
+# One cleared suspect of several is a coincidence; more than a third of them, all moved in one
+# direction, is a baseline that no longer describes this machine.
+_FEWEST_CLEARED = 2
+_SHARE_OF_SUSPECTS = 1 / 3
+
+
+def find_stale(answers: Sequence[Judgement]) -> Stale | None:
+    """Say when so many suspects were cleared that the baseline should be refreshed."""
+    suspects = [one.change for one in answers if one.is_suspect and one.change and one.change.gate]
+    drifts = [
+        math.log(change.drift)
+        for change in suspects
+        if change.code == decide.NOT_CONFIRMED and change.drift
+    ]
+    worse = [drift for drift in drifts if drift > 0]
+    better = [drift for drift in drifts if drift < 0]
+    moved = max(worse, better, key=len)
+    is_coincidence = len(moved) < min(_FEWEST_CLEARED, len(suspects))
+    if not moved or is_coincidence or len(moved) <= _SHARE_OF_SUSPECTS * len(suspects):
+        return None
+    return Stale(
+        suspects=len(suspects), cleared=len(moved), ratio=math.exp(statistics.median(moved))
+    )

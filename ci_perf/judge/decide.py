@@ -10,13 +10,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_perf.judge import clocks, modes, remedies, usual
-from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha, sign
-from ci_perf.judge.evidence import Sessions
-from ci_perf.judge.policy import PREDICTING_SESSIONS, Policy, PolicyKind, policy
-from ci_perf.judge.predict import predict, smallest_detectable
-from ci_perf.judge.remedies import Needs
-from ci_perf.judge.screen import History, Screened, screen
+from ci_perf.judge import comparability, confirm, variability
+from ci_perf.judge.confirm import Confirmation, Needs, Outcome, share_alpha, sign
+from ci_perf.judge.metric_values import History, Sessions
+from ci_perf.judge.policy import PREDICTING_SESSIONS, Policy, PolicyKind, policy_of
+from ci_perf.judge.screen import Screened, predict, screen, smallest_detectable
 from ci_perf.model.comparison import Verdict
 
 # Reason codes of screen and confirmation; docs/judging.md explains them.
@@ -36,7 +34,7 @@ Pairs = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class NoisyMetric:
     """One noisy metric: logarithms, one per launch, of a quantity of which less is better.
 
     ``policy`` holds its own floor and margin. ``history`` is ``None`` where there is none that
@@ -90,7 +88,7 @@ class _Shares:
     predict: float
 
 
-def decide(candidates: Sequence[Candidate], *, suspects: int = 0) -> list[Decision]:
+def decide(candidates: Sequence[NoisyMetric], *, suspects: int = 0) -> list[Decision]:
     """Decide candidates of any kind together, in their order; each has a history or pairs.
 
     Those that gate share alpha among themselves, the others among themselves. ``suspects`` is how
@@ -110,13 +108,13 @@ def decide(candidates: Sequence[Candidate], *, suspects: int = 0) -> list[Decisi
     ]
 
 
-def count_suspects(candidates: Sequence[Candidate]) -> int:
+def count_suspects(candidates: Sequence[NoisyMetric]) -> int:
     """Count those that gate and that their history does not clear."""
     found = zip(candidates, _screened(candidates), strict=True)
     return sum(one.gate and _is_suspect(one, screened) for one, screened in found)
 
 
-def _screened(candidates: Sequence[Candidate]) -> list[Screened | None]:
+def _screened(candidates: Sequence[NoisyMetric]) -> list[Screened | None]:
     """Screen all candidates of one kind together: they share what they know of the noise."""
     found: list[Screened | None] = [None] * len(candidates)
     for kind in PolicyKind:
@@ -125,13 +123,13 @@ def _screened(candidates: Sequence[Candidate]) -> list[Screened | None]:
             for i, one in enumerate(candidates)
             if one.kind is kind and one.history is not None and one.head
         }
-        results = screen(list(items.values()), policy(kind)) if items else []
+        results = screen(list(items.values()), policy_of(kind)) if items else []
         for i, result in zip(items, results, strict=True):
             found[i] = _rounded(result, candidates[i]) if candidates[i].tick else result
     return found
 
 
-def _rounded(found: Screened, one: Candidate) -> Screened:
+def _rounded(found: Screened, one: NoisyMetric) -> Screened:
     """Return what was screened, no surer than rounded numbers allow: each has a uniform error."""
     error = math.hypot(found.error, one.tick / math.sqrt(6))
     reach = (found.high - found.difference) * (error / found.error)
@@ -140,7 +138,7 @@ def _rounded(found: Screened, one: Candidate) -> Screened:
     return replace(found, low=low, high=high, error=error, is_suspect=is_suspect)
 
 
-def _shares(found: Sequence[tuple[Candidate, Screened | None]], suspects: int) -> _Shares:
+def _shares(found: Sequence[tuple[NoisyMetric, Screened | None]], suspects: int) -> _Shares:
     # What never had a pair raises no alarm and needs no share, whatever clears it by now.
     counted = sum(bool(one.pairs) and _is_suspect(one, screened) for one, screened in found)
     tested = sum(screened is not None for _, screened in found)
@@ -151,12 +149,12 @@ def _shares(found: Sequence[tuple[Candidate, Screened | None]], suspects: int) -
     )
 
 
-def _is_suspect(one: Candidate, found: Screened | None) -> bool:
+def _is_suspect(one: NoisyMetric, found: Screened | None) -> bool:
     """Whether history does not clear it: what was never screened is a suspect, too."""
     return found is None or not one.clears or not found.clears(one.policy.margin)
 
 
-def _decision(one: Candidate, found: Screened | None, shares: _Shares) -> Decision:
+def _decision(one: NoisyMetric, found: Screened | None, shares: _Shares) -> Decision:
     if one.pairs and _is_suspect(one, found):
         return _confirmed(one, found, shares.confirm)
     if found is not None:
@@ -164,7 +162,7 @@ def _decision(one: Candidate, found: Screened | None, shares: _Shares) -> Decisi
     return _unknown(one)
 
 
-def _from_history(one: Candidate, found: Screened, alpha: float) -> Decision:
+def _from_history(one: NoisyMetric, found: Screened, alpha: float) -> Decision:
     """Say what the committed sessions allow: no change, a prediction, or nothing."""
     assert one.history is not None
     verdict, code = _predicted(one, found, alpha)
@@ -185,7 +183,7 @@ def _from_history(one: Candidate, found: Screened, alpha: float) -> Decision:
     )
 
 
-def _predicted(one: Candidate, found: Screened, alpha: float) -> tuple[Verdict, str]:
+def _predicted(one: NoisyMetric, found: Screened, alpha: float) -> tuple[Verdict, str]:
     if not one.clears:
         return Verdict.INCONCLUSIVE, CANARY_MOVED
     is_short = found.sessions < PREDICTING_SESSIONS
@@ -198,7 +196,7 @@ def _predicted(one: Candidate, found: Screened, alpha: float) -> tuple[Verdict, 
             return Verdict.INCONCLUSIVE, TOO_FEW_SESSIONS if is_short else _undecided(one)
 
 
-def _unknown(one: Candidate) -> Decision:
+def _unknown(one: NoisyMetric) -> Decision:
     """Say that there is nothing to compare with yet: no history that compares, and no pair."""
     return Decision(
         verdict=Verdict.INCONCLUSIVE,
@@ -214,7 +212,7 @@ def _unknown(one: Candidate) -> Decision:
     )
 
 
-def _confirmed(one: Candidate, found: Screened | None, alpha: float) -> Decision:
+def _confirmed(one: NoisyMetric, found: Screened | None, alpha: float) -> Decision:
     """Let the pairs decide, in their order; those after the decision are left alone."""
     confirmation = _confirmation(one, found, alpha)
     outcome = _read(confirmation, one.pairs)
@@ -236,13 +234,13 @@ def _confirmed(one: Candidate, found: Screened | None, alpha: float) -> Decision
         pairs=outcome.pairs,
         drift=found.difference if found else None,
         tick=one.tick,
-        needs=remedies.needs(confirmation, outcome) if code in {SPREAD, TOO_FEW_PAIRS} else None,
+        needs=confirm.needs(confirmation, outcome) if code in {SPREAD, TOO_FEW_PAIRS} else None,
         is_suspect=True,
         is_open=is_open,
     )
 
 
-def _confirmation(one: Candidate, found: Screened | None, alpha: float) -> Confirmation:
+def _confirmation(one: NoisyMetric, found: Screened | None, alpha: float) -> Confirmation:
     return Confirmation(
         policy=one.policy,
         alpha=alpha,
@@ -254,9 +252,9 @@ def _confirmation(one: Candidate, found: Screened | None, alpha: float) -> Confi
     )
 
 
-def _usual_variance(one: Candidate) -> float:
+def _usual_variance(one: NoisyMetric) -> float:
     known = (one.history.current, *one.history.earlier) if one.history else ()
-    return usual.variance([*itertools.chain(*known), one.head])
+    return variability.usual_variance([*itertools.chain(*known), one.head])
 
 
 def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
@@ -268,10 +266,10 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
     return None
 
 
-def _is_by_clocks(one: Candidate, found: Screened | None, alpha: float, outcome: Outcome) -> bool:
+def _is_by_clocks(one: NoisyMetric, found: Screened | None, alpha: float, outcome: Outcome) -> bool:
     """Whether the sides ran at other clocks, and in cycles the change does not show."""
     cycles = one.cycles[: outcome.pairs]
-    if not clocks.differ(one.pairs[: outcome.pairs], cycles):
+    if not comparability.clocks_differ(one.pairs[: outcome.pairs], cycles):
         return False
     confirmation = _confirmation(one, found, alpha)
     in_cycles = _read(confirmation, cycles) or confirmation.finish()
@@ -285,7 +283,7 @@ def _level(outcome: Outcome, bases: Sequence[float]) -> float:
     return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
 
 
-def _is_by_ticks(one: Candidate, found: Screened | None, alpha: float) -> bool:
+def _is_by_ticks(one: NoisyMetric, found: Screened | None, alpha: float) -> bool:
     """Whether the same numbers, were they exact, would have decided."""
     if not one.tick:
         return False
@@ -293,7 +291,7 @@ def _is_by_ticks(one: Candidate, found: Screened | None, alpha: float) -> bool:
     return _read(exact, one.pairs) is not None and exact.finish().call != "inconclusive"
 
 
-def _code(one: Candidate, outcome: Outcome, found: Screened | None, alpha: float) -> str:
+def _code(one: NoisyMetric, outcome: Outcome, found: Screened | None, alpha: float) -> str:
     """Say what ended it. Many a suspect has not moved at all: its history was only too short."""
     if outcome.call == "inconclusive":
         if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
@@ -307,12 +305,14 @@ def _code(one: Candidate, outcome: Outcome, found: Screened | None, alpha: float
     return NOT_CONFIRMED if largest <= floor else MOVER_UNKNOWN
 
 
-def _undecided(one: Candidate) -> str:
+def _undecided(one: NoisyMetric) -> str:
     """Say what kept the answer away: launches of one session that have two speeds, or a spread."""
     sides = [list(side) for side in zip(*one.pairs, strict=True)]
     known = one.history.current if one.history else []
     sessions = [session for session in (*known, one.head, *sides) if session]
-    return TWO_MODES if modes.are_two(sessions, smallest_gap=one.policy.floor) else SPREAD
+    return (
+        TWO_MODES if variability.have_two_modes(sessions, smallest_gap=one.policy.floor) else SPREAD
+    )
 
 
 def _finite(low: float, high: float) -> tuple[float, float] | None:

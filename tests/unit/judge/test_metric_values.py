@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judge import subjects
+from ci_perf.judge import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.summary import Sitting, Subject
 from tests.runs import CPU, SOFT
@@ -37,13 +37,13 @@ def a_subject(*sessions, workload="w"):
 def test_values_are_those_of_the_current_epoch():
     subject = a_subject(a_sitting(1.0, 2.0), a_sitting(3.0, step_time_s=1), a_sitting(4.0))
 
-    assert subjects.values(subject, metrics.STEP_TIME) == [[3.0]]
+    assert metric_values.of_current_epoch(subject, metrics.STEP_TIME) == [[3.0]]
 
 
 def test_the_epoch_of_another_metric_is_none_of_its_own():
     subject = a_subject(a_sitting(1.0), a_sitting(3.0, graphs=1))
 
-    assert subjects.values(subject, metrics.STEP_TIME) == [[1.0], [3.0]]
+    assert metric_values.of_current_epoch(subject, metrics.STEP_TIME) == [[1.0], [3.0]]
 
 
 def test_history_holds_every_epoch_and_leaves_out_sessions_without_the_metric():
@@ -51,7 +51,7 @@ def test_history_holds_every_epoch_and_leaves_out_sessions_without_the_metric():
         a_sitting(1.0), a_sitting(), a_sitting(2.0, 3.0, step_time_s=4), a_sitting(5.0)
     )
 
-    history = subjects.history(subject, metrics.STEP_TIME)
+    history = metric_values.history(subject, metrics.STEP_TIME)
 
     assert history.current == [[2.0, 3.0]]
     assert history.earlier == ([[1.0], [5.0]],)
@@ -60,24 +60,24 @@ def test_history_holds_every_epoch_and_leaves_out_sessions_without_the_metric():
 def test_an_epoch_that_took_the_metric_away_has_no_values():
     subject = a_subject(a_sitting(1.0), a_sitting(step_time_s=1))
 
-    history = subjects.history(subject, metrics.STEP_TIME)
+    history = metric_values.history(subject, metrics.STEP_TIME)
 
     assert history.current == []
     assert history.earlier == ([[1.0]],)
-    assert TIME not in subjects.numbers(subject)
+    assert TIME not in metric_values.centres(subject)
 
 
 def test_an_epoch_of_any_size_is_only_a_number():
     """A file says what it likes, and nobody counts up to it."""
     subject = a_subject(a_sitting(1.0), a_sitting(2.0, step_time_s=2**63 - 1))
 
-    assert subjects.history(subject, metrics.STEP_TIME).earlier == ([[1.0]],)
+    assert metric_values.history(subject, metrics.STEP_TIME).earlier == ([[1.0]],)
 
 
 def test_a_history_can_be_mapped():
     subject = a_subject(a_sitting(1.0), a_sitting(math.e, step_time_s=1))
 
-    history = subjects.history(subject, metrics.STEP_TIME).map(math.log)
+    history = metric_values.history(subject, metrics.STEP_TIME).map(math.log)
 
     assert (history.current, history.earlier) == ([[1.0]], ([[0.0]],))
 
@@ -86,7 +86,7 @@ def test_a_history_can_be_mapped():
 def test_every_session_with_the_metric_is_in_exactly_one_epoch(found):
     sessions = [a_sitting(*range(1, n + 1), step_time_s=epoch) for epoch, n in found]
 
-    history = subjects.history(a_subject(*sessions), metrics.STEP_TIME)
+    history = metric_values.history(a_subject(*sessions), metrics.STEP_TIME)
 
     values = [*history.current, *(session for epoch in history.earlier for session in epoch)]
     assert sorted(map(len, values)) == sorted(n for _, n in found if n)

@@ -5,11 +5,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_perf.judge.policy import PolicyKind, policy
-from ci_perf.judge.predict import predict
-from ci_perf.judge.screen import Screened
+from ci_perf.judge.policy import PolicyKind, policy_of
+from ci_perf.judge.screen import Screened, predict
 
-TIME = policy(PolicyKind.TIME)
+TIME = policy_of(PolicyKind.TIME)
 
 
 def a_screened(difference, *, error=0.002, df=6.0, sessions=5, is_suspect=True):

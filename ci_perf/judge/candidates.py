@@ -5,10 +5,10 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge import evidence, limits, subjects, ticks
+from ci_perf.judge import metric_values, policy, variability
+from ci_perf.judge.decide import NoisyMetric
+from ci_perf.judge.metric_values import History
 from ci_perf.judge.policy import KIND_OF
-from ci_perf.judge.screen import History
-from ci_perf.judge.stages import Candidate
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.suite import Limit
@@ -18,7 +18,7 @@ Pairs = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Candidate:
     """One metric that can be judged: by the history (``None`` where it does not compare), or pairs.
 
     ``clears`` says whether the history may clear the head: not when the machine has moved. Where
@@ -40,7 +40,11 @@ class Question:
     @property
     def head(self) -> list[float]:
         """The values of the head's own processes."""
-        return [v for session in subjects.values(self.subject, self.metric) for v in session]
+        return [
+            v
+            for session in metric_values.of_current_epoch(self.subject, self.metric)
+            for v in session
+        ]
 
     @property
     def pairs(self) -> Pairs:
@@ -61,18 +65,18 @@ class Question:
         """Turn back into the metric's own unit."""
         return math.exp(-cost if self.metric.better is Better.HIGHER else cost)
 
-    def candidate(self) -> Candidate:
+    def candidate(self) -> NoisyMetric:
         """Return what the stages of the judge need to know of a noisy metric."""
-        return Candidate(
+        return NoisyMetric(
             kind=KIND_OF[self.metric.kind],
-            policy=limits.applied(self.metric, self.limit, self._base()),
+            policy=policy.policy_under(self.metric, self.limit, self._base()),
             history=self.history.map(self.cost) if self.history else None,
             head=[self.cost(value) for value in self.head],
             pairs=self._costs(self.pairs),
             cycles=self._cycles(),
             gate=self.limit.gate,
             clears=self.clears,
-            tick=ticks.relative(self._values(), self._values()),
+            tick=variability.relative_tick(self._values(), self._values()),
         )
 
     def _values(self) -> Iterator[float]:
@@ -83,7 +87,7 @@ class Question:
     def _base(self) -> float:
         """Return the value that the absolute part of a limit is a share of."""
         sessions: Sequence[Sequence[float]] = self.history.current if self.history else []
-        return evidence.centre(
+        return metric_values.centre(
             self.metric.kind, sessions or [[b for b, _ in self.pairs] or self.head]
         )
 
@@ -104,7 +108,7 @@ def of_workload(
     *,
     moved: frozenset[Kind],
     accepted: Collection[str] = (),
-) -> Iterator[Question]:
+) -> Iterator[Candidate]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
     Kinds in `moved` are not cleared by their history, `accepted` metrics are judged by nothing
@@ -114,8 +118,8 @@ def of_workload(
     for metric in metrics.JUDGED:
         if metric.name not in found:
             continue
-        history = subjects.history(base, metric) if base else None
-        question = Question(
+        history = metric_values.history(base, metric) if base else None
+        question = Candidate(
             metric=metric,
             limit=found[metric.name],
             subject=head,
@@ -127,7 +131,7 @@ def of_workload(
             yield question
 
 
-def _says_nothing(question: Question) -> bool:
+def _says_nothing(question: Candidate) -> bool:
     if question.metric.kind is not Kind.COUNT:
         return False
     known = question.history.current if question.history else []

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge.limits import defaults
-from ci_perf.judge.policy import LOOKS
+from ci_perf.judge.policy import LOOKS, default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
 from tests.histories import (
@@ -158,7 +157,7 @@ def test_a_margin_as_the_remedy_says_would_have_decided():
     wild = in_turns(a_head(SLOWER), pairs(1.015, spread=0.1))
     remedy = row_of(judged(HISTORY, wild)).remedy
     wide = Limit(relative=remedy.margin / 2, margin=1.001 * remedy.margin)
-    limits = Limits(default={**defaults(), "step_time_s": wide})
+    limits = Limits(default={**default_limits(), "step_time_s": wide})
 
     assert said(judged(HISTORY, wild, limits=limits))[0] is Verdict.UNCHANGED
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judge import ticks
+from ci_perf.judge import variability
 
 
 def launches(tick, *, middle=0.05, spread=0.002, count=16, seed=1):
@@ -15,7 +15,7 @@ def launches(tick, *, middle=0.05, spread=0.002, count=16, seed=1):
 
 def relative(values):
     known = list(values)
-    return ticks.relative(known, known)
+    return variability.relative_tick(known, known)
 
 
 def share(values):
