@@ -77,7 +77,7 @@ class Launch:
     def command(self, *, worker="stand_in", port="None"):
         run = (
             "import itertools, os, sys\nfrom pathlib import Path\n"
-            "from ci_perf.measure import linux, ranks\n"
+            "from ci_perf.measure import ranks\nfrom ci_perf.system import linux\n"
             f"sys.exit(ranks.main(Path(sys.argv[1]), worker={worker!r}, port={port}))"
         )
         return [sys.executable, "-P", "-c", run, str(self.folder)]

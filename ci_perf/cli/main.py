@@ -1,16 +1,14 @@
 """Choose the command, and turn every way it can end into an exit code."""
 
 import importlib
-import signal
 import sys
 import traceback
-from types import FrameType
 
 import click
 
 from ci_perf.cli import output, streams
 from ci_perf.errors import CiPerfError, ExitCode
-from ci_perf.system import linux
+from ci_perf.system import linux, signals
 from ci_perf.version import __version__
 
 # Each has a module NAME_command with a click command called `command`. What it does stands here
@@ -72,11 +70,7 @@ def main() -> None:
     streams.prepare()
     # A job may have given us its token. Measured code is not given it, and must not read it here.
     linux.forbid_inspection()
-    # A CI cancels with SIGTERM, and a terminal that is closed sends SIGHUP: end the children and
-    # keep what is finished, as for Ctrl-C. What the caller ignores (nohup) stays ignored.
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(ending) is not signal.SIG_IGN:
-            signal.signal(ending, _interrupt)
+    signals.interrupt()
     try:
         code = _exit_code()
     except BaseException:  # noqa: BLE001  even the telling failed: exit code 1 is taken
@@ -103,7 +97,3 @@ def _exit_code() -> int:
         output.say(traceback.format_exc())
         output.say("error: this is a bug in ci-perf, not in your change; please report it")
         return ExitCode.NO_ANSWER
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

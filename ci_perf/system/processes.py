@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.system import signals
+
 _PROC = Path("/proc")
 
 
@@ -74,9 +76,6 @@ def _pids() -> list[int]:
     return []
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
     """How a program ended, and what it said; ``code`` is negative for a signal."""
@@ -108,7 +107,7 @@ def _started(
     just then would end a `git worktree remove` before it has begun. So the program starts with
     these signals blocked, and stays so; we end it by another.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    before = signals.block()
     try:
         process = subprocess.Popen(
             command,
@@ -121,12 +120,12 @@ def _started(
             start_new_session=True,
         )
     except BaseException:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signals.unblock(before)
         raise
     with process:
         try:
             # A signal that came during the start raises here, where the program is ended for it.
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signals.unblock(before)
             yield process
         except BaseException:
             process.kill()

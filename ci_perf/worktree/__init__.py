@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.model.run import Source
-from ci_perf.system import child, git, shield
+from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
 from ci_perf.worktree import large_files, merge_base, places, submodules
 from ci_perf.worktree.merge_base import Start
@@ -63,14 +63,14 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
     `root`, CiPerfError for what is missing here, KeyboardInterrupt.
     """
     start = merge_base.find(root, ref)
-    with shield.raised() as signals:
+    with signals.deferred() as deferral:
         places.sweep(start.top)
         with places.claimed(start.top) as folder:
-            run = _runner(folder, signals.have_come)
+            run = _runner(folder, deferral.have_come)
             _add(start, folder, run)
             missing = _fill(start, folder, run, has_setup=has_setup)
             checkout = _described(root, ref, start, folder, missing)
-            with signals.lowered():
+            with deferral.suspended():
                 yield checkout
 
 

@@ -195,7 +195,7 @@ def test_a_hang_is_ended_by_the_time_limit_and_every_rank_says_where(launch):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_signal_to_the_agent_leaves_no_rank(launch, number):
     launch.stand_in(
-        "from ci_perf.measure import linux\nlinux.end_with_parent(int(sys.argv[2]))\n" + HANG
+        "from ci_perf.system import linux\nlinux.end_with_parent(int(sys.argv[2]))\n" + HANG
     )
     agent = subprocess.Popen(
         launch.command(), env=launch.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

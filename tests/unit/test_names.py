@@ -35,7 +35,7 @@ FORBIDDEN_WORDS = {
     "patience": 4,
     "room": 5,
     "seat": 2,
-    "shield": 2,
+    "shield": 0,
     "sitting": 3,
     "standing": 0,
     "standings": 0,

@@ -4,12 +4,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
 
-from ci_perf.system import scratch, signals
+from ci_perf.system import scratch
 from tests.processes import is_alive, wait_until
 
 
@@ -89,61 +88,3 @@ def test_a_folder_that_was_exchanged_for_a_link_takes_nothing_else_with_it(place
 
     assert (place / "precious").is_dir()
     assert not folder.path.is_symlink()
-
-
-def test_interrupts_are_noted_and_raise_only_when_asked():
-    before = signal.getsignal(signal.SIGTERM)
-    with signals.noted() as ending:
-        assert not ending.have_come()
-        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * 5:
-            os.kill(os.getpid(), one)
-
-        assert ending.have_come()
-        with pytest.raises(KeyboardInterrupt):
-            ending.check()
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_where_nobody_asks_the_first_signal_raises_and_no_other():
-    with signals.noted() as ending:
-        with pytest.raises(KeyboardInterrupt), ending.raising():
-            os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGINT)  # while things are removed
-
-        assert ending.have_come()
-
-
-def test_a_signal_that_came_before_is_raised_where_nobody_asks():
-    entered = []
-    with signals.noted() as ending:
-        os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt), ending.raising():
-            entered.append(True)
-
-    assert not entered
-
-
-def test_what_is_ignored_stays_ignored():
-    """As nohup does it."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with signals.noted() as ending:
-            os.kill(os.getpid(), signal.SIGHUP)
-
-            assert not ending.have_come()
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def test_outside_the_main_thread_nothing_is_noted():
-    found = []
-
-    def measure():
-        with signals.noted() as ending:
-            found.append(ending.have_come())
-
-    thread = threading.Thread(target=measure)
-    thread.start()
-    thread.join()
-
-    assert found == [False]
