@@ -14,7 +14,7 @@ import msgspec
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judge import numbers, policy
 from ci_perf.judge.policy import SCREENED_LAUNCHES
-from ci_perf.model import codec, metrics, reference
+from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
@@ -192,7 +192,7 @@ def _check_image(image: str, where: str) -> None:
     """Refuse what is no reference; whether it is pinned matters to whoever measures in it."""
     try:
         if image:
-            reference.parse(image)
+            container.parse_reference(image)
     except ValueError as error:
         raise InvalidFileError(f"{where}: {error}") from None
 

@@ -7,8 +7,8 @@ from ci_perf.model import run as runs
 from ci_perf.model import validity as validities
 from ci_perf.model.container import Image
 from ci_perf.model.environment import CpuMachine, Environment, GpuMachine, Noted, Software
-from ci_perf.model.evidence import Evidence, GpuEvidence, HostEvidence, Span
 from ci_perf.model.suite import Protocol
+from ci_perf.model.validity import Evidence, GpuEvidence, HostEvidence, Span
 
 MIB = 2**20
 CPU = CpuMachine(cpu_model="AMD EPYC", logical_cores=2)

@@ -13,12 +13,11 @@ from ci_perf.judge import canaries, metric_values, numbers, numerics
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
-from ci_perf.model.evidence import HostEvidence
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Numbers
-from ci_perf.model.validity import Status
+from ci_perf.model.validity import HostEvidence, Status
 
 # Clocks of two machines differ by seconds, or by hours where one takes local time for UTC.
 _CLOCK_TOLERANCE = dt.timedelta(days=1)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from ci_perf.judge import peaks
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar, Statistic
-from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import (
     CompileCounts,
     DeviceMemory,
@@ -18,6 +17,7 @@ from ci_perf.model.process import (
 )
 from ci_perf.model.run import Measured, Paired, Run
 from ci_perf.model.summary import Numbers
+from ci_perf.model.validity import Evidence
 
 WORLD_SIZE = "world_size"
 

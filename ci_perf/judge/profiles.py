@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from ci_perf.judge import numbers
-from ci_perf.model.evidence import GpuEvidence
-from ci_perf.model.profile import BreakEven, GpuUse, Profile
+from ci_perf.model.process import BreakEven, GpuUse, Profile
 from ci_perf.model.run import Measured, Run
+from ci_perf.model.validity import GpuEvidence
 
 
 def of_run(run: Run) -> tuple[Profile, ...]:

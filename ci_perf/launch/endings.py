@@ -9,9 +9,9 @@ from typing import Protocol
 
 import msgspec
 
-from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.task import TaskFailure
+from ci_perf.model.validity import Evidence
 from ci_perf.system import child
 
 _PROC = Path("/proc")

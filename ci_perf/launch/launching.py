@@ -11,9 +11,9 @@ from ci_perf.launch import endings, monitoring, turns
 from ci_perf.launch.endings import Kills
 from ci_perf.launch.turns import Interrupted, Seat
 from ci_perf.model import task as tasks
-from ci_perf.model.evidence import Evidence, HostEvidence
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.task import Task, TaskFailure
+from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import child, files, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch

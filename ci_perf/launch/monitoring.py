@@ -17,7 +17,7 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import task
-from ci_perf.model.evidence import Evidence, GpuEvidence
+from ci_perf.model.validity import Evidence, GpuEvidence
 from ci_perf.system import scratch
 from ci_perf.system.scratch import Scratch
 

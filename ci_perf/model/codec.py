@@ -3,22 +3,28 @@
 import difflib
 import json
 import re
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.model import choices, place
 from ci_perf.model.base import SCHEMA_VERSION
 from ci_perf.model.container import IN_WORDS
 
 T = TypeVar("T", bound=msgspec.Struct)
+Step = str | int
+"""A key of a mapping, or a position in a list, on the way to a value."""
 
 # "`key` in" says that a key of the mapping is itself wrong.
 _PATH = re.compile(r" - at (?P<key>`key` in )?`(?P<path>\$[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _PATTERN = re.compile(r"`str` matching regex (?P<spelled>'.*')", re.DOTALL)
 _NO_CHOICE = re.compile(r"Invalid (enum )?value (?P<found>.+)", re.DOTALL)
+# A step of msgspec's path; "[...]" stands for some key of a mapping.
+_STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+)\]|(\[\.\.\.\])")
+_PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
 
 
 class _Header(msgspec.Struct):
@@ -124,11 +130,11 @@ def _in_unicode(data: object) -> object:
 def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.Struct]) -> str:
     text = said = str(error)
     path, where = "$", _PATH.search(text)
-    steps: list[place.Step] | None = []
+    steps: list[Step] | None = []
     if where:
         path, text = where["path"], text[: where.start()]
-        steps = place.steps(f"{path}[...]" if where["key"] else path, data, kind, said)
-        path = place.spell(steps) if steps is not None else path
+        steps = _steps(f"{path}[...]" if where["key"] else path, data, kind, said)
+        path = _spelled(steps) if steps is not None else path
     if unknown := _UNKNOWN.search(text):
         return f"{path}: unknown key {unknown['name']!r}; " + did_you_mean(
             unknown["name"], _field_names(kind)
@@ -145,16 +151,16 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
 
 def _in_words(pattern: re.Match[str]) -> str:
     """Say what a pattern asks for, where we have words for it."""
-    known = (words for one, words in IN_WORDS.items() if repr(one) == pattern["spelled"])
-    return next(known, pattern[0])
+    matching = (words for known, words in IN_WORDS.items() if repr(known) == pattern["spelled"])
+    return next(matching, pattern[0])
 
 
 def _known(
-    kind: type[msgspec.Struct], steps: list[place.Step] | None, where: re.Match[str] | None
+    kind: type[msgspec.Struct], steps: list[Step] | None, where: re.Match[str] | None
 ) -> list[str]:
     """Return what may stand where the error lies; empty where that cannot be told."""
     is_key = where is not None and where["key"]
-    return [] if steps is None or is_key else choices.at(kind, steps)
+    return [] if steps is None or is_key else _choices(kind, steps)
 
 
 def _chosen(found: str, known: list[str]) -> str:
@@ -165,9 +171,9 @@ def _chosen(found: str, known: list[str]) -> str:
     return f"expected {which}{', '.join(map(repr, known))}, found {found}{meant}"
 
 
-def _found(data: object, steps: list[place.Step] | None) -> str:
+def _found(data: object, steps: list[Step] | None) -> str:
     """Show the offending value, when msgspec's path leads to it."""
-    if steps is None or (value := place.at(data, steps)) is None:
+    if steps is None or (value := _value_at(data, steps)) is None:
         return ""
     try:
         return f", found {json.dumps(value, default=str)[:80]}"
@@ -187,8 +193,8 @@ def _field_names(kind: type[msgspec.Struct]) -> list[str]:
     names: set[str] = set()
     seen: set[type] = set()
 
-    def visit(node: msgspec.inspect.Type) -> None:
-        if isinstance(node, msgspec.inspect.StructType):
+    def visit(node: inspect.Type) -> None:
+        if isinstance(node, inspect.StructType):
             if node.cls in seen:
                 return
             seen.add(node.cls)
@@ -202,5 +208,107 @@ def _field_names(kind: type[msgspec.Struct]) -> list[str]:
             for part in getattr(node, child, ()):
                 visit(part)
 
-    visit(msgspec.inspect.type_info(kind))
+    visit(inspect.type_info(kind))
     return sorted(names)
+
+
+# --- where in a document an error lies
+
+
+def _steps(path: str, data: object, kind: type[msgspec.Struct], said: str) -> list[Step] | None:
+    """Return the keys of msgspec's `path`, and those that it leaves out; `None` where unknown."""
+    steps: list[Step] = []
+    for field, index, some_key in _STEP.findall(path):
+        step: Step | None = field or (int(index) if index else None)
+        if some_key:
+            step = _culprit(data, steps, kind, said)
+        if step is None:
+            return None
+        steps.append(step)
+    return steps
+
+
+def _culprit(data: object, steps: list[Step], kind: type[msgspec.Struct], said: str) -> str | None:
+    """Find the key that gets the same error when it is alone in its mapping, by halving."""
+    mapping = _value_at(data, steps)
+    keys = list(mapping) if isinstance(mapping, dict) else []
+    while len(keys) > 1:
+        half = keys[: len(keys) // 2]
+        guilty = _error_of(_with_only(data, steps, half), kind) == said
+        keys = half if guilty else keys[len(half) :]
+    return keys[0] if keys and _error_of(_with_only(data, steps, keys), kind) == said else None
+
+
+def _value_at(data: object, steps: list[Step]) -> Any:  # noqa: ANN401  whatever stands there
+    """Return what the steps lead to; nothing when they lead nowhere."""
+    value: Any = data
+    for step in steps:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _with_only(data: Any, steps: list[Step], keys: list[str]) -> object:  # noqa: ANN401
+    """Copy the data with nothing but `keys` in the mapping that the steps lead to."""
+    if not steps:
+        return {key: data[key] for key in keys}
+    copy = data.copy()
+    copy[steps[0]] = _with_only(data[steps[0]], steps[1:], keys)
+    return copy
+
+
+def _error_of(data: object, kind: type[msgspec.Struct]) -> str:
+    try:
+        msgspec.convert(data, type=kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
+def _spelled(steps: list[Step]) -> str:
+    """Write the steps as a path: "$.suites.smoke.workloads[0]"."""
+    parts = ["$"]
+    for step in steps:
+        plain = isinstance(step, str) and _PLAIN.fullmatch(step)
+        parts.append(f".{step}" if plain else f"[{json.dumps(step)[:80]}]")
+    return "".join(parts)
+
+
+# --- which words may stand in a place, where these are few
+
+
+def _choices(kind: type[msgspec.Struct], steps: Sequence[Step]) -> list[str]:
+    """Return the words that a document of `kind` may have at `steps`; empty where any may stand."""
+    nodes = _plain(inspect.type_info(kind))
+    for step in steps:
+        nodes = [plain for node in nodes for below in _below(node, step) for plain in _plain(below)]
+    return [word for node in nodes for word in _words(node)]
+
+
+def _plain(node: inspect.Type) -> list[inspect.Type]:
+    """Return the types of a union, and the type that metadata describe."""
+    if isinstance(node, inspect.UnionType):
+        return [plain for part in node.types for plain in _plain(part)]
+    return _plain(node.type) if isinstance(node, inspect.Metadata) else [node]
+
+
+def _below(node: inspect.Type, step: Step) -> Iterable[inspect.Type]:
+    match node:
+        case inspect.StructType() if node.tag is not None and node.tag_field == step:
+            return [inspect.LiteralType((node.tag,))]
+        case inspect.StructType():
+            return [field.type for field in node.fields if field.encode_name == step]
+        case inspect.DictType():
+            return [node.value_type]
+        case inspect.VarTupleType() | inspect.ListType():
+            return [node.item_type]
+        case _:
+            return []
+
+
+def _words(node: inspect.Type) -> list[str]:
+    if isinstance(node, inspect.LiteralType):
+        return [str(value) for value in node.values]
+    return [str(member.value) for member in node.cls] if isinstance(node, inspect.EnumType) else []

@@ -17,8 +17,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
-from ci_perf.model.process import Exhausted
-from ci_perf.model.profile import Profile
+from ci_perf.model.process import Exhausted, Profile
 from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity

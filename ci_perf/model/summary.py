@@ -3,8 +3,7 @@
 from ci_perf.model.base import Count, Name, Scalar, Statistic, Struct, SuiteName, Text
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
-from ci_perf.model.process import Fingerprint
-from ci_perf.model.profile import Profile
+from ci_perf.model.process import Fingerprint, Profile
 from ci_perf.model.run import Failed, Interleaved, Source
 from ci_perf.model.validity import Validity
 

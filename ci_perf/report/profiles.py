@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_perf.model.metrics import Unit
-from ci_perf.model.profile import BreakEven, GpuUse, Profile
+from ci_perf.model.process import BreakEven, GpuUse, Profile
 from ci_perf.model.run import Run
 from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words

@@ -11,11 +11,10 @@ from typing import Literal
 from ci_perf.launch import Launcher, room
 from ci_perf.measure.validity import distrust, during, preflight
 from ci_perf.model import run as runs
-from ci_perf.model.evidence import Evidence
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
-from ci_perf.model.validity import Canary, Reason
+from ci_perf.model.validity import Canary, Evidence, Reason
 from ci_perf.session import quiet
 from ci_perf.session.listener import Listener
 from ci_perf.system.signals import Interrupts

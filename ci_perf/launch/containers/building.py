@@ -13,7 +13,7 @@ from pathlib import Path
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.launch.containers import build_failures, context, images
 from ci_perf.launch.containers.engine import Engine, EngineError
-from ci_perf.model.reference import Local, Named
+from ci_perf.model.container import Local, Named
 from ci_perf.system import files, git
 from ci_perf.version import __version__
 

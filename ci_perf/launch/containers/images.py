@@ -8,9 +8,8 @@ import msgspec
 from ci_perf.errors import UsageError
 from ci_perf.launch.containers import failures
 from ci_perf.launch.containers.engine import Engine, EngineError
-from ci_perf.model import reference as references
-from ci_perf.model.container import EngineName, Image
-from ci_perf.model.reference import Local, Named
+from ci_perf.model import container as references
+from ci_perf.model.container import EngineName, Image, Local, Named
 from ci_perf.system import host
 
 # The hash of what an image was built from; our own build writes it.
@@ -44,7 +43,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def parse(reference: str) -> Named | Local:
     """Take a reference apart. Raises UsageError that shows it."""
     try:
-        return references.parse(reference)
+        return references.parse_reference(reference)
     except ValueError as error:
         raise UsageError(f"image {reference!r}: {error}") from None
 
@@ -108,7 +107,7 @@ def name_for_comparison(image: Image) -> str:
     By its digest, and of its name only the last word, which a mirror keeps. One of this host: by
     what it was built from, or else by its id.
     """
-    asked = references.parse(image.reference)
+    asked = references.parse_reference(image.reference)
     if isinstance(asked, Named) and image.digest:
         word = asked.repository.rpartition("/")[2]
         return f"{word[:_NAME_CHARS]}@sha256:{_short(image.digest)}"
@@ -235,7 +234,7 @@ def _read(engine: EngineName, text: str) -> Found:
 
 def _parsed(reference: str) -> Named | Local | None:
     try:
-        return references.parse(reference)
+        return references.parse_reference(reference)
     except ValueError:  # an engine may name an image in ways of its own
         return None
 

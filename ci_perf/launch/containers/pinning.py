@@ -13,7 +13,7 @@ from ci_perf.errors import UsageError
 from ci_perf.launch.containers import images
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.launch.containers.images import Found
-from ci_perf.model.reference import Local, Named
+from ci_perf.model.container import Local, Named
 from ci_perf.system import files
 
 # What is taken for one of these and is none, in a text of several lines, is found out afterwards.

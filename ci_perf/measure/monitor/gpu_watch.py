@@ -7,7 +7,7 @@ import msgspec
 
 from ci_perf.measure.monitor import nvml
 from ci_perf.measure.monitor.nvml import Counters, Readings
-from ci_perf.model.evidence import GpuEvidence, PcieLink, Span
+from ci_perf.model.validity import GpuEvidence, PcieLink, Span
 
 # No board draws more; a larger difference of the energy counter is the counter's own jump.
 _MAX_WATTS = 20_000

@@ -23,8 +23,8 @@ from ci_perf.measure.monitor import kernel_counters, nvml
 from ci_perf.measure.monitor.gpu_watch import GpuWatch
 from ci_perf.measure.monitor.kernel_counters import KernelCounters
 from ci_perf.model import task
-from ci_perf.model.evidence import Evidence, HostEvidence
 from ci_perf.model.task import MonitorMark
+from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import files, host, linux
 
 _STDIN = 0

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from ci_perf.measure.validity import distrust, preflight
-from ci_perf.model.evidence import Evidence, GpuEvidence, HostEvidence
 from ci_perf.model.process import Process
-from ci_perf.model.validity import Reason
+from ci_perf.model.validity import Evidence, GpuEvidence, HostEvidence, Reason
 
 # One process of ours leaves a CPU for itself wherever there are two. Several ranks that end a step
 # together wake each other up, and wait for a CPU without anybody else's fault.

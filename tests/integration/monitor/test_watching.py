@@ -5,7 +5,7 @@ import time
 import pytest
 
 from ci_perf.measure.validity import during
-from ci_perf.model.evidence import Evidence
+from ci_perf.model.validity import Evidence
 from tests import drivers
 from tests.watched import Sitting
 

@@ -3,9 +3,9 @@ import signal
 import pytest
 
 from ci_perf.launch import endings
-from ci_perf.model.evidence import Evidence, HostEvidence
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.task import TaskFailure
+from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import child
 
 PEAK = 7 * 2**30

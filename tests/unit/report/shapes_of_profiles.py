@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ci_perf.model.profile import BreakEven, GpuUse, Profile
+from ci_perf.model.process import BreakEven, GpuUse, Profile
 from tests.comparisons import a_comparison
 from tests.unit.report.parts import GIB, UNCHANGED
 

@@ -1,6 +1,6 @@
 import msgspec
 
-from ci_perf.model.profile import BreakEven, GpuUse, Profile
+from ci_perf.model.process import BreakEven, GpuUse, Profile
 from ci_perf.report import markdown, profiles, tables
 from tests.comparisons import a_change, a_comparison
 from tests.unit.report.rendered import Page

@@ -4,7 +4,7 @@ import pytest
 
 from ci_perf.measure.monitor.gpu_watch import GpuWatch
 from ci_perf.measure.monitor.nvml import Counters, Facts, Readings
-from ci_perf.model.evidence import PcieLink, Span
+from ci_perf.model.validity import PcieLink, Span
 
 FACTS = Facts(
     name="a GPU",

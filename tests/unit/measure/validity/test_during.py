@@ -2,8 +2,7 @@ import msgspec
 import pytest
 
 from ci_perf.measure.validity import distrust, during
-from ci_perf.model.evidence import PcieLink, Span
-from ci_perf.model.validity import Reason, Status
+from ci_perf.model.validity import PcieLink, Reason, Span, Status
 from tests.runs import a_gpu_evidence, an_evidence
 
 LINK = PcieLink(generation=5, width=16, max_generation=5, max_width=16)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.model import reference
-from ci_perf.model.reference import Local, Named
+from ci_perf.model import container
+from ci_perf.model.container import Local, Named
 
 HEX = "0123456789abcdef" * 4
 DIGEST = f"sha256:{HEX}"
@@ -28,7 +28,7 @@ DIGEST = f"sha256:{HEX}"
 )
 @pytest.mark.parametrize("digest", ["", DIGEST])
 def test_a_name_is_spelled_in_full(text, repository, tag, digest):
-    found = reference.parse(f"{text}@{digest}" if digest else text)
+    found = container.parse_reference(f"{text}@{digest}" if digest else text)
 
     assert isinstance(found, Named)
     assert (found.repository, found.tag, found.digest) == (repository, tag, digest)
@@ -36,7 +36,7 @@ def test_a_name_is_spelled_in_full(text, repository, tag, digest):
 
 
 def test_an_id_of_this_host_is_no_name():
-    assert reference.parse(DIGEST) == Local(identity=DIGEST)
+    assert container.parse_reference(DIGEST) == Local(identity=DIGEST)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_an_id_of_this_host_is_no_name():
 )
 def test_what_is_no_reference_is_refused_with_what_was_found(text, found):
     with pytest.raises(ValueError, match="expected") as error:
-        reference.parse(text)
+        container.parse_reference(text)
 
     assert found in str(error.value)
 
@@ -87,7 +87,7 @@ def test_what_is_no_reference_is_refused_with_what_was_found(text, found):
 @given(st.text(max_size=80))
 def test_nothing_that_is_taken_for_a_reference_can_be_a_switch_or_two_arguments(text):
     try:
-        reference.parse(text)
+        container.parse_reference(text)
     except ValueError:
         return
 
@@ -109,7 +109,7 @@ def test_nothing_that_is_taken_for_a_reference_can_be_a_switch_or_two_arguments(
     ],
 )
 def test_only_a_digest_or_an_id_pins(text, is_pinned):
-    assert reference.is_pinned(text) is is_pinned
+    assert container.is_pinned(text) is is_pinned
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_only_a_digest_or_an_id_pins(text, is_pinned):
 def test_a_prefix_is_whole_words_of_the_full_name(text, prefix, is_under):
     named = text if text == DIGEST else f"{text}:1@{DIGEST}"
 
-    assert reference.is_under(reference.parse(named), prefix) is is_under
+    assert container.is_under(container.parse_reference(named), prefix) is is_under
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_prefix_is_whole_words_of_the_full_name(text, prefix, is_under):
 )
 def test_a_prefix_that_could_never_match_is_refused(prefix):
     with pytest.raises(ValueError, match="expected"):
-        reference.is_under(reference.parse("ghcr.io/us/perf"), prefix)
+        container.is_under(container.parse_reference("ghcr.io/us/perf"), prefix)
