@@ -11,7 +11,7 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test lint types versions floors accuracy unit schema map lock clean
+.PHONY: help setup node demo check test lint types versions layers accuracy unit schema map lock clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -66,7 +66,7 @@ check: $(STAMP) ## Measure ci_perf itself and judge it against baselines/, as it
 	    || { code=$$?; [ $$status -eq 1 ] || status=$$code; }; \
 	done; exit $$status
 
-test: lint types floors accuracy unit ## Lint, types, import floors, accuracy and all tests
+test: lint types layers accuracy unit ## Lint, types, import layers, accuracy and all tests
 
 lint: $(STAMP) ## ruff: every rule, and the format
 	$(BIN)/python -m ruff check
@@ -93,7 +93,7 @@ $(WASM_STAMP): $(STAMP) tests/wasm/package.json tests/wasm/package-lock.json
 	  --python-version 3.14 --abi cp314 --platform pyemscripten_2026_0_wasm32 msgspec hypothesis
 	@touch $@
 
-floors: $(STAMP) ## import-linter: you may only look down
+layers: $(STAMP) ## import-linter: imports point to lower layers only
 	PYTHONPATH=. $(BIN)/lint-imports
 
 accuracy: $(STAMP) ## False alarms and power of the judge, simulated: seconds

@@ -73,14 +73,14 @@ def blocks(name, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text(name), re.DOTALL | re.MULTILINE)
 
 
-# --- rooms and floors
+# --- layers
 
 
-def test_the_floors_are_those_that_are_enforced():
+def test_the_layers_are_those_that_are_enforced():
     contracts = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    floors = "\n".join(contracts[0]["layers"])
+    layers = "\n".join(contracts[0]["layers"])
 
-    assert f"```\n{floors}\n```" in text("docs/architecture.md")
+    assert f"```\n{layers}\n```" in text("docs/architecture.md")
 
 
 # --- links
