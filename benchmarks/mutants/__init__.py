@@ -1,0 +1,1 @@
+"""Small faults, and whether tests notice them."""
