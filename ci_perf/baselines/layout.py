@@ -1,17 +1,14 @@
 """Baseline files on disk: where they are, how they are read, how they look in a diff."""
 
-import contextlib
 import difflib
-import fcntl
 import json
-import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from ci_perf.errors import CannotWriteError, InvalidFileError
+from ci_perf.errors import InvalidFileError
 from ci_perf.judge import metric_values
 from ci_perf.judge.policy import KIND_OF
 from ci_perf.model import codec, metrics
@@ -123,24 +120,6 @@ def write_anywhere(file: Path, baseline: Baseline) -> None:
     text = render(baseline)
     codec.decode(text, Baseline, name=str(file))  # never write what could not be read again
     files.write_text(file, text)
-
-
-@contextlib.contextmanager
-def locked(root: Path) -> Iterator[None]:
-    """Let one writer at a time read and write below `root`, which is made if it is missing.
-
-    The lock is on the folder itself, so it leaves no file in git, and none after a crash.
-    """
-    files.make_folder(root)
-    try:
-        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise CannotWriteError(f"{root}: cannot be locked: {error.strerror}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def headline(baseline: Baseline) -> Numbers:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ci_perf.baselines import accept, layout
+from ci_perf.baselines import accept
 from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.cli import options, output, patches
 from ci_perf.errors import UsageError
@@ -14,7 +14,7 @@ from ci_perf.gate import accept as accepting
 from ci_perf.gate import compare
 from ci_perf.model.run import Run
 from ci_perf.pull_request import fetch
-from ci_perf.system import files, git
+from ci_perf.system import files, git, lock
 
 
 @click.command("accept")
@@ -77,7 +77,7 @@ def command(
     )
     is_elsewhere = patch is not None or into is not None
     # From what is read to what is written, nobody else adds a session.
-    with contextlib.nullcontext() if is_elsewhere else layout.locked(baselines):
+    with contextlib.nullcontext() if is_elsewhere else lock.hold_folder(baselines):
         comparison = compare.against_baselines(found, baselines, label=label, rules=rules)
         accepted = accept.prepare(
             baselines,

@@ -49,7 +49,9 @@ def command(
             # torch leaves a cache beside its temporary files: it goes when the demo goes.
             environment={
                 **neutral(os.environ),
-                "CI_PERF_LOCK_DIR": str(lock.folder()),  # that of the host, and not a scratch one
+                "CI_PERF_LOCK_DIR": str(
+                    lock.folder_of_devices()
+                ),  # that of the host, and not a scratch one
                 "TMPDIR": str(temporary),
             },
         )

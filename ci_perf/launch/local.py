@@ -19,7 +19,7 @@ from ci_perf.launch.turns import Interrupted, Seat
 from ci_perf.model import task as tasks
 from ci_perf.model.task import CanaryTimes, GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system import child, scratch
-from ci_perf.system.child import Cookie, Ended
+from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
 
 # A driver that has lost a GPU may never answer.
@@ -116,7 +116,7 @@ class LocalLauncher:
                 ["/bin/sh", "-c", command],
                 cwd=str(root),
                 environment={**environments.of_child(self._environment, processors), **variables},
-                cookie=_cookie(folder),
+                cookie=scratch.cookie_of_launch(folder.path),
                 timeout_s=timeout_s,
                 interrupted=interrupted,
             )
@@ -143,7 +143,7 @@ class LocalLauncher:
                 _python(module, folder),
                 cwd=task.root,
                 environment=environment,
-                cookie=_cookie(folder),
+                cookie=scratch.cookie_of_launch(folder.path),
                 timeout_s=protocol.timeout_s,
                 interrupted=interrupted,
                 seat=seat,
@@ -236,7 +236,7 @@ def _aside(
             [*_python(module, folder), *arguments],
             cwd=str(cwd or folder.path),
             environment=environment,
-            cookie=_cookie(folder),
+            cookie=scratch.cookie_of_launch(folder.path),
             timeout_s=timeout_s,
             interrupted=interrupted,
         )
@@ -249,7 +249,3 @@ def _python(module: str, folder: Scratch) -> list[str]:
     """Spell the command of one of our modules; it is told its folder, and who its parent is."""
     # -P: a file of the user's repository must not stand in for one of our imports.
     return [sys.executable, "-P", "-m", module, str(folder.path), str(os.getpid())]
-
-
-def _cookie(folder: Scratch) -> Cookie:
-    return Cookie(variable=scratch.COOKIE, value=folder.path.name)

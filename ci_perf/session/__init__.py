@@ -119,10 +119,10 @@ def measure(
             checks=checks,
             clock=clock,
         )
-        with lock.held(
+        with lock.hold_devices(
             machine.locks,
             f"run {identity} of {_user()}, process {os.getpid()} in {plan.root}",
-            where=lock.folder(),
+            where=lock.folder_of_devices(),
             timeout_s=lock_timeout_s,
             waiting=listener.waiting,
             sleep=interrupts.sleep,

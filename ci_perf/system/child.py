@@ -200,8 +200,8 @@ def _end(child: "subprocess.Popen[bytes]", left: Callable[[], set[int]]) -> None
 def _kill(left: Callable[[], set[int]]) -> None:
     """Kill what is left, until nothing is."""
     deadline = time.monotonic() + _LAST_GASP_S
-    while (found := left()) and time.monotonic() < deadline:
-        for pid in found:
+    while (pids := left()) and time.monotonic() < deadline:
+        for pid in pids:
             processes.kill(pid)
         time.sleep(0.01)
 

@@ -20,11 +20,11 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
     remembers the parent's size from before exec.
     """
     try:
-        found = re.search(r"^VmHWM:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
+        match = re.search(r"^VmHWM:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    if found:
-        return int(found[1]) * 1024
+        match = None
+    if match:
+        return int(match[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
@@ -32,10 +32,10 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
 def address_space_peak_bytes(proc: Path = PROC) -> int | None:
     """Return the largest address space of this process so far; `None` where nobody says."""
     try:
-        found = re.search(r"^VmPeak:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
+        match = re.search(r"^VmPeak:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
     except OSError:
         return None
-    return int(found[1]) * 1024 if found else None
+    return int(match[1]) * 1024 if match else None
 
 
 def cpu_pressure(proc: Path = PROC) -> float | None:
@@ -50,10 +50,10 @@ def memory_pressure(proc: Path = PROC) -> float | None:
 
 def _pressure(proc: Path, resource: str) -> float | None:
     try:
-        found = re.search(r"some avg10=([\d.]+)", (proc / "pressure" / resource).read_text())
+        match = re.search(r"some avg10=([\d.]+)", (proc / "pressure" / resource).read_text())
     except OSError:
         return None
-    return float(found[1]) / 100 if found else None
+    return float(match[1]) / 100 if match else None
 
 
 def name_hash() -> str:
@@ -75,14 +75,14 @@ def cpu_model(proc: Path = PROC) -> str:
         text = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return short(found[1].strip() if found else platform.processor() or platform.machine())
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return short(match[1].strip() if match else platform.processor() or platform.machine())
 
 
 def memory_total_bytes(proc: Path = PROC) -> int:
     """Return the memory of the host, 0 when the kernel does not say."""
     try:
-        found = re.search(r"^MemTotal:\s+(\d+) kB", (proc / "meminfo").read_text(), re.MULTILINE)
+        match = re.search(r"^MemTotal:\s+(\d+) kB", (proc / "meminfo").read_text(), re.MULTILINE)
     except OSError:
         return 0
-    return int(found[1]) * 1024 if found else 0
+    return int(match[1]) * 1024 if match else 0

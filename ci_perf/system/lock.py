@@ -1,7 +1,7 @@
-"""One measurement at a time per device, on the whole host: a lock file that the kernel guards.
+"""Locks that the kernel releases when their owner ends, however that ends.
 
-flock ends with its owner however that dies, so nothing has to be cleaned up. The files lie in one
-folder of the host, which containers mount too.
+A folder can be locked itself, so that no file is left in it. A device has a lock file in one
+folder of the whole host, so that one run at a time measures on it.
 """
 
 import contextlib
@@ -25,14 +25,51 @@ class BusyError(CiPerfError):
     """The device did not become free in time."""
 
 
-def folder() -> Path:
+def open_folder(path: Path) -> int:
+    """Open a folder to lock it; a link is refused. Raises OSError."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def wait_for(handle: int) -> None:
+    """Wait for the lock of an open file or folder. Raises OSError: its file system has no locks."""
+    fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def try_to_get(handle: int) -> bool:
+    """Return whether the lock was free and is held now. Raises OSError as `wait_for` does."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def hold_folder(path: Path) -> Iterator[None]:
+    """Wait for the lock of a folder, which is created if need be, and hold it within.
+
+    Raises CannotWriteError.
+    """
+    files.make_folder(path)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise CannotWriteError(f"{path}: cannot be locked: {error.strerror}") from None
+    try:
+        wait_for(handle)
+        yield
+    finally:
+        os.close(handle)
+
+
+def folder_of_devices() -> Path:
     """Return the folder of the lock files: CI_PERF_LOCK_DIR, else one for all users of the host."""
     chosen = os.environ.get("CI_PERF_LOCK_DIR")
     return Path(chosen) if chosen else Path(tempfile.gettempdir(), "ci-perf-locks")
 
 
 @contextlib.contextmanager
-def held(
+def hold_devices(
     devices: Sequence[str],
     owner: str,
     *,
@@ -44,7 +81,7 @@ def held(
 ) -> Iterator[None]:
     """Hold the locks of all `devices` for as long as the block lasts.
 
-    They are taken in sorted order, so that two sittings that want the same devices never wait for
+    They are taken in sorted order, so that two runs that want the same devices never wait for
     each other. `waiting(device, owner, waited_s, timeout_s)` is called again and again while
     somebody else holds one. Raises BusyError after `timeout_s`, and CannotWriteError when there can
     be no lock file.
@@ -53,7 +90,7 @@ def held(
     with contextlib.ExitStack() as stack:
         for device in sorted(set(devices)):
             file = stack.enter_context(_open(where, device))
-            while not _try(file):
+            while not try_to_get(file.fileno()):
                 waited_s = clock() - start
                 waiting(device, _read(file), waited_s, timeout_s)
                 if waited_s >= timeout_s:
@@ -93,14 +130,6 @@ def _check_regular(path: Path, handle: int) -> None:
             f"{path}: expected a regular file, found {files.kind(mode)}; remove it, or name "
             "another folder with CI_PERF_LOCK_DIR"
         )
-
-
-def _try(file: TextIOWrapper) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read(file: TextIOWrapper) -> str:

@@ -30,24 +30,24 @@ def below(root: int, *, but: Collection[int] = ()) -> list[Process]:
     children: dict[int, list[Process]] = {}
     for process in _all():
         children.setdefault(process.parent, []).append(process)
-    found: list[Process] = []
+    descendants: list[Process] = []
     parents = [root]
     while parents:
         born = [p for p in children.get(parents.pop(), []) if p.pid not in but]
-        found += born
+        descendants += born
         parents += [p.pid for p in born]
-    return found
+    return descendants
 
 
 def carrying(variable: str, value: str) -> list[int]:
     """Return the ids of the processes that were started with this environment variable."""
     mark = os.fsencode(f"{variable}={value}")
-    found = []
+    pids = []
     for pid in _pids():
         with contextlib.suppress(OSError):
             if mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def kill(pid: int) -> None:
@@ -59,14 +59,14 @@ def kill(pid: int) -> None:
 
 
 def _all() -> list[Process]:
-    found = []
+    processes: list[Process] = []
     for pid in _pids():
         with contextlib.suppress(OSError):
             stat = (_PROC / str(pid) / "stat").read_bytes()
             # "pid (name) state parent group session ...": the name may hold anything.
             _, parent, _, session = stat.rpartition(b")")[2].split()[:4]
-            found.append(Process(pid, int(parent), int(session)))
-    return found
+            processes.append(Process(pid, int(parent), int(session)))
+    return processes
 
 
 def _pids() -> list[int]:

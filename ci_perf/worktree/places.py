@@ -6,7 +6,7 @@ its owner, however that dies: a folder whose lock is free was left by a process 
 
 import contextlib
 import errno
-import fcntl
+import functools
 import os
 import re
 import secrets
@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ci_perf.errors import CannotWriteError, CiPerfError
-from ci_perf.system import child, git, processes, scratch, trees
+from ci_perf.system import git, scratch
+from ci_perf.system.child import Cookie
 
 # git keeps it beside the worktree, so that ours are known by more than a name.
 REASON = "ci-perf: the base of a comparison, removed at its end"
@@ -41,17 +42,24 @@ def claimed(top: Path) -> Iterator[Path]:
     Where there can be none, the path has another length. The folder is removed afterwards,
     with what git knows of a worktree in it. Raises CannotWriteError.
     """
-    path, handle = _made(top)
+    candidates = _candidates(top)
     try:
-        yield path
+        folder = scratch.claim(lambda: _created(candidates))
+    except OSError as error:
+        raise CannotWriteError(
+            f"{error.filename}: cannot be made: {error.strerror}; TMPDIR names another place for "
+            "the base's files"
+        ) from None
+    try:
+        yield folder.path
     finally:
-        _remove(top, path)
-        os.close(handle)
+        _remove(top, folder.path)
+        os.close(folder.handle)
 
 
-def cookie(path: Path) -> child.Cookie:
+def cookie(path: Path) -> Cookie:
     """Mark the processes that work on a folder, so that sweeping finds them."""
-    return child.Cookie(variable=scratch.COOKIE, value=str(path))
+    return Cookie(variable=scratch.COOKIE, value=str(path))
 
 
 def sweep(top: Path) -> None:
@@ -63,19 +71,10 @@ def sweep(top: Path) -> None:
 
 def _sweep(top: Path, path: Path) -> None:
     try:
-        handle = _open(path)
+        scratch.sweep_folder(path, cookie(path), functools.partial(_remove, top))
     except FileNotFoundError:
         if _is_forgotten(top, path):
             _forget(top, path)
-        return
-    try:
-        if os.fstat(handle).st_uid == os.geteuid():
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for pid in processes.carrying(scratch.COOKIE, str(path)):
-                processes.kill(pid)
-            _remove(top, path)
-    finally:
-        os.close(handle)
 
 
 def _left_in_temporary() -> Iterator[Path]:
@@ -104,25 +103,17 @@ def _is_forgotten(top: Path, path: Path) -> bool:
     return False
 
 
-def _made(top: Path) -> tuple[Path, int]:
-    """Make a folder and lock it: the first that can be made."""
-    trouble = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
-    for path in _candidates(top):
+def _created(candidates: Iterator[Path]) -> Path:
+    """Create the first folder that can be created. Raises OSError."""
+    reason = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for path in candidates:
         try:
             path.mkdir(mode=0o700)
-            handle = _open(path)
         except OSError as error:
-            trouble = error
-            continue
-        with contextlib.suppress(OSError):  # a file system without locks is never swept either
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if path.exists():
-            return path, handle
-        os.close(handle)  # a sweep came in between
-    raise CannotWriteError(
-        f"{trouble.filename}: cannot be made: {trouble.strerror}; TMPDIR names another place for "
-        "the base's files"
-    )
+            reason = error
+        else:
+            return path
+    raise reason
 
 
 def _candidates(top: Path) -> Iterator[Path]:
@@ -149,13 +140,9 @@ def _temporary() -> Path:
     return Path(os.path.realpath(tempfile.gettempdir()))
 
 
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-
-
 def _remove(top: Path, path: Path) -> None:
     """Remove a folder as far as possible, whatever its code has made of it, and forget it."""
-    trees.remove(path)
+    scratch.remove_tree(path)
     _forget(top, path)
 
 

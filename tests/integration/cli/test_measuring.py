@@ -120,7 +120,7 @@ def test_two_runs_at_once_never_overlap(project):
     project.workload("w", GOOD + steps).suite("w")
 
     where = Path(project.locks["CI_PERF_LOCK_DIR"])
-    with lock.held(["cpu"], "run t", where=where, timeout_s=0, waiting=lambda *_: None):
+    with lock.hold_devices(["cpu"], "run t", where=where, timeout_s=0, waiting=lambda *_: None):
         both = [project.start("run", "-o", f"{which}.json", WHICH=which) for which in "ab"]
         told = [process.stderr.readline() for process in both]
     ended = [process.communicate(timeout=120) and process.returncode for process in both]

@@ -27,7 +27,9 @@ class Clock:
 
 
 def held(where, *devices, owner="run b", timeout_s=0.0, waiting=lambda *_: None, **world):
-    return lock.held(devices, owner, where=where, timeout_s=timeout_s, waiting=waiting, **world)
+    return lock.hold_devices(
+        devices, owner, where=where, timeout_s=timeout_s, waiting=waiting, **world
+    )
 
 
 def hold(where, devices, ready, done):

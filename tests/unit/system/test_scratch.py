@@ -88,3 +88,52 @@ def test_a_folder_that_was_exchanged_for_a_link_takes_nothing_else_with_it(place
 
     assert (place / "precious").is_dir()
     assert not folder.path.is_symlink()
+
+
+def test_a_tree_deeper_than_python_recurses_is_removed(tmp_path):
+    top = tmp_path / "top"
+    top.mkdir()
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=here)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+
+    scratch.remove_tree(top)
+
+    assert not top.exists()
+
+
+def test_folders_without_rights_are_removed(tmp_path):
+    locked = tmp_path / "top" / "locked"
+    locked.mkdir(parents=True)
+    (locked / "file").touch()
+    locked.chmod(0o000)
+
+    scratch.remove_tree(tmp_path / "top")
+
+    assert not (tmp_path / "top").exists()
+
+
+def test_no_link_is_followed(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "link").symlink_to(kept)
+    link = tmp_path / "link"
+    link.symlink_to(kept)
+
+    scratch.remove_tree(top)
+    scratch.remove_tree(link)
+
+    assert not top.exists()
+    assert not link.is_symlink()
+    assert (kept / "file").exists()
+
+
+def test_what_is_not_there_is_no_error(tmp_path):
+    scratch.remove_tree(tmp_path / "nothing")
