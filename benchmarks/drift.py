@@ -25,13 +25,13 @@ from benchmarks.verdicts.observed import Array
 from benchmarks.verdicts.regimes import LAUNCHES, REGIMES, Regime, Workloads
 from benchmarks.verdicts.scores import Rate
 from benchmarks.verdicts.simulated import SEED, SUITE, Part
-from ci_perf.judge import drift
+from ci_perf.judge import trends
 from ci_perf.judge.policy import PolicyKind, policy_of
 from ci_perf.model.baseline import MAX_SESSIONS
 
 QUICK, FULL = 40, 300
 CREEPS = (0.003, 0.008, 0.015)
-SESSIONS = MAX_SESSIONS + drift.CHECKS
+SESSIONS = MAX_SESSIONS + trends.CHECKS
 FLOOR = policy_of(PolicyKind.TIME).floor
 # Mains that are simulated at once: a matter of memory.
 AT_ONCE = 20
@@ -77,9 +77,9 @@ def main(*, full: bool) -> int:
         print(_line(machine, found), flush=True)
         is_promised = machine.correlation == 0
         worst = max(found.first.bounds[0], found.full.bounds[0])
-        broken |= is_promised and worst > drift.ALPHA
+        broken |= is_promised and worst > trends.ALPHA
     if broken:
-        print(f"expected wrong notices in at most {drift.ALPHA:.0%} of the mains", file=sys.stderr)
+        print(f"expected wrong notices in at most {trends.ALPHA:.0%} of the mains", file=sys.stderr)
     return int(broken)
 
 
@@ -109,7 +109,7 @@ def score(found: Iterable[Array]) -> Score:
     first, full = Rate(), Rate()
     told: dict[float, list[float]] = {creep: [] for creep in CREEPS}
     for number, means in enumerate(found):
-        first += Rate(int(is_told(means, range(1, drift.CHECKS + 1))), 1)
+        first += Rate(int(is_told(means, range(1, trends.CHECKS + 1))), 1)
         full += Rate(int(is_told(means, range(MAX_SESSIONS, SESSIONS))), 1)
         for creep, sessions in told.items():
             sessions.append(told_after(means, number % SUITE, creep))
@@ -133,9 +133,11 @@ def told_after(means: Array, workload: int, creep: float) -> float:
 
 def notices(means: Array) -> Sequence[bool]:
     """Say of each workload whether a check gives a notice; the oldest sessions are gone."""
-    lines = [drift.line(series) for series in means[:, -MAX_SESSIONS:].tolist()]
-    trends = [drift.Trend(kind=PolicyKind.TIME, line=line, floor=FLOOR) for line in lines if line]
-    return drift.have_drifted(trends) or [False] * len(means)
+    lines = [trends.fit_line(series) for series in means[:, -MAX_SESSIONS:].tolist()]
+    of_mains = [
+        trends.Trend(kind=PolicyKind.TIME, line=line, floor=FLOOR) for line in lines if line
+    ]
+    return trends.have_drifted(of_mains) or [False] * len(means)
 
 
 def _random(machine: Machine, part: Part) -> np.random.Generator:

@@ -12,7 +12,7 @@ from ci_perf.baselines import change_points, layout, merge, summaries
 from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
 from ci_perf.gate import compare
-from ci_perf.judge import chronicle, drift
+from ci_perf.judge import trends
 from ci_perf.model import codec
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.suite import is_selected
@@ -99,8 +99,8 @@ def _histories(found: Iterable[Baseline], workloads: Path) -> Iterator[SuiteHist
     now = dt.datetime.now(dt.UTC)
     split = change_points.places if change_points.is_known() else None
     for (place, suite), group in itertools.groupby(found, key=_place):
-        floor = drift.gated(compare.rules(workloads, suite, notify=output.say).limits)
-        lines = chronicle.of([summaries.subject(one) for one in group], floor, split=split)
+        threshold = trends.gated(compare.rules(workloads, suite, notify=output.say).limits)
+        lines = trends.describe([summaries.subject(one) for one in group], threshold, split=split)
         yield SuiteHistory(
             machine=place, suite=suite, lines=lines, days=lambda time: _days(time, now)
         )

@@ -11,10 +11,10 @@ from ci_perf.judge import (
     changes,
     comparability,
     decide,
-    drift,
     metric_values,
     numerics,
     signs,
+    trends,
     uncompared,
 )
 from ci_perf.judge.candidates import Candidate
@@ -70,7 +70,7 @@ def compare(
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
         stale=changes.find_stale(found),
-        drifted=drift.find([before for before, _ in comparable], drift.gated(limits)),
+        drifted=trends.find_drifted([before for before, _ in comparable], trends.gated(limits)),
         rows=tuple(rows),
         profiles=head.profiles,
     )

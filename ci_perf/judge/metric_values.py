@@ -130,11 +130,11 @@ def centre(kind: Kind, sessions: Sessions) -> float:
     the median of all values.
     """
     if kind in KIND_OF:
-        return math.exp(mean_logarithm(sessions))
+        return math.exp(statistics.fmean(map(mean_logarithm, sessions)))
     values = [value for session in sessions for value in session]
     return max(values) if kind in EXACT else statistics.median(values)
 
 
-def mean_logarithm(sessions: Sessions) -> float:
-    """Return the mean over the sessions of the mean logarithm of each."""
-    return statistics.fmean(statistics.fmean(map(math.log, session)) for session in sessions)
+def mean_logarithm(session: Sequence[float]) -> float:
+    """Return the mean of the logarithms of the values of a session."""
+    return statistics.fmean(map(math.log, session))

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ci_perf.judge.chronicle import ChangePoint, Chronicle
+from ci_perf.judge.trends import ChangePoint, MetricHistory
 from ci_perf.model import metrics
 from ci_perf.report import escape, units
 
@@ -29,7 +29,7 @@ class SuiteHistory:
 
     machine: str
     suite: str
-    lines: Sequence[Chronicle]
+    lines: Sequence[MetricHistory]
     days: Callable[[str], float | None]
 
 
@@ -64,7 +64,7 @@ def _shown(history: SuiteHistory, form: Literal["terminal", "markdown"]) -> Iter
         yield "\n".join([f"Change points ({_MARK}):", "", *(f"- {change}" for change in changes)])
 
 
-def _cells(history: SuiteHistory, line: Chronicle, name: _Name) -> tuple[str, ...]:
+def _cells(history: SuiteHistory, line: MetricHistory, name: _Name) -> tuple[str, ...]:
     metric = metrics.BY_NAME[line.metric]
     age = history.days(line.newest)
     return (
@@ -84,13 +84,13 @@ def _age(days: float) -> str:
     return f"{whole} day" if whole == 1 else f"{whole} days"
 
 
-def _trend(line: Chronicle) -> str:
+def _trend(line: MetricHistory) -> str:
     if line.trend is None:
         return units.NOTHING
     return units.percent(line.trend - 1) + (", drifted" if line.has_drifted else "")
 
 
-def _change(line: Chronicle, change: ChangePoint, name: _Name) -> str:
+def _change(line: MetricHistory, change: ChangePoint, name: _Name) -> str:
     known = ", accepted" if change.accepted else ""
     title = metrics.BY_NAME[line.metric].title
     where = f"{name(change.since[:_DATE])} ({name(change.commit[:_COMMIT])})"
@@ -115,7 +115,7 @@ def _plain(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _facts(history: SuiteHistory, line: Chronicle) -> dict[str, object]:
+def _facts(history: SuiteHistory, line: MetricHistory) -> dict[str, object]:
     """Return what a program wants to know, in the metric's own unit."""
     facts: dict[str, object] = msgspec.to_builtins(line)
     unit = metrics.BY_NAME[line.metric].unit.value
@@ -125,7 +125,7 @@ def _facts(history: SuiteHistory, line: Chronicle) -> dict[str, object]:
 def _csv(histories: Sequence[SuiteHistory]) -> str:
     """Write change line per metric; change points, of which there are several, as their dates."""
     stream = StringIO()
-    fields = ("machine", "suite", "unit", *Chronicle.__dataclass_fields__)
+    fields = ("machine", "suite", "unit", *MetricHistory.__dataclass_fields__)
     writer = csv.DictWriter(stream, fields, lineterminator="\n")
     writer.writeheader()
     for history, line in _lines(histories):
@@ -134,5 +134,5 @@ def _csv(histories: Sequence[SuiteHistory]) -> str:
     return stream.getvalue()
 
 
-def _lines(histories: Sequence[SuiteHistory]) -> list[tuple[SuiteHistory, Chronicle]]:
+def _lines(histories: Sequence[SuiteHistory]) -> list[tuple[SuiteHistory, MetricHistory]]:
     return [(history, line) for history in histories for line in history.lines]

@@ -2,13 +2,13 @@ import csv
 import dataclasses
 import io
 
-from ci_perf.judge.chronicle import ChangePoint, Chronicle
+from ci_perf.judge.trends import ChangePoint, MetricHistory
 from ci_perf.report import history, units
 from ci_perf.report.history import SuiteHistory
 
 
 def a_line(**more):
-    plain = Chronicle(
+    plain = MetricHistory(
         workload="mlp",
         metric="step_time_s",
         sessions=3,

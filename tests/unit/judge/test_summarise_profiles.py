@@ -3,7 +3,7 @@ import itertools
 import msgspec
 import pytest
 
-from ci_perf.judge import profiles
+from ci_perf.judge import summarise
 from tests.runs import MIB, a_gpu_evidence, a_measured, a_process, a_run, an_evidence
 
 
@@ -20,7 +20,9 @@ def a_variant(compile_, *step_s, amp="none", first_step_s=0.5, **more):
 
 
 def profiled(*workloads):
-    return {one.workload: one for one in profiles.of_run(a_run(*workloads))}
+    return {
+        profile.workload: profile for profile in summarise.run(a_run(*workloads), label="").profiles
+    }
 
 
 def break_evens(*workloads):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_perf.judge import drift
-from ci_perf.judge.drift import Noise, Trend
+from ci_perf.judge import trends
 from ci_perf.judge.policy import PolicyKind, default_limits
+from ci_perf.judge.trends import Noise, Trend
 from ci_perf.judge.variability import Variance
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Kind
@@ -17,7 +17,7 @@ from ci_perf.model.summary import Sitting, Subject
 from tests.runs import CPU, SOFT
 
 logs = st.integers(-500, 500).map(lambda value: value / 1000)
-means = st.lists(logs, min_size=drift.LEAST_SESSIONS, max_size=20)
+means = st.lists(logs, min_size=trends.LEAST_SESSIONS, max_size=20)
 
 
 def a_history(*sessions, workload="w", metric=metrics.STEP_TIME, epochs=()):
@@ -60,7 +60,7 @@ STILL = steps(*[1.0] * 9)
 
 
 def a_line(*means):
-    found = drift.line(means)
+    found = trends.fit_line(means)
     assert found is not None
     return found
 
@@ -70,7 +70,7 @@ def a_trend(line, *, kind=PolicyKind.TIME, floor=0.01):
 
 
 def test_main_that_became_slower_by_and_by_is_told_with_how_much_and_since_when():
-    (found,) = drift.find([a_history(*SLOWER)], over(0.02))
+    (found,) = trends.find_drifted([a_history(*SLOWER)], over(0.02))
 
     assert (found.workload, found.metric) == ("w", "step_time_s")
     assert found.ratio == pytest.approx(1.08, rel=3e-3)
@@ -78,7 +78,7 @@ def test_main_that_became_slower_by_and_by_is_told_with_how_much_and_since_when(
 
 
 def test_main_that_became_faster_is_told_as_well():
-    (found,) = drift.find([a_history(*reversed(SLOWER))], over(0.02))
+    (found,) = trends.find_drifted([a_history(*reversed(SLOWER))], over(0.02))
 
     assert found.ratio < 1
 
@@ -86,54 +86,57 @@ def test_main_that_became_faster_is_told_as_well():
 def test_above_one_is_worse_also_where_higher_is_better():
     history = a_history(*SLOWER, metric=metrics.SCALING_EFFICIENCY)
 
-    (found,) = drift.find([history], over(0.02))
+    (found,) = trends.find_drifted([history], over(0.02))
 
     assert found.ratio == pytest.approx(1 / 1.08, rel=3e-3)
 
 
 def test_a_history_that_stays_where_it_is_has_not_drifted():
-    assert drift.find([a_history(*STILL)], over(0.0)) == ()
+    assert trends.find_drifted([a_history(*STILL)], over(0.0)) == ()
 
 
 def test_a_drift_within_the_floor_is_not_told():
-    assert drift.find([a_history(*SLOWER)], over(0.1)) == ()
+    assert trends.find_drifted([a_history(*SLOWER)], over(0.1)) == ()
 
 
 def test_fewer_than_four_sessions_are_no_history():
-    assert drift.find([a_history(*SLOWER[:3])], over(0.0)) == ()
-    assert drift.line([0.0, 0.01, 0.02]) is None
+    assert trends.find_drifted([a_history(*SLOWER[:3])], over(0.0)) == ()
+    assert trends.fit_line([0.0, 0.01, 0.02]) is None
 
 
 def test_only_the_current_epoch_counts():
     """What was accepted is no drift."""
     history = a_history(*STILL, *SLOWER[-6:], epochs=[0] * 9 + [1] * 6)
 
-    (found,) = drift.find([history], over(0.0))
+    (found,) = trends.find_drifted([history], over(0.0))
 
     assert found.sessions == 6
     assert found.since == "2026-11-10T10:00:00Z"
-    assert drift.find([a_history(*SLOWER, *STILL[:6], epochs=[0] * 9 + [1] * 6)], over(0.0)) == ()
+    assert (
+        trends.find_drifted([a_history(*SLOWER, *STILL[:6], epochs=[0] * 9 + [1] * 6)], over(0.0))
+        == ()
+    )
 
 
 def test_what_nobody_asks_for_is_not_looked_at():
-    assert drift.find([a_history(*SLOWER)], lambda _subject, _metric: None) == ()
+    assert trends.find_drifted([a_history(*SLOWER)], lambda _subject, _metric: None) == ()
 
 
 def test_many_metrics_and_the_checks_of_a_month_share_the_chance_to_be_wrong():
     line = a_line(0.0, 0.003, 0.005, 0.009, 0.011, 0.016)
-    alone = drift.ALPHA / drift.CHECKS
+    alone = trends.ALPHA / trends.CHECKS
     assert alone / 41 < line.p_value() < alone
 
-    assert drift.have_drifted([a_trend(line)]) == [True]
+    assert trends.have_drifted([a_trend(line)]) == [True]
     others = [a_trend(a_line(*range(6)), kind=PolicyKind.ONE_OFF, floor=9.0) for _ in range(40)]
-    assert drift.have_drifted([a_trend(line), *others]) == [False] * 41
+    assert trends.have_drifted([a_trend(line), *others]) == [False] * 41
 
 
 def test_one_check_alone_may_not_spend_what_a_month_of_checks_has():
     line = a_line(0.0, 0.01, 0.012, 0.024)
-    assert drift.ALPHA / drift.CHECKS < line.p_value() < drift.ALPHA
+    assert trends.ALPHA / trends.CHECKS < line.p_value() < trends.ALPHA
 
-    assert drift.have_drifted([a_trend(line)]) == [False]
+    assert trends.have_drifted([a_trend(line)]) == [False]
 
 
 def test_what_sessions_differ_by_is_learned_from_the_whole_suite():
@@ -142,9 +145,9 @@ def test_what_sessions_differ_by_is_learned_from_the_whole_suite():
     others = [
         a_history(*steps(*[1.0] * 5, seed=n, spread=4e-3), workload=f"w{n}") for n in range(2, 12)
     ]
-    assert drift.find([creep], over(0.01)) == ()
+    assert trends.find_drifted([creep], over(0.01)) == ()
 
-    (found,) = drift.find([creep, *others], over(0.01))
+    (found,) = trends.find_drifted([creep, *others], over(0.01))
     assert found.workload == "w"
 
 
@@ -152,20 +155,20 @@ def test_a_noisy_kind_of_metric_says_nothing_of_another_kind():
     quiet = [a_trend(a_line(0.0, 1e-6, 0.0, 1e-6, 0.0)) for _ in range(5)]
     noisy = a_trend(a_line(0.0, 0.03, -0.01, 0.04, 0.02), kind=PolicyKind.TAIL, floor=0.0)
 
-    assert drift.have_drifted([noisy, *quiet]) == [False] * 6
+    assert trends.have_drifted([noisy, *quiet]) == [False] * 6
 
 
 def test_the_largest_drift_comes_first():
     small = a_history(*steps(*(1.0 + 0.005 * day for day in range(9))), workload="small")
 
-    found = drift.find([small, a_history(*SLOWER, workload="large")], over(0.01))
+    found = trends.find_drifted([small, a_history(*SLOWER, workload="large")], over(0.01))
 
     assert [one.workload for one in found] == ["large", "small"]
 
 
 def test_a_suite_asks_for_what_it_gates_each_from_its_limit_on():
     limits = Limits(default={**default_limits(), "step_time_s": Limit(relative=0.2, margin=0.4)})
-    floor = drift.gated(limits)
+    floor = trends.gated(limits)
     history = a_history(*SLOWER)
 
     assert floor(history, metrics.STEP_TIME) == pytest.approx(math.log(1.2))
@@ -178,7 +181,7 @@ def test_a_suite_asks_for_what_it_gates_each_from_its_limit_on():
     "metric", [m for m in metrics.JUDGED if m.kind in {Kind.COUNT, Kind.DEVICE_MEMORY, Kind.SHARE}]
 )
 def test_what_is_compared_exactly_does_not_drift(metric):
-    assert drift.find([a_history(*SLOWER, metric=metric)], over(0.0)) == ()
+    assert trends.find_drifted([a_history(*SLOWER, metric=metric)], over(0.0)) == ()
 
 
 # --- the line and its test
@@ -222,12 +225,13 @@ def test_a_session_that_resembles_the_one_before_makes_a_line_less_certain():
     shaken = [1, -1, 1, 1, -1, 1, -1, -1, 1, -1, 1, -1]
     creep = [0.006 * place for place in range(12)]
     others = [[0.01 * sign for sign in signs] for signs in (waves, shaken)]
-    trends = [a_trend(a_line(*(a + b for a, b in zip(creep, m, strict=True)))) for m in others]
-    correlated, independent = trends
+    correlated, independent = (
+        a_trend(a_line(*(a + b for a, b in zip(creep, other, strict=True)))) for other in others
+    )
 
     assert correlated.line.autocorrelation > 0.3 > independent.line.autocorrelation
-    assert drift.have_drifted([correlated]) == [False]
-    assert drift.have_drifted([independent]) == [True]
+    assert trends.have_drifted([correlated]) == [False]
+    assert trends.have_drifted([independent]) == [True]
 
 
 def test_independent_sessions_have_no_autocorrelation_in_the_mean():
@@ -248,11 +252,11 @@ def test_sessions_that_only_differ_are_called_a_drift_in_one_of_twenty_months_at
         suite = [[noise.gauss(0, 0.02) for _ in range(30)] for _ in range(3)]
         wrong += any(
             any(
-                drift.have_drifted(
+                trends.have_drifted(
                     [a_trend(a_line(*means[max(0, n - 20) : n]), floor=0.0) for means in suite]
                 )
             )
-            for n in range(drift.LEAST_SESSIONS, 31)
+            for n in range(trends.LEAST_SESSIONS, 31)
         )
 
-    assert wrong <= stats.binom.isf(1e-4, months, drift.ALPHA)
+    assert wrong <= stats.binom.isf(1e-4, months, trends.ALPHA)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from ci_perf.judge import chronicle
+from ci_perf.judge import trends
 from ci_perf.model import metrics
 from ci_perf.model.summary import Sitting, Subject
 from tests.runs import CPU, SOFT
@@ -41,7 +41,7 @@ def nowhere(_series):
 def of_time(history, **options):
     (found,) = (
         one
-        for one in chronicle.of([history], everything, **options)
+        for one in trends.describe([history], everything, **options)
         if one.metric == metrics.STEP_TIME.name
     )
     return found
@@ -79,14 +79,14 @@ def test_the_trend_is_the_climb_of_a_line_through_the_sessions():
 
 
 def test_what_is_compared_exactly_has_a_centre_and_no_spread():
-    (_, breaks) = chronicle.of([MOVED], everything, split=nowhere)
+    (_, breaks) = trends.describe([MOVED], everything, split=nowhere)
 
     assert breaks.metric == "graph_breaks"
     assert (breaks.centre, breaks.spread, breaks.trend, breaks.changes) == (2.0, None, None, None)
 
 
 def test_only_what_is_asked_for_is_told_by_workload():
-    found = chronicle.of(
+    found = trends.describe(
         [a_history([1.0], workload="b"), a_history([1.0], workload="a")],
         lambda _subject, metric: 0.01 if metric is metrics.STEP_TIME else None,
     )
