@@ -1,6 +1,6 @@
 """Count the small faults in the code that decides verdicts and trust which its tests notice.
 
-    nice python -m benchmarks.mutants [--count N] [--seed N] [--at FILE[:LINE]]
+    nice python -m benchmarks.mutants [--count N] [--seed N] [--at FILE[:LINE] …]
 
 Takes a sample of mutants (one small change of one expression or statement each), evenly over the
 code of every area, and runs the tests that reach the changed function, until one fails. Prints what
@@ -86,11 +86,15 @@ def sample(population: Sequence[T], count: int, seed: int) -> list[T]:
     return [population[int(first + index * step)] for index in range(count)]
 
 
-def chosen(area: Area, *, count: int, seed: int, at: str) -> list[Mutant]:
-    """Sample an area, or take every mutant of one line or file."""
+def chosen(area: Area, *, count: int, seed: int, at: Sequence[str]) -> list[Mutant]:
+    """Sample an area, or take every mutant of some lines or files."""
     if at:
-        return [one for one in mutants(area) if at in (one.path, f"{one.path}:{one.line}")]
+        return [mutant for mutant in mutants(area) if {mutant.path, _place(mutant)} & set(at)]
     return sample(mutants(area), round(count * area.share), seed)
+
+
+def _place(mutant: Mutant) -> str:
+    return f"{mutant.path}:{mutant.line}"
 
 
 def table(outcomes: Sequence[tuple[Mutant, Outcome]]) -> str:
@@ -116,7 +120,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=200, help="mutants of all areas together")
     parser.add_argument("--seed", type=int, default=1, help="another sample of the same size")
-    parser.add_argument("--at", default="", help="all mutants of FILE or FILE:LINE instead")
+    parser.add_argument(
+        "--at", nargs="+", default=(), metavar="FILE[:LINE]", help="all mutants there instead"
+    )
     options = parser.parse_args(arguments)
     outcomes = []
     with forks.copied():
@@ -128,8 +134,7 @@ def main(arguments: Sequence[str]) -> int:
             for mutant in some:
                 outcome = forks.judged(mutant, tests)
                 outcomes.append((mutant, outcome))
-                place = f"{mutant.path}:{mutant.line}"
-                print(f"{outcome.value:9}  {place:45}  {mutant.change}", flush=True)
+                print(f"{outcome.value:9}  {_place(mutant):45}  {mutant.change}", flush=True)
     if not outcomes:
         parser.error("no mutants there")
     print("\n" + table(outcomes))

@@ -1,5 +1,6 @@
 import math
 import random
+import statistics
 
 import msgspec
 import pytest
@@ -106,6 +107,24 @@ def test_without_a_canary_on_both_sides_there_is_no_gate(before, after):
     comparison = judged(*a_slow_pair(before, after))
 
     assert found(comparison)["step_time_s"] == (Verdict.UNCONFIRMED, "assumed")
+
+
+@pytest.mark.parametrize("names", [1, 3])
+def test_a_canary_may_move_as_its_history_and_its_limit_say_together(names):
+    """Tested by the t-distribution of scipy, with the limit as four more sessions."""
+    times = (1.0, 1.2, 0.9, 1.1)
+    history = [{"matmul": time} for time in times]
+    head = {"matmul": 1.1, **{f"other{number}": 1.0 for number in range(1, names)}}
+    tail = 0.05 / 4 / names
+    known = statistics.variance(map(math.log, times)) * (1 + 1 / 4)
+    assumed = (math.log(1.03) / stats.t.isf(tail, 4)) ** 2
+
+    (move,) = canaries.from_history(history, head, Limit(relative=0.03))
+
+    assert move.name == "matmul"
+    assert move.size == pytest.approx(math.log(1.1) - statistics.fmean(map(math.log, times)))
+    spread = math.sqrt((3 * known + 4 * assumed) / 7)
+    assert move.most == pytest.approx(stats.t.isf(tail, 7) * spread)
 
 
 def test_a_canary_never_corrects_a_number():

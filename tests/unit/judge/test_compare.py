@@ -121,7 +121,19 @@ def test_nothing_to_compare_is_not_green():
     comparison = judged(a_run(), a_run(a_measured("a", *STEADY)))
 
     assert (comparison.verdict, comparison.exit_code) == (Verdict.NEW, ExitCode.NO_ANSWER)
-    assert judged(a_run(), a_run()).exit_code == ExitCode.NO_ANSWER
+    nothing = judged(a_run(), a_run())
+    assert (nothing.verdict, nothing.exit_code) == (Verdict.MISSING, ExitCode.NO_ANSWER)
+
+
+def test_where_no_metric_gates_nothing_is_missing():
+    limits = Limits(default={"step_time_s": Limit(relative=0.05, gate=False)})
+
+    comparison = judged(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW)), limits=limits
+    )
+
+    assert {row.gate for row in comparison.rows} == {False}
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCHANGED, ExitCode.OK)
 
 
 def test_half_the_work_in_less_time_is_no_improvement():

@@ -79,6 +79,16 @@ def test_what_is_detectable_is_a_loss():
     assert sizes == sorted(set(sizes))
 
 
+def test_what_was_rounded_must_be_larger_by_a_tick_to_be_detected():
+    confirmation = a_confirmation(prior_variance=1e-8, tick=0.01)
+    tails = (confirmation.alarm_tail(18, 1), confirm.POWER_TAIL)
+    reach = sum(confirm.alarm_reach(tail, 18) for tail in tails)
+
+    smallest = confirmation.smallest_detectable()
+
+    assert smallest == pytest.approx(TIME.floor + 0.01 + reach * confirmation.alarm_spread())
+
+
 def test_without_any_spread_known_nothing_is_detectable():
     assert a_confirmation(**EXACT).smallest_detectable() == math.inf
 

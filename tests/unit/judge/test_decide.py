@@ -166,6 +166,7 @@ def test_every_judged_row_says_what_it_could_have_seen():
     comparison = judged(HISTORY, in_turns(a_head(SLOWER), pairs(1.1)))
 
     assert all(row.smallest_detectable is not None for row in comparison.rows)
+    assert row_of(comparison).smallest_detectable >= row_of(comparison).margin
 
 
 # --- alpha
@@ -256,6 +257,22 @@ def test_a_metric_without_a_gate_is_never_worth_a_launch():
     limits = Limits(default={"step_time_s": Limit(relative=0.01, margin=0.02, gate=False)})
 
     assert undecided(HISTORY, a_head(SLOWER), limits) == ((), 0)
+
+
+def test_the_workload_that_lies_furthest_beyond_its_margin_comes_first():
+    """By margins and not by percents: what a suite allows is no loss."""
+    strict, loose = Limit(relative=0.005, margin=0.01), Limit(relative=0.05, margin=0.1)
+    limits = Limits(
+        default={}, workloads={"strict": {"step_time_s": strict}, "loose": {"step_time_s": loose}}
+    )
+
+    def slower_by(ratio):
+        slower = tuple(ratio * step_s for step_s in STEADY)
+        return a_run(a_measured("strict", *SLOWER), a_measured("loose", *slower))
+
+    base = a_run(a_measured("strict", *STEADY), a_measured("loose", *STEADY))
+    assert undecided([base], slower_by(1.5), limits)[0] == ("strict", "loose")
+    assert undecided([base], slower_by(3.0), limits)[0] == ("loose", "strict")
 
 
 def test_what_is_not_measured_in_pairs_keeps_nobody_waiting():
