@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from ci_perf import suite
 from ci_perf.errors import InvalidFileError
@@ -42,6 +43,7 @@ def folder(tmp_path, monkeypatch):
 def build(name, *, phase=unwatched, **parameters):
     given = {**PARAMETERS[name], **parameters}
     context = Context(device="cpu", parameters=given, seed=0, data_dir="data", phase=phase)
+    torch.manual_seed(context.seed)  # as a worker does
     return importlib.import_module(name).build(context)
 
 
