@@ -16,8 +16,7 @@ from ci_perf import suite as suites
 from ci_perf.doctor import machine_facts
 from ci_perf.doctor.machine_facts import Sources
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import environment as environments
-from ci_perf.launch import never
+from ci_perf.launch import child_environment, never
 from ci_perf.launch.containers import arguments, failures, images, inside, places, running, stale
 from ci_perf.launch.containers import engine as engines
 from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
@@ -210,11 +209,11 @@ def _try(engine: Engine, asked: Probe, image: str, gpus: tuple[str, ...]) -> Tor
             gpus=Gpus(devices=gpus, access=_ACCESS[asked.engine]),
             mounts=(
                 Mount(
-                    source=environments.PACKAGE,
-                    target=f"{inside.PACKAGE}/{environments.PACKAGE.name}",
+                    source=child_environment.PACKAGE,
+                    target=f"{inside.PACKAGE}/{child_environment.PACKAGE.name}",
                 ),
             ),
-            environment={**environments.of_child({}, 1), "PYTHONPATH": inside.PACKAGE},
+            environment={**child_environment.of_child({}, 1), "PYTHONPATH": inside.PACKAGE},
             workdir="/",
         )
         stop = running.run(engine, name, create, timeout_s=_TRIAL_S, interrupted=never)

@@ -11,9 +11,12 @@ from ci_perf.model.process import WorkerResult
 from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system.child import Ended
 
+# Whether a signal has asked us to end.
+Interrupted = Callable[[], bool]
+
 
 def never() -> bool:
-    """Say that nobody has asked to end."""
+    """Be interrupted by nothing. See Interrupted."""
     return False
 
 
@@ -24,7 +27,7 @@ class Launcher(Protocol):
     """
 
     def describe(
-        self, device: str, threads: int, devices: int, interrupted: Callable[[], bool] = never
+        self, device: str, threads: int, devices: int, interrupted: Interrupted = never
     ) -> MachineDescription | TaskFailure:
         """Say what the machine is on which tasks will run; "auto" picks the device.
 
@@ -32,28 +35,26 @@ class Launcher(Protocol):
         """
 
     def look(
-        self, gpus: Sequence[str], interrupted: Callable[[], bool] = never
+        self, gpus: Sequence[str], interrupted: Interrupted = never
     ) -> GpuStates | TaskFailure:
         """Say in what state these GPUs are, by UUID, without using them."""
 
     def canaries(
-        self, device: str, threads: int, interrupted: Callable[[], bool] = never
+        self, device: str, threads: int, interrupted: Interrupted = never
     ) -> Mapping[str, float] | TaskFailure:
         """Run the fixed programs; return seconds by name, none on a machine that cannot."""
 
-    def launch(
-        self, task: Task, interrupted: Callable[[], bool] = never
-    ) -> WorkerResult | TaskFailure:
+    def launch(self, task: Task, interrupted: Interrupted = never) -> WorkerResult | TaskFailure:
         """Run one task to its end or its time limit."""
 
     def launch_pair(
-        self, first: Task, second: Task, interrupted: Callable[[], bool] = never
+        self, first: Task, second: Task, interrupted: Interrupted = never
     ) -> tuple[WorkerResult | TaskFailure, WorkerResult | TaskFailure]:
         """Run two tasks as a resident pair: both processes are there, one at a time runs.
 
         They take turns phase by phase, `first` first, and block by block in an order that is drawn
         each time; both time equally many blocks. When one fails, the other's result stands.
-        `room.reason_against` says whether a pair may be resident.
+        `memory_check.reason_against` says whether a pair may be resident.
         """
 
     def shell(
@@ -63,7 +64,7 @@ class Launcher(Protocol):
         root: Path,
         variables: Mapping[str, str],
         timeout_s: float,
-        interrupted: Callable[[], bool] = never,
+        interrupted: Interrupted = never,
     ) -> Ended:
         """Run a line of shell in the checkout at `root`, which it may change.
 

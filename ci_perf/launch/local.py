@@ -11,13 +11,21 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CannotWriteError
-from ci_perf.launch import endings, launching, monitoring, never
-from ci_perf.launch import environment as environments
-from ci_perf.launch.endings import KillCount
-from ci_perf.launch.launching import Finished, Outcome
-from ci_perf.launch.turns import Interrupted, Seat
-from ci_perf.model import task as tasks
-from ci_perf.model.task import CanaryTimes, GpuStates, MachineDescription, Task, TaskFailure
+from ci_perf.launch import Interrupted, child_environment, exit_status, monitoring, never, run_task
+from ci_perf.launch.exit_status import KillCount
+from ci_perf.launch.run_task import Finished, Outcome
+from ci_perf.launch.turn_scheduler import Slot
+from ci_perf.model.task import (
+    CANARIES,
+    GPU_STATES,
+    MACHINE,
+    CanaryTimes,
+    GpuStates,
+    MachineDescription,
+    Task,
+    TaskFailure,
+    module_of,
+)
 from ci_perf.system import child, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
@@ -37,7 +45,7 @@ class LocalLauncher:
         environment: Mapping[str, str] | None = None,
         *,
         caches: Path | None = None,
-        kill_count: Callable[[], KillCount | None] = endings.kill_count,
+        kill_count: Callable[[], KillCount | None] = exit_status.kill_count,
     ) -> None:
         """Launch tasks in the root that each of them names; `root` is the repository under measure.
 
@@ -56,15 +64,15 @@ class LocalLauncher:
         try:
             scratch.sweep()
         except OSError as error:
-            return launching.not_started(error)
+            return run_task.not_started(error)
         return _aside(
-            tasks.MACHINE,
+            MACHINE,
             [device, str(threads), str(devices)],
             MachineDescription,
             what="describing the machine",
-            timeout_s=launching.TORCH_TIMEOUT_S,
+            timeout_s=run_task.TORCH_TIMEOUT_S,
             cwd=self._root,
-            environment=environments.of_child(self._environment, threads),
+            environment=child_environment.of_child(self._environment, threads),
             interrupted=interrupted,
         )
 
@@ -78,27 +86,27 @@ class LocalLauncher:
         self, device: str, threads: int, interrupted: Interrupted = never
     ) -> Mapping[str, float] | TaskFailure:
         """See Launcher."""
-        found = _aside(
-            tasks.CANARIES,
+        times = _aside(
+            CANARIES,
             [device, str(threads)],
             CanaryTimes,
             what="the canaries",
-            timeout_s=launching.TORCH_TIMEOUT_S,
+            timeout_s=run_task.TORCH_TIMEOUT_S,
             cwd=None,
-            environment=environments.apart_from(self._root, self._environment, threads),
+            environment=child_environment.apart_from(self._root, self._environment, threads),
             interrupted=interrupted,
         )
-        return found if isinstance(found, TaskFailure) else found.median_s
+        return times if isinstance(times, TaskFailure) else times.median_s
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
-        return launching.task(task, lambda folder: self._run(task, folder, interrupted, seat=None))
+        return run_task.run(task, lambda folder: self._run(task, folder, interrupted, slot=None))
 
     def launch_pair(
         self, first: Task, second: Task, interrupted: Interrupted = never
     ) -> tuple[Outcome, Outcome]:
         """See Launcher."""
-        return launching.pair((first, second), self._launch_seated, interrupted)
+        return run_task.run_pair((first, second), self._launch_in_slot, interrupted)
 
     def shell(
         self,
@@ -115,40 +123,43 @@ class LocalLauncher:
             return child.run(
                 ["/bin/sh", "-c", command],
                 cwd=str(root),
-                environment={**environments.of_child(self._environment, processors), **variables},
+                environment={
+                    **child_environment.of_child(self._environment, processors),
+                    **variables,
+                },
                 cookie=scratch.cookie_of_launch(folder.path),
                 timeout_s=timeout_s,
                 interrupted=interrupted,
             )
 
-    def _launch_seated(self, task: Task, interrupted: Interrupted, seat: Seat) -> Outcome:
-        spelled = msgspec.structs.replace(task, turns=str(seat.folder))
-        return launching.task(
+    def _launch_in_slot(self, task: Task, interrupted: Interrupted, slot: Slot) -> Outcome:
+        spelled = msgspec.structs.replace(task, turns=str(slot.folder))
+        return run_task.run(
             spelled,
-            lambda folder: self._run(spelled, folder, interrupted, seat),
+            lambda folder: self._run(spelled, folder, interrupted, slot),
             is_paired=True,
         )
 
     def _run(
-        self, task: Task, folder: Scratch, interrupted: Interrupted, seat: Seat | None
+        self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
     ) -> Finished:
         """Run the child of one task, with the monitor beside it."""
         protocol = task.workload.protocol
-        in_ranks = task.workload.launch == "torchrun"
-        module = tasks.RANKS if in_ranks else tasks.WORKER
-        environment = environments.of_task(self._environment, protocol, self._cache(task, folder))
+        environment = child_environment.of_task(
+            self._environment, protocol, self._cache(task, folder)
+        )
         kills = self._kill_count()
         with beside(task, folder, self._root, self._environment) as watch:
             ended = child.run(
-                _python(module, folder),
+                _python(module_of(task), folder),
                 cwd=task.root,
                 environment=environment,
                 cookie=scratch.cookie_of_launch(folder.path),
                 timeout_s=protocol.timeout_s,
                 interrupted=interrupted,
-                seat=seat,
+                slot=slot,
             )
-        evidence = launching.evidence(watch) if protocol.monitor_hz else None
+        evidence = run_task.evidence_from(watch) if protocol.monitor_hz else None
         return Finished(ended=ended, evidence=evidence, kills=kills)
 
     def _cache(self, task: Task, folder: Scratch) -> Path:
@@ -193,13 +204,13 @@ def look(
 ) -> GpuStates | TaskFailure:
     """Ask NVML of this host in what state GPUs are. See Launcher."""
     return _aside(
-        tasks.GPU_STATES,
+        GPU_STATES,
         gpus,
         GpuStates,
         what="looking at the GPUs",
         timeout_s=_DRIVER_TIMEOUT_S,
         cwd=None,
-        environment=environments.apart_from(root, environment, threads=1),
+        environment=child_environment.apart_from(root, environment, threads=1),
         interrupted=interrupted,
     )
 
@@ -214,7 +225,7 @@ def beside(
         task.gpus,
         protocol.monitor_hz,
         [sys.executable, "-P"],
-        environments.apart_from(root, environment, protocol.threads),
+        child_environment.apart_from(root, environment, protocol.threads),
     )
 
 
@@ -242,7 +253,7 @@ def _aside(
         )
         return Finished(ended=ended)
 
-    return launching.module(run, kind, what=what, timeout_s=timeout_s)
+    return run_task.run_module(run, kind, what=what, timeout_s=timeout_s)
 
 
 def _python(module: str, folder: Scratch) -> list[str]:

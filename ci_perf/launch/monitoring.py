@@ -28,15 +28,15 @@ _LAST_GASP_S = 5.0
 # What the monitor says when it dies; nobody else writes there.
 _STDERR = "monitor.stderr"
 _STDERR_BYTES = 64 * 1024
-_TROUBLE_CHARS = 500
+_PROBLEM_CHARS = 500
 
 
 class Watch:
-    """What the monitor left, once the block has ended. ``trouble`` says why it left nothing."""
+    """What the monitor left, once the block has ended. ``problem`` says why it left nothing."""
 
-    def __init__(self, trouble: str) -> None:
+    def __init__(self, problem: str) -> None:
         self._evidence: Evidence | None = None
-        self.trouble = trouble
+        self.problem = problem
 
     def evidence(self) -> Evidence | None:
         """Return what the monitor saw, `None` when it was not started or did not live to say."""
@@ -47,9 +47,9 @@ class Watch:
         try:
             self._evidence = folder.read(task.EVIDENCE, Evidence) if code == 0 else None
         except InvalidFileError as error:
-            self.trouble = f"the monitor left no evidence: {error}"[:_TROUBLE_CHARS]
+            self.problem = f"the monitor left no evidence: {error}"[:_PROBLEM_CHARS]
             return
-        self.trouble = "" if self._evidence else _last_words(code, folder)
+        self.problem = "" if self._evidence else _last_words(code, folder)
 
 
 @contextlib.contextmanager
@@ -94,11 +94,11 @@ def _begun(
         stack.callback(os.close, handle)
         own = stack.enter_context(scratch.folder())
     except OSError as error:
-        watch.trouble = f"the monitor could not be started: {error}"
+        watch.problem = f"the monitor could not be started: {error}"
         return None
     monitor = _start(handle, own.path, gpus, hz, python, environment)
     if isinstance(monitor, str):
-        watch.trouble = monitor
+        watch.problem = monitor
         return None
     return monitor, own
 
@@ -163,7 +163,7 @@ def _finish(monitor: "subprocess.Popen[bytes]", folder: Scratch, watch: Watch) -
     try:
         code = monitor.wait(timeout=_END_S)
     except subprocess.TimeoutExpired:
-        watch.trouble = f"the monitor did not end within {_END_S:g} s"
+        watch.problem = f"the monitor did not end within {_END_S:g} s"
         return
     finally:
         _kill(monitor)
@@ -184,4 +184,4 @@ def _last_words(code: int, folder: Scratch) -> str:
     except InvalidFileError as error:
         said = str(error)
     line = (said.strip() or "no words").splitlines()[-1]
-    return f"the monitor ended with code {code} and left no evidence: {line}"[:_TROUBLE_CHARS]
+    return f"the monitor ended with code {code} and left no evidence: {line}"[:_PROBLEM_CHARS]

@@ -2,7 +2,7 @@
 
 A process is started in its first turn. It asks for the next one before each phase and before each
 block, which gives back the one it has: between two questions it has the machine for itself. The
-other side is launch/turns.py. A process without a partner has the machine always.
+other side is launch/turn_scheduler.py. A process without a partner has the machine always.
 """
 
 import os

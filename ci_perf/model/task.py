@@ -115,6 +115,11 @@ class MachineDescription(Struct, frozen=True, kw_only=True):
     environment: Environment
 
 
+def module_of(task: Task) -> str:
+    """Name the module that measures a task: in one process, or in one for each rank."""
+    return RANKS if task.workload.launch == "torchrun" else WORKER
+
+
 class GpuState(Struct, frozen=True, kw_only=True):
     """One GPU at rest, `None` where the driver does not say; ``absent`` has its answers then.
 

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ci_perf.judge.policy import MOST_PAIRS
-from ci_perf.launch import room
+from ci_perf.launch import memory_check
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -250,7 +250,7 @@ class Interleaving:
         if self._runner.device != "cpu" or base.ready is None or not base.may_be_resident:
             return False
         head = self._runner.result(base.workload.id)
-        peaks = [room.peak_of(result.process.memory) for result in (base.ready, head)]
+        peaks = [memory_check.peak_of(result.process.memory) for result in (base.ready, head)]
         return not self._checks.memory(base.workload, peaks)
 
 

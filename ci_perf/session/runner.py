@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ci_perf.launch import Launcher, room
+from ci_perf.launch import Launcher, memory_check
 from ci_perf.measure.validity import distrust, during, preflight
 from ci_perf.model import run as runs
 from ci_perf.model.process import Phase, WorkerResult
@@ -34,7 +34,9 @@ class MachineChecks:
     """
 
     host: Callable[[], Sequence[Reason]] = preflight.check
-    memory: Callable[[PlannedWorkload, Sequence[room.Peak]], str] = room.reason_against
+    memory: Callable[[PlannedWorkload, Sequence[memory_check.Peak]], str] = (
+        memory_check.reason_against
+    )
     every_s: float = quiet.LOOK_EVERY_S
 
 

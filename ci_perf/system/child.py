@@ -45,11 +45,11 @@ class Cookie:
     value: str
 
 
-class Turns(Protocol):
-    """Where a child sits that runs only when it is its turn: `turns.Seat`."""
+class ChildSlot(Protocol):
+    """The turns of a child that runs only when it has one: `turn_scheduler.Slot`."""
 
     def started(self, child: "subprocess.Popen[bytes]") -> None:
-        """Hear which child it is."""
+        """Let this child take the turns."""
 
     def clock(self) -> float:
         """Return seconds; they do not pass while it waits."""
@@ -63,7 +63,7 @@ def run(
     cookie: Cookie,
     timeout_s: float,
     interrupted: Callable[[], bool],
-    seat: Turns | None = None,
+    slot: ChildSlot | None = None,
 ) -> Ended:
     """Run `command` to its end or its time limit.
 
@@ -71,11 +71,12 @@ def run(
     killed with it. Raises OSError when it cannot be started, and KeyboardInterrupt once
     `interrupted` and after the child has been killed.
 
-    A child that takes turns has a `seat`, and its time limit counts its own turns only. It is run
-    within `ending_orphans`: which of two at once has left an orphan, only its cookie can tell.
+    A child that takes turns has a `slot`, and its time limit counts its own turns only. The caller
+    runs it within `ending_orphans`: with two children at once, only the cookie tells whose an
+    orphan is.
     """
-    company = ending_orphans() if seat is None else contextlib.nullcontext(_none)
-    with company as orphans, _Tail() as tail:
+    scope = ending_orphans() if slot is None else contextlib.nullcontext(_none)
+    with scope as orphans, _Tail() as tail:
         child = subprocess.Popen(
             command,
             cwd=cwd,
@@ -86,10 +87,10 @@ def run(
             start_new_session=True,  # Ctrl-C reaches us, and we end the child in our own way
         )
         try:
-            if seat is not None:
-                seat.started(child)
+            if slot is not None:
+                slot.started(child)
             tail.drain(child.stdout)
-            clock = time.monotonic if seat is None else seat.clock
+            clock = time.monotonic if slot is None else slot.clock
             in_time = _wait(child, timeout_s, interrupted, clock)
             if not in_time:
                 _dump_stacks(child)

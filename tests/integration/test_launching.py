@@ -6,7 +6,7 @@ import signal
 import msgspec
 import pytest
 
-from ci_perf.launch import endings, launching, local, monitoring
+from ci_perf.launch import exit_status, local, monitoring, run_task
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measure.validity import preflight
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
@@ -151,7 +151,7 @@ def test_a_process_that_the_kernel_kills_for_memory_is_known_by_its_count(task, 
     )
 
     def count():
-        return endings.kill_count(proc=tmp_path, cgroups=tmp_path)
+        return exit_status.kill_count(proc=tmp_path, cgroups=tmp_path)
 
     launcher = LocalLauncher(tmp_path, kill_count=count)
     trouble = trouble_of(launcher.launch(task(killed + BUILD)))
@@ -225,8 +225,8 @@ def test_the_gpus_of_a_task_are_looked_at_before_it_and_watched_beside_it(task, 
 
 
 def test_a_monitor_that_left_nothing_says_why():
-    watch = monitoring.Watch(trouble="the monitor did not end within 5 s")
+    watch = monitoring.Watch(problem="the monitor did not end within 5 s")
 
-    evidence = launching.evidence(watch)
+    evidence = run_task.evidence_from(watch)
 
     assert (evidence.trouble, evidence.gpus) == ("the monitor did not end within 5 s", ())

@@ -17,7 +17,7 @@ from ci_perf.errors import ExitCode
 from ci_perf.judge import changes, decide, signs
 from ci_perf.judge.confirm import Confirmation, share_alpha
 from ci_perf.judge.policy import PolicyKind, default_limits, policy_of
-from ci_perf.launch import environment
+from ci_perf.launch import child_environment
 from ci_perf.measure.validity import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import NUMERICS_VARY, Verdict
@@ -347,7 +347,7 @@ def test_every_reason_to_distrust_a_machine_can_be_given():
 
 
 def test_every_withheld_variable_is_named():
-    for name in environment.WITHHELD:
+    for name in child_environment.WITHHELD:
         assert f"`{name}`" in text("docs/measuring.md")
 
 
@@ -366,7 +366,7 @@ def test_every_extra_that_the_action_installs_without_hashes_is_named():
 
 
 def test_every_knob_of_a_process_is_named():
-    knobs = environment.of_task({}, Protocol(), Path("cache"))
+    knobs = child_environment.of_task({}, Protocol(), Path("cache"))
 
     for name in knobs:
         assert f"`{name}`" in text("docs/measuring.md")

@@ -15,8 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import environment as environments
-from ci_perf.launch import launching, local, never
+from ci_perf.launch import Interrupted, child_environment, local, never, run_task
 from ci_perf.launch.containers import (
     arguments,
     copies,
@@ -30,11 +29,19 @@ from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.containers.inside import Folders, Mount
 from ci_perf.launch.containers.running import Stop
-from ci_perf.launch.launching import Finished, Outcome
-from ci_perf.launch.turns import Interrupted, Seat
-from ci_perf.model import task as tasks
+from ci_perf.launch.run_task import Finished, Outcome
+from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
-from ci_perf.model.task import CanaryTimes, GpuStates, MachineDescription, Task, TaskFailure
+from ci_perf.model.task import (
+    CANARIES,
+    MACHINE,
+    CanaryTimes,
+    GpuStates,
+    MachineDescription,
+    Task,
+    TaskFailure,
+    module_of,
+)
 from ci_perf.system import host, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
@@ -115,9 +122,9 @@ class ContainerLauncher:
             scratch.sweep()
             stale.sweep(self._settings.engine, self._say)
         except (OSError, CiPerfError) as error:
-            return launching.not_started(error)
+            return run_task.not_started(error)
         found = self._aside(
-            tasks.MACHINE,
+            MACHINE,
             (device, str(threads), str(devices)),
             MachineDescription,
             what="describing the machine",
@@ -136,7 +143,7 @@ class ContainerLauncher:
     ) -> Mapping[str, float] | TaskFailure:
         """See Launcher."""
         found = self._aside(
-            tasks.CANARIES,
+            CANARIES,
             (device, str(threads)),
             CanaryTimes,
             what="the canaries",
@@ -146,7 +153,7 @@ class ContainerLauncher:
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
-        return launching.task(
+        return run_task.run(
             inside.task(task), lambda folder: self._run_task(task, folder, interrupted, None)
         )
 
@@ -154,7 +161,7 @@ class ContainerLauncher:
         self, first: Task, second: Task, interrupted: Interrupted = never
     ) -> tuple[Outcome, Outcome]:
         """See Launcher."""
-        return launching.pair((first, second), self._launch_seated, interrupted)
+        return run_task.run_pair((first, second), self._launch_in_slot, interrupted)
 
     def shell(
         self,
@@ -176,22 +183,22 @@ class ContainerLauncher:
             command=("sh", "-c", command),
             mounts=(Mount(source=self._copies[root], target=inside.WORKSPACE, writable=True),),
             environment={
-                **environments.of_child({}, len(os.sched_getaffinity(0))),
+                **child_environment.of_child({}, len(os.sched_getaffinity(0))),
                 **variables,
             },
             workdir=inside.WORKSPACE,
         )
         return self._run(spec, timeout_s, interrupted).ended
 
-    def _launch_seated(self, task: Task, interrupted: Interrupted, seat: Seat) -> Outcome:
-        return launching.task(
+    def _launch_in_slot(self, task: Task, interrupted: Interrupted, slot: Slot) -> Outcome:
+        return run_task.run(
             inside.task(task, turns=True),
-            lambda folder: self._run_task(task, folder, interrupted, seat),
+            lambda folder: self._run_task(task, folder, interrupted, slot),
             is_paired=True,
         )
 
     def _run_task(
-        self, task: Task, folder: Scratch, interrupted: Interrupted, seat: Seat | None
+        self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
     ) -> Finished:
         """Run the container of one task, with the monitor on this host beside it."""
         root = Path(task.root)
@@ -203,16 +210,15 @@ class ContainerLauncher:
             own_data=self._kept("data"),
             data=self._settings.data,
             checkpoints=self._settings.checkpoints,
-            turns=None if seat is None else seat.folder,
+            turns=None if slot is None else slot.folder,
         )
         protocol = task.workload.protocol
-        in_ranks = task.workload.launch == "torchrun"
         spec = _Spec(
             image=self._image_of(root),
-            command=_module(tasks.RANKS if in_ranks else tasks.WORKER),
-            mounts=inside.mounts(task, place, folders, environments.PACKAGE),
+            command=_module(module_of(task)),
+            mounts=inside.mounts(task, place, folders, child_environment.PACKAGE),
             hidden=self._hidden(place),
-            environment=_ours(environments.of_task({}, protocol, Path(inside.CACHE))),
+            environment=_ours(child_environment.of_task({}, protocol, Path(inside.CACHE))),
             workdir=inside.WORKSPACE,
             gpus=places.of_task(task.device, task.gpus, task.workload.world_size, os.environ),
         )
@@ -220,8 +226,8 @@ class ContainerLauncher:
             for path in (folders.out, folders.turns):
                 if path is not None:
                     places.hand_over(path, self._user)
-            stop = self._run(spec, protocol.timeout_s, interrupted, seat)
-        evidence = launching.evidence(watch) if protocol.monitor_hz else None
+            stop = self._run(spec, protocol.timeout_s, interrupted, slot)
+        evidence = run_task.evidence_from(watch) if protocol.monitor_hz else None
         return Finished(ended=stop.ended, evidence=evidence, kills=stop.kills)
 
     def _aside(
@@ -241,21 +247,21 @@ class ContainerLauncher:
             spec = _Spec(
                 image=self.sides[0].image,
                 command=(*_module(module), *words),
-                mounts=inside.ours(folder.path, environments.PACKAGE),
-                environment=_ours(environments.of_child({}, int(threads))),
+                mounts=inside.ours(folder.path, child_environment.PACKAGE),
+                environment=_ours(child_environment.of_child({}, int(threads))),
                 gpus=places.visible(device, os.environ),
             )
-            stop = self._run(spec, launching.TORCH_TIMEOUT_S, interrupted)
+            stop = self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
             return Finished(ended=stop.ended, kills=stop.kills)
 
-        return launching.module(run, kind, what=what, timeout_s=launching.TORCH_TIMEOUT_S)
+        return run_task.run_module(run, kind, what=what, timeout_s=run_task.TORCH_TIMEOUT_S)
 
     def _run(
         self,
         spec: _Spec,
         timeout_s: float,
         interrupted: Interrupted,
-        seat: Seat | None = None,
+        slot: Slot | None = None,
     ) -> Stop:
         settings = self._settings
         name = f"ci-perf-{self._labels.run}-{next(self._numbers)}"
@@ -275,7 +281,7 @@ class ContainerLauncher:
             ulimits=settings.ulimits,
         )
         return running.run(
-            settings.engine, name, create, timeout_s=timeout_s, interrupted=interrupted, seat=seat
+            settings.engine, name, create, timeout_s=timeout_s, interrupted=interrupted, slot=slot
         )
 
     def _image_of(self, root: Path) -> Image:

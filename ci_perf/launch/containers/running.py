@@ -12,13 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.launch import endings
+from ci_perf.launch import exit_status
 from ci_perf.launch.containers import stale, stops
 from ci_perf.launch.containers.arguments import NAME_VARIABLE
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.launch.containers.stops import Stopped
-from ci_perf.launch.endings import Kills
-from ci_perf.launch.turns import Seat
+from ci_perf.launch.exit_status import MemoryKills
+from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.system import child, processes
 from ci_perf.system.child import Cookie, Ended
 
@@ -43,7 +43,7 @@ class Stop:
     """How a container ended: as a process does, and whether its memory ran out."""
 
     ended: Ended
-    kills: Kills
+    kills: MemoryKills
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,13 @@ def run(
     *,
     timeout_s: float,
     interrupted: Callable[[], bool],
-    seat: Seat | None = None,
+    slot: Slot | None = None,
 ) -> Stop:
     """Run a container called `name`, which `create` makes, to its end or its time limit.
 
     Raises EngineError when it did not begin, or is still there afterwards; KeyboardInterrupt.
     """
-    before = endings.kill_count_of_host()
+    before = exit_status.kill_count_of_host()
     try:
         engine.must(*create)
         ended = child.run(
@@ -81,7 +81,7 @@ def run(
             cookie=Cookie(variable=_COOKIE, value=name),
             timeout_s=timeout_s,
             interrupted=interrupted,
-            seat=None if seat is None else _Seated(seat, Inhabitants(engine, name)),
+            slot=None if slot is None else _ContainerSlot(slot, Inhabitants(engine, name)),
         )
         stopped = _state(engine, name, ended, has_killed=before is not None and before.has_risen())
     finally:
@@ -151,17 +151,17 @@ class Inhabitants:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seated:
-    """The seat of a container: what sits there is no child of ours."""
+class _ContainerSlot:
+    """A slot whose turns a container takes, and not the child that waits for it."""
 
-    seat: Seat
+    slot: Slot
     inhabitants: Inhabitants
 
     def started(self, _child: "subprocess.Popen[bytes]") -> None:
-        self.seat.is_taken_by(self.inhabitants)
+        self.slot.assign(self.inhabitants)
 
     def clock(self) -> float:
-        return self.seat.clock()
+        return self.slot.clock()
 
 
 def _send(pid: int, what: signal.Signals) -> None:

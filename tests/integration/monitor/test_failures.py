@@ -84,7 +84,7 @@ def test_a_folder_that_is_gone_costs_no_workload(tmp_path):
         pass
 
     assert watched.evidence() is None
-    assert "could not be started" in watched.trouble
+    assert "could not be started" in watched.problem
 
 
 def test_junk_on_the_line_changes_nothing(watch, sitting, folder):

@@ -1,4 +1,4 @@
-"""How a process ended that left no result: in words, and whether the kernel took it for memory."""
+"""Why a process ended without a result: its exit code or signal, and whether memory ran out."""
 
 import contextlib
 import re
@@ -24,26 +24,26 @@ _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _MEANWHILE = "; meanwhile the kernel ended a process because memory had run out"
 
 
-class Kills(Protocol):
-    """Whether the kernel has killed somebody for want of memory while a process ran."""
+class MemoryKills(Protocol):
+    """Whether the kernel has killed a process for want of memory while a task ran."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether it can only have been what we have launched, and not anybody on this host."""
+        """Whether it can only have killed a process of the task, and not any on this host."""
 
     @property
     def words(self) -> str:
         """What a kill means, to be put behind how the process ended."""
 
     def has_risen(self) -> bool:
-        """Whether it has killed somebody since."""
+        """Whether the kernel has killed a process since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillCount:
-    """The file in which the kernel counts whom it has killed for want of memory, and the count.
+    """The file in which the kernel counts its kills for want of memory, and the count.
 
-    Ours is that of our control group; the other counts the whole host.
+    It counts our control group, or else the whole host.
     """
 
     file: Path
@@ -52,7 +52,7 @@ class KillCount:
     words: str = "; the kernel's out-of-memory killer did this"
 
     def has_risen(self) -> bool:
-        """Whether it has killed somebody since; unknown, once the file is gone, is no."""
+        """Whether the kernel has killed a process since; false once the file is gone."""
         now = _count(self.file)
         return now is not None and now > self.before
 
@@ -73,7 +73,7 @@ def kill_count_of_host(proc: Path = _PROC) -> KillCount | None:
     return None if before is None else KillCount(file=file, before=before, is_ours=False)
 
 
-def in_words(ended: child.Ended, phase: Phase, kills: Kills | None) -> str:
+def describe(ended: child.Ended, phase: Phase, kills: MemoryKills | None) -> str:
     """Say how a process ended that left no result."""
     where = f" in phase {phase.value}"
     if ended.code >= 0:
@@ -89,8 +89,8 @@ def in_words(ended: child.Ended, phase: Phase, kills: Kills | None) -> str:
     return f"the process was ended by {name}{where}{hint}"
 
 
-def explained(
-    trouble: TaskFailure, ended: child.Ended, kills: Kills | None, evidence: Evidence | None
+def with_memory(
+    failure: TaskFailure, ended: child.Ended, kills: MemoryKills | None, evidence: Evidence | None
 ) -> TaskFailure:
     """Add what is known of the memory, when a launch failed because there was too little of it.
 
@@ -98,20 +98,20 @@ def explained(
     what a workload has started, whose end another process tells: then the count speaks, as long
     as it is that of our control group and not of everybody on this host.
     """
-    if trouble.exhausted is not None or kills is None or not kills.has_risen():
-        return trouble
+    if failure.exhausted is not None or kills is None or not kills.has_risen():
+        return failure
     was_killed = ended.code == -signal.SIGKILL and not ended.timed_out
     if not (was_killed or kills.is_ours):
-        return trouble
+        return failure
     peak = evidence.host_rss_peak_bytes if evidence else None
     return msgspec.structs.replace(
-        trouble,
-        reason=trouble.reason if was_killed else f"{trouble.reason}{_MEANWHILE}",
+        failure,
+        reason=failure.reason if was_killed else f"{failure.reason}{_MEANWHILE}",
         exhausted=Exhausted(kind="host", host_rss_peak_bytes=peak),
     )
 
 
-def _about_sigkill(kills: Kills | None) -> str:
+def _about_sigkill(kills: MemoryKills | None) -> str:
     if kills is None:
         return "; the kernel's out-of-memory killer does this"
     if kills.has_risen():
@@ -125,21 +125,21 @@ def _files(proc: Path, cgroups: Path) -> list[Path]:
         lines = (proc / "self/cgroup").read_text().splitlines()
     except OSError:
         return []
-    found = []
+    counts = []
     for line in lines:  # "0::/path" is version 2, "4:memory:/path" version 1
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if not controllers:
             places = [cgroups / path.lstrip("/"), cgroups]
-            found += [place / "memory.events" for place in places]
+            counts += [place / "memory.events" for place in places]
         elif "memory" in controllers.split(","):
             root = cgroups / "memory"
-            found += [place / "memory.oom_control" for place in (root / path.lstrip("/"), root)]
-    return found
+            counts += [place / "memory.oom_control" for place in (root / path.lstrip("/"), root)]
+    return counts
 
 
 def _count(file: Path) -> int | None:
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        if found := _COUNT.search(file.read_text()):
-            return int(found[1])
+        if match := _COUNT.search(file.read_text()):
+            return int(match[1])
     return None

@@ -1,10 +1,10 @@
-"""Who has his turn when. Here a process is a thread, which asks through the real pipes."""
+"""Which process has its turn when. Here a thread stands for a process, with the real pipes."""
 
 import os
 
 import pytest
 
-from ci_perf.launch import turns
+from ci_perf.launch import turn_scheduler
 from ci_perf.measure.turns import Alone, Shared
 from ci_perf.model.task import TurnAnswer, TurnRequest
 from tests.clocks import Clock
@@ -17,8 +17,8 @@ def never():
 def player(name, log, *, enough_after=0, capped_after=1000, blocks_at_most=1000):
     """Go through a phase, through blocks, and through one more phase."""
 
-    def play(seat, _must_stop):
-        mine = Shared(seat.folder)
+    def play(slot, _must_stop):
+        mine = Shared(slot.folder)
         mine.take()
         log.append(f"{name} phase")
         blocks = 0
@@ -41,14 +41,14 @@ def why(blocks, enough_after, capped_after):
     return "quiet" if blocks >= enough_after else None
 
 
-def conduct(*launches, shuffle=list.reverse):
-    return turns.conduct(launches, never, shuffle=shuffle)
+def schedule(*launches, shuffle=list.reverse):
+    return turn_scheduler.schedule(launches, never, shuffle=shuffle)
 
 
 def test_phases_come_in_order_and_blocks_as_they_are_shuffled():
     log = []
 
-    conduct(player("a", log, enough_after=2), player("b", log, enough_after=2))
+    schedule(player("a", log, enough_after=2), player("b", log, enough_after=2))
 
     assert log == [
         *("a phase", "b phase"),
@@ -60,7 +60,9 @@ def test_phases_come_in_order_and_blocks_as_they_are_shuffled():
 def test_the_order_within_a_pair_of_blocks_is_drawn_each_time():
     log = []
 
-    turns.conduct([player("a", log, enough_after=100), player("b", log, enough_after=100)], never)
+    turn_scheduler.schedule(
+        [player("a", log, enough_after=100), player("b", log, enough_after=100)], never
+    )
 
     blocks = [entry for entry in log if entry.endswith("block")]
     assert len(blocks) == 200
@@ -73,7 +75,7 @@ def test_the_order_within_a_pair_of_blocks_is_drawn_each_time():
 
 @pytest.mark.parametrize("more", [(3, 8), (8, 3)])
 def test_both_time_equally_many_blocks_until_both_have_enough(more):
-    assert conduct(*(player("x", [], enough_after=count) for count in more)) == [8, 8]
+    assert schedule(*(player("x", [], enough_after=count) for count in more)) == [8, 8]
 
 
 def test_who_is_left_alone_stops_when_he_has_enough():
@@ -81,7 +83,7 @@ def test_who_is_left_alone_stops_when_he_has_enough():
     alone = player("b", log, enough_after=10)
 
     with pytest.raises(ValueError, match="a"):
-        conduct(player("a", log, enough_after=10, blocks_at_most=4), alone)
+        schedule(player("a", log, enough_after=10, blocks_at_most=4), alone)
 
     assert (log.count("a block"), log.count("b block")) == (4, 10)
     assert log[-1] == "b phase"
@@ -90,32 +92,32 @@ def test_who_is_left_alone_stops_when_he_has_enough():
 def test_who_never_asks_holds_nobody_up():
     log = []
 
-    conduct(lambda *_: 0, player("b", log, enough_after=1))
+    schedule(lambda *_: 0, player("b", log, enough_after=1))
 
     assert log == ["b phase", "b block", "b phase"]
 
 
-def test_a_seat_that_cannot_be_told_its_turn_does_not_stop_the_others(tmp_path):
+def test_a_slot_that_cannot_be_told_its_turn_does_not_stop_the_others(tmp_path):
     """Its process has asked as often as the pipe can hold, and reads no answer."""
-    seat = turns.Seat(tmp_path / "seat")
+    slot = turn_scheduler.Slot(tmp_path / "slot")
 
     for _ in range(100_000):
-        seat.grant(TurnAnswer.TAKE)
-    seat.close()
+        slot.answer(TurnAnswer.TAKE)
+    slot.close()
 
-    assert not seat.word
+    assert not slot.request
 
 
-def test_the_clock_of_a_seat_stands_still_while_its_process_waits(tmp_path):
-    seat = turns.Seat(tmp_path / "seat")
-    mine = os.open(seat.folder / "asked", os.O_WRONLY)
+def test_the_clock_of_a_slot_stands_still_while_its_process_waits(tmp_path):
+    slot = turn_scheduler.Slot(tmp_path / "slot")
+    mine = os.open(slot.folder / "asked", os.O_WRONLY)
     os.write(mine, TurnRequest.PHASE)
-    seat.hear()
+    slot.wait_for_request()
 
-    waiting = [seat.clock() for _ in range(2)]
-    seat.grant(TurnAnswer.TAKE)
-    running = [seat.clock() for _ in range(2)]
-    seat.close()
+    waiting = [slot.clock() for _ in range(2)]
+    slot.answer(TurnAnswer.TAKE)
+    running = [slot.clock() for _ in range(2)]
+    slot.close()
     os.close(mine)
 
     assert waiting[0] == pytest.approx(waiting[1], abs=1e-9)
@@ -125,7 +127,7 @@ def test_the_clock_of_a_seat_stands_still_while_its_process_waits(tmp_path):
 def test_who_has_no_time_left_waits_for_nobody_to_have_enough():
     log = []
 
-    blocks = conduct(
+    blocks = schedule(
         player("slow", log, enough_after=1000, capped_after=3), player("quick", log, enough_after=9)
     )
 
@@ -142,9 +144,9 @@ def test_a_process_without_a_partner_need_not_wait_and_stops_when_it_has_enough(
 
 
 def test_a_process_that_nobody_grants_turns_any_more_goes_on_alone(tmp_path):
-    seat = turns.Seat(tmp_path / "seat")
-    mine = Shared(seat.folder)
-    seat.close()
+    slot = turn_scheduler.Slot(tmp_path / "slot")
+    mine = Shared(slot.folder)
+    slot.close()
 
     mine.take()
 
@@ -153,13 +155,13 @@ def test_a_process_that_nobody_grants_turns_any_more_goes_on_alone(tmp_path):
 
 def test_what_a_process_waits_is_not_on_its_clock(tmp_path):
     asked, answered = 100.0, 150.0
-    seat = turns.Seat(tmp_path / "seat")
-    mine = Shared(seat.folder, iter([10.0, asked, answered, 160.0]).__next__)
-    seat.grant(TurnAnswer.TAKE)
+    slot = turn_scheduler.Slot(tmp_path / "slot")
+    mine = Shared(slot.folder, iter([10.0, asked, answered, 160.0]).__next__)
+    slot.answer(TurnAnswer.TAKE)
 
     before = mine.clock()
     mine.take()
     after = mine.clock()
 
-    seat.close()
+    slot.close()
     assert (before, after) == (10.0, 110.0)

@@ -1,4 +1,4 @@
-"""Whether two processes may be resident at once: asked before, of the memory that is free now."""
+"""Check, before a resident pair starts, that the free memory is enough for both processes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -51,17 +51,17 @@ def reason_against(
         return "ranks, and processes with several devices, are launched one after the other"
     host = sum(peak.host_bytes for peak in peaks)
     device = sum(peak.device_bytes + _CONTEXT_BYTES for peak in peaks)
-    rooms = [
-        _Room(place="this host", need=host, free=_available(proc)),
-        *(_Room(place=place, need=host, free=free) for place, free in _groups(proc, cgroups)),
-        *(_Room(place=gpu.uuid, need=device, free=_free(gpu)) for gpu in _of(gpus)),
+    memories = [
+        _Memory(place="this host", need=host, free=_available(proc)),
+        *(_Memory(place=place, need=host, free=free) for place, free in _groups(proc, cgroups)),
+        *(_Memory(place=gpu.uuid, need=device, free=_free(gpu)) for gpu in _states(gpus)),
     ]
-    return next((reason for room in rooms if (reason := room.reason_against())), "")
+    return next((reason for memory in memories if (reason := memory.reason_against())), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Room:
-    """A place with memory: what is needed of it, and what is free. `None` is unknown."""
+class _Memory:
+    """The memory of one place: how much is needed, and how much is free. `None` is unknown."""
 
     place: str
     need: int
@@ -79,7 +79,7 @@ class _Room:
         )
 
 
-def _of(gpus: GpuStates | None) -> tuple[GpuState, ...]:
+def _states(gpus: GpuStates | None) -> tuple[GpuState, ...]:
     return () if gpus is None else gpus.gpus
 
 
@@ -90,8 +90,8 @@ def _free(gpu: GpuState) -> int | None:
 
 
 def _available(proc: Path) -> int | None:
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(proc / "meminfo"), re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", _text(proc / "meminfo"), re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
 
 
 def _groups(proc: Path, cgroups: Path) -> Iterator[tuple[str, int]]:
@@ -124,15 +124,15 @@ def _from_root(mount: Path, path: str) -> Iterator[Path]:
 
 
 def _free_of_group(folder: Path, limit: str, usage: str, reclaimable: str) -> int | None:
-    """Return what is left of a limit; pages of files that were read once make room by themselves.
+    """Return what is left of a limit; the kernel frees pages of files by itself.
 
     `None` is no limit.
     """
     most, used = _text(folder / limit).strip(), _text(folder / usage).strip()
     if not (most.isdecimal() and used.isdecimal()) or int(most) > _NO_LIMIT:
         return None
-    found = re.search(rf"^{reclaimable} (\d+)$", _text(folder / "memory.stat"), re.MULTILINE)
-    return int(most) - int(used) + (int(found[1]) if found else 0)
+    match = re.search(rf"^{reclaimable} (\d+)$", _text(folder / "memory.stat"), re.MULTILINE)
+    return int(most) - int(used) + (int(match[1]) if match else 0)
 
 
 def _gigabytes(count: float) -> str:

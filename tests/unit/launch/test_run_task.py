@@ -5,8 +5,8 @@ import signal
 import msgspec
 import pytest
 
-from ci_perf.launch import launching
-from ci_perf.launch.launching import Finished
+from ci_perf.launch import run_task
+from ci_perf.launch.run_task import Finished
 from ci_perf.model import task as tasks
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
@@ -45,7 +45,7 @@ def launched(phase, ended, *, kept=KEPT, trouble=""):
             files.write(folder.path / tasks.FAILURE, TaskFailure(phase=phase, reason=trouble))
         return Finished(ended=ended)
 
-    return launching.task(TASK, run)
+    return run_task.run(TASK, run)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import signal
 
 import pytest
 
-from ci_perf.launch import endings
+from ci_perf.launch import exit_status
 from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.task import TaskFailure
 from ci_perf.model.validity import Evidence, HostEvidence
@@ -36,7 +36,7 @@ class Host:
         path.write_text(text)
 
     def count(self):
-        return endings.kill_count(self.proc, self.cgroups)
+        return exit_status.kill_count(self.proc, self.cgroups)
 
     def version_2(self, kills, group="job"):
         self.write(self.proc / "self/cgroup", f"0::/{group}\n")
@@ -65,9 +65,9 @@ def test_the_kernels_count_says_who_sent_sigkill(host, kind):
     kind(host, 3)
     kills = host.count()
 
-    before = endings.in_words(ended(-signal.SIGKILL), Phase.BUILD, kills)
+    before = exit_status.describe(ended(-signal.SIGKILL), Phase.BUILD, kills)
     kind(host, 4)
-    after = endings.in_words(ended(-signal.SIGKILL), Phase.BUILD, kills)
+    after = exit_status.describe(ended(-signal.SIGKILL), Phase.BUILD, kills)
 
     assert "ended by SIGKILL in phase build; the kernel's out-of-memory killer did not" in before
     assert "ended by SIGKILL in phase build; the kernel's out-of-memory killer did this" in after
@@ -75,7 +75,7 @@ def test_the_kernels_count_says_who_sent_sigkill(host, kind):
 
 def test_where_nobody_counts_sigkill_stays_a_guess(host):
     assert host.count() is None
-    assert endings.in_words(ended(-9), Phase.BUILD, None).endswith("killer does this")
+    assert exit_status.describe(ended(-9), Phase.BUILD, None).endswith("killer does this")
 
 
 def test_a_container_finds_its_group_at_the_root(host):
@@ -91,7 +91,7 @@ def test_a_kill_for_memory_is_recorded_with_the_peak_that_the_monitor_saw(host):
     host.version_2(1)
     trouble = TaskFailure(phase=Phase.BUILD, reason="the process was ended by SIGKILL")
 
-    found = endings.explained(trouble, ended(-signal.SIGKILL), kills, EVIDENCE)
+    found = exit_status.with_memory(trouble, ended(-signal.SIGKILL), kills, EVIDENCE)
 
     assert found.exhausted == Exhausted(kind="host", host_rss_peak_bytes=PEAK)
     assert found.reason == trouble.reason
@@ -102,7 +102,7 @@ def test_a_process_whose_helper_was_killed_for_memory_says_so(host):
     kills = host.count()
     host.version_2(1)
 
-    found = endings.explained(BOOM, ended(1), kills, None)
+    found = exit_status.with_memory(BOOM, ended(1), kills, None)
 
     assert found.exhausted == Exhausted(kind="host")
     assert "worker was killed; meanwhile the kernel ended a process" in found.reason
@@ -113,8 +113,8 @@ def test_what_happens_to_others_on_the_host_explains_no_failure_of_ours(host):
     kills = host.count()
     host.of_all(1)
 
-    assert endings.explained(BOOM, ended(1), kills, None) is BOOM
-    assert endings.explained(BOOM, ended(-9, timed_out=True), kills, None) is BOOM
+    assert exit_status.with_memory(BOOM, ended(1), kills, None) is BOOM
+    assert exit_status.with_memory(BOOM, ended(-9, timed_out=True), kills, None) is BOOM
 
 
 def test_what_the_process_could_still_say_stands(host):
@@ -123,7 +123,7 @@ def test_what_the_process_could_still_say_stands(host):
     host.version_2(1)
     told = TaskFailure(phase=Phase.BUILD, reason="MemoryError", exhausted=Exhausted(kind="limit"))
 
-    assert endings.explained(told, ended(1), kills, EVIDENCE) is told
+    assert exit_status.with_memory(told, ended(1), kills, EVIDENCE) is told
 
 
 def test_a_count_that_is_gone_has_not_risen(host):
@@ -144,4 +144,4 @@ def test_a_count_that_is_gone_has_not_risen(host):
     ],
 )
 def test_other_endings_have_their_words(code, words):
-    assert endings.in_words(ended(code), Phase.BUILD, None).endswith(words)
+    assert exit_status.describe(ended(code), Phase.BUILD, None).endswith(words)

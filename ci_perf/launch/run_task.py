@@ -1,4 +1,4 @@
-"""One launch, wherever its process runs: a folder, the process, and what it left there."""
+"""Run one task, or two in turns: a folder, the process that a launcher runs, and what it left."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,11 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CiPerfError, InvalidFileError
-from ci_perf.launch import endings, monitoring, turns
-from ci_perf.launch.endings import Kills
-from ci_perf.launch.turns import Interrupted, Seat
-from ci_perf.model import task as tasks
+from ci_perf.launch import Interrupted, exit_status, monitoring, turn_scheduler
+from ci_perf.launch.exit_status import MemoryKills
+from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
-from ci_perf.model.task import Task, TaskFailure
+from ci_perf.model.task import FAILURE, PHASE, RESULT, TASK, Task, TaskFailure
 from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import child, files, scratch
 from ci_perf.system.child import Ended
@@ -21,10 +20,10 @@ from ci_perf.system.scratch import Scratch
 # Importing torch from a cold disk can take a minute.
 TORCH_TIMEOUT_S = 300.0
 
-# A sentence; what does not fit would only be refused by the run file.
+# A sentence; the run file would refuse a longer one.
 _REASON_CHARS = 2000
 
-# Whatever goes wrong here can only lose what is measured here.
+# An error in one of these phases loses only what that phase measures.
 _AFTER_TIMING = {Phase.MEMORY, Phase.COUNTERS, Phase.TEARDOWN}
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -38,27 +37,29 @@ class Finished:
 
     ended: Ended
     evidence: Evidence | None = None
-    kills: Kills | None = None
+    kills: MemoryKills | None = None
 
 
-Run = Callable[[Scratch], Finished]
+# Runs the process that finds its task in the given folder.
+RunProcess = Callable[[Scratch], Finished]
 
 
-def task(spelled: Task, run: Run, *, is_paired: bool = False) -> Outcome:
-    """Launch one task: `run` runs the process that finds `spelled` in the folder it is given.
+def run(task: Task, run_process: RunProcess, *, is_paired: bool = False) -> Outcome:
+    """Run one task, which `run_process` finds in its folder.
 
-    What it raises as OSError or CiPerfError becomes a TaskFailure.
+    If `run_process` raises OSError or CiPerfError, that becomes a TaskFailure.
     """
-    limit = f"{spelled.workload.protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
+    limit = f"{task.workload.protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
     try:
         with scratch.folder() as folder:
-            files.write(folder.path / tasks.TASK, spelled)
-            finished = run(folder)
+            files.write(folder.path / TASK, task)
+            finished = run_process(folder)
             result = _collect(folder, finished, WorkerResult, limit)
             evidence = finished.evidence
             if isinstance(result, TaskFailure):
                 ended, kills = finished.ended, finished.kills
-                result = _timed_before(folder, endings.explained(result, ended, kills, evidence))
+                failure = exit_status.with_memory(result, ended, kills, evidence)
+                result = _measured_before(folder, failure)
     except (OSError, CiPerfError) as error:
         return not_started(error)
     if isinstance(result, TaskFailure):
@@ -69,30 +70,33 @@ def task(spelled: Task, run: Run, *, is_paired: bool = False) -> Outcome:
     return msgspec.structs.replace(result, process=process)
 
 
-def pair(
-    tasks_of_pair: Sequence[Task],
-    launch: Callable[[Task, Interrupted, Seat], Outcome],
+def run_pair(
+    tasks: Sequence[Task],
+    launch: Callable[[Task, Interrupted, Slot], Outcome],
     interrupted: Interrupted,
 ) -> tuple[Outcome, Outcome]:
-    """Launch two tasks that take turns. See Launcher."""
-    if "torchrun" in {one.workload.launch for one in tasks_of_pair}:
-        trouble = not_started(ValueError("ranks cannot take turns with those of another task"))
-        return trouble, trouble
-    launches = [_seated(one, launch) for one in tasks_of_pair]
+    """Run two tasks that take turns. See Launcher."""
+    if "torchrun" in {task.workload.launch for task in tasks}:
+        failure = not_started(ValueError("ranks cannot take turns with those of another task"))
+        return failure, failure
     try:
         with child.ending_orphans():
-            of_first, of_second = turns.conduct(launches, interrupted)
+            of_first, of_second = turn_scheduler.schedule(
+                [_launch_in_slot(task, launch) for task in tasks], interrupted
+            )
     except OSError as error:
-        trouble = not_started(error)
-        return trouble, trouble
+        failure = not_started(error)
+        return failure, failure
     return of_first, of_second
 
 
-def module(run: Run, kind: type[T], *, what: str, timeout_s: float) -> T | TaskFailure:
+def run_module(
+    run_process: RunProcess, kind: type[T], *, what: str, timeout_s: float
+) -> T | TaskFailure:
     """Run one of our modules that measures no workload, and return what it left."""
     try:
         with scratch.folder() as folder:
-            return _collect(folder, run(folder), kind, f"{timeout_s:g} s for {what}")
+            return _collect(folder, run_process(folder), kind, f"{timeout_s:g} s for {what}")
     except (OSError, CiPerfError) as error:
         return not_started(error)
 
@@ -107,7 +111,7 @@ def not_started(error: Exception) -> TaskFailure:
     )
 
 
-def evidence(watch: monitoring.Watch) -> Evidence:
+def evidence_from(watch: monitoring.Watch) -> Evidence:
     """Return what the monitor saw; where it left nothing, only why."""
     nothing = HostEvidence(
         wall_s=0.0,
@@ -118,17 +122,17 @@ def evidence(watch: monitoring.Watch) -> Evidence:
         throttled_s=None,
     )
     return watch.evidence() or Evidence(
-        host=nothing, gpus=(), host_rss_peak_bytes=None, overhead_cpu_s=0.0, trouble=watch.trouble
+        host=nothing, gpus=(), host_rss_peak_bytes=None, overhead_cpu_s=0.0, trouble=watch.problem
     )
 
 
-def _seated(
-    one: Task, launch: Callable[[Task, Interrupted, Seat], Outcome]
-) -> Callable[[Seat, Interrupted], Outcome]:
-    def seated(seat: Seat, interrupted: Interrupted) -> Outcome:
-        return launch(one, interrupted, seat)
+def _launch_in_slot(
+    task: Task, launch: Callable[[Task, Interrupted, Slot], Outcome]
+) -> Callable[[Slot, Interrupted], Outcome]:
+    def launch_in_slot(slot: Slot, interrupted: Interrupted) -> Outcome:
+        return launch(task, interrupted, slot)
 
-    return seated
+    return launch_in_slot
 
 
 def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> T | TaskFailure:
@@ -139,38 +143,38 @@ def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> 
     if ended.timed_out:
         return TaskFailure(phase=phase, reason=f"{NO_RESULT_IN_TIME} of {limit}", output=tail)
     try:
-        if trouble := folder.read(tasks.FAILURE, TaskFailure):
-            return msgspec.structs.replace(trouble, output=trouble.output or tail)
-        result = folder.read(tasks.RESULT, kind)
+        if failure := folder.read(FAILURE, TaskFailure):
+            return msgspec.structs.replace(failure, output=failure.output or tail)
+        result = folder.read(RESULT, kind)
     except InvalidFileError as error:
         reason = f"invalid result: {error}"[:_REASON_CHARS]
         return TaskFailure(phase=phase, reason=reason, output=tail)
     if result is not None and ended.code == 0:
         return result
     gone = "" if folder.path.exists() else f"; its folder {folder.path} has been removed meanwhile"
-    reason = endings.in_words(ended, phase, finished.kills) + gone
+    reason = exit_status.describe(ended, phase, finished.kills) + gone
     return TaskFailure(phase=phase, reason=reason, output=tail)
 
 
-def _timed_before(folder: Scratch, trouble: TaskFailure) -> Outcome:
-    """Return what was measured until a process failed that had been timed; else its trouble."""
+def _measured_before(folder: Scratch, failure: TaskFailure) -> Outcome:
+    """Return what a process measured before it failed, if its timing was complete; else why."""
     try:
         # At the very end the worker looks whether it ran the code that it should have run.
-        is_told = folder.read(tasks.FAILURE, TaskFailure) is not None
-        if trouble.phase not in _AFTER_TIMING or (is_told and trouble.phase is Phase.TEARDOWN):
-            return trouble
-        kept = folder.read(tasks.RESULT, WorkerResult)
+        is_told = folder.read(FAILURE, TaskFailure) is not None
+        if failure.phase not in _AFTER_TIMING or (is_told and failure.phase is Phase.TEARDOWN):
+            return failure
+        kept = folder.read(RESULT, WorkerResult)
     except InvalidFileError:
-        return trouble
+        return failure
     if kept is None:
-        return trouble
-    absent = kept.process.absent | {trouble.phase.value: trouble.reason}
+        return failure
+    absent = kept.process.absent | {failure.phase.value: failure.reason}
     process = msgspec.structs.replace(kept.process, absent=absent)
     return msgspec.structs.replace(kept, process=process)
 
 
 def _last_phase(folder: Scratch) -> Phase:
     try:
-        return Phase((folder.read_bytes(tasks.PHASE, limit=100) or b"").decode())
+        return Phase((folder.read_bytes(PHASE, limit=100) or b"").decode())
     except (InvalidFileError, ValueError):
         return Phase.LAUNCH

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from ci_perf.launch import room
-from ci_perf.launch.room import Peak
+from ci_perf.launch import memory_check
+from ci_perf.launch.memory_check import Peak
 from ci_perf.model.process import DeviceMemory, Memory
 from ci_perf.model.suite import PlannedWorkload, Protocol
 from ci_perf.model.task import GpuState, GpuStates
@@ -36,7 +36,9 @@ class Host:
         self.write(group / "memory.usage_in_bytes", f"{used}\n")
 
     def reason(self, *peaks, workload=ONE, gpus=None):
-        return room.reason_against(workload, peaks, gpus, proc=self.proc, cgroups=self.cgroups)
+        return memory_check.reason_against(
+            workload, peaks, gpus, proc=self.proc, cgroups=self.cgroups
+        )
 
 
 @pytest.fixture
@@ -127,7 +129,7 @@ def test_a_peak_is_what_the_allocator_had_reserved_and_the_host_had_resident():
         out_of_memory=0,
     )
 
-    assert room.peak_of(Memory(host_rss_peak_bytes=7, device=device)) == Peak(
+    assert memory_check.peak_of(Memory(host_rss_peak_bytes=7, device=device)) == Peak(
         host_bytes=7, device_bytes=3
     )
-    assert room.peak_of(Memory(host_rss_peak_bytes=7, device=None)) == Peak(host_bytes=7)
+    assert memory_check.peak_of(Memory(host_rss_peak_bytes=7, device=None)) == Peak(host_bytes=7)

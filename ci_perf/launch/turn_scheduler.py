@@ -1,0 +1,192 @@
+"""Let two resident processes take turns, of which only one runs at any time: the parent's side.
+
+The child's side is measure/turns.py. A process that waits is stopped (SIGSTOP) with its group: the
+workers of its data loader, or threads that spin, would otherwise work while the partner is timed,
+and what they fetched ahead would make its own next block look fast.
+"""
+
+import contextlib
+import os
+import random
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from ci_perf.launch import Interrupted
+from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, TurnAnswer, TurnRequest
+from ci_perf.system import scratch
+
+T = TypeVar("T")
+
+# The request of a process that has ended.
+_ENDED = b"g"
+
+
+class Resident(Protocol):
+    """The process that takes the turns of a slot, with all processes that it has started."""
+
+    def signal(self, what: signal.Signals) -> None:
+        """Send a signal to all of them; nothing once they have ended. Raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroup:
+    """A child of ours that leads a group of its own."""
+
+    child: "subprocess.Popen[bytes]"
+
+    def signal(self, what: signal.Signals) -> None:
+        """See Resident."""
+        if self.child.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.child.pid, what)
+
+
+class Slot:
+    """The turns of one process. One thread schedules them, another waits for the process.
+
+    The named pipes are open for reading and writing: so opening them waits for nobody, and a
+    process that has died, or whose own children keep one open, changes nothing. What comes out of
+    them may be anything; the end of the process is told by a pipe that has no name.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Make the pipes in `folder`, which is made. Raises OSError."""
+        folder.mkdir()
+        self.folder = folder
+        # What the process asked for last; the measured code may have written any byte.
+        self.request = b""
+        self._resident: Resident | None = None
+        # Seconds that it has waited, and since when it waits now: changed at once.
+        self._waited: tuple[float, float | None] = (0.0, None)
+        self._requests, self._answers = map(self._named_pipe, (TURN_REQUESTS, TURN_ANSWERS))
+        self._end_read, self._end_write = os.pipe()
+
+    def _named_pipe(self, name: str) -> int:
+        os.mkfifo(self.folder / name, 0o600)
+        return os.open(self.folder / name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def started(self, child: "subprocess.Popen[bytes]") -> None:
+        """Let this child take the turns; it leads a group of its own."""
+        self.assign(ProcessGroup(child))
+
+    def assign(self, resident: "Resident") -> None:
+        """Let this process take the turns."""
+        self._resident = resident
+
+    def leave(self) -> None:
+        """Note that the process has ended, however it did: it needs no more turns."""
+        os.write(self._end_write, _ENDED)
+
+    def clock(self) -> float:
+        """Return seconds; they do not pass while the process waits for its turn."""
+        waited_s, since = self._waited
+        now = time.monotonic()
+        return now - waited_s - (0.0 if since is None else now - since)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether there is a process that will need turns."""
+        return self.request != _ENDED
+
+    def wait_for_request(self) -> None:
+        """Wait until the process asks for its next turn, or has ended."""
+        self.request = self._next_request()
+        if self.is_taken:
+            self._waited = (self._waited[0], time.monotonic())
+            self._signal(signal.SIGSTOP)
+
+    def answer(self, turn: TurnAnswer) -> None:
+        """Let the process run."""
+        waited_s, since = self._waited
+        self._waited = (waited_s + (time.monotonic() - since if since else 0.0), None)
+        self._signal(signal.SIGCONT)
+        with contextlib.suppress(BlockingIOError):  # it asks without reading the answers
+            os.write(self._answers, turn)
+
+    def close(self) -> None:
+        """Close the pipes: a process that still waits then goes on alone."""
+        for pipe in (self._requests, self._answers, self._end_read, self._end_write):
+            os.close(pipe)
+
+    def _next_request(self) -> bytes:
+        while True:
+            ready, _, _ = select.select([self._requests, self._end_read], [], [])
+            if self._end_read in ready:
+                return _ENDED
+            with contextlib.suppress(BlockingIOError):  # another process has read it
+                return os.read(self._requests, 1)
+
+    def _signal(self, what: signal.Signals) -> None:
+        # A process that asks before it is assigned has not reached its workload.
+        if self._resident is not None:
+            self._resident.signal(what)
+
+
+def schedule(
+    launches: Sequence[Callable[[Slot, Interrupted], T]],
+    interrupted: Interrupted,
+    *,
+    shuffle: Callable[[list[Slot]], None] = random.shuffle,
+) -> list[T]:
+    """Run each launch in a thread of its own, with a slot for its process; return the results.
+
+    The first is started first, and each process has one turn in a round: in the order of the
+    launches, or in that of `shuffle` if all want to time a block. A launch must end its process
+    when `Interrupted` says so. Raises what the launches raise, and OSError.
+    """
+    stop = threading.Event()
+
+    def must_stop() -> bool:
+        return stop.is_set() or interrupted()
+
+    with _slots(len(launches)) as slots, ThreadPoolExecutor(len(launches)) as threads:
+        outcomes: list[Future[T]] = []
+        try:
+            for slot, launch in zip(slots, launches, strict=True):
+                outcomes.append(threads.submit(_run_in_slot, slot, launch, must_stop))
+                slot.wait_for_request()  # to be started is its first turn
+            while taken := [slot for slot in slots if slot.is_taken]:
+                _round(taken, shuffle)
+        except BaseException:
+            stop.set()
+            raise
+    return [outcome.result() for outcome in outcomes]
+
+
+def _run_in_slot(slot: Slot, launch: Callable[[Slot, Interrupted], T], must_stop: Interrupted) -> T:
+    try:
+        return launch(slot, must_stop)
+    finally:
+        slot.leave()
+
+
+def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None]) -> None:
+    """Give each process a turn: without a block if all have enough, or one has reached its cap."""
+    requests = {slot.request for slot in slots}
+    are_timing = requests <= {*TurnRequest} - {TurnRequest.PHASE}
+    if are_timing:
+        shuffle(slots)
+    is_over = are_timing and (
+        TurnRequest.BLOCK not in requests or TurnRequest.BLOCK_AFTER_CAP in requests
+    )
+    for slot in slots:
+        slot.answer(TurnAnswer.TAKE_WITHOUT_BLOCK if is_over else TurnAnswer.TAKE)
+        slot.wait_for_request()
+
+
+@contextlib.contextmanager
+def _slots(count: int) -> Iterator[list[Slot]]:
+    with scratch.folder() as folder, contextlib.ExitStack() as stack:
+        slots: list[Slot] = []
+        for number in range(count):
+            slots.append(Slot(folder.path / str(number)))
+            stack.callback(slots[-1].close)
+        yield slots
