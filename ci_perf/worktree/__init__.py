@@ -10,9 +10,9 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.model.run import Source
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
-from ci_perf.worktree import large_files, merge_base, places, submodules
+from ci_perf.worktree import contents, merge_base, worktree_dir
+from ci_perf.worktree.contents import EmptySubmodule, RunGit
 from ci_perf.worktree.merge_base import Start
-from ci_perf.worktree.submodules import Empty
 
 # A large tree on a slow disk; a filter of the user that hangs must not hang us.
 _CHECKOUT_S = 1800.0
@@ -58,14 +58,14 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
     `has_setup`, a submodule that cannot be provided is noted, not raised: a command of the user
     may do it.
 
-    A signal that asks us to end waits while files are made or removed; within, it is heard as
-    before. What a killed process left is removed first. Raises UsageError for a wrong `ref` or
+    Signals are deferred while files are created or removed, but not within the block. What a killed
+    process left is removed first. Raises UsageError for a wrong `ref` or
     `root`, CiPerfError for what is missing here, KeyboardInterrupt.
     """
     start = merge_base.find(root, ref)
     with signals.deferred() as deferral:
-        places.sweep(start.top)
-        with places.claimed(start.top) as folder:
+        worktree_dir.sweep(start.top)
+        with worktree_dir.claimed(start.top) as folder:
             run = _runner(folder, deferral.have_come)
             _add(start, folder, run)
             missing = _fill(start, folder, run, has_setup=has_setup)
@@ -74,7 +74,7 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
                 yield checkout
 
 
-def _runner(folder: Path, interrupted: Callable[[], bool]) -> submodules.Run:
+def _runner(folder: Path, interrupted: Callable[[], bool]) -> RunGit:
     """Return what runs git, and ends it with all that it has started when we are interrupted."""
 
     def run(where: Path, arguments: Sequence[str]) -> Ended:
@@ -83,7 +83,7 @@ def _runner(folder: Path, interrupted: Callable[[], bool]) -> submodules.Run:
                 git.command(where, *arguments),
                 cwd=str(where),
                 environment=git.environment(os.environ),
-                cookie=places.cookie(folder),
+                cookie=worktree_dir.cookie(folder),
                 timeout_s=_CHECKOUT_S,
                 interrupted=interrupted,
             )
@@ -93,9 +93,9 @@ def _runner(folder: Path, interrupted: Callable[[], bool]) -> submodules.Run:
     return run
 
 
-def _add(start: Start, folder: Path, run: submodules.Run) -> None:
+def _add(start: Start, folder: Path, run: RunGit) -> None:
     """Check out the base in `folder`."""
-    how = ("--detach", "--lock", "--reason", places.REASON)
+    how = ("--detach", "--lock", "--reason", worktree_dir.REASON)
     ended = run(start.top, ["worktree", "add", *how, str(folder), start.commit])
     if ended.code == 0 and not ended.timed_out:
         # Who may read the head, as another user in a container has to, may read the base.
@@ -117,17 +117,19 @@ def _add(start: Start, folder: Path, run: submodules.Run) -> None:
     )
 
 
-def _fill(start: Start, folder: Path, run: submodules.Run, *, has_setup: bool) -> list[str]:
+def _fill(start: Start, folder: Path, run: RunGit, *, has_setup: bool) -> list[str]:
     """Provide what a worktree comes without; return what is still missing, in words."""
-    empty = submodules.provide(folder, start.top, run)
-    lost = [one for one in empty if one.is_loss]
+    empty = contents.provide_submodules(folder, start.top, run)
+    lost = [submodule for submodule in empty if submodule.is_loss]
     if lost and not has_setup:
         raise _missing(lost[0], start)
-    notes = [f"the base's submodule {one.path} is empty: {one.reason}" for one in empty]
-    return notes + large_files.missing(folder)
+    notes = [
+        f"the base's submodule {submodule.path} is empty: {submodule.reason}" for submodule in empty
+    ]
+    return notes + contents.missing_large_files(folder)
 
 
-def _missing(lost: Empty, start: Start) -> CiPerfError:
+def _missing(lost: EmptySubmodule, start: Start) -> CiPerfError:
     return CiPerfError(
         f"{lost.path}: expected this submodule as the base {merge_base.shown(start.commit)} has "
         f"it, found that {lost.reason}; fetch its history (`git submodule update --init`, then "

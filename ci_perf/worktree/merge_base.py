@@ -100,13 +100,13 @@ def _commit(root: Path, ref: str) -> str | None:
 
 def _named(root: Path, ref: str) -> str:
     """Return the commit that `ref` names. Raises UsageError."""
-    found = None if ref.startswith("-") or not ref else _commit(root, ref)
-    if found is None:
+    commit = None if ref.startswith("-") or not ref else _commit(root, ref)
+    if commit is None:
         raise UsageError(
             f"{ref or 'the empty name'}: expected a branch, tag or commit of this repository, "
             f"found none; {_where_it_is(root, ref)}"
         )
-    return found
+    return commit
 
 
 def _where_it_is(root: Path, ref: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from ci_perf import worktree
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.model.run import Source
-from ci_perf.worktree import places
+from ci_perf.worktree import worktree_dir
 from tests import repositories
 
 LONG = "project-with-a-name-that-leaves-room"
@@ -124,7 +124,7 @@ def test_its_path_takes_as_many_bytes_in_any_alphabet(tmp_path):
 @pytest.fixture
 def cramped(tmp_path):
     """A repository beside which no name of its length is free."""
-    for letter in places._LETTERS:
+    for letter in worktree_dir._LETTERS:
         (tmp_path / letter).touch()
     return repositories.forked(tmp_path / "_")
 
@@ -345,16 +345,18 @@ def test_a_base_that_is_in_use_is_not_swept(forked):
 
 def test_a_worktree_whose_folder_is_gone_is_forgotten_after_a_day(forked, tmp_path):
     gone = tmp_path / "gone"
-    forked.ask("worktree", "add", "--lock", "--reason", places.REASON, "--detach", gone, "main")
+    forked.ask(
+        "worktree", "add", "--lock", "--reason", worktree_dir.REASON, "--detach", gone, "main"
+    )
     gone.rename(tmp_path / "elsewhere")
     note = forked.root / ".git/worktrees/gone/gitdir"
 
-    places.sweep(forked.root)
+    worktree_dir.sweep(forked.root)
     assert str(gone) in forked.worktrees()
 
     two_days_ago = time.time() - 2 * 24 * 3600
     os.utime(note, (two_days_ago, two_days_ago))
-    places.sweep(forked.root)
+    worktree_dir.sweep(forked.root)
 
     assert forked.worktrees() == [str(forked.root)]
 
@@ -363,7 +365,7 @@ def test_what_is_left_of_a_repository_that_is_gone_is_swept(forked, temporary):
     left = temporary / "ci-perf-base-0123abcd____"
     (left / "code").mkdir(parents=True)
 
-    places.sweep(forked.root)
+    worktree_dir.sweep(forked.root)
 
     assert not left.exists()
 

@@ -1,7 +1,7 @@
-"""Where a base lies: a folder whose path is as long as the head's, locked, removed, swept.
+"""The folder of the base's worktree: where it lies, and how git forgets it when it is removed.
 
-Frames and arguments hold paths, so that a longer one moves what is in memory. The lock ends with
-its owner, however that dies: a folder whose lock is free was left by a process that was killed.
+Its path is as long as the head's: frames and arguments hold paths, so that a longer one moves what
+is in memory.
 """
 
 import contextlib
@@ -121,9 +121,9 @@ def _candidates(top: Path) -> Iterator[Path]:
     length, temporary = len(os.fsencode(top)), _temporary()
     least = len(_PREFIX) + _RANDOM
     for parent, shortest in ((temporary, least), (top.parent, 1), (temporary, 1)):
-        room = length - len(os.fsencode(parent / "-")) + 1
-        if shortest <= room <= _LONGEST_NAME and parent != top:
-            yield from (parent / _name(room) for _ in range(_TRIES))
+        letters = length - len(os.fsencode(parent / "-")) + 1
+        if shortest <= letters <= _LONGEST_NAME and parent != top:
+            yield from (parent / _name(letters) for _ in range(_TRIES))
     yield from (temporary / _name(least) for _ in range(_TRIES))
 
 
