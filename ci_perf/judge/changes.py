@@ -2,21 +2,24 @@
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from ci_perf.judge import decide, verdicts
+from ci_perf.judge import decide, metric_values
 from ci_perf.judge.candidates import Candidate
 from ci_perf.judge.confirm import Needs
 from ci_perf.judge.decide import Decision
+from ci_perf.judge.metric_values import Sessions
 from ci_perf.judge.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
 from ci_perf.model.comparison import Change, Interval, Remedy, Stale, Verdict
 from ci_perf.model.metrics import Kind
-from ci_perf.model.summary import Subject
 
 BASE_FAILED, ACCEPTED = "base_failed", "accepted"
+BEYOND, WITHIN, OVERLAP = "beyond_limit", "within_limit", "ranges_overlap"
+CODES = (BASE_FAILED, ACCEPTED, BEYOND, WITHIN, OVERLAP)
+
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
 _LARGEST = 700.0  # exp(709) is the largest float
@@ -24,103 +27,77 @@ _LARGEST = 700.0  # exp(709) is the largest float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What is said of a question; no change while there is nothing to compare with.
+    """What is said of a candidate; no change while there is nothing to compare with.
 
     A suspect is what its history does not clear. ``is_open``: one more pair may still decide.
     """
 
-    question: Candidate
+    candidate: Candidate
     change: Change | None
     is_suspect: bool
     is_open: bool
 
 
-def judge(questions: Sequence[Candidate], *, suspects: int = 0) -> list[Judgement]:
-    """Answer everything that is asked of a run, noisy metrics together; any order.
+def judge(candidates: Sequence[Candidate], *, suspects: int = 0) -> list[Judgement]:
+    """Judge all candidates of a run, noisy metrics together; in any order.
 
     ``suspects`` is how many noisy ones shared alpha when pairs began to be launched.
     """
-    noisy = [question for question in questions if question.is_noisy]
-    decisions = decide.decide([question.candidate() for question in noisy], suspects=suspects)
-    exact = [question for question in questions if not question.is_noisy]
+    noisy = [candidate for candidate in candidates if candidate.is_noisy]
+    metrics = [candidate.noisy() for candidate in noisy]
+    decisions = decide.decide(metrics, suspects=suspects)
     return [
-        *(_of_noisy(*found) for found in zip(noisy, decisions, strict=True)),
-        *map(_of_ranges, exact),
+        *(
+            _of_noisy(candidate, metric.policy, decision)
+            for candidate, metric, decision in zip(noisy, metrics, decisions, strict=True)
+        ),
+        *(_of_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
     ]
 
 
-def count_suspects(questions: Sequence[Candidate]) -> int:
+def count_suspects(candidates: Sequence[Candidate]) -> int:
     """Count what will share alpha: noisy metrics that gate and that no history clears."""
-    asked = (one for one in questions if one.is_noisy and not one.is_accepted)
-    return decide.count_suspects([one.candidate() for one in asked])
+    return decide.count_suspects(
+        [
+            candidate.noisy()
+            for candidate in candidates
+            if candidate.is_noisy and not candidate.is_accepted
+        ]
+    )
 
 
 # --- noisy metrics
 
 
-def _of_noisy(question: Candidate, decision: Decision) -> Judgement:
+def _of_noisy(candidate: Candidate, policy: Policy, decision: Decision) -> Judgement:
+    change = _noisy_change(candidate, policy, decision) if decision.base else None
     return Judgement(
-        question=question,
-        change=_of_question(question, decision) if decision.base else None,
+        candidate=candidate,
+        change=change,
         is_suspect=decision.is_suspect,
-        is_open=decision.is_open and question.limit.gate and not question.is_absent_from_pairs,
+        is_open=decision.is_open and candidate.may_get_pairs,
     )
 
 
-def _of_question(question: Candidate, decision: Decision) -> Change:
-    subject = question.subject
-    change = change_of_noisy(
-        decision,
-        question.candidate().policy,
-        workload=subject.workload,
-        metric=question.metric.name,
-        shown=question.shown,
-        items_per_step=subject.items_per_step,
-        item_unit=subject.item_unit,
-        gate=question.limit.gate,
-    )
-    return _as_accepted(question, _with_note(change, subject, is_suspect=decision.is_suspect))
-
-
-def _as_accepted(question: Candidate, change: Change) -> Change:
-    """Leave in peace what this change has accepted: its new epoch is too young to clear anybody."""
-    if not question.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
-        return change
-    return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=ACCEPTED)
-
-
-def change_of_noisy(
-    decision: Decision,
-    policy: Policy,
-    *,
-    workload: str,
-    metric: str,
-    shown: Callable[[float], float],
-    items_per_step: float = 1.0,
-    item_unit: str = "step",
-    gate: bool = True,
-) -> Change:
-    """Turn a decision, in logarithms, into the row of a comparison.
-
-    `shown` turns the logarithm of a cost into a value of the metric.
-    """
+def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> Change:
+    """Turn a decision, in logarithms, into the row of a comparison."""
     by_pairs = decision.pairs > 0
-    return Change(
-        workload=workload,
-        metric=metric,
-        base=shown(decision.level),
-        head=shown(decision.level + decision.estimate),
+    change = Change(
+        workload=candidate.workload,
+        metric=candidate.metric.name,
+        base=candidate.shown(decision.level),
+        head=candidate.shown(decision.level + decision.estimate),
         base_processes=sum(map(len, decision.base)),
         head_processes=len(decision.head),
         base_sessions=0 if by_pairs else len(decision.base),
-        items_per_step=items_per_step,
-        item_unit=item_unit,
+        items_per_step=candidate.items_per_step,
+        item_unit=candidate.item_unit,
         ratio=_exp(decision.estimate),
         interval=_interval(decision),
         limit=math.expm1(policy.floor),
         margin=math.expm1(policy.margin),
         smallest_detectable=_size(decision.smallest_detectable),
-        gate=gate,
+        gate=candidate.limit.gate,
         verdict=decision.verdict,
         code=decision.code,
         pairs=decision.pairs,
@@ -128,6 +105,14 @@ def change_of_noisy(
         tick=float(f"{math.expm1(decision.tick):.6g}") or None,
         remedy=_remedy(decision.needs) if decision.needs else None,
     )
+    return _as_accepted(candidate, _with_note(candidate, change, is_suspect=decision.is_suspect))
+
+
+def _as_accepted(candidate: Candidate, change: Change) -> Change:
+    """Let an accepted change pass: its new epoch is too young to clear anything."""
+    if not candidate.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
+        return change
+    return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=ACCEPTED)
 
 
 def _interval(decision: Decision) -> Interval | None:
@@ -158,84 +143,110 @@ def _exp(logarithm: float) -> float:
 # --- metrics that are judged by ranges
 
 
-def _of_ranges(question: Candidate) -> Judgement:
-    history = question.history.current if question.history else None
-    by_history = _ruled(question, history, question.head) if history else None
+def _of_ranges(candidate: Candidate) -> Judgement:
+    history = candidate.history.current if candidate.history and candidate.head else None
+    by_history = compare_ranges(candidate, history, candidate.head) if history else None
     is_cleared = (
-        by_history is not None and by_history.verdict is Verdict.UNCHANGED and question.clears
+        by_history is not None and by_history.verdict is Verdict.UNCHANGED and candidate.clears
     )
-    pairs = question.pairs
-    if pairs and not is_cleared:
-        change: Change | None = _by_pairs(question, by_history)
+    if candidate.pairs and not is_cleared:
+        change: Change | None = _by_pairs(candidate, by_history)
     elif by_history is not None:
-        change = _by_history(question, by_history)
+        change = _by_history(candidate, by_history)
     else:
         change = None
-    is_open = not is_cleared and len(pairs) < PAIRS_FOR_RANGES and question.limit.gate
-    is_open = is_open and not question.is_absent_from_pairs
-    return Judgement(question=question, change=change, is_suspect=not is_cleared, is_open=is_open)
-
-
-def _by_pairs(question: Candidate, by_history: Change | None) -> Change:
-    """Let the pairs decide: both sides met the same machine and the same software."""
-    pairs = question.pairs
-    found = _ruled(question, [[base for base, _ in pairs]], [head for _, head in pairs])
-    if question.metric.kind in _NOISY_RANGES and len(pairs) < PAIRS_FOR_RANGES:
-        found = msgspec.structs.replace(
-            found, verdict=Verdict.INCONCLUSIVE, code=decide.TOO_FEW_PAIRS
-        )
-    was_cleared = found.verdict is Verdict.UNCHANGED and by_history is not None
-    code = decide.NOT_CONFIRMED if was_cleared else found.code
-    drift = by_history.ratio if by_history else None
-    change = msgspec.structs.replace(
-        found, code=code, drift=drift, pairs=len(pairs), base_sessions=0
+    needs_pairs = not is_cleared and len(candidate.pairs) < PAIRS_FOR_RANGES
+    return Judgement(
+        candidate=candidate,
+        change=change,
+        is_suspect=not is_cleared,
+        is_open=needs_pairs and candidate.may_get_pairs,
     )
-    return _with_note(change, question.subject, is_suspect=True)
 
 
-def _by_history(question: Candidate, found: Change) -> Change:
+def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
+    """Let the pairs decide: both sides met the same machine and the same software."""
+    pairs = candidate.pairs
+    change = compare_ranges(candidate, [[base for base, _ in pairs]], [head for _, head in pairs])
+    verdict, code = change.verdict, change.code
+    if candidate.metric.kind in _NOISY_RANGES and len(pairs) < PAIRS_FOR_RANGES:
+        verdict, code = Verdict.INCONCLUSIVE, decide.TOO_FEW_PAIRS
+    elif verdict is Verdict.UNCHANGED and by_history is not None:
+        code = decide.NOT_CONFIRMED
+    change = msgspec.structs.replace(
+        change,
+        verdict=verdict,
+        code=code,
+        drift=by_history.ratio if by_history else None,
+        pairs=len(pairs),
+        base_sessions=0,
+    )
+    return _with_note(candidate, change, is_suspect=True)
+
+
+def _by_history(candidate: Candidate, change: Change) -> Change:
     """Say no more of what is noisy than its history allows."""
-    if not question.clears:
-        found = msgspec.structs.replace(
-            found, verdict=Verdict.INCONCLUSIVE, code=decide.CANARY_MOVED
-        )
-    elif question.metric.kind in _NOISY_RANGES and found.code == verdicts.BEYOND:
-        is_short = found.base_sessions < PREDICTING_SESSIONS
+    verdict, code = change.verdict, change.code
+    if not candidate.clears:
+        verdict, code = Verdict.INCONCLUSIVE, decide.CANARY_MOVED
+    elif candidate.metric.kind in _NOISY_RANGES and code == BEYOND:
+        is_short = change.base_sessions < PREDICTING_SESSIONS
+        verdict = Verdict.UNCONFIRMED
         code = decide.ASSUMED if is_short else decide.PREDICTED
-        found = msgspec.structs.replace(found, verdict=Verdict.UNCONFIRMED, code=code)
-    is_suspect = found.verdict is not Verdict.UNCHANGED
-    return _with_note(found, question.subject, is_suspect=is_suspect)
+    change = msgspec.structs.replace(change, verdict=verdict, code=code)
+    return _with_note(candidate, change, is_suspect=verdict is not Verdict.UNCHANGED)
 
 
-def _ruled(question: Candidate, base: Sequence[Sequence[float]], head: Sequence[float]) -> Change:
-    ruling = verdicts.rule(question.metric, question.limit, base, head)
+def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) -> Change:
+    """Compare ranges with a tolerance; every side has at least one value.
+
+    Lower is better for every such metric.
+    """
+    limit, kind = candidate.limit, candidate.metric.kind
+    before = [value for session in base for value in session]
+    tolerance = max(limit.relative * max(before), limit.absolute)
+    verdict, code = _of_two_ranges(before, head, tolerance)
+    low, high = metric_values.centre(kind, [before]), metric_values.centre(kind, [head])
+    size = tolerance / low if low else 0.0
     return Change(
-        workload=question.subject.workload,
-        metric=question.metric.name,
-        base=ruling.base,
-        head=ruling.head,
-        base_processes=sum(map(len, base)),
+        workload=candidate.workload,
+        metric=candidate.metric.name,
+        base=low,
+        head=high,
+        base_processes=len(before),
         head_processes=len(head),
         base_sessions=len(base),
-        items_per_step=question.subject.items_per_step,
-        item_unit=question.subject.item_unit,
-        ratio=ruling.ratio,
+        items_per_step=candidate.items_per_step,
+        item_unit=candidate.item_unit,
+        ratio=high / low if low else None,
         interval=None,
-        limit=ruling.limit,
-        margin=ruling.limit,
-        smallest_detectable=ruling.limit,
-        gate=question.limit.gate,
-        verdict=ruling.verdict,
-        code=ruling.code,
+        limit=size,
+        margin=size,
+        smallest_detectable=size,
+        gate=limit.gate,
+        verdict=verdict,
+        code=code,
     )
 
 
-# --- what the turns of base and head have to tell
+def _of_two_ranges(
+    base: Sequence[float], head: Sequence[float], tolerance: float
+) -> tuple[Verdict, str]:
+    if min(head) > max(base) + tolerance:
+        return Verdict.REGRESSED, BEYOND
+    if max(head) < min(base) - tolerance:
+        return Verdict.IMPROVED, BEYOND
+    if max(head) <= max(base) + tolerance and min(head) >= min(base) - tolerance:
+        return Verdict.UNCHANGED, WITHIN
+    return Verdict.INCONCLUSIVE, OVERLAP
 
 
-def _with_note(change: Change, subject: Subject, *, is_suspect: bool) -> Change:
+# --- what is known of launching the base
+
+
+def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Change:
     """Say what was special about launching the base, where that mattered."""
-    turns = subject.turns
+    turns = candidate.turns
     if turns is None or not is_suspect:
         return change
     if turns.trouble and change.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}:
@@ -247,15 +258,15 @@ def _with_note(change: Change, subject: Subject, *, is_suspect: bool) -> Change:
 # --- what the judgements say together
 
 
-def open_workloads(answers: Sequence[Judgement]) -> tuple[str, ...]:
+def open_workloads(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     """Name the workloads of which another pair may decide something, each once, worst first.
 
     The worst one lies furthest beyond its margin, in multiples of it.
     """
     sizes: dict[str, float] = {}
-    for judgement in answers:
+    for judgement in judgements:
         if judgement.is_open:
-            name = judgement.question.subject.workload
+            name = judgement.candidate.workload
             sizes[name] = max(_size_in_margins(judgement), sizes.get(name, -math.inf))
     return tuple(sorted(sizes, key=lambda name: sizes[name], reverse=True))
 
@@ -263,20 +274,26 @@ def open_workloads(answers: Sequence[Judgement]) -> tuple[str, ...]:
 def _size_in_margins(judgement: Judgement) -> float:
     """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
     change = judgement.change
-    if change is None or change.ratio is None or not judgement.question.is_noisy:
+    if change is None or change.ratio is None or not judgement.candidate.is_noisy:
         return 0.0
     return (change.ratio - 1) / change.margin
 
 
-# One cleared suspect of several is a coincidence; more than a third of them, all moved in one
-# direction, is a baseline that no longer describes this machine.
+# One cleared suspect of several is a coincidence; more than a third of them are none.
 _FEWEST_CLEARED = 2
 _SHARE_OF_SUSPECTS = 1 / 3
 
 
-def find_stale(answers: Sequence[Judgement]) -> Stale | None:
-    """Say when so many suspects were cleared that the baseline should be refreshed."""
-    suspects = [one.change for one in answers if one.is_suspect and one.change and one.change.gate]
+def find_stale(judgements: Sequence[Judgement]) -> Stale | None:
+    """Say when pairs cleared so many suspects that the baseline should be refreshed.
+
+    All of them have moved in one direction: the baseline no longer describes this machine.
+    """
+    suspects = [
+        judgement.change
+        for judgement in judgements
+        if judgement.is_suspect and judgement.change and judgement.change.gate
+    ]
     drifts = [
         math.log(change.drift)
         for change in suspects

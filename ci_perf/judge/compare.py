@@ -1,6 +1,7 @@
 """Two sides in, a comparison and its exit code out: every workload has at least one row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -11,14 +12,12 @@ from ci_perf.judge import (
     changes,
     comparability,
     decide,
-    metric_values,
     numerics,
     signs,
     trends,
     uncompared,
 )
 from ci_perf.judge.candidates import Candidate
-from ci_perf.judge.changes import Judgement
 from ci_perf.judge.policy import default_limits
 from ci_perf.model import metrics
 from ci_perf.model import validity as validities
@@ -32,12 +31,15 @@ from ci_perf.model.comparison import (
     severity_of,
     worst,
 )
-from ci_perf.model.metrics import Metric
 from ci_perf.model.run import Tool
-from ci_perf.model.suite import FailOn, Limit, Limits, Tiers, is_selected
+from ci_perf.model.suite import FailOn, Limits, Tiers
 from ci_perf.model.summary import Subject, Summary
 from ci_perf.model.validity import Reason, Validity
 from ci_perf.version import __version__
+
+R = TypeVar("R", Change, Numerics)
+Histories = Mapping[str, Subject]
+"""The base of each workload of the head that may be compared with it, in the head's order."""
 
 
 def compare(
@@ -50,14 +52,23 @@ def compare(
 ) -> Comparison:
     """Judge every workload that either side knows of; rows worst first."""
     limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
-    comparable = list(_comparable(base, head, tiers))
-    moved = canaries.judge(comparable, limits)
+    histories = _histories(base, head, tiers)
+    moved = _moved(histories, head, limits)
     validity = validities.of((*base.validity.reasons, *head.validity.reasons, *moved))
-    suspects = head.interleaved.suspects if head.interleaved else 0
-    found = changes.judge(list(_questions(base, head, limits, tiers, moved)), suspects=suspects)
-    unread = [*_changes(found, validity), *_others(base, head, validity, limits, tiers)]
-    rows = sorted(signs.read(unread), key=_position)
-    verdict = _overall(rows, validity)
+    judgements = changes.judge(
+        list(_candidates(histories, head, limits, moved)), suspects=_suspects(head)
+    )
+    judged = [judgement.change for judgement in judgements if judgement.change]
+    rows = worst_first(
+        signs.read(
+            [
+                *_trusted(judged, validity),
+                *uncompared.rows(base, head, limits, tiers),
+                *_trusted(_numerics(histories, base, head, limits), validity),
+            ]
+        )
+    )
+    verdict = overall(rows, validity)
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,
@@ -69,8 +80,8 @@ def compare(
         validity=validity,
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
-        stale=changes.find_stale(found),
-        drifted=trends.find_drifted([before for before, _ in comparable], trends.gated(limits)),
+        stale=changes.find_stale(judgements),
+        drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),
         profiles=head.profiles,
     )
@@ -84,27 +95,30 @@ def undecided(
     And count what shares the chance of a false alarm, as it is now: to be noted before the first
     pair is launched.
     """
-    moved = canaries.judge(list(_comparable(base, head, tiers)), limits)
-    asked = list(_questions(base, head, limits, tiers, moved))
-    suspects = head.interleaved.suspects if head.interleaved else 0
-    found = changes.judge(asked, suspects=suspects)
-    return changes.open_workloads(found), changes.count_suspects(asked)
+    histories = _histories(base, head, tiers)
+    moved = _moved(histories, head, limits)
+    asked = list(_candidates(histories, head, limits, moved))
+    judgements = changes.judge(asked, suspects=_suspects(head))
+    return changes.open_workloads(judgements), changes.count_suspects(asked)
 
 
-def _overall(rows: list[Row], validity: Validity) -> Verdict:
+def worst_first(rows: Iterable[Row]) -> list[Row]:
+    """Sort rows by severity, gates before the rest, large changes before small ones."""
+
+    def position(row: Row) -> tuple[int, bool, float, str, str]:
+        size = -abs(row.ratio - 1) if isinstance(row, Change) and row.ratio else 0.0
+        metric = "" if isinstance(row, Numerics) else row.metric
+        return severity_of(row).rank, not row.gate, size, row.workload, metric
+
+    return sorted(rows, key=position)
+
+
+def overall(rows: Sequence[Row], validity: Validity) -> Verdict:
     """Return the worst verdict of the rows that count."""
     if validity.is_run_invalid:
         return Verdict.INVALID
-    counted = [row.verdict for row in rows if row.gate]
     nothing = Verdict.UNCHANGED if rows else Verdict.MISSING
-    return worst(counted, default=nothing)
-
-
-def _position(row: Row) -> tuple[int, bool, float, str, str]:
-    """Sort by severity, gates before the rest, large changes before small ones."""
-    size = -abs(row.ratio - 1) if isinstance(row, Change) and row.ratio else 0.0
-    metric = "" if isinstance(row, Numerics) else row.metric
-    return severity_of(row).rank, not row.gate, size, row.workload, metric
+    return worst((row.verdict for row in rows if row.gate), default=nothing)
 
 
 # --- which sides meet
@@ -118,31 +132,48 @@ def _shared(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
             yield before[subject.workload], subject
 
 
-def _comparable(base: Summary, head: Summary, tiers: Tiers) -> Iterator[tuple[Subject, Subject]]:
-    """Pair what can be compared: canaries of another machine say nothing about this one."""
-    for before, after in _shared(base, head):
-        if comparability.obstacles(before, after, tiers) is None:
-            yield before, after
+def _histories(base: Summary, head: Summary, tiers: Tiers) -> Histories:
+    return {
+        before.workload: before
+        for before, after in _shared(base, head)
+        if comparability.obstacles(before, after, tiers) is None
+    }
 
 
-def _questions(
-    base: Summary, head: Summary, limits: Limits, tiers: Tiers, moved: Sequence[Reason]
+def _moved(histories: Histories, head: Summary, limits: Limits) -> tuple[Reason, ...]:
+    """Say where the machine has moved: canaries of another machine say nothing about this one."""
+    pairs = [
+        (histories[subject.workload], subject)
+        for subject in head.subjects
+        if subject.workload in histories
+    ]
+    return canaries.judge(pairs, limits)
+
+
+def _suspects(head: Summary) -> int:
+    return head.interleaved.suspects if head.interleaved else 0
+
+
+def _candidates(
+    histories: Histories, head: Summary, limits: Limits, moved: Sequence[Reason]
 ) -> Iterator[Candidate]:
     """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
-    history = {after.workload: before for before, after in _comparable(base, head, tiers)}
     accepted = head.interleaved.accepted if head.interleaved else {}
     for subject in head.subjects:
         name = subject.workload
-        found = limits.of(name)
-        silenced = canaries.silenced(moved, name, found.get(metrics.CANARY))
+        of_workload = limits.of(name)
         yield from candidates.of_workload(
-            subject, history.get(name), found, moved=silenced, accepted=accepted.get(name, ())
+            subject,
+            histories.get(name),
+            of_workload,
+            moved=canaries.silenced(moved, name, of_workload.get(metrics.CANARY)),
+            accepted=accepted.get(name, ()),
         )
 
 
-def _changes(found: Sequence[Judgement], validity: Validity) -> Iterator[Row]:
-    """Yield a row for each answer, taken back where the machine could not be trusted."""
-    for row in (one.change for one in found if one.change):
+def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
+    """Yield rows, their verdicts taken back where the machine could not be trusted."""
+    for row in rows:
         reason = validity.against(row.workload)
         if reason is None:
             yield row
@@ -150,53 +181,19 @@ def _changes(found: Sequence[Judgement], validity: Validity) -> Iterator[Row]:
             yield msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
 
 
-# --- what has no change to show
-
-
-def _others(
-    base: Summary, head: Summary, validity: Validity, limits: Limits, tiers: Tiers
-) -> Iterator[Row]:
-    before = {subject.workload: subject for subject in base.subjects}
-    after = {subject.workload: subject for subject in head.subjects}
-    failed = {failure.workload: failure for failure in head.failed}
-    failed_before = {failure.workload: failure for failure in base.failed}
-    for name in sorted(failed):
-        yield uncompared.failed(failed[name])
-    for name in _asked_for(before.keys() - after.keys() - failed.keys(), head):
-        yield uncompared.missing(before[name])
-    for name in _asked_for(
-        failed_before.keys() - before.keys() - after.keys() - failed.keys(), head
-    ):
-        yield uncompared.missing_and_failed_before(failed_before[name])
-    for name in sorted(after.keys() - before.keys()):
-        yield uncompared.new(after[name], failed_before=name in failed_before)
-        yield from _numerics(None, after[name], limits.of(name), validity)
-    for name in sorted(before.keys() & after.keys()):
-        found = comparability.obstacles(before[name], after[name], tiers)
-        if found:
-            yield uncompared.incomparable(before[name], after[name], *found)
-        else:
-            yield from _one_sided(before[name], after[name], limits.of(name), head)
-        history = None if found else before[name]
-        if not found or after[name].turns:
-            yield from _numerics(history, after[name], limits.of(name), validity)
-
-
-def _asked_for(names: set[str], head: Summary) -> list[str]:
-    return sorted(name for name in names if is_selected(name, head.selection))
-
-
 def _numerics(
-    base: Subject | None, head: Subject, found: dict[str, Limit], validity: Validity
+    histories: Histories, base: Summary, head: Summary, limits: Limits
 ) -> Iterator[Numerics]:
-    """Yield the row of what is computed; the base that was launched knows better than a file."""
-    limit = found.get(metrics.FINGERPRINT)
-    row = numerics.judge(_launched(head) or base, head, limit) if limit is not None else None
-    if row is None:
-        return
-    if reason := validity.against(head.workload):
-        row = msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
-    yield row
+    """Yield the rows of what is computed; the base that was launched knows better than a file."""
+    known = {subject.workload for subject in base.subjects}
+    for subject in head.subjects:
+        history = histories.get(subject.workload)
+        is_incomparable = subject.workload in known and history is None
+        limit = limits.of(subject.workload).get(metrics.FINGERPRINT)
+        if limit is None or (is_incomparable and not subject.turns):
+            continue
+        if row := numerics.judge(_launched(subject) or history, subject, limit):
+            yield row
 
 
 def _launched(head: Subject) -> Subject | None:
@@ -204,35 +201,8 @@ def _launched(head: Subject) -> Subject | None:
     prints = head.turns.base_fingerprints if head.turns else ()
     if not prints:
         return None
-    sitting = msgspec.structs.replace(head.sessions[-1], fingerprints=prints)
-    return msgspec.structs.replace(head, sessions=(sitting,))
-
-
-def _one_sided(
-    base: Subject, head: Subject, found: dict[str, Limit], side: Summary
-) -> Iterator[Row]:
-    """Yield a row per metric that one side has and the other lacks."""
-    for metric in metrics.JUDGED:
-        limit = found.get(metric.name)
-        if limit is None:
-            continue
-        before, after = (
-            metric_values.of_current_epoch(base, metric),
-            metric_values.of_current_epoch(head, metric),
-        )
-        if before and not after and not _needs_another_workload(metric, side):
-            yield uncompared.metric_missing(base, metric, gate=limit.gate)
-        elif after and not before and not _is_zero(after) and not head.turns:
-            yield uncompared.metric_new(head, metric, gate=limit.gate)
-
-
-def _needs_another_workload(metric: Metric, side: Summary) -> bool:
-    """Whether a metric may be gone because only a part of the suite was asked for."""
-    return metric is metrics.SCALING_EFFICIENCY and bool(side.selection)
-
-
-def _is_zero(sessions: list[list[float]]) -> bool:
-    return not any(value for session in sessions for value in session)
+    session = msgspec.structs.replace(head.sessions[-1], fingerprints=prints)
+    return msgspec.structs.replace(head, sessions=(session,))
 
 
 def _side(summary: Summary) -> Side:

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
+
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Kind, Metric
 from ci_perf.model.suite import Limit, Preset
@@ -217,12 +219,15 @@ def policy_under(metric: Metric, limit: Limit, base: float) -> Policy:
     )
 
 
-def _of_preset(name: str, limit: Limit, preset: Preset) -> Limit:
-    """Fill in what a preset says of this kind of metric, rounded as people would write it."""
-    found = policy_of(KIND_OF[metrics.BY_NAME[name].kind], preset)
+def limit_of(kind: PolicyKind, preset: Preset = "default") -> Limit:
+    """Return the limit of a noisy kind under a preset, rounded as people would write it."""
+    policy = policy_of(kind, preset)
     return Limit(
-        relative=round(math.expm1(found.floor), 6),
-        absolute=limit.absolute,
-        margin=round(math.expm1(found.margin), 6),
-        gate=limit.gate,
+        relative=round(math.expm1(policy.floor), 6), margin=round(math.expm1(policy.margin), 6)
     )
+
+
+def _of_preset(name: str, limit: Limit, preset: Preset) -> Limit:
+    """Fill in what a preset says of this kind of metric."""
+    of_kind = limit_of(KIND_OF[metrics.BY_NAME[name].kind], preset)
+    return msgspec.structs.replace(of_kind, absolute=limit.absolute, gate=limit.gate)

@@ -189,7 +189,9 @@ def test_what_is_exact_is_judged_by_ranges(history, head, verdict):
 def test_exact_pairs_count_more_than_an_older_history():
     moved = a_sampled(metric=COUNT, history=((3,),), head=(4,), pairs=((4, 4), (4, 4)))
 
-    assert row(moved).verdict is Verdict.UNCHANGED
+    found = row(moved)
+    assert found.verdict is Verdict.UNCHANGED
+    assert (found.pairs, found.base_sessions) == (2, 0)
 
 
 @pytest.mark.parametrize("metric", [TIME, COUNT])

@@ -1,11 +1,18 @@
 import pytest
 
-from ci_perf.judge import verdicts
+from ci_perf.judge import changes
+from ci_perf.judge.candidates import Candidate
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit
 
 MIB = 2**20
+
+
+def compared(metric, limit, base, head):
+    """The change between the ranges of one session of the base and one of the head."""
+    candidate = Candidate(workload="w", metric=metric, limit=limit, history=None, head=head)
+    return changes.compare_ranges(candidate, [base], head)
 
 
 @pytest.mark.parametrize(
@@ -18,11 +25,11 @@ MIB = 2**20
     ],
 )
 def test_counts_are_compared_exactly(base, head, verdict):
-    assert verdicts.rule(metrics.GRAPH_BREAKS, Limit(), [base], head).verdict is verdict
+    assert compared(metrics.GRAPH_BREAKS, Limit(), base, head).verdict is verdict
 
 
 def test_a_baseline_of_zero_has_no_ratio():
-    assert verdicts.rule(metrics.GRAPH_BREAKS, Limit(), [[0, 0]], [2, 2]).ratio is None
+    assert compared(metrics.GRAPH_BREAKS, Limit(), [0, 0], [2, 2]).ratio is None
 
 
 @pytest.mark.parametrize(
@@ -32,9 +39,9 @@ def test_a_baseline_of_zero_has_no_ratio():
 def test_allocated_memory_has_a_tolerance_of_one_percent_or_two_mib(grown, verdict):
     limit = Limit(relative=0.01, absolute=2 * MIB)
 
-    ruling = verdicts.rule(metrics.PEAK_ALLOCATED, limit, [[100 * MIB]], [100 * MIB + grown])
+    change = compared(metrics.PEAK_ALLOCATED, limit, [100 * MIB], [100 * MIB + grown])
 
-    assert ruling.verdict is verdict
+    assert change.verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -47,4 +54,4 @@ def test_allocated_memory_has_a_tolerance_of_one_percent_or_two_mib(grown, verdi
     ],
 )
 def test_a_share_may_be_zero_and_has_a_limit_in_points(base, head, verdict):
-    assert verdicts.rule(metrics.DATA_WAIT, Limit(absolute=0.05), [base], head).verdict is verdict
+    assert compared(metrics.DATA_WAIT, Limit(absolute=0.05), base, head).verdict is verdict
