@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ci_perf.measure import libraries
+from ci_perf.measure import library_probe
 from ci_perf.model.container import EngineName
 from ci_perf.model.facts import (
     Containers,
@@ -73,8 +73,8 @@ class Sources:
     root: Path
     environ: Mapping[str, str]
     temporary: Path
-    torch: Callable[[], Torch] = libraries.torch_facts
-    nvml: Callable[[], Nvml] = libraries.nvml_facts
+    torch: Callable[[], Torch] = library_probe.torch_facts
+    nvml: Callable[[], Nvml] = library_probe.nvml_facts
     which: Callable[[str], str | None] = shutil.which
     space: Callable[[Path], Space | None] = _space
 

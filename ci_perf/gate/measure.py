@@ -16,7 +16,7 @@ from ci_perf.gate import compare, runners
 from ci_perf.judge import compare as decide
 from ci_perf.judge import summarise
 from ci_perf.launch import Launcher
-from ci_perf.measure.validity import preflight
+from ci_perf.measure import distrust
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan
@@ -209,7 +209,7 @@ def exit_code(run: Run) -> ExitCode:
 
 def is_interrupted(run: Run) -> bool:
     """Whether a person or a CI ended this run early."""
-    return preflight.INTERRUPTED in run.validity.reasons
+    return distrust.INTERRUPTED in run.validity.reasons
 
 
 def _told(run: Run, run_file: Path) -> str:

@@ -1,8 +1,8 @@
 """Let two resident processes take turns, of which only one runs at any time: the parent's side.
 
-The child's side is measure/turns.py. A process that waits is stopped (SIGSTOP) with its group: the
-workers of its data loader, or threads that spin, would otherwise work while the partner is timed,
-and what they fetched ahead would make its own next block look fast.
+The child's side is measure/turn_client.py. A process that waits is stopped (SIGSTOP) with its
+group: the workers of its data loader, or threads that spin, would otherwise work while the partner
+is timed, and what they fetched ahead would make its own next block look fast.
 """
 
 import contextlib

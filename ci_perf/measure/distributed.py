@@ -96,7 +96,7 @@ class _Joined:
         mine = torch.tensor([value], dtype=torch.float64)
         all_of_them = [torch.empty_like(mine) for _ in range(self.world_size)]
         self._distributed.all_gather(all_of_them, mine, group=self._agreeing)
-        return tuple(float(one) for one in all_of_them)
+        return tuple(float(element) for element in all_of_them)
 
     def barrier(self) -> None:
         self._distributed.barrier(group=self._agreeing)

@@ -38,8 +38,8 @@ def take(
                 return Fingerprint(varies=workload.varies, absent=reason)
         if workload.loss is not None:
             losses.append(user_code.finite(workload.loss(), "loss"))
-    found = checksums(workload.output()) if workload.output is not None else ()
-    return Fingerprint(losses=tuple(losses), checksums=found, varies=workload.varies)
+    sums = checksums(workload.output()) if workload.output is not None else ()
+    return Fingerprint(losses=tuple(losses), checksums=sums, varies=workload.varies)
 
 
 def checksums(output: object) -> tuple[float, ...]:
@@ -48,7 +48,7 @@ def checksums(output: object) -> tuple[float, ...]:
     The weights are cos(0), cos(1), …: they see values that have changed places, to which a plain
     mean is blind. Raises WorkloadError.
     """
-    found: list[float] = []
+    sums: list[float] = []
     for position, leaf in enumerate(_leaves(output)):
         if position == MAX_TENSORS:
             raise WorkloadError(
@@ -56,13 +56,13 @@ def checksums(output: object) -> tuple[float, ...]:
                 "of the step, not all that led to it"
             )
         name = f"checksum of tensor {position} of output"
-        found += [user_code.finite(value, name) for value in _of_tensor(leaf)]
-    if not found:
+        sums += [user_code.finite(value, name) for value in _of_tensor(leaf)]
+    if not sums:
         raise WorkloadError(
             "output: expected at least one tensor or number, found none; leave `output` away where "
             "a step has no result"
         )
-    return tuple(found)
+    return tuple(sums)
 
 
 def _leaves(output: object) -> Iterator[Any]:

@@ -84,17 +84,17 @@ def held() -> dict[str, Scalar]:
 
     A knob that cannot be read is absent. Never raises.
     """
-    found: dict[str, Scalar] = {
+    values: dict[str, Scalar] = {
         name: value[:_VALUE_CHARS] for name in _VARIABLES if (value := os.environ.get(name))
     }
-    found["cpus"] = _spelled(os.sched_getaffinity(0))
-    found["gc_thresholds"] = ",".join(map(str, gc.get_threshold()))
+    values["cpus"] = _spelled(os.sched_getaffinity(0))
+    values["gc_thresholds"] = ",".join(map(str, gc.get_threshold()))
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
-        found["memory_limit_bytes"] = limit
+        values["memory_limit_bytes"] = limit
     if torch := sys.modules.get("torch"):
-        found |= _of_torch(torch)
-    return dict(sorted(found.items()))
+        values |= _of_torch(torch)
+    return dict(sorted(values.items()))
 
 
 def _of_torch(torch: Any) -> dict[str, Scalar]:  # noqa: ANN401  the module
@@ -128,7 +128,7 @@ def _read(reader: Callable[[], object]) -> Scalar | None:
 
 def _cpus(text: str) -> set[int]:
     """Read "0-3,8", as taskset spells it."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         among = range(int(first), int(last or first) + 1)
@@ -137,8 +137,8 @@ def _cpus(text: str) -> set[int]:
                 f"cpus = {text!r}: expected ranges that go up, found {part!r}; change `cpus` in "
                 "suite.toml"
             )
-        found |= set(among)
-    return found
+        cpus |= set(among)
+    return cpus
 
 
 def _spelled(cpus: set[int]) -> str:
@@ -149,4 +149,4 @@ def _spelled(cpus: set[int]) -> str:
             ranges[-1][1:] = [cpu]
         else:
             ranges.append([cpu])
-    return ",".join("-".join(map(str, one)) for one in ranges)
+    return ",".join("-".join(map(str, bounds)) for bounds in ranges)

@@ -3,45 +3,51 @@
 import contextlib
 import gc
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+import msgspec
 
 from ci_perf.measure import (
-    compiles,
+    counters,
     device,
     distributed,
     fingerprint,
+    import_guard,
     knobs,
-    peaks,
-    slowdown,
-    step_phases,
+    memory,
     timing,
-    turns,
+    turn_client,
     user_code,
 )
-from ci_perf.measure.after_timing import AfterTiming
+from ci_perf.measure.device import Device
 from ci_perf.measure.distributed import Group
-from ci_perf.measure.instruments import Instruments, TimeLeft
+from ci_perf.measure.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measure.monitor.marks import Marks
-from ci_perf.measure.stopwatch import Stopwatch
-from ci_perf.model import task
+from ci_perf.measure.step_phases import Watcher
+from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.workload import Context
+from ci_perf.model.task import Task
+from ci_perf.workload import Context, Workload
+
+Keep = Callable[[WorkerResult], object]
+
+_ENDED = "the process ended before"
 
 
-def go_through(
-    todo: task.Task, stopwatch: Stopwatch, marks: Marks, keep: Callable[[WorkerResult], object]
-) -> None:
+def go_through(todo: Task, stopwatch: Stopwatch, marks: Marks, keep: Keep) -> None:
     """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
 
     Of several ranks, rank 0 keeps that of all.
     """
     protocol = todo.workload.protocol
-    stopwatch.turns = turns.of(todo.turns)
+    stopwatch.turns = turn_client.of(todo.turns)
     left = TimeLeft(protocol.timeout_s, stopwatch.turns.clock)
-    cache = compiles.cache()
+    cache = counters.compile_cache()
     knobs.fix_process(protocol)
-    watcher = step_phases.Watcher()
+    watcher = Watcher()
     with stopwatch.phase(Phase.IMPORT):
         loaded = user_code.load(Path(todo.workload.file), Path(todo.root), todo.python_path)
         knobs.fix_libraries(protocol)
@@ -49,7 +55,7 @@ def go_through(
         here = stopwatch.device = device.open_device(name, _cards(todo.workload))
     with stopwatch.phase(Phase.BUILD):
         workload = loaded.build(_context(todo, name, group, watcher))
-        compiles.keep_all_records()
+        counters.keep_all_compile_records()
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
     with stopwatch.phase(Phase.FINGERPRINT):
@@ -58,7 +64,7 @@ def go_through(
         )
     with stopwatch.phase(Phase.WARMUP):
         warmup, step_s = timing.warm_up(here, workload.step, protocol, slowest=group.maximum)
-        step = slowdown.of(workload.step, todo.workload.slowdown, here, step_s=step_s)
+        step = timing.with_slowdown(workload.step, todo.workload.slowdown, here, step_s=step_s)
     with stopwatch.phase(Phase.TIMED), _no_collector():
         marks.begin()
         timed = timing.time_blocks(
@@ -70,7 +76,7 @@ def go_through(
         phases=stopwatch.times(first_step_s),
         warmup=warmup,
         timed=timed,
-        memory=peaks.of_host(group),
+        memory=memory.host_peak(group),
         compiles=None,
         work=Work(operators=None, flops=None, parameters=workload.parameter_count),
         fingerprint=numbers,
@@ -80,7 +86,7 @@ def go_through(
     after.go_through(process, stopwatch, watcher, cache, keep)
 
 
-def _join(todo: task.Task) -> tuple[Group, str]:
+def _join(todo: Task) -> tuple[Group, str]:
     """Join the other ranks, where there are some, and name the device of this one."""
     if todo.workload.launch == "process":
         return distributed.Solo(), todo.device
@@ -93,7 +99,7 @@ def _cards(workload: PlannedWorkload) -> int:
     return workload.world_size if workload.launch == "process" else 1
 
 
-def _context(todo: task.Task, name: str, group: Group, watcher: step_phases.Watcher) -> Context:
+def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:
     return Context(
         device=name,
         parameters=todo.workload.parameters,
@@ -116,3 +122,108 @@ def _no_collector() -> Iterator[None]:
     finally:
         gc.enable()
         gc.unfreeze()
+
+
+@dataclass(frozen=True, slots=True)
+class AfterTiming:
+    """The phases after the timed region: memory, counters, teardown. Each can only lose itself."""
+
+    todo: Task
+    workload: Workload
+    here: Device
+    group: Group
+    instruments: Instruments
+
+    def go_through(
+        self,
+        process: Process,
+        stopwatch: Stopwatch,
+        watcher: Watcher,
+        cache: Literal["empty", "filled"],
+        keep: Keep,
+    ) -> None:
+        """Add to `process` what the phases show, and keep it after each of them.
+
+        Raises ForeignCodeError and, where there are several ranks, what a step raises.
+        """
+        held = self.instruments.take("knobs", knobs.held, steps=0) or {}
+        compiled = self.instruments.take(
+            "compiles", lambda: counters.count_compiles(cache), steps=0
+        )
+        process = msgspec.structs.replace(process, compiles=compiled)
+        first_step_s = process.phases.first_step_s
+
+        def keep_so_far(*to_come: str) -> None:
+            if self.group.rank == 0:
+                absent = self.instruments.absent | dict.fromkeys(to_come, _ENDED)
+                times = stopwatch.times(first_step_s)
+                measured = msgspec.structs.replace(process, phases=times, absent=absent)
+                keep(self._result(measured, held))
+
+        with contextlib.suppress(import_guard.ForeignCodeError):  # raised at the end
+            self._check_code()
+            keep_so_far("memory", "counters")
+        with stopwatch.phase(Phase.MEMORY):
+            process = self._with_memory(process)
+        keep_so_far("counters")
+        with stopwatch.phase(Phase.COUNTERS):
+            process = self._with_counters(process, watcher)
+        keep_so_far()
+        with stopwatch.phase(Phase.TEARDOWN):
+            self.instruments.take("teardown", self._tear_down, steps=0)
+            self._check_code()
+        keep_so_far()
+
+    def _with_memory(self, process: Process) -> Process:
+        steps = self.todo.workload.protocol.memory_steps
+        peaks = self.instruments.take(
+            "memory",
+            lambda: memory.read_peaks(self.here, self.workload.step, steps, self.group),
+            steps=steps,
+        )
+        return process if peaks is None else msgspec.structs.replace(process, memory=peaks)
+
+    def _with_counters(self, process: Process, watcher: Watcher) -> Process:
+        here, workload, group, take = self.here, self.workload, self.group, self.instruments.take
+        steps = self.todo.workload.protocol.phase_steps
+        parts = take(
+            "step_phases",
+            lambda: watcher.watch(here, workload.step, steps),
+            steps=steps + 1,  # the first one may compile
+        )
+        skew_s = take(
+            "arrival_skew",
+            lambda: distributed.arrival_skew(group, here, workload.local_step, steps),
+            steps=steps + 1 if workload.local_step and group.world_size > 1 else 0,
+        )
+        work = take(
+            "work",
+            lambda: counters.count_work(workload.step, here, workload.parameter_count),
+            steps=1,
+        )
+        return msgspec.structs.replace(
+            process,
+            step_phases=parts,
+            ranks=group.describe(skew_s),
+            work=work or process.work,
+        )
+
+    def _tear_down(self) -> None:
+        if self.workload.teardown is not None:
+            self.workload.teardown()
+        self.group.leave()
+
+    def _check_code(self) -> None:
+        todo = self.todo
+        import_guard.check(todo.foreign_root, root=todo.root, file=todo.workload.file)
+
+    def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
+        epoch = self.workload.items_per_epoch
+        return WorkerResult(
+            items_per_step=float(self.workload.items_per_step),
+            items_per_epoch=None if epoch is None else float(epoch),
+            item_unit=self.workload.item_unit,
+            precision=self.workload.precision,
+            knobs=held,
+            process=process,
+        )

@@ -9,17 +9,18 @@ import contextlib
 import faulthandler
 import logging
 import os
+import select
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.measure.outputs import Outputs
 from ci_perf.model import task
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.task import Task, TaskFailure
@@ -47,13 +48,84 @@ _NOTICED_LATE_S = 5.0
 # Between asking the ranks where they hang and passing on what they say: see system/child.py.
 _STACKS_S = 0.2
 
+# What is kept of each process: enough for a traceback.
+TAIL_BYTES = 16 * 1024
+
+_CHUNK = 65_536
+
 
 class _RanksError(Exception):
-    """The ranks ended without a result; the trouble says why."""
+    """The ranks ended without a result; `failure` says why."""
 
-    def __init__(self, trouble: TaskFailure) -> None:
-        super().__init__(trouble.reason)
-        self.trouble = trouble
+    def __init__(self, failure: TaskFailure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class Outputs:
+    """The last output of several processes: a pipe each, drained by a thread within the block.
+
+    ``paths`` are what the processes write to, stdout and stderr alike. They are named pipes,
+    because torchrun redirects a process to a path; files would fill the disk.
+    """
+
+    def __init__(self, folder: Path, count: int) -> None:
+        """Make `count` pipes in `folder`. Raises OSError."""
+        self.paths = [folder / f"output.{number}" for number in range(count)]
+        self._handles = [_pipe(path) for path in self.paths]
+        self._tails = [b""] * count
+        self._spoken = [0.0] * count
+        self._stop, self._stopped = os.pipe()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.write(self._stopped, b".")
+        self._thread.join()
+        for handle in (*self._handles, self._stop, self._stopped):
+            os.close(handle)
+
+    def tail(self, number: int) -> str:
+        """Return the last output of one process, all that it has written so far."""
+        self._read(number)
+        return self._tails[number].decode(errors="replace")
+
+    def spoken_at(self, number: int) -> float:
+        """Return when its latest output was read, by `time.time`; 0 when it wrote nothing."""
+        self._read(number)
+        return self._spoken[number]
+
+    def _drain(self) -> None:
+        numbers = {handle: number for number, handle in enumerate(self._handles)}
+        while True:
+            ready, _, _ = select.select([self._stop, *numbers], [], [])
+            if self._stop in ready:
+                return
+            for handle in ready:
+                self._read(numbers[handle])
+
+    def _read(self, number: int) -> None:
+        """Take what is in the pipe, a full pipe at most: some never stop talking."""
+        with self._lock, contextlib.suppress(BlockingIOError):
+            for _ in range(2):
+                chunk = os.read(self._handles[number], _CHUNK)
+                self._tails[number] = (self._tails[number] + chunk)[-TAIL_BYTES:]
+                self._spoken[number] = time.time()
+
+
+def _pipe(path: Path) -> int:
+    """Open both ends: it never ends then, whoever comes and goes, and no writer has to wait."""
+    os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def main(folder: Path, *, worker: str = task.WORKER, port: Callable[[], int] | None = None) -> int:
@@ -62,17 +134,17 @@ def main(folder: Path, *, worker: str = task.WORKER, port: Callable[[], int] | N
     Every rank runs the module `worker`; `port` finds a free one. Whatever goes wrong becomes one
     TaskFailure: that of the rank that failed first.
     """
-    trouble: TaskFailure | None = None
+    failure: TaskFailure | None = None
     try:
         todo = files.read(folder / task.TASK, Task)
         _run(folder, todo.workload.world_size, worker, port or free_port)
     except _RanksError as error:
-        trouble = error.trouble
+        failure = error.failure
     except BaseException as error:  # noqa: BLE001  torchrun's answer to a signal is none
         reason = " ".join(f"torchrun: {type(error).__name__}: {error}".split())
-        trouble = TaskFailure(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
-    if trouble is not None:
-        files.write(folder / task.FAILURE, trouble)
+        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
+    if failure is not None:
+        files.write(folder / task.FAILURE, failure)
         return 1
     return 0
 
@@ -95,7 +167,7 @@ def _run(folder: Path, count: int, worker: str, port: Callable[[], int]) -> None
         try:
             _torchrun(folder, outputs, worker, port)
         except ChildFailedError as error:
-            raise _RanksError(_trouble(folder, error.failures, outputs)) from None
+            raise _RanksError(_failure(folder, error.failures, outputs)) from None
         if wrong := _wrong(folder, count):
             output = outputs.tail(0)[-_OUTPUT_CHARS:]
             reason = wrong[:_REASON_CHARS]
@@ -198,7 +270,7 @@ def _slowest_phase(folder: Path, count: int) -> Phase:
     return min((_phase(folder, rank) for rank in range(count)), key=order.index)
 
 
-def _trouble(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> TaskFailure:
+def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> TaskFailure:
     """Tell what became of the rank that failed first; the others died of its death."""
     rank = _first(folder, failures, outputs)
     said = _read(folder, rank)
@@ -225,7 +297,7 @@ def _first(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> int:
 def _ended(folder: Path, rank: int, failure: Any, outputs: Outputs) -> float:  # noqa: ANN401
     """Return about when a rank ended, by `time.time`.
 
-    An exception is known by the time of its trouble, and a fault by that of the last output. What
+    An exception is known by the time of its report, and a fault by that of the last output. What
     ends without a word (SIGKILL, an exit) is no consequence of another's end, and comes first.
     """
     with contextlib.suppress(FileNotFoundError):

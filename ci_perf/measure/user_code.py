@@ -1,6 +1,10 @@
-"""Load a workload file and build what it describes. The only place that runs an author's import."""
+"""Load a workload file, build what it describes, and name the remedy for frequent errors.
+
+The only place that runs an author's import.
+"""
 
 import importlib.util
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +17,23 @@ from ci_perf.workload import Context, Workload
 
 # What judge/numbers.py has peaks for; "" claims none.
 PRECISIONS = ("", "fp32", "tf32", "fp16", "bf16")
+
+# Where a build of torch is chosen.
+SELECTOR = "https://pytorch.org/get-started/locally/"
+INSTALL_CUDA = f"remove torch and install a build with CUDA, which {SELECTOR} names"
+# How torch's operators say that their tensors lie on different devices; the last two are those of
+# convolutions, which name the types of a tensor on a GPU and of one on the CPU.
+_TWO_DEVICES = re.compile(
+    r"(be|are|is) (not |placed )?(on|at) (the )?same device"
+    r"|have (the )?same device"
+    r"|is not on the expected device"
+    r"|cross-device copies are not allowed"
+    r"|type \(torch\.cuda\.\w+\) and \w+ type \(torch\.(?!cuda)"
+    r"|type \(torch\.(?!cuda)\w+\) and \w+ type \(torch\.cuda\."
+)
+_NO_CUDA = "Torch not compiled with CUDA enabled"
+_NOT_IMPORTED = ("No module named ", "cannot import name ")
+_MOVE = "`model.to(context.device)`, `tensor.to(context.device)`"
 
 
 class WorkloadError(Exception):
@@ -81,8 +102,8 @@ def finite(value: object, name: str) -> float:
     try:
         return msgspec.convert(_as_float(value), Finite)
     except (ArithmeticError, TypeError, ValueError):
-        found = f"{value!r:.100}"
-    raise WorkloadError(f"{name}: expected a finite number, found {found}")
+        spelled = f"{value!r:.100}"
+    raise WorkloadError(f"{name}: expected a finite number, found {spelled}")
 
 
 def _as_float(value: Any) -> float:  # noqa: ANN401  whatever the author returns
@@ -106,7 +127,7 @@ def _check(workload: Workload) -> None:
     unit = workload.item_unit
     _convert(unit, Name, "item_unit: expected one word of letters, digits and _.=+-", unit)
     if workload.precision not in PRECISIONS:
-        known = ", ".join(repr(one) for one in PRECISIONS)
+        known = ", ".join(repr(precision) for precision in PRECISIONS)
         raise WorkloadError(
             f"precision: expected one of {known}, found {workload.precision!r:.100}"
         )
@@ -116,8 +137,25 @@ def _check(workload: Workload) -> None:
     _convert(count, Count | None, "parameter_count: expected a whole number, or None", count)
 
 
-def _convert(value: object, kind: Any, expected: str, found: object) -> None:  # noqa: ANN401
+def _convert(value: object, kind: Any, expected: str, given: object) -> None:  # noqa: ANN401
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        raise WorkloadError(f"{expected}, found {found!r:.100}") from None
+        raise WorkloadError(f"{expected}, found {given!r:.100}") from None
+
+
+def remedy(message: str) -> str:
+    """Return what to change in the workload or on the machine; empty for every other error."""
+    if _NO_CUDA in message:
+        return (
+            f"in build, name no device but that of the run: {_MOVE}; to measure on a GPU, "
+            f"{INSTALL_CUDA}"
+        )
+    if _TWO_DEVICES.search(message):
+        return f"in build, put the model and every tensor on one device: {_MOVE}"
+    if message.startswith(_NOT_IMPORTED):
+        return (
+            "install what the workload imports where ci-perf runs (`pip install`, or `setup` in "
+            "suite.toml), and name the folders of your own sources in `python_path`"
+        )
+    return ""

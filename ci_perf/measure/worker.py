@@ -14,10 +14,10 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from ci_perf.measure import exhaustion, known_errors
+from ci_perf.measure import memory, user_code
+from ci_perf.measure.instruments import Stopwatch
 from ci_perf.measure.monitor.marks import Marks
 from ci_perf.measure.phases import go_through
-from ci_perf.measure.stopwatch import Stopwatch
 from ci_perf.model import task
 from ci_perf.system import files, linux
 
@@ -37,7 +37,7 @@ def main(folder: Path) -> int:
         trouble = task.TaskFailure(
             phase=stopwatch.current,
             reason=_reason(error),
-            exhausted=exhaustion.of(error, stopwatch.device),
+            exhausted=memory.exhausted(error, stopwatch.device),
         )
         files.write(folder / _of_this_rank(task.FAILURE), trouble)
         with contextlib.suppress(Exception):  # stderr is the author's, who may have closed it
@@ -56,7 +56,7 @@ def _of_this_rank(name: str) -> str:
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())[:2000]
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    remedy = known_errors.remedy(text)
+    remedy = user_code.remedy(text)
     return f"{reason}; next: {remedy}" if remedy else reason
 
 

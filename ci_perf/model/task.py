@@ -20,8 +20,8 @@ from ci_perf.model.suite import PlannedWorkload
 WORKER = "ci_perf.measure.worker"
 RANKS = "ci_perf.measure.ranks"
 CANARIES = "ci_perf.measure.canaries"
-MACHINE = "ci_perf.measure.surroundings"
-GPU_STATES = "ci_perf.measure.validity.gpu_preflight"
+MACHINE = "ci_perf.measure.environment_probe"
+GPU_STATES = "ci_perf.measure.gpu_probe"
 MONITOR = "ci_perf.measure.monitor.process"
 
 # The files of one launch, in a folder of its own.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ci_perf.launch import Launcher, memory_check
-from ci_perf.measure.validity import distrust, during, preflight
+from ci_perf.measure import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -33,7 +33,7 @@ class MachineChecks:
     be resident at once; `every_s` is how often to look while others use the machine.
     """
 
-    host: Callable[[], Sequence[Reason]] = preflight.check
+    host: Callable[[], Sequence[Reason]] = distrust.of_host
     memory: Callable[[PlannedWorkload, Sequence[memory_check.Peak]], str] = (
         memory_check.reason_against
     )
@@ -138,7 +138,7 @@ class SessionRunner:
         them have answered: what decides who is a suspect must not change while pairs are launched.
         An interrupt ends it all.
         """
-        self.reasons += preflight.image(self._machine.environment.image)
+        self.reasons += distrust.of_image(self._machine.environment.image)
         processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
         rounds = max(processes.values(), default=0)
         try:
@@ -152,7 +152,7 @@ class SessionRunner:
         except KeyboardInterrupt:
             self._interrupts.came = True
         if self._interrupts.came:
-            self.reasons.append(preflight.INTERRUPTED)
+            self.reasons.append(distrust.INTERRUPTED)
 
     def _go_round(self, index: int) -> None:
         """Launch process `index` (from 0) of every workload that has not failed."""
@@ -224,7 +224,7 @@ class SessionRunner:
         states = self._launcher.look(self._machine.gpus, self._interrupts.have_come)
         if isinstance(states, TaskFailure):
             return (distrust.reason("unwatched", f"before the run: {states.reason}"),)
-        return preflight.gpus(states)
+        return distrust.of_gpus(states)
 
     def _await_clean_gpus(self, workload: PlannedWorkload) -> None:
         """Wait until the memory is free that a failed process had; for a few seconds only."""
@@ -236,7 +236,7 @@ class SessionRunner:
             if isinstance(states, TaskFailure):
                 self.reasons.append(distrust.reason("unwatched", states.reason, workload.id))
                 return
-            used = [(gpu.uuid, preflight.foreign_memory(gpu.used_bytes)) for gpu in states.gpus]
+            used = [(gpu.uuid, distrust.foreign_memory(gpu.used_bytes)) for gpu in states.gpus]
             details = [
                 f"{uuid}: after a failed process: {detail}" for uuid, detail in used if detail
             ]
@@ -295,7 +295,7 @@ class SessionRunner:
             self._is_suspect = True
             return outcome
         self.reasons += self._against(task.workload, outcome.process.evidence)
-        lost = during.incomplete(task.workload.id, outcome.process)
+        lost = distrust.incomplete_process(task.workload.id, outcome.process)
         self.reasons += lost
         self._is_suspect = self._is_suspect or bool(lost)
         return outcome
@@ -315,9 +315,9 @@ class SessionRunner:
         """Return what the monitor has against a process; nothing when it was turned off."""
         if evidence is None:
             return ()
-        reasons = during.reasons(workload.id, evidence, workload.world_size)
+        reasons = distrust.of_process(workload.id, evidence, workload.world_size)
         if self._machine.gpus and not evidence.gpus:
-            return (*reasons, during.unwatched(workload.id, evidence.trouble))
+            return (*reasons, distrust.unwatched_process(workload.id, evidence.trouble))
         return reasons
 
 

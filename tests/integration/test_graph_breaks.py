@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import _dynamo
 
-from ci_perf.measure import compiles
+from ci_perf.measure import counters
 
 
 @_dynamo.disable
@@ -135,7 +135,7 @@ def counted(function):
     compiled = torch.compile(function, backend="eager")
     for _ in range(3):
         compiled(torch.ones(3))
-    return compiles.counts("empty")
+    return counters.count_compiles("empty")
 
 
 def place(function):
@@ -187,7 +187,7 @@ def test_records_of_another_version_of_torch_count_without_a_place(monkeypatch):
     monkeypatch.setattr(_dynamo.utils, "graph_break_reasons", [found])
     monkeypatch.setattr(_dynamo.utils, "get_compilation_metrics", lambda: [SimpleNamespace()])
 
-    counts = compiles.counts("empty")
+    counts = counters.count_compiles("empty")
 
     assert (counts.graph_breaks, counts.recompiles) == (1, 0)
     assert counts.break_reasons[0].startswith("a branch depends on")
@@ -196,4 +196,4 @@ def test_records_of_another_version_of_torch_count_without_a_place(monkeypatch):
 def test_a_file_of_a_package_is_named_without_the_folder_of_installed_packages():
     path = "/opt/venv/lib/python3.12/site-packages/transformers/models/bert.py"
 
-    assert compiles._short_path(path) == "transformers/models/bert.py"
+    assert counters._short_path(path) == "transformers/models/bert.py"

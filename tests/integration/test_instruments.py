@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from ci_perf.measure import compiles, counters, fingerprint
+from ci_perf.measure import counters, fingerprint
 from ci_perf.measure.device import CpuDevice
 from ci_perf.measure.step_phases import Watcher
 from ci_perf.measure.user_code import WorkloadError
@@ -36,7 +36,7 @@ def training_step(model, batch=8):
 
 
 def test_flops_are_two_per_multiplication_forward_and_backward(model):
-    work = counters.count(training_step(model), CPU, None)
+    work = counters.count_work(training_step(model), CPU, None)
 
     # The gradient of the input is needed by every layer but the first.
     first, second = 2 * 8 * 64 * 32, 2 * 8 * 32 * 10
@@ -46,7 +46,7 @@ def test_flops_are_two_per_multiplication_forward_and_backward(model):
 def test_operators_are_counted_once_each():
     numbers = torch.ones(3)
 
-    work = counters.count(lambda: numbers.add(1).mul(2).sum(), CPU, 7)
+    work = counters.count_work(lambda: numbers.add(1).mul(2).sum(), CPU, 7)
 
     assert (work.operators, work.flops, work.parameters, work.absent) == (3, 0, 7, "")
 
@@ -56,7 +56,7 @@ def test_a_compiled_step_counts_as_the_program_it_was_compiled_from(model):
     compiled = training_step(torch.compile(model, backend="aot_eager"))
     compiled()
 
-    eager, found = counters.count(step, CPU, None), counters.count(compiled, CPU, None)
+    eager, found = counters.count_work(step, CPU, None), counters.count_work(compiled, CPU, None)
 
     assert (found.operators, found.flops) == (eager.operators, eager.flops)
 
@@ -65,7 +65,7 @@ def test_a_step_that_cannot_be_watched_has_no_counts_and_a_reason():
     def step():
         raise RuntimeError("not under a mode")
 
-    work = counters.count(step, CPU, 7)
+    work = counters.count_work(step, CPU, 7)
 
     assert (work.operators, work.flops, work.parameters) == (None, None, 7)
     assert work.absent == "RuntimeError: not under a mode"
@@ -84,7 +84,7 @@ def test_a_named_part_breaks_no_graph_and_the_watching_does_not_time_a_compilati
     numbers = torch.ones(3)
     for _ in range(3):
         compiled(numbers)
-    found = compiles.counts("empty")
+    found = counters.count_compiles("empty")
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # dynamo says that it cannot trace a clock
@@ -104,7 +104,7 @@ def test_a_cache_is_filled_once_there_is_a_file_in_it(tmp_path, monkeypatch, con
     if content is not None:
         (tmp_path / "triton/deep/kernel").write_text(content)
 
-    assert compiles.cache() == ("empty" if content is None else "filled")
+    assert counters.compile_cache() == ("empty" if content is None else "filled")
 
 
 def test_a_checksum_is_the_mean_size_and_a_mean_weighted_by_place():
@@ -197,7 +197,7 @@ def test_flops_are_those_that_torch_counts_itself(model, grad):
     with FlopCounterMode(display=False) as theirs:
         step()
 
-    assert counters.count(step, CPU, None).flops == theirs.get_total_flops() > 0
+    assert counters.count_work(step, CPU, None).flops == theirs.get_total_flops() > 0
 
 
 def test_inference_mode_hides_no_part_of_a_composite_operator(model):
@@ -207,9 +207,9 @@ def test_inference_mode_hides_no_part_of_a_composite_operator(model):
         model(inputs)
 
     with torch.inference_mode():
-        found = counters.count(step, CPU, None)
+        found = counters.count_work(step, CPU, None)
     with torch.no_grad():
-        expected = counters.count(step, CPU, None)
+        expected = counters.count_work(step, CPU, None)
 
     assert found == expected
 

@@ -8,7 +8,7 @@ import pytest
 
 from ci_perf.launch import exit_status, local, monitoring, run_task
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.validity import preflight
+from ci_perf.measure import distrust
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
@@ -135,7 +135,7 @@ def test_a_gpu_that_has_no_more_memory_is_clean_for_the_next_process(task, tmp_p
     assert found.device.out_of_memory > 0
     assert "CUDA" in found.allocator
     assert isinstance(states, GpuStates), states.reason
-    assert not any(preflight.foreign_memory(gpu.used_bytes) for gpu in states.gpus)
+    assert not any(distrust.foreign_memory(gpu.used_bytes) for gpu in states.gpus)
 
 
 def test_a_process_that_the_kernel_kills_for_memory_is_known_by_its_count(task, tmp_path):

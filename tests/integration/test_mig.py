@@ -11,8 +11,8 @@ from tests import drivers
 
 ASK = """
 import json, sys
-from ci_perf.measure import mig
-print(json.dumps(mig.identify(*sys.argv[1:])))
+from ci_perf.measure import environment_probe
+print(json.dumps(environment_probe.identify_gpu(*sys.argv[1:])))
 """
 WHOLE = drivers.UUID.removeprefix("GPU-")
 H200 = "NVIDIA H200"

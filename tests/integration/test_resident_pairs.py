@@ -10,7 +10,7 @@ import pytest
 
 from ci_perf.launch import local
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure.validity import during
+from ci_perf.measure import distrust
 from ci_perf.model.process import Phase
 from ci_perf.model.task import MachineDescription
 from tests import residents
@@ -255,5 +255,5 @@ def build(context):
     assert len({len(process.timed.block_s) for process in processes}) == 1
     for process in processes:
         assert process.evidence is not None
-        codes = {reason.code for reason in during.reasons("it", process.evidence, 1)}
+        codes = {reason.code for reason in distrust.of_process("it", process.evidence, 1)}
         assert not codes & {"second_process", "foreign_memory"}

@@ -18,7 +18,7 @@ from ci_perf.judge import changes, decide, signs
 from ci_perf.judge.confirm import Confirmation, share_alpha
 from ci_perf.judge.policy import PolicyKind, default_limits, policy_of
 from ci_perf.launch import child_environment
-from ci_perf.measure.validity import distrust
+from ci_perf.measure import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import NUMERICS_VARY, Verdict
 from ci_perf.model.process import Phase
@@ -340,10 +340,10 @@ def test_every_reason_to_distrust_a_machine_is_explained():
 
 def test_every_reason_to_distrust_a_machine_can_be_given():
     sources = [*(ROOT / "ci_perf/measure").rglob("*.py"), *(ROOT / "ci_perf/session").rglob("*.py")]
-    table_itself = ROOT / "ci_perf/measure/validity/distrust.py"
-    code = "".join(p.read_text(encoding="utf-8") for p in sources if p != table_itself)
+    code = "".join(path.read_text(encoding="utf-8") for path in sources)
 
-    assert [name for name in distrust.STATUS if f'"{name}"' not in code] == []
+    # Once in the table of weights, and where a rule gives it.
+    assert [name for name in distrust.STATUS if code.count(f'"{name}"') < 2] == []
 
 
 def test_every_withheld_variable_is_named():

@@ -162,7 +162,7 @@ class GpuWatch:
         ended = self._ended or self._gpu.counters()
         differences = _Differences()
         region = self._region
-        found = GpuEvidence(
+        evidence = GpuEvidence(
             uuid=self._gpu.uuid,
             readings=region.readings,
             utilization=region.utilization.span(),
@@ -189,12 +189,12 @@ class GpuWatch:
             absent={},
             lost=self._gpu.lost[:_MAX_CHARS],
         )
-        return msgspec.structs.replace(found, absent=self._absent(found, differences.refused))
+        return msgspec.structs.replace(evidence, absent=self._absent(evidence, differences.refused))
 
     def _violations(
         self, ended: Counters, wall_s: float, differences: "_Differences"
     ) -> dict[str, float] | None:
-        found = {
+        seconds = {
             name: differences.of(
                 f"violations_{name}",
                 before,
@@ -203,14 +203,14 @@ class GpuWatch:
             )
             for name, before in self._begun.violations_s.items()
         }
-        return {name: seconds for name, seconds in found.items() if seconds is not None} or None
+        return {name: s for name, s in seconds.items() if s is not None} or None
 
-    def _absent(self, found: GpuEvidence, refused: dict[str, str]) -> dict[str, str]:
+    def _absent(self, evidence: GpuEvidence, refused: dict[str, str]) -> dict[str, str]:
         """Say for everything that is absent what the driver answered."""
         answers = self._gpu.absent | refused
         absent = {k: v for k, v in answers.items() if k.startswith("violations_")}
         for name in _MAY_BE_ABSENT:
-            if getattr(found, name) is None:
+            if getattr(evidence, name) is None:
                 keys = (name, *_ASKED_AS.get(name, ()))
                 said = next((answers[key] for key in keys if key in answers), "never read")
                 absent[name] = said

@@ -38,12 +38,12 @@ class KernelCounters:
 def read(pids: Iterable[int], *, proc: Path = host.PROC, cgroups: Path = CGROUPS) -> KernelCounters:
     """Read the host, the control group of the first process, and every process that still is."""
     pids = list(pids)
-    found = {pid: _process(proc / str(pid)) for pid in pids}
+    counters = {pid: _process(proc / str(pid)) for pid in pids}
     return KernelCounters(
         cpu_wait_s=_waited(proc, "cpu"),
         memory_wait_s=_waited(proc, "memory"),
         throttled_s=_throttled(proc / str(pids[0]) if pids else proc / "self", cgroups),
-        processes={pid: process for pid, process in found.items() if process},
+        processes={pid: process for pid, process in counters.items() if process},
     )
 
 
@@ -70,8 +70,8 @@ def involuntary_switches(before: KernelCounters, after: KernelCounters) -> int |
 
 def rss_peak_bytes(pid: int, proc: Path = host.PROC) -> int | None:
     """Return the largest resident set of a process so far; `None` once it has ended."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB", _text(proc / str(pid) / "status"), re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    line = re.search(r"^VmHWM:\s+(\d+) kB", _text(proc / str(pid) / "status"), re.MULTILINE)
+    return int(line[1]) * 1024 if line else None
 
 
 def _in_both(
@@ -85,8 +85,8 @@ def _in_both(
 
 
 def _waited(proc: Path, resource: str) -> float | None:
-    found = re.search(r"^some .*\btotal=(\d+)", _text(proc / "pressure" / resource), re.MULTILINE)
-    return int(found[1]) / 1e6 if found else None
+    line = re.search(r"^some .*\btotal=(\d+)", _text(proc / "pressure" / resource), re.MULTILINE)
+    return int(line[1]) / 1e6 if line else None
 
 
 def _process(folder: Path) -> ProcessCounters | None:
@@ -102,19 +102,19 @@ def _process(folder: Path) -> ProcessCounters | None:
 
 def _involuntary(folder: Path) -> Iterator[tuple[int, int]]:
     for status in folder.glob("task/[0-9]*/status"):
-        found = re.search(r"^nonvoluntary_ctxt_switches:\s+(\d+)", _text(status), re.MULTILINE)
-        if found:
-            yield int(status.parent.name), int(found[1])
+        line = re.search(r"^nonvoluntary_ctxt_switches:\s+(\d+)", _text(status), re.MULTILINE)
+        if line:
+            yield int(status.parent.name), int(line[1])
 
 
 def _throttled(process: Path, cgroups: Path) -> float | None:
     """Add up what the quotas of a process's control group, and of those above it, have taken."""
-    found = [
+    taken_s = [
         seconds
         for folder in _cpu_groups(_text(process / "cgroup"), cgroups)
         if (seconds := _throttled_in(_text(folder / "cpu.stat"))) is not None
     ]
-    return sum(found) if found else None
+    return sum(taken_s) if taken_s else None
 
 
 def _cpu_groups(membership: str, cgroups: Path) -> Iterator[Path]:
@@ -140,10 +140,10 @@ def _cpu_groups(membership: str, cgroups: Path) -> Iterator[Path]:
 
 def _throttled_in(text: str) -> float | None:
     """Return seconds: microseconds in version 2, nanoseconds in version 1."""
-    if found := re.search(r"^throttled_usec (\d+)$", text, re.MULTILINE):
-        return int(found[1]) / 1e6
-    if found := re.search(r"^throttled_time (\d+)$", text, re.MULTILINE):
-        return int(found[1]) / 1e9
+    if line := re.search(r"^throttled_usec (\d+)$", text, re.MULTILINE):
+        return int(line[1]) / 1e6
+    if line := re.search(r"^throttled_time (\d+)$", text, re.MULTILINE):
+        return int(line[1]) / 1e9
     return None
 
 

@@ -68,6 +68,6 @@ class Marks:
             while self._answered.recv(len(MonitorMark.HELLO) + 1) != word:
                 self._answered.settimeout(max(0.001, deadline - self._clock()))
         except OSError:  # nobody listens, or nobody answers in time
-            for one in (self._socket, self._answered, self._answers):
-                one.close()
+            for handle in (self._socket, self._answered, self._answers):
+                handle.close()
             self._socket = None

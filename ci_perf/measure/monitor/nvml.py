@@ -199,10 +199,10 @@ class Gpu:
 
     def _number(self, name: str, most: int, question: Callable[[Any, Any], int]) -> int | None:
         """Return a number; one that cannot be is as good as none."""
-        found = self._ask(name, question)
-        if found is None or 0 <= found <= most:
-            return found
-        self.absent[name] = f"expected at most {most}, found {found}"
+        number = self._ask(name, question)
+        if number is None or 0 <= number <= most:
+            return number
+        self.absent[name] = f"expected at most {most}, found {number}"
         return None
 
     def _clock(self, name: str, kind: str) -> int | None:
@@ -211,31 +211,31 @@ class Gpu:
         )
 
     def _violation(self, name: str, policy: int) -> float | None:
-        found = self._number(
+        held_ns = self._number(
             f"violations_{name}",
             2**63,
             lambda n, h: n.nvmlDeviceGetViolationStatus(h, policy).violationTime,
         )
-        return None if found is None else found / 1e9
+        return None if held_ns is None else held_ns / 1e9
 
     def _memory(self, name: str) -> tuple[int | None, int | None]:
         """Return what is used and what there is."""
-        found = self._ask(name, _memory_info)
-        if found is None:
+        memory = self._ask(name, _memory_info)
+        if memory is None:
             return None, None
-        if found.used > found.total:
-            self.absent[name] = f"expected at most {found.total} bytes in use, found {found.used}"
+        if memory.used > memory.total:
+            self.absent[name] = f"expected at most {memory.total} bytes in use, found {memory.used}"
             return None, None
-        return int(found.used), int(found.total)
+        return int(memory.used), int(memory.total)
 
     def _event_reasons(self) -> tuple[str, ...] | None:
         """Name the reasons of the moment; drivers before R535 know the question by another name."""
-        found = self._ask(
+        bits = self._ask(
             "event_reasons", lambda n, h: _either(n, _EVENTS_NOW, _EVENTS_BEFORE_R535)(h)
         )
-        if found is None:
+        if bits is None:
             return None
-        return tuple(name for bit, name in _EVENT_REASONS.items() if found & bit)
+        return tuple(name for bit, name in _EVENT_REASONS.items() if bits & bit)
 
 
 @contextlib.contextmanager

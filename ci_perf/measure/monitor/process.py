@@ -200,10 +200,10 @@ def _answer(monitor: Monitor, line: socket.socket) -> None:
 @contextlib.contextmanager
 def _answers(handles: bytes) -> Iterator[socket.socket | None]:
     """Provide the socket that came with a mark; whatever else came is closed, too."""
-    found = [handle for (handle,) in _HANDLE.iter_unpack(handles[: _whole(handles)])]
+    received = [handle for (handle,) in _HANDLE.iter_unpack(handles[: _whole(handles)])]
     try:
         # Of another kind than a socket it is nothing that we would write to.
-        back = socket.socket(fileno=os.dup(found[0])) if found else None
+        back = socket.socket(fileno=os.dup(received[0])) if received else None
     except OSError:
         back = None
     try:
@@ -211,7 +211,7 @@ def _answers(handles: bytes) -> Iterator[socket.socket | None]:
     finally:
         if back is not None:
             back.close()
-        for handle in found:
+        for handle in received:
             os.close(handle)
 
 

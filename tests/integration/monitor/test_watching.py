@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ci_perf.measure.validity import during
+from ci_perf.measure import distrust
 from ci_perf.model.validity import Evidence
 from tests import drivers
 from tests.watched import Sitting
@@ -29,7 +29,7 @@ def seen(watch, sitting, driver):
 
 def codes(evidence, world_size=1):
     """Reasons that are not about the host, which tests cannot keep quiet."""
-    found = during.reasons("w", evidence, world_size)
+    found = distrust.of_process("w", evidence, world_size)
     return [r.code for r in found if r.code not in {"host_pressure", "memory_pressure"}]
 
 
@@ -140,7 +140,7 @@ def test_a_gpu_that_throttles_by_its_counter_is_seen_between_two_polls(seen):
 def test_a_gpu_that_is_hot_at_a_border_throttles(seen):
     evidence = seen(meanwhile={"event_reasons": 0x40 | 0x4, "temperature": 93})
 
-    (reason,) = (r for r in during.reasons("w", evidence, 1) if r.code == "thermal_throttling")
+    (reason,) = (r for r in distrust.of_process("w", evidence, 1) if r.code == "thermal_throttling")
     assert "hw_thermal_slowdown" in reason.detail
     assert "93 °C" in reason.detail
 

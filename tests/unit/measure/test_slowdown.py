@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_perf.measure import slowdown
+from ci_perf.measure import timing
 from ci_perf.measure.device import CpuDevice, CudaDevice
 from tests.fakes.stream import Stream
 
@@ -33,15 +33,15 @@ def on_cuda(stream, step, share, *, step_ns):
         stream.host_work(100)
         return stream.now / 1e9
 
-    occupy = slowdown.occupying(device, share * step_ns / 1e9, sleep)
-    return device, slowdown.slowed(step, share, occupy=occupy, clock=clock)
+    occupy = timing.occupying(device, share * step_ns / 1e9, sleep)
+    return device, timing.slowed(step, share, occupy=occupy, clock=clock)
 
 
 def test_a_step_that_is_not_to_be_slowed_is_left_as_it_is():
     def step():
         raise AssertionError("nobody asked for a step")
 
-    assert slowdown.of(step, 0.0, CpuDevice(), step_s=1.0) is step
+    assert timing.with_slowdown(step, 0.0, CpuDevice(), step_s=1.0) is step
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
@@ -51,7 +51,7 @@ def test_on_a_cpu_a_step_takes_its_share_longer(share):
     def step():
         clock.now += 2e-3
 
-    slower = slowdown.slowed(step, share, clock=clock)
+    slower = timing.slowed(step, share, clock=clock)
     before = clock.now
     for _ in range(10):
         slower()
@@ -65,7 +65,7 @@ def test_a_longer_step_is_slowed_by_more():
     def step():
         clock.now += next(lengths)
 
-    slower = slowdown.slowed(step, 0.1, clock=clock)
+    slower = timing.slowed(step, 0.1, clock=clock)
     before = clock.now
     slower()
     middle = clock.now
@@ -76,7 +76,7 @@ def test_a_longer_step_is_slowed_by_more():
 
 
 def test_the_result_of_the_step_is_still_the_result():
-    assert slowdown.of(lambda: "loss", 0.05, CpuDevice(), step_s=1e-6)() == "loss"
+    assert timing.with_slowdown(lambda: "loss", 0.05, CpuDevice(), step_s=1e-6)() == "loss"
 
 
 def test_an_error_of_the_step_is_still_raised():
@@ -84,7 +84,7 @@ def test_an_error_of_the_step_is_still_raised():
         raise ValueError("boom")
 
     with pytest.raises(ValueError, match="boom"):
-        slowdown.of(step, 0.05, CpuDevice(), step_s=1e-6)()
+        timing.with_slowdown(step, 0.05, CpuDevice(), step_s=1e-6)()
 
 
 def test_on_cuda_a_step_that_the_device_is_busy_with_takes_its_share_longer():
@@ -134,7 +134,7 @@ def test_a_real_gpu_takes_the_share_longer():
 
     device.time_block(step, 50)
     step_s = device.time_block(step, 50).step_s
-    slower = slowdown.of(step, 0.5, device, step_s=step_s)
+    slower = timing.with_slowdown(step, 0.5, device, step_s=step_s)
     ratios = [
         device.time_block(slower, 50).step_s / device.time_block(step, 50).step_s for _ in range(5)
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf.measure import timing
 from ci_perf.measure.device import CpuDevice, CudaDevice
-from ci_perf.measure.turns import Alone
+from ci_perf.measure.turn_client import Alone
 from ci_perf.model.suite import Protocol
 from tests.fakes.stream import Stream
 

@@ -2,7 +2,7 @@ import tomllib
 
 import pytest
 
-from ci_perf.measure.validity import distrust
+from ci_perf.measure import distrust
 from ci_perf.model import metrics
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Signs, Verdict

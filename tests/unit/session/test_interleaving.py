@@ -7,7 +7,7 @@ import pytest
 
 from ci_perf import session
 from ci_perf.judge.policy import LOOKS
-from ci_perf.measure.validity import preflight
+from ci_perf.measure import distrust
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import schedule
 from tests.clocks import Clock
@@ -238,7 +238,7 @@ def test_an_interrupt_keeps_the_pairs_that_are_there(interleaved):
 
     assert len(paired(run).pairs) in {1, 2}
     assert run.interleaved.stopped == "interrupted"
-    assert preflight.INTERRUPTED in run.validity.reasons
+    assert distrust.INTERRUPTED in run.validity.reasons
 
 
 def test_both_processes_are_there_at_once_where_they_fit(interleaved):

@@ -11,7 +11,7 @@ import pytest
 
 from ci_perf import session
 from ci_perf.errors import CiPerfError
-from ci_perf.measure.validity import preflight
+from ci_perf.measure import distrust
 from ci_perf.model.process import Exhausted, Fingerprint, Phase, WorkerResult
 from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.model.validity import Status
@@ -266,7 +266,7 @@ def test_an_interrupt_while_a_quiet_machine_is_awaited_launches_nothing(measure)
     run = measure(launcher, "a", listener=Recorder(interrupt), wait_s=None)
 
     assert launcher.asked == ["describe 1", "look 1"]
-    assert run.validity.reasons == (preflight.INTERRUPTED,)
+    assert run.validity.reasons == (distrust.INTERRUPTED,)
 
 
 def test_gpus_that_cannot_be_looked_at_are_said_to_be_unwatched(measure):
@@ -361,7 +361,7 @@ def test_an_interrupt_between_two_launches_asks_no_canary_and_keeps_what_is_fini
 
     assert launcher.asked == ["describe 1", "canaries", "a 0"]
     assert [m.workload for m in run.measured] == ["a"]
-    assert preflight.INTERRUPTED in run.validity.reasons
+    assert distrust.INTERRUPTED in run.validity.reasons
 
 
 def test_an_interrupt_while_canaries_sing_keeps_what_is_finished(measure):

@@ -1,6 +1,6 @@
 import pytest
 
-from ci_perf.measure import surroundings
+from ci_perf.measure import environment_probe
 from ci_perf.system import host
 
 
@@ -45,7 +45,7 @@ def test_the_image_and_the_allocator_are_cut(monkeypatch):
     monkeypatch.setenv("CI_PERF_IMAGE", "x" * 20_000)
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "x" * 20_000)
 
-    environment = surroundings.describe("cpu", 1).environment
+    environment = environment_probe.describe("cpu", 1).environment
 
     assert len(environment.soft.image or "") == 200
     assert len(environment.noted.allocator) == 200

@@ -2,8 +2,8 @@ import os
 
 import pytest
 
+from ci_perf.measure import distrust
 from ci_perf.measure.monitor.process import Mark, Monitor
-from ci_perf.measure.validity import during
 from ci_perf.model.task import MonitorMark
 from tests.clocks import Clock
 
@@ -122,7 +122,7 @@ def reasons(tree, tmp_path, clock):
         for name, text in dict(files).items():
             tree(name, text)
         monitor.hear(Mark(MonitorMark.END, 7, clock.now + 1))
-        return during.reasons("w", monitor.evidence(), 1)
+        return distrust.of_process("w", monitor.evidence(), 1)
 
     return judge
 

@@ -1,6 +1,6 @@
-"""What this machine is, as far as it can change a number. Run in a child: it imports torch.
+"""Describe this machine, as far as it can change a number. Run in a child: it imports torch.
 
-`python -P -m ci_perf.measure.surroundings FOLDER PARENT DEVICE THREADS DEVICES`; the files in
+`python -P -m ci_perf.measure.environment_probe FOLDER PARENT DEVICE THREADS DEVICES`; the files in
 FOLDER are named in task.py, PARENT is the id of the process that waits for them.
 """
 
@@ -9,11 +9,11 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ci_perf.measure import known_errors, mig
+from ci_perf.measure import user_code
 from ci_perf.model import task
 from ci_perf.model.environment import (
     CpuMachine,
@@ -26,6 +26,9 @@ from ci_perf.model.environment import (
 from ci_perf.model.process import Phase
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.system import files, host, linux
+
+# NVML's word for a GPU that is divided into MIG instances.
+_MIG_ENABLED = 1
 
 
 class DeviceError(Exception):
@@ -54,7 +57,7 @@ def describe(
     hard: Machine
     uuids: tuple[str, ...] = ()
     if device.startswith("cuda"):
-        names = _from(device, devices)
+        names = _device_names(device, devices)
         hard = _gpus(names, torch)
         uuids = tuple(uuid for name in names if (uuid := _uuid(name, torch)))
         # Without a UUID, which containers would agree on, by its number.
@@ -91,35 +94,35 @@ def _resolve(device: str, devices: int, torch: Any) -> str:  # noqa: ANN401
 def _obstacle(torch: Any) -> str:  # noqa: ANN401
     """Say why there is no CUDA device, as far as torch alone can tell, and what to do."""
     if torch is None:
-        return f"no torch; install a build with CUDA, which {known_errors.SELECTOR} names"
+        return f"no torch; install a build with CUDA, which {user_code.SELECTOR} names"
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         return (
-            f"torch {torch.__version__}, which is built without CUDA; {known_errors.INSTALL_CUDA}, "
+            f"torch {torch.__version__}, which is built without CUDA; {user_code.INSTALL_CUDA}, "
             "or measure with --device cpu"
         )
     return "none; `ci-perf doctor` says why"
 
 
-def _from(device: str, devices: int) -> list[str]:
+def _device_names(device: str, devices: int) -> list[str]:
     first = int(device.partition(":")[2])
     return [f"cuda:{first + number}" for number in range(devices)]
 
 
 def _gpus(names: list[str], torch: Any) -> GpuMachine:  # noqa: ANN401
     """Describe GPUs of one kind. Raises DeviceError: ranks would wait for the slower kind."""
-    found = [torch.cuda.get_device_properties(name) for name in names]
-    kinds = sorted({(one.name, one.total_memory) for one in found})
+    gpus = [torch.cuda.get_device_properties(name) for name in names]
+    kinds = sorted({(gpu.name, gpu.total_memory) for gpu in gpus})
     if len({name for name, _ in kinds}) > 1:
         raise DeviceError(
             f"{names[0]} to {names[-1]}: expected GPUs of one model, found "
             f"{' and '.join(name for name, _ in kinds)}; CUDA_VISIBLE_DEVICES chooses among them"
         )
     return GpuMachine(
-        gpu_model=found[0].name,
+        gpu_model=gpus[0].name,
         gpu_count=len(names),
         # The smallest sets how large a batch may be.
         gpu_memory_bytes=min(memory for _, memory in kinds),
-        mig=any(_identity(one)[0] for one in found),
+        mig=any(_identity(gpu)[0] for gpu in gpus),
     )
 
 
@@ -133,7 +136,55 @@ def _identity(properties: Any) -> tuple[bool, str | None]:  # noqa: ANN401
     uuid = getattr(properties, "uuid", None)
     if not uuid:
         return "MIG" in properties.name, None
-    return mig.identify(str(uuid), properties.name)
+    return identify_gpu(str(uuid), properties.name)
+
+
+def identify_gpu(uuid: str, model: str) -> tuple[bool, str]:
+    """Return whether a GPU is a MIG instance, and its UUID with the prefix that NVML asks for.
+
+    `uuid` is torch's, without a prefix. Where NVML cannot be asked, the name of the model decides.
+    """
+    with contextlib.suppress(Exception):  # whatever a driver or its Python module fails by
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            return _ask_nvml(pynvml, uuid)
+        finally:
+            pynvml.nvmlShutdown()
+    is_instance = "MIG" in model
+    return is_instance, f"{'MIG' if is_instance else 'GPU'}-{uuid}"
+
+
+def _ask_nvml(library: Any, uuid: str) -> tuple[bool, str]:  # noqa: ANN401  the module
+    """Ask NVML. Raises NVMLError where it knows neither an instance nor a GPU of this UUID."""
+    with contextlib.suppress(library.NVMLError_NotFound, library.NVMLError_InvalidArgument):
+        library.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+        return True, f"MIG-{uuid}"
+    whole = library.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    if not _is_divided(library, whole):
+        return False, f"GPU-{uuid}"
+    # CUDA computes in an instance of a GPU that is divided, and never in the whole.
+    instances = list(_instances(library, whole))
+    names = tuple(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
+    named = [instance for instance in instances if instance.startswith(names)]
+    likely = named or instances
+    return True, likely[0] if len(likely) == 1 else f"GPU-{uuid}"
+
+
+def _is_divided(library: Any, whole: Any) -> bool:  # noqa: ANN401
+    try:
+        return bool(library.nvmlDeviceGetMigMode(whole)[0] == _MIG_ENABLED)
+    except library.NVMLError_NotSupported:
+        return False
+
+
+def _instances(library: Any, whole: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the UUIDs of the instances that this process may see."""
+    for index in range(library.nvmlDeviceGetMaxMigDeviceCount(whole)):
+        with contextlib.suppress(library.NVMLError_NotFound):
+            instance = library.nvmlDeviceGetMigDeviceHandleByIndex(whole, index)
+            yield str(library.nvmlDeviceGetUUID(instance))
 
 
 def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
@@ -187,8 +238,8 @@ def main(folder: Path, device: str, threads: int, devices: int) -> None:
     try:
         files.write(folder / task.RESULT, describe(device, threads, devices))
     except DeviceError as error:
-        trouble = TaskFailure(phase=Phase.LAUNCH, reason=str(error))
-        files.write(folder / task.FAILURE, trouble)
+        failure = TaskFailure(phase=Phase.LAUNCH, reason=str(error))
+        files.write(folder / task.FAILURE, failure)
 
 
 if __name__ == "__main__":

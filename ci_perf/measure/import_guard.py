@@ -1,4 +1,4 @@
-"""Whether a process has imported code of the side that it is compared with.
+"""Refuse a process that has imported code of the side that it is compared with.
 
 An editable install names one folder for every process of an environment: base and head would then
 run the same code, and nothing would ever differ.
@@ -29,9 +29,9 @@ def check(foreign_root: str, *, root: str, file: str) -> None:
     if not foreign_root:
         return
     foreign = _Foreign(_real(foreign_root), _real(root), _real(file).parent)
-    found = [(name, path) for name, path in _imported(sys.modules) if foreign.holds(path)]
-    if found:
-        raise ForeignCodeError(_told(found, foreign_root, root))
+    modules = [(name, path) for name, path in _imported(sys.modules) if foreign.holds(path)]
+    if modules:
+        raise ForeignCodeError(_message(modules, foreign_root, root))
 
 
 class _Foreign:
@@ -42,13 +42,15 @@ class _Foreign:
         self._workloads = workloads
         # Where one lies in the other, the inner one is the more precise.
         inside = [root, _OURS, _real(sys.prefix), _real(sys.base_prefix)]
-        self._exempt = [one for one in inside if one != foreign and one.is_relative_to(foreign)]
+        self._exempt = [
+            folder for folder in inside if folder != foreign and folder.is_relative_to(foreign)
+        ]
 
     def holds(self, path: Path) -> bool:
         """Whether a module in this file, or this folder, is code of the other side."""
         if not path.is_relative_to(self._foreign) or self._is_neighbour(path):
             return False
-        if any(path.is_relative_to(one) for one in self._exempt):
+        if any(path.is_relative_to(folder) for folder in self._exempt):
             return False
         return not _INSTALLED & set(path.relative_to(self._foreign).parts)
 
@@ -85,9 +87,9 @@ def _real(path: str) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _told(found: list[tuple[str, Path]], foreign_root: str, root: str) -> str:
-    shown = ", ".join(f"{name} ({path})" for name, path in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+def _message(modules: list[tuple[str, Path]], foreign_root: str, root: str) -> str:
+    shown = ", ".join(f"{name} ({path})" for name, path in modules[:_SHOWN])
+    more = f" and {len(modules) - _SHOWN} more" if len(modules) > _SHOWN else ""
     return (
         f"expected imports from {root} alone, found code of the other side, {foreign_root}: "
         f"{shown}{more}; an editable install? Name the source folder in `python_path` of "

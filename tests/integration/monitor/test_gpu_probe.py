@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ci_perf.measure.validity import preflight
+from ci_perf.measure import distrust
 from ci_perf.model import task
 from ci_perf.model.task import GpuStates
 from ci_perf.model.validity import Status
@@ -19,8 +19,8 @@ import sys
 from pathlib import Path
 from ci_perf.system import files
 from ci_perf.model import task
-from ci_perf.measure.validity import gpu_preflight
-states = gpu_preflight.look(sys.argv[3:], sleep=lambda seconds: None)
+from ci_perf.measure import gpu_probe
+states = gpu_probe.look(sys.argv[3:], sleep=lambda seconds: None)
 files.write(Path(sys.argv[1]) / task.RESULT, states)
 """
 
@@ -43,11 +43,11 @@ def look(tmp_path):
 
 
 def test_a_gpu_at_rest_is_trusted(driver, look):
-    states = look(driver, program=("-m", "ci_perf.measure.validity.gpu_preflight"))
+    states = look(driver, program=("-m", "ci_perf.measure.gpu_probe"))
 
     assert [state.uuid for state in states.gpus] == [drivers.UUID]
     assert [state.total_bytes for state in states.gpus] == [141 * 2**30]
-    assert preflight.gpus(states) == ()
+    assert distrust.of_gpus(states) == ()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_gpu_at_rest_is_trusted(driver, look):
 def test_each_trouble_of_a_gpu_has_its_code_and_its_figures(
     driver, look, keys, code, status, figure
 ):
-    (reason,) = preflight.gpus(look(driver.says(**keys)))
+    (reason,) = distrust.of_gpus(look(driver.says(**keys)))
 
     assert (reason.code, reason.status, reason.workload) == (code, status, "")
     assert drivers.UUID in reason.detail
@@ -75,23 +75,23 @@ def test_each_trouble_of_a_gpu_has_its_code_and_its_figures(
 
 
 def test_a_link_that_rests_at_a_low_generation_is_trusted(driver, look):
-    assert preflight.gpus(look(driver.says(pcie_generation=1))) == ()
+    assert distrust.of_gpus(look(driver.says(pcie_generation=1))) == ()
 
 
 def test_a_desktop_is_trusted(driver, look):
-    assert preflight.gpus(look(driver.says(mem_used=600 * 2**20, util=4))) == ()
+    assert distrust.of_gpus(look(driver.says(mem_used=600 * 2**20, util=4))) == ()
 
 
 def test_a_mig_instance_that_was_asked_for_is_trusted(driver, look):
     driver.says(count=2, mig=1, **{"1.uuid": "MIG-1"})
 
-    assert preflight.gpus(look(driver, "MIG-1")) == ()
+    assert distrust.of_gpus(look(driver, "MIG-1")) == ()
 
 
 def test_each_gpu_is_looked_at(driver, look):
     driver.says(count=2, **{"1.uuid": "GPU-1", "1.pcie_width": 1})
 
-    (reason,) = preflight.gpus(look(driver, drivers.UUID, "GPU-1"))
+    (reason,) = distrust.of_gpus(look(driver, drivers.UUID, "GPU-1"))
 
     assert "GPU-1: before the run: expected 16 PCIe lanes, found 1" in reason.detail
 
@@ -99,5 +99,5 @@ def test_each_gpu_is_looked_at(driver, look):
 def test_a_driver_that_says_nothing_raises_no_suspicion_and_leaves_its_answer(driver, look):
     states = look(driver.says(fail={"nvmlInitWithFlags": drivers.DRIVER_NOT_LOADED}))
 
-    assert preflight.gpus(states) == ()
+    assert distrust.of_gpus(states) == ()
     assert states.gpus[0].absent["mig"] == "Driver Not Loaded"

@@ -1,6 +1,6 @@
 import pytest
 
-from ci_perf.measure import known_errors
+from ci_perf.measure import user_code
 
 
 @pytest.mark.parametrize(
@@ -17,17 +17,17 @@ from ci_perf.measure import known_errors
     ],
 )
 def test_tensors_on_two_devices_are_to_be_moved_to_the_device_of_the_run(message):
-    assert known_errors.remedy(message) == (
+    assert user_code.remedy(message) == (
         "in build, put the model and every tensor on one device: `model.to(context.device)`, "
         "`tensor.to(context.device)`"
     )
 
 
 def test_a_torch_without_cuda_names_the_line_to_write_and_how_to_get_one_with_cuda():
-    remedy = known_errors.remedy("Torch not compiled with CUDA enabled")
+    remedy = user_code.remedy("Torch not compiled with CUDA enabled")
 
     assert "`tensor.to(context.device)`" in remedy
-    assert remedy.endswith("install a build with CUDA, which " + known_errors.SELECTOR + " names")
+    assert remedy.endswith("install a build with CUDA, which " + user_code.SELECTOR + " names")
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_torch_without_cuda_names_the_line_to_write_and_how_to_get_one_with_cu
     ],
 )
 def test_nothing_is_advised_where_the_cause_is_not_known(message):
-    assert known_errors.remedy(message) == ""
+    assert user_code.remedy(message) == ""

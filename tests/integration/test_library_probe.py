@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ci_perf.measure import libraries
+from ci_perf.measure import library_probe
 from ci_perf.model.facts import NvmlSilence, TorchBroken, TorchBuild, TorchMissing
 
 
@@ -21,7 +21,7 @@ def in_place_of_torch(tmp_path, monkeypatch):
 
 
 def test_the_installed_torch_describes_itself():
-    found = libraries.torch_facts()
+    found = library_probe.torch_facts()
 
     assert isinstance(found, TorchBuild)
     assert found.version[0].isdigit()
@@ -30,7 +30,7 @@ def test_the_installed_torch_describes_itself():
 def test_a_torch_that_fails_to_import_is_broken_with_its_reason(in_place_of_torch):
     in_place_of_torch("raise OSError('libcudart.so.12: cannot open shared object file')")
 
-    found = libraries.torch_facts()
+    found = library_probe.torch_facts()
 
     assert found == TorchBroken(reason="OSError: libcudart.so.12: cannot open shared object file")
 
@@ -38,19 +38,19 @@ def test_a_torch_that_fails_to_import_is_broken_with_its_reason(in_place_of_torc
 def test_a_torch_that_lacks_a_module_of_its_own_is_broken_not_missing(in_place_of_torch):
     in_place_of_torch("import module_that_torch_needs")
 
-    assert isinstance(libraries.torch_facts(), TorchBroken)
+    assert isinstance(library_probe.torch_facts(), TorchBroken)
 
 
 def test_no_torch_at_all_is_missing(in_place_of_torch):
     in_place_of_torch("raise ModuleNotFoundError('No module named torch', name='torch')")
 
-    assert libraries.torch_facts() == TorchMissing()
+    assert library_probe.torch_facts() == TorchMissing()
 
 
 def test_a_torch_that_kills_its_process_is_broken_with_the_signal(in_place_of_torch):
     in_place_of_torch("import os, signal; os.kill(os.getpid(), signal.SIGILL)")
 
-    found = libraries.torch_facts()
+    found = library_probe.torch_facts()
 
     assert isinstance(found, TorchBroken)
     assert "SIGILL" in found.reason
@@ -59,13 +59,13 @@ def test_a_torch_that_kills_its_process_is_broken_with_the_signal(in_place_of_to
 def test_a_torch_that_leaves_without_a_word_is_broken(in_place_of_torch):
     in_place_of_torch("import os; os._exit(0)")
 
-    assert isinstance(libraries.torch_facts(), TorchBroken)
+    assert isinstance(library_probe.torch_facts(), TorchBroken)
 
 
 def test_an_unrelated_module_called_torch_is_broken(in_place_of_torch):
     in_place_of_torch("print('I am somebody else')")
 
-    found = libraries.torch_facts()
+    found = library_probe.torch_facts()
 
     assert isinstance(found, TorchBroken)
     assert "__version__" in found.reason
@@ -75,13 +75,13 @@ def test_a_file_torch_in_the_working_folder_is_not_torch(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise RuntimeError('not me')")
     monkeypatch.chdir(tmp_path)
 
-    assert isinstance(libraries.torch_facts(), TorchBuild)
+    assert isinstance(library_probe.torch_facts(), TorchBuild)
 
 
 def test_a_library_that_hangs_is_given_up(in_place_of_torch):
     in_place_of_torch("import time; time.sleep(60)")
 
-    found = libraries.torch_facts(timeout_s=1.0)
+    found = library_probe.torch_facts(timeout_s=1.0)
 
     assert found == TorchBroken(reason="no answer within 1 s")
 
@@ -97,7 +97,7 @@ def test_what_a_library_prints_is_not_taken_for_the_answer(in_place_of_torch):
         "    raise RuntimeError('CUDA error:\\nbusy')\n"
     )
 
-    assert libraries.torch_facts() == TorchBuild(
+    assert library_probe.torch_facts() == TorchBuild(
         version="9.9",
         cuda="12.8",
         hip=None,
@@ -110,7 +110,7 @@ def test_nvml_that_kills_its_process_is_silent(tmp_path, monkeypatch):
     (tmp_path / "pynvml.py").write_text("import os; os.abort()")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
-    found = libraries.nvml_facts()
+    found = library_probe.nvml_facts()
 
     assert isinstance(found, NvmlSilence)
     assert "SIGABRT" in found.detail
@@ -118,7 +118,7 @@ def test_nvml_that_kills_its_process_is_silent(tmp_path, monkeypatch):
 
 def test_asking_leaves_torch_out_of_the_asking_process():
     code = (
-        "import sys; from ci_perf.measure import libraries; libraries.torch_facts  ;"
+        "import sys; from ci_perf.measure import library_probe; library_probe.torch_facts;"
         "assert 'torch' not in sys.modules"
     )
 

@@ -1,6 +1,6 @@
 """How the GPUs are before we touch them. Run in a child: a driver may hang.
 
-`python -P -m ci_perf.measure.validity.gpu_preflight FOLDER PARENT UUID...` writes GpuStates to
+`python -P -m ci_perf.measure.gpu_probe FOLDER PARENT UUID...` writes GpuStates to
 FOLDER under the name that task.py has for results; PARENT is the id of the process that waits.
 """
 
@@ -36,8 +36,8 @@ def look(uuids: Sequence[str], *, sleep: Callable[[float], None] = time.sleep) -
         return GpuStates(gpus=tuple(map(_state, gpus, highest)))
 
 
-def _higher(one: float | None, other: float | None) -> float | None:
-    return max((value for value in (one, other) if value is not None), default=None)
+def _higher(first: float | None, second: float | None) -> float | None:
+    return max((value for value in (first, second) if value is not None), default=None)
 
 
 def _state(gpu: Gpu, utilization: float | None) -> GpuState:

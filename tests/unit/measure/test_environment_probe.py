@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci_perf.measure import surroundings
+from ci_perf.measure import environment_probe
 from ci_perf.model.environment import CpuMachine, GpuMachine
 
 H200, H100 = "NVIDIA H200", "NVIDIA H100"
@@ -33,7 +33,7 @@ def uuid(number, *, known):
 
 
 def described(device, devices, torch):
-    return surroundings.describe(device, 1, devices, load=lambda: torch)
+    return environment_probe.describe(device, 1, devices, load=lambda: torch)
 
 
 def test_as_many_gpus_as_needed_are_locked_from_the_first_on():
@@ -93,5 +93,5 @@ def test_a_machine_without_gpus_is_a_cpu_however_many_ranks_share_it(torch):
     ],
 )
 def test_gpus_that_are_not_there_are_named_with_what_to_do(device, devices, torch, words):
-    with pytest.raises(surroundings.DeviceError, match=words):
+    with pytest.raises(environment_probe.DeviceError, match=words):
         described(device, devices, torch)

@@ -1,9 +1,96 @@
 import msgspec
 import pytest
 
-from ci_perf.measure.validity import distrust, during
+from ci_perf.measure import distrust
+from ci_perf.model import validity
 from ci_perf.model.validity import PcieLink, Reason, Span, Status
-from tests.runs import a_gpu_evidence, an_evidence
+from tests.runs import a_gpu_evidence, an_evidence, an_image
+
+
+@pytest.fixture
+def proc(tmp_path):
+    """A /proc of our own: a quiet host."""
+    (tmp_path / "pressure").mkdir()
+    pressed(tmp_path, cpu=1.5, memory=0.1)
+    return tmp_path
+
+
+def pressed(proc, **percents):
+    for resource, percent in percents.items():
+        text = f"some avg10={percent} avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00\n"
+        (proc / "pressure" / resource).write_text(text)
+
+
+@pytest.fixture
+def check(proc, tmp_path):
+    """Look at the host; the folders are those of this machine."""
+    return lambda **where: distrust.of_host(proc=proc, scratch=tmp_path, **where)
+
+
+def test_a_quiet_host_is_valid(check):
+    assert validity.of(check()).status is Status.VALID
+
+
+@pytest.mark.parametrize(
+    ("percents", "code", "figure"),
+    [({"cpu": 63.0}, "host_pressure", "63%"), ({"memory": 12.0}, "memory_pressure", "12%")],
+)
+def test_a_busy_host_is_degraded_with_the_figure(check, proc, percents, code, figure):
+    pressed(proc, **percents)
+
+    (reason,) = check()
+
+    assert (reason.code, reason.status) == (code, Status.DEGRADED)
+    assert figure in reason.detail
+
+
+def test_a_host_that_says_nothing_is_not_distrusted(tmp_path):
+    assert distrust.of_host(proc=tmp_path / "nothing", scratch=tmp_path) == ()
+
+
+def test_the_worst_reason_decides(check, proc):
+    pressed(proc, cpu=63.0)
+
+    assert validity.of((*check(), distrust.INTERRUPTED)).status is Status.INVALID
+
+
+def test_a_full_disk_makes_a_run_invalid(tmp_path):
+    (reason,) = distrust.of_space(tmp_path, 200 * 2**20, 30 * 2**20)
+
+    assert (reason.code, reason.status) == ("low_disk", Status.INVALID)
+    assert reason.detail == f"{tmp_path}: expected 200 MiB free, found 30 MiB"
+
+
+def test_room_enough_is_no_reason(tmp_path):
+    assert distrust.of_space(tmp_path, 200 * 2**20, 200 * 2**20) == ()
+
+
+def test_the_folder_for_temporary_files_and_shared_memory_are_both_looked_at(check, tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+
+    reasons = check(shared=shared, min_free_bytes=2**62, min_shared_bytes=2**61)
+
+    assert [reason.code for reason in reasons] == ["low_disk", "low_disk"]
+    assert reasons[0].detail.startswith(f"{tmp_path}: expected {2**42} MiB")
+    assert reasons[1].detail.startswith(f"{shared}: expected {2**41} MiB")
+
+
+def test_a_machine_without_shared_memory_is_not_distrusted(check, tmp_path):
+    assert check(shared=tmp_path / "nothing") == ()
+
+
+def test_an_image_that_may_be_another_tomorrow_degrades_the_run():
+    (reason,) = distrust.of_image(an_image(reference="perf:dev", is_pinned=False))
+
+    assert (reason.code, reason.status) == ("unpinned_image", Status.DEGRADED)
+    assert reason.detail.startswith("perf:dev: expected an image pinned by its digest")
+
+
+def test_neither_a_pinned_image_nor_none_speaks_against_a_run():
+    assert distrust.of_image(an_image()) == ()
+    assert distrust.of_image(None) == ()
+
 
 LINK = PcieLink(generation=5, width=16, max_generation=5, max_width=16)
 
@@ -12,17 +99,17 @@ def of_host(world_size=1, **changes):
     """Judge a host that differs from a quiet one in `changes`."""
     quiet = an_evidence()
     host = msgspec.structs.replace(quiet.host, **changes)
-    return during.reasons("w", msgspec.structs.replace(quiet, host=host), world_size)
+    return distrust.of_process("w", msgspec.structs.replace(quiet, host=host), world_size)
 
 
 def of_gpu(world_size=1, trouble="", **changes):
     """Judge a GPU that differs from a healthy one in `changes`, over a region of 1 s."""
     evidence = an_evidence(a_gpu_evidence(**changes), trouble=trouble)
-    return during.reasons("w", evidence, world_size)
+    return distrust.of_process("w", evidence, world_size)
 
 
-def codes(found):
-    return [reason.code for reason in found]
+def codes(reasons):
+    return [reason.code for reason in reasons]
 
 
 def test_a_quiet_host_and_a_healthy_gpu_are_trusted():
@@ -160,7 +247,7 @@ def test_a_link_below_its_best_is_degraded(changes, figures):
 def test_one_gpu_of_several_is_named():
     one, other = a_gpu_evidence(uuid="GPU-1"), a_gpu_evidence(uuid="GPU-2", ecc_errors=1)
 
-    (reason,) = during.reasons("w", an_evidence(one, other), 1)
+    (reason,) = distrust.of_process("w", an_evidence(one, other), 1)
 
     assert reason.detail.startswith("GPU-2: ")
 
@@ -188,11 +275,11 @@ def test_one_of_two_witnesses_of_the_clocks_is_enough():
 
 def test_borders_that_were_missed_leave_a_gpu_unwatched_and_a_host_trusted():
     assert codes(of_gpu(trouble="the monitor answered late")) == ["unwatched"]
-    assert during.reasons("w", an_evidence(trouble="the monitor answered late"), 1) == ()
+    assert distrust.of_process("w", an_evidence(trouble="the monitor answered late"), 1) == ()
 
 
 def test_a_process_without_evidence_is_unwatched_for_a_reason():
-    assert during.unwatched("w", "the monitor ended with code 1") == Reason(
+    assert distrust.unwatched_process("w", "the monitor ended with code 1") == Reason(
         code="unwatched",
         status=Status.DEGRADED,
         detail="the monitor ended with code 1",

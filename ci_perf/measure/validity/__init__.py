@@ -1,1 +1,0 @@
-"""Whether the machine can be trusted: asked before a run, and judged by what the monitor saw."""
