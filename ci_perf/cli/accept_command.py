@@ -25,7 +25,7 @@ from ci_perf.system import files, git, lock
     metavar="ID",
     help="Instead of RUN, what this workflow run on GitHub has uploaded. Needs GH_TOKEN.",
 )
-@fetch.artifact
+@options.artifact
 @click.option("--workload", multiple=True, help="Only this workload; may be repeated.")
 @click.option("--reason", default="", help="Why a number may get worse; kept in the baseline.")
 @options.baselines
@@ -123,7 +123,7 @@ def _fetch(run_id: int, artifact: str) -> Run:
     output.say(f"{runs.describe(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
     if found.is_fork:
         output.say("note: it was measured by code from a fork, which could make up any number")
-    return fetch.measured(client, run_id, artifact)
+    return fetch.fetch_run(client, run_id, artifact)
 
 
 def _write(

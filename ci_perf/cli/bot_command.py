@@ -10,14 +10,14 @@ from ci_perf.errors import UsageError
 from ci_perf.github import access, comment_command
 from ci_perf.github.client import Client
 from ci_perf.github.comment_command import CommandComment
-from ci_perf.pull_request import bot, fetch
-from ci_perf.pull_request.bot import Rules
+from ci_perf.pull_request import bot
+from ci_perf.pull_request.bot import BotOptions
 from ci_perf.system import files
 
 
 @click.command("bot")
-@fetch.workflow
-@fetch.some_artifacts
+@options.workflow
+@options.artifacts
 @options.baselines
 @options.workloads
 def command(*, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path) -> None:
@@ -35,14 +35,16 @@ def command(*, workflow: str, artifact: tuple[str, ...], baselines: Path, worklo
         output.say("nothing to do: no new comment on a pull request that asks for something")
         return
     client = Client(access.of_job(os.environ, access.job_repository(os.environ)))
-    rules = Rules(workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads)
-    bot.obey(client, comment, rules)
+    told = BotOptions(
+        workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads
+    )
+    bot.handle_comment(client, comment, told, notify=output.say)
 
 
 def _comment() -> CommandComment | None:
     path = os.environ.get("GITHUB_EVENT_PATH", "")
-    found = comment_command.read_event(os.environ, files.read_text(Path(path))) if path else None
-    return found if found and comment_command.is_order(found.body) else None
+    comment = comment_command.read_event(os.environ, files.read_text(Path(path))) if path else None
+    return comment if comment and comment_command.is_order(comment.body) else None
 
 
 def _check_folder(baselines: Path) -> None:

@@ -10,6 +10,7 @@ import click
 
 from ci_perf.errors import UsageError
 from ci_perf.model.suite import FailOn
+from ci_perf.report.accept_help import USUAL_ARTIFACT
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|m|h|)")
@@ -99,6 +100,28 @@ table_format = click.option(
     default="terminal",
     show_default=True,
     help="The form of the tables; json is the document itself.",
+)
+artifact = click.option(
+    "--artifact",
+    default=USUAL_ARTIFACT,
+    show_default=True,
+    metavar="NAME",
+    help="The artifact of that run, with run.json at its top.",
+)
+artifacts = click.option(
+    "--artifact",
+    multiple=True,
+    default=(USUAL_ARTIFACT,),
+    show_default=True,
+    metavar="NAME",
+    help="The artifact of that run, with run.json at its top; may be repeated: one per machine.",
+)
+workflow = click.option(
+    "--workflow",
+    default=".github/workflows/perf.yml",
+    show_default=True,
+    metavar="FILE",
+    help="The workflow that measures: a run of any other one is refused.",
 )
 
 

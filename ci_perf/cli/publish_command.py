@@ -1,18 +1,24 @@
-"""`ci-perf publish`: show on GitHub what was found."""
+"""`ci-perf publish`: show comparisons on GitHub."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from ci_perf.cli import options
+from ci_perf.cli import options, output
 from ci_perf.errors import ExitCode
-from ci_perf.pull_request import posting, publish
+from ci_perf.github import actions
+from ci_perf.github.actions import Event
+from ci_perf.pull_request import publish, reports
+from ci_perf.pull_request.reports import PublishOptions, Report
+from ci_perf.report import escape
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_MAX_PROBLEM_CHARS = 1_000
 
-_WISHES = (
+_OPTIONS = (
     click.option(
         "--comment/--no-comment",
         default=True,
@@ -49,9 +55,9 @@ _WISHES = (
 )
 
 
-def wishes(command: _Command) -> _Command:
-    """Add the options that say where a report is shown, and how: `ci-perf report` has them, too."""
-    for option in reversed(_WISHES):
+def publish_options(command: _Command) -> _Command:
+    """Give a command the options that say where and how a report is shown: see PublishOptions."""
+    for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
@@ -64,20 +70,8 @@ def wishes(command: _Command) -> _Command:
     type=click.Path(path_type=Path),
     metavar="COMPARISON...",
 )
-@wishes
-def command(
-    *,
-    comparisons: tuple[Path, ...],
-    comment: bool,
-    check: bool,
-    status: bool,
-    summary: bool,
-    skip_if_unchanged: bool,
-    require_report: bool,
-    key: str | None,
-    workloads: Path,
-    baselines: Path,
-) -> int:
+@publish_options
+def command(*, comparisons: tuple[Path, ...], require_report: bool, **publishing: Any) -> int:  # noqa: ANN401  the fields of PublishOptions
     """Show on GitHub what was found: a comment, the job summary, a check.
 
     COMPARISON is what `ci-perf compare --format json` wrote: one file per machine. What is posted
@@ -86,18 +80,37 @@ def command(
 
     The exit code is that of the comparisons, whether or not GitHub could be told.
     """
-    reports = publish.read(comparisons, key)
-    wishes = posting.Wishes(
-        comment=comment,
-        check=check,
-        status=status,
-        summary=summary,
-        skip_if_unchanged=skip_if_unchanged,
-        key=key,
-        workloads=workloads,
-        baselines=baselines,
+    options = PublishOptions(**publishing)
+    return show(reports.read(comparisons, options.key), options, require_report=require_report)
+
+
+def show(
+    published: Sequence[Report],
+    options: PublishOptions,
+    *,
+    require_report: bool,
+    measured_by: Event | None = None,
+) -> int:
+    """Publish reports, and return the exit code of the command. See `publish.publish`."""
+    problems = publish.publish(
+        published,
+        options,
+        environment=os.environ,
+        show=lambda text: output.emit(text, output=None),
+        notify=output.say,
+        measured_by=measured_by,
     )
-    problems = publish.publish(reports, wishes)
+    is_on_github = measured_by is not None or actions.is_github_actions(os.environ)
+    for problem in problems:
+        _warn(f"not reported: {problem}", is_on_github=is_on_github)
     if problems and require_report:
         return ExitCode.NO_ANSWER
-    return publish.exit_code(reports)
+    return reports.exit_code(published)
+
+
+def _warn(text: str, *, is_on_github: bool) -> None:
+    """Show a warning where a person sees it: on the page of the run, if there is one."""
+    if is_on_github:
+        click.echo(actions.warning(escape.clean(text, limit=_MAX_PROBLEM_CHARS)), err=True)
+    else:
+        output.say(f"warning: {text}")

@@ -1,14 +1,15 @@
-"""`ci-perf report`: show on GitHub what another workflow run has measured, judged again here."""
+"""`ci-perf report`: judge again what another workflow run has measured, and show it on GitHub."""
 
 import os
-from pathlib import Path
+from typing import Any
 
 import click
 
-from ci_perf.cli import output, publish_command
+from ci_perf.cli import options, output, publish_command
 from ci_perf.errors import ExitCode
-from ci_perf.pull_request import fetch, posting, publish, rejudge
-from ci_perf.pull_request.rejudge import Folders
+from ci_perf.pull_request import rejudge
+from ci_perf.pull_request.rejudge import JudgeOptions
+from ci_perf.pull_request.reports import PublishOptions
 
 
 @click.command("report")
@@ -19,25 +20,18 @@ from ci_perf.pull_request.rejudge import Folders
     metavar="ID",
     help="The workflow run that has measured: github.event.workflow_run.id.",
 )
-@fetch.some_artifacts
-@fetch.workflow
+@options.artifacts
+@options.workflow
 @click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
-@publish_command.wishes
+@publish_command.publish_options
 def command(
     *,
     run_id: int,
     artifact: tuple[str, ...],
     workflow: str,
     suite: str | None,
-    comment: bool,
-    check: bool,
-    status: bool,
-    summary: bool,
-    skip_if_unchanged: bool,
     require_report: bool,
-    key: str | None,
-    workloads: Path,
-    baselines: Path,
+    **publishing: Any,  # noqa: ANN401  the fields of PublishOptions
 ) -> int:
     """Show on GitHub what another workflow run has measured, judged again here.
 
@@ -47,23 +41,15 @@ def command(
 
     The exit code is that of `ci-perf publish`; 2 or 3 where what was uploaded cannot be used.
     """
-    found = rejudge.find(os.environ, run_id, workflow=workflow)
-    if found is None:
+    shown = PublishOptions(**publishing)
+    measured = rejudge.find(os.environ, run_id, workflow=workflow)
+    if measured is None:
         output.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
-    folders = Folders(baselines=baselines, workloads=workloads)
-    reports = rejudge.reports(found, artifact, folders, suite=suite, key=key)
-    wishes = posting.Wishes(
-        comment=comment,
-        check=check,
-        status=status,
-        summary=summary,
-        skip_if_unchanged=skip_if_unchanged,
-        key=key,
-        workloads=workloads,
-        baselines=baselines,
+    judged_by = JudgeOptions(
+        baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=output.say
     )
-    problems = publish.publish(reports, wishes, measured_by=found.event)
-    if problems and require_report:
-        return ExitCode.NO_ANSWER
-    return publish.exit_code(reports)
+    reports = rejudge.judge(measured, artifact, judged_by, key=shown.key)
+    return publish_command.show(
+        reports, shown, require_report=require_report, measured_by=measured.event
+    )

@@ -1,4 +1,1 @@
-"""The job with the token: judges what a pull request measured, and shows it.
-
-It launches nothing.
-"""
+"""The job with the token: judge what a pull request measured, and show it. It launches nothing."""

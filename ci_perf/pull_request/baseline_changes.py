@@ -1,4 +1,4 @@
-"""The step that `publish`, `report` and `bot` share: what a pull request does to the baselines."""
+"""What a pull request does to the baselines: read from GitHub, never checked out."""
 
 import contextlib
 import re
@@ -22,20 +22,20 @@ _ANY = "MACHINE/SUITE/WORKLOAD.json"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
 
 
-def look(client: Client, found: OpenPull, folder: Path) -> list[BaselineEdit]:
+def read_edits(client: Client, pull: OpenPull, folder: Path) -> list[BaselineEdit]:
     """Say which baselines a pull request edits, old and new. Raises GithubError."""
-    changed = changes(client, found, folder)
-    base = pulls.base(client, found.number) if changed else ""
+    changed = list_changes(client, pull, folder)
+    base = pulls.base(client, pull.number) if changed else ""
     return [
-        _edit(client, one, base) if index < _MAX_READ else _unread(one)
-        for index, one in enumerate(changed)
+        _edit(client, file, base) if index < _MAX_READ else _unread(file)
+        for index, file in enumerate(changed)
     ]
 
 
-def changes(client: Client, found: OpenPull, folder: Path) -> list[ChangedFile]:
+def list_changes(client: Client, pull: OpenPull, folder: Path) -> list[ChangedFile]:
     """Name the files below the folder of baselines that a pull request changes."""
-    every, place = pulls.changes(client, found.number), in_repository(folder)
-    return [one for one in every if inside(one.path, place) or inside(one.before, place)]
+    every, top = pulls.changes(client, pull.number), in_repository(folder)
+    return [file for file in every if inside(file.path, top) or inside(file.before, top)]
 
 
 def in_repository(folder: Path) -> PurePosixPath:
@@ -53,14 +53,14 @@ def inside(path: str, folder: PurePosixPath) -> str:
         below = PurePosixPath(path).relative_to(folder)
     except ValueError:
         return ""
-    is_one = len(below.parts) == len(PurePosixPath(_ANY).parts) and below.suffix == ".json"
+    is_baseline = len(below.parts) == len(PurePosixPath(_ANY).parts) and below.suffix == ".json"
     is_calibration = below.parts[1:] == (machine_documents.CALIBRATION,)
     is_safe = all(map(is_name, below.parts))
-    return str(below) if (is_one or is_calibration) and is_safe else ""
+    return str(below) if (is_baseline or is_calibration) and is_safe else ""
 
 
 def is_name(part: str) -> bool:
-    """Whether a file or folder is called as ours are: no disk refuses such a name."""
+    """Whether a file or folder has a name like ours, which no disk refuses."""
     return _NAME.fullmatch(part) is not None
 
 
@@ -87,14 +87,14 @@ def contents(client: Client, changed: list[ChangedFile], folder: Path) -> dict[s
     """
     if len(changed) > _MAX_READ:
         raise InvalidFileError(f"expected at most {_MAX_READ} baselines, found {len(changed)}")
-    found: dict[str, bytes | None] = {}
+    read: dict[str, bytes | None] = {}
     top = in_repository(folder)
-    for one in changed:
-        if place := inside(one.before, top):
-            found[place] = None
-        if place := inside(one.path, top):
-            found[place] = _after(client, one)
-    return found
+    for file in changed:
+        if place := inside(file.before, top):
+            read[place] = None
+        if place := inside(file.path, top):
+            read[place] = _after(client, file)
+    return read
 
 
 def _put(path: Path, content: bytes | None) -> None:
@@ -110,28 +110,28 @@ def _put(path: Path, content: bytes | None) -> None:
         files.write_bytes(path, content)
 
 
-def _after(client: Client, one: ChangedFile) -> bytes | None:
-    return None if one.is_removed else branches.blob(client, one.sha, what=one.path)
+def _after(client: Client, file: ChangedFile) -> bytes | None:
+    return None if file.is_removed else branches.blob(client, file.sha, what=file.path)
 
 
-def _edit(client: Client, one: ChangedFile, base: str) -> BaselineEdit:
-    if PurePosixPath(one.path).name == machine_documents.CALIBRATION:
+def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
+    if PurePosixPath(file.path).name == machine_documents.CALIBRATION:
         return BaselineEdit(
-            path=one.path, before={}, after={}, trouble="it chooses the default limits"
+            path=file.path, before={}, after={}, trouble="it chooses the default limits"
         )
     try:
-        before, after = branches.file(client, base, one.before), _after(client, one)
+        before, after = branches.file(client, base, file.before), _after(client, file)
         return BaselineEdit(
-            path=one.path,
-            before=_headline(before, one.before),
-            after=_headline(after, one.path),
+            path=file.path,
+            before=_headline(before, file.before),
+            after=_headline(after, file.path),
         )
     except CiPerfError as error:
-        return BaselineEdit(path=one.path, before={}, after={}, trouble=f"cannot be read: {error}")
+        return BaselineEdit(path=file.path, before={}, after={}, trouble=f"cannot be read: {error}")
 
 
-def _unread(one: ChangedFile) -> BaselineEdit:
-    return BaselineEdit(path=one.path, before={}, after={}, trouble="one of too many to read")
+def _unread(file: ChangedFile) -> BaselineEdit:
+    return BaselineEdit(path=file.path, before={}, after={}, trouble="one of too many to read")
 
 
 def _headline(content: bytes | None, path: str) -> Numbers:

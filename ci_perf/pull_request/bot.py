@@ -1,16 +1,15 @@
-"""The steps of `ci-perf bot`: from a comment to a commit, or to the reason why there is none.
+"""The bot: answer a comment that accepts new baselines, by a commit or by the reason for none.
 
 Whatever the comment names is checked against what GitHub says now; whatever is committed is made
 here, of numbers that a run has measured. Nothing of the pull request is run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.baselines import accept, layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
-from ci_perf.cli import output
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.gate import accept as accepting
 from ci_perf.gate import compare
@@ -19,6 +18,7 @@ from ci_perf.github.branches import NewCommit
 from ci_perf.github.client import Client
 from ci_perf.github.comment_command import AcceptOrder, CommandComment, Reaction
 from ci_perf.github.pulls import OpenPull
+from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
 from ci_perf.report import bot_replies
@@ -29,10 +29,10 @@ _REFUSALS = (RefusedError, UsageError, InvalidFileError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class BotOptions:
     """What the workflow that runs the bot says: never the comment, nor the pull request.
 
-    ``baselines`` is a folder of the repository; ``workloads`` is checked out, with ``limits``.
+    ``baselines`` is a folder of the repository; ``workloads`` is checked out, with its limits.
     """
 
     workflow: str
@@ -42,12 +42,15 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What somebody may have, as far as we know by now."""
+class _Request:
+    """An order that may be carried out: of which pull request, by the numbers of which run."""
 
+    client: Client
+    comment: CommandComment
+    options: BotOptions
     order: AcceptOrder
     pull: OpenPull
-    run: runs.WorkflowRun
+    run: WorkflowRun
 
 
 class _DoneError(Exception):
@@ -58,37 +61,46 @@ class _DoneError(Exception):
         self.sha = sha
 
 
-def obey(client: Client, comment: CommandComment, rules: Rules) -> None:
+def handle_comment(
+    client: Client,
+    comment: CommandComment,
+    options: BotOptions,
+    *,
+    notify: Callable[[str], None],
+) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
     try:
         # First, and before our reaction: nothing of ours may pass for a change of the comment.
         comment_command.check_unchanged(client, comment)
         comment_command.react(client, comment.comment, Reaction.SEEN)
-        wanted = _wanted(client, comment, rules)
-        hint = _by_hand(wanted, rules)
-        _check_home(wanted.pull)
-        text = _accept(client, comment, wanted, rules)
+        request = _request(client, comment, options)
+        hint = _hint(request)
+        _refuse_fork(request.pull)
+        text = _accept(request, notify)
     except _DoneError as done:
         text = bot_replies.accepted_before(comment.login, done.sha)
     except _REFUSALS as refusal:
+        notify(f"refused: {refusal}")
         _refuse(client, comment, str(refusal), hint)
         return
     comment_command.reply(client, comment.pull, comment.comment, text)
     comment_command.react(client, comment.comment, Reaction.DONE)
 
 
-def _wanted(client: Client, comment: CommandComment, rules: Rules) -> Wanted:
+def _request(client: Client, comment: CommandComment, options: BotOptions) -> _Request:
     """Check who asks, for what, and whether that still stands. Raises RefusedError and others."""
     comment_command.check_permission(client, comment.login)
     order = comment_command.parse_order(comment.body)
     pull = comment_command.open_pull(client, comment.pull)
     _check_head(client, comment, pull, order)
     run = runs.find_run_of_commit(
-        client, pull.sha, pull.repository_id, pull=pull.number, workflow=rules.workflow
+        client, pull.sha, pull.repository_id, pull=pull.number, workflow=options.workflow
     )
-    runs.check_run(run, workflow=rules.workflow)
-    return Wanted(order=order, pull=pull, run=run)
+    runs.check_run(run, workflow=options.workflow)
+    return _Request(
+        client=client, comment=comment, options=options, order=order, pull=pull, run=run
+    )
 
 
 def _check_head(
@@ -102,7 +114,7 @@ def _check_head(
         raise
 
 
-def _check_home(pull: OpenPull) -> None:
+def _refuse_fork(pull: OpenPull) -> None:
     if pull.is_fork:
         raise RefusedError(
             f"pull request {pull.number}: expected a branch of this repository, found one of a "
@@ -110,105 +122,105 @@ def _check_home(pull: OpenPull) -> None:
         )
 
 
-def _accept(client: Client, comment: CommandComment, wanted: Wanted, rules: Rules) -> str:
-    """Commit what the run measured; return what is said of it."""
-    made = [
-        one
-        for name in rules.artifacts
-        for one in _prepared(client, comment, wanted, rules, name)
-        if one.action is not Action.KEPT
+def _accept(request: _Request, notify: Callable[[str], None]) -> str:
+    """Commit what the run measured; return the answer to the comment."""
+    accepted = [
+        acceptance
+        for artifact in request.options.artifacts
+        for acceptance in _prepared(request, artifact, notify)
+        if acceptance.action is not Action.KEPT
     ]
-    if not made:
-        return bot_replies.unchanged(comment.login)
-    done = _commit(client, comment, wanted, rules, made)
-    output.say(f"committed {done.sha} on {wanted.pull.branch}")
-    told = [accepting.described(one, _path(rules, one)) for one in made]
-    return bot_replies.accepted(comment.login, done.sha, told)
+    login = request.comment.login
+    if not accepted:
+        return bot_replies.unchanged(login)
+    commit = _commit(request, accepted)
+    notify(f"committed {commit.sha} on {request.pull.branch}")
+    described = [
+        accepting.described(acceptance, _path(request.options, acceptance))
+        for acceptance in accepted
+    ]
+    return bot_replies.accepted(login, commit.sha, described)
 
 
 def _prepared(
-    client: Client, comment: CommandComment, wanted: Wanted, rules: Rules, name: str
+    request: _Request, artifact: str, notify: Callable[[str], None]
 ) -> tuple[Acceptance, ...]:
     """Decide what one artifact changes in the baselines as they are at the head."""
-    run = _believed(client, wanted, name)
-    limits = compare.rules(
-        rules.workloads, run.suite, rules.baselines, run.environment.hard, notify=output.say
-    )
-    place = layout.folder(Path(), run.environment.hard, run.suite)
-    where = baseline_changes.in_repository(rules.baselines) / place
-    found = branches.folder(client, wanted.pull.sha, str(where))
+    options = request.options
+    run = _trusted_run(request, artifact, notify)
+    machine, label = run.environment.hard, fetch.label(request.run.number, artifact)
+    rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
+    place = layout.folder(Path(), machine, run.suite)
+    folder = baseline_changes.in_repository(options.baselines) / place
+    contents = branches.folder(request.client, request.pull.sha, str(folder))
     known = {
-        str(place / file): content
-        for file, content in found.items()
-        if baseline_changes.is_name(file)
+        str(place / name): content
+        for name, content in contents.items()
+        if baseline_changes.is_name(name)
     }
-    label = fetch.label(wanted.run.number, name)
-    with baseline_changes.written(known) as root, fetch.distrusting(label):
-        comparison = compare.against_baselines(run, root, label=label, rules=limits)
+    with baseline_changes.written(known) as root, fetch.refusing_odd_numbers(label):
+        comparison = compare.against_baselines(run, root, label=label, rules=rules)
         return accept.prepare(
             root,
             run,
             comparison,
-            workloads=wanted.order.workloads,
-            reason=_reason(comment, wanted.order),
+            workloads=request.order.workloads,
+            reason=_reason(request),
             mode=Mode.KEEP,
         )
 
 
-def _believed(client: Client, wanted: Wanted, name: str) -> Run:
+def _trusted_run(request: _Request, artifact: str, notify: Callable[[str], None]) -> Run:
     """Return what one artifact has of the head. Raises RefusedError where it is of other code."""
-    run = fetch.measured(client, wanted.run.number, name)
-    trust.check_source(run, wanted.pull.sha, fetch.label(wanted.run.number, name))
-    believed = trust.of(client, run, base=wanted.pull.base)
-    for doubt in believed.trust_notes:
-        output.say("".join(doubt))
-    return believed.run
+    run = fetch.fetch_run(request.client, request.run.number, artifact)
+    trust.check_source(run, request.pull.sha, fetch.label(request.run.number, artifact))
+    trusted = trust.trusted(request.client, run, base=request.pull.base)
+    for note in trusted.notes:
+        notify("".join(note))
+    return trusted.run
 
 
-def _commit(
-    client: Client,
-    comment: CommandComment,
-    wanted: Wanted,
-    rules: Rules,
-    made: Sequence[Acceptance],
-) -> NewCommit:
+def _commit(request: _Request, accepted: Sequence[Acceptance]) -> NewCommit:
     """Commit the files, under paths and with contents of ours, on the commit that was measured."""
-    files = {_path(rules, one): layout.render(one.baseline).encode() for one in made}
-    headline = f"Accept {len(made)} new baseline{'s' if len(made) > 1 else ''}"
-    body = [wanted.order.reason, _asked_by(comment)]
-    body.append(f"Measured by {wanted.run.url}" if wanted.run.url else "")
+    files = {
+        _path(request.options, acceptance): layout.render(acceptance.baseline).encode()
+        for acceptance in accepted
+    }
+    headline = f"Accept {len(accepted)} new baseline{'s' if len(accepted) > 1 else ''}"
+    body = [request.order.reason, _asked_by(request.comment)]
+    body.append(f"Measured by {request.run.url}" if request.run.url else "")
     message = "\n\n".join(filter(None, [headline, *body]))
-    return branches.commit(client, wanted.pull.branch, wanted.pull.sha, files, message=message)
+    pull = request.pull
+    return branches.commit(request.client, pull.branch, pull.sha, files, message=message)
 
 
 def _asked_by(comment: CommandComment) -> str:
     return f"Asked for by {comment.login}: {comment.url}"
 
 
-def _path(rules: Rules, one: Acceptance) -> str:
-    baseline = one.baseline
+def _path(options: BotOptions, acceptance: Acceptance) -> str:
+    baseline = acceptance.baseline
     file = layout.path(Path(), baseline.machine, baseline.suite, baseline.workload)
-    return str(baseline_changes.in_repository(rules.baselines) / file)
+    return str(baseline_changes.in_repository(options.baselines) / file)
 
 
-def _reason(comment: CommandComment, order: AcceptOrder) -> str:
+def _reason(request: _Request) -> str:
     """Keep in the baseline who has given the reason; none is invented where none was given."""
-    who = f" ({comment.login}, #{comment.pull})"
-    return f"{order.reason}{who}" if order.reason else ""
+    reason, comment = request.order.reason, request.comment
+    return f"{reason} ({comment.login}, #{comment.pull})" if reason else ""
 
 
-def _by_hand(wanted: Wanted, rules: Rules) -> AcceptHint:
+def _hint(request: _Request) -> AcceptHint:
+    """Say where a person finds the numbers, to accept them by hand."""
     return AcceptHint(
-        pull=wanted.pull.number,
-        run=wanted.run.number,
-        artifact=rules.artifacts[0],
-        baselines=str(baseline_changes.in_repository(rules.baselines)),
+        pull=request.pull.number,
+        run=request.run.number,
+        artifact=request.options.artifacts[0],
+        baselines=str(baseline_changes.in_repository(request.options.baselines)),
     )
 
 
 def _refuse(client: Client, comment: CommandComment, reason: str, hint: AcceptHint | None) -> None:
-    output.say(f"refused: {reason}")
-    comment_command.reply(
-        client, comment.pull, comment.comment, bot_replies.refused(comment.login, reason, hint)
-    )
+    text = bot_replies.refused(comment.login, reason, hint)
+    comment_command.reply(client, comment.pull, comment.comment, text)
     comment_command.react(client, comment.comment, Reaction.REFUSED)

@@ -1,13 +1,10 @@
-"""The step that `report`, `accept --run` and `bot` share: what a workflow run has measured.
+"""Fetch what a workflow run has measured and uploaded.
 
-It was uploaded by a job that runs anybody's code: data of bounded size and of our types, and no
-more than data.
+The job that uploads it runs anybody's code, so it is read as data: of bounded size, of our types.
 """
 
 import contextlib
 from collections.abc import Iterator
-
-import click
 
 from ci_perf.errors import CiPerfError, InvalidFileError
 from ci_perf.github import artifacts
@@ -21,45 +18,22 @@ FILE = "run.json"
 _MAX_WORKLOADS = 2_000
 _MAX_PROCESSES = 50_000
 
-artifact = click.option(
-    "--artifact",
-    default=USUAL_ARTIFACT,
-    show_default=True,
-    metavar="NAME",
-    help=f"The artifact of that run, with {FILE} at its top.",
-)
-some_artifacts = click.option(
-    "--artifact",
-    multiple=True,
-    default=(USUAL_ARTIFACT,),
-    show_default=True,
-    metavar="NAME",
-    help=f"The artifact of that run, with {FILE} at its top; may be repeated: one per machine.",
-)
-workflow = click.option(
-    "--workflow",
-    default=".github/workflows/perf.yml",
-    show_default=True,
-    metavar="FILE",
-    help="The workflow that measures: a run of any other one is refused.",
-)
 
-
-def measured(client: Client, run: int, name: str) -> Run:
+def fetch_run(client: Client, run: int, name: str) -> Run:
     """Return what workflow run `run` has uploaded as artifact `name`.
 
     Raises GithubError, RefusedError (no such artifact) and InvalidFileError.
     """
     data = artifacts.read_file(client, run, name, FILE)
     where = f"{artifacts.describe(run, name)}: {FILE}"
-    found = codec.decode(data, Run, name=where)
-    _check_size(found, where)
-    return found
+    fetched = codec.decode(data, Run, name=where)
+    _check_size(fetched, where)
+    return fetched
 
 
 @contextlib.contextmanager
-def distrusting(name: str) -> Iterator[None]:
-    """Tell a failure to calculate with foreign numbers as what it is. Raises InvalidFileError."""
+def refusing_odd_numbers(name: str) -> Iterator[None]:
+    """Convert a failure to calculate with foreign numbers. Raises InvalidFileError."""
     try:
         yield
     except CiPerfError:
@@ -76,12 +50,12 @@ def label(run: int, name: str) -> str:
     return f"workflow run {run}" + ("" if name == USUAL_ARTIFACT else f", artifact {name}")
 
 
-def _check_size(found: Run, where: str) -> None:
-    workloads = max(len(found.measured) + len(found.failed), len(found.paired))
+def _check_size(run: Run, where: str) -> None:
+    workloads = max(len(run.measured) + len(run.failed), len(run.paired))
     processes = (
-        sum(len(one.processes) for one in found.measured)
-        + sum(len(one.processes) for one in found.failed)
-        + sum(2 * len(one.pairs) for one in found.paired)
+        sum(len(workload.processes) for workload in run.measured)
+        + sum(len(workload.processes) for workload in run.failed)
+        + sum(2 * len(workload.pairs) for workload in run.paired)
     )
     if workloads > _MAX_WORKLOADS or processes > _MAX_PROCESSES:
         raise InvalidFileError(

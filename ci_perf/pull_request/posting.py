@@ -1,16 +1,15 @@
-"""The step of `ci-perf publish` that needs GitHub: what the event allows is posted there.
+"""Post reports to a pull request: the comment, checks and statuses that its event allows.
 
-Whatever fails here is noted and said; it changes no verdict.
+A failure here is noted and told; it changes no verdict.
 """
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from ci_perf import suite
-from ci_perf.cli import options, output
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.github import access, checks, comment, pulls, sections
 from ci_perf.github.actions import Event, EventKind
@@ -20,10 +19,10 @@ from ci_perf.github.comment import CommentOutcome, PostedComment
 from ci_perf.github.pulls import OpenPull
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes
+from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import accept_help, publication, pull_request_notes
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.phrases import Phrase
 from ci_perf.report.publication import Extras, Origin
 from ci_perf.report.pull_request_notes import BaselineEdit
 
@@ -34,54 +33,24 @@ _NOTHING = PostedComment(outcome=CommentOutcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What the command line asks for, where the event allows it."""
+class Job:
+    """What is reported, where, and what went wrong so far.
 
-    comment: bool
-    check: bool
-    status: bool
-    summary: bool
-    skip_if_unchanged: bool
-    key: str | None
-    workloads: Path
-    baselines: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """A comparison, the machine that it is about, and the artifact that its run lies in.
-
-    ``own`` is the same run by the baselines that the pull request brings, where that is known.
-    ``trust_notes`` is what was not believed of the run.
+    ``notify`` is given what a person at the log should know.
     """
 
-    comparison: Comparison
-    machine: str
-    artifact: str = accept_help.USUAL_ARTIFACT
-    own: Comparison | None = None
-    trust_notes: tuple[Phrase, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """What a check or a status is called: one per machine, so no two jobs share it."""
-        return f"ci-perf: {self.comparison.suite} on {self.machine}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What is reported, where, and what went wrong so far."""
-
     reports: Sequence[Report]
-    wishes: Wishes
+    options: PublishOptions
     environment: Mapping[str, str]
     event: Event
+    notify: Callable[[str], None]
     problems: list[str] = field(default_factory=list)
     is_judged_by_base: bool = False
 
     @contextmanager
     def noting(self) -> Iterator[None]:
         """Note what goes wrong inside, and go on."""
-        with noting(self.problems, self.environment):
+        with noting(self.problems, self.environment, self.notify):
             yield
 
     def origin(self, pull: OpenPull | None) -> Origin:
@@ -105,15 +74,17 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pull:
+class _Target:
     """The pull request that is reported on, and what it does to baselines."""
 
-    found: OpenPull
+    pull: OpenPull
     edits: Sequence[BaselineEdit]
 
 
 @contextmanager
-def noting(problems: list[str], environment: Mapping[str, str]) -> Iterator[None]:
+def noting(
+    problems: list[str], environment: Mapping[str, str], notify: Callable[[str], None]
+) -> Iterator[None]:
     """Note what goes wrong inside, and go on: a report that fails is no verdict."""
     try:
         yield
@@ -121,25 +92,28 @@ def noting(problems: list[str], environment: Mapping[str, str]) -> Iterator[None
         problems.append(str(error))
     except Exception as error:  # noqa: BLE001  a bug of ours must not change the verdict either
         token = environment.get("GITHUB_TOKEN") or "\0"
-        output.say(traceback.format_exc().replace(token, "***"))
+        notify(traceback.format_exc().replace(token, "***"))
         problems.append(f"this is a bug in ci-perf, please report it ({type(error).__name__})")
 
 
 def post(job: Job) -> PostedComment:
-    """Write to GitHub what is wished and allowed; return what became of the comment."""
-    wishes, event = job.wishes, job.event
-    if event.kind is EventKind.NONE or not (wishes.comment or wishes.check or wishes.status):
+    """Write to GitHub what the options ask for and the event allows.
+
+    Return what became of the comment.
+    """
+    options, event = job.options, job.event
+    if event.kind is EventKind.NONE or not (options.comment or options.check or options.status):
         return _NOTHING
     if event.is_read_only:
-        output.say(
+        job.notify(
             "nothing posted: the token of a pull request from a fork, or of Dependabot, may only "
             "read; docs/github.md shows the job that may post. The report is in the job summary"
         )
         return _NOTHING
     has_pull = bool(event.pull or event.head) and not event.is_closed
-    if not has_pull and wishes.comment:
-        output.say("no comment: no open pull request belongs to this event")
-    if not has_pull and not (event.sha and (wishes.check or wishes.status)):
+    if not has_pull and options.comment:
+        job.notify("no comment: no open pull request belongs to this event")
+    if not has_pull and not (event.sha and (options.check or options.status)):
         return _NOTHING
     client = Client(access.of_job(job.environment, job.event.repository))
     return _post(job, client, has_pull=has_pull)
@@ -147,36 +121,36 @@ def post(job: Job) -> PostedComment:
 
 def _post(job: Job, client: Client, *, has_pull: bool) -> PostedComment:
     """Post one thing after the other: what fails keeps nothing else from being posted."""
-    posted, pull, wishes = _NOTHING, None, job.wishes
+    posted, target, options = _NOTHING, None, job.options
     with job.noting():
-        pull = _pull(job, client) if has_pull else None
-        if has_pull and wishes.comment:
-            posted = _comment(job, client, pull)
-    if not (wishes.check or wishes.status) or not (sha := _sha(job, pull)):
+        target = _target(job, client) if has_pull else None
+        if has_pull and options.comment:
+            posted = _comment(job, client, target)
+    if not (options.check or options.status) or not (sha := _sha(job, target)):
         return posted
-    if wishes.check:
+    if options.check:
         with job.noting():
-            _put_checks(job, client, pull, sha)
-    if wishes.status:
+            _put_checks(job, client, target, sha)
+    if options.status:
         with job.noting():
-            _put_statuses(job, client, pull, sha)
+            _put_statuses(job, client, target, sha)
     return posted
 
 
-def _pull(job: Job, client: Client) -> _Pull | None:
-    found = pulls.find(client, job.event)
-    if found is None:
+def _target(job: Job, client: Client) -> _Target | None:
+    pull = pulls.find(client, job.event)
+    if pull is None:
         return None
     edits: list[BaselineEdit] = []
     with job.noting():
-        edits = baseline_changes.look(client, found, job.wishes.baselines)
-    return _Pull(found=found, edits=edits)
+        edits = baseline_changes.read_edits(client, pull, job.options.baselines)
+    return _Target(pull=pull, edits=edits)
 
 
-def _comment(job: Job, client: Client, pull: _Pull | None) -> PostedComment:
+def _comment(job: Job, client: Client, target: _Target | None) -> PostedComment:
     posted = _NOTHING
-    if pull is None:
-        output.say(
+    if target is None:
+        job.notify(
             "no comment: no open pull request has the measured commit at its head; it was closed, "
             "or a newer commit will be reported"
         )
@@ -184,108 +158,110 @@ def _comment(job: Job, client: Client, pull: _Pull | None) -> PostedComment:
     for key, reports in _by_key(job).items():
         posted = comment.put(
             client,
-            pull.found.number,
+            target.pull.number,
             key,
-            [_draft(job, one, pull) for one in reports],
-            is_skippable=_is_skippable(job, pull, reports),
+            [_draft(job, report, target) for report in reports],
+            is_skippable=_is_skippable(job, target, reports),
         )
-        output.say(f"comment {posted.outcome.value}" + (f": {posted.url}" if posted.url else ""))
+        job.notify(f"comment {posted.outcome.value}" + (f": {posted.url}" if posted.url else ""))
     return posted
 
 
 def _by_key(job: Job) -> dict[str, list[Report]]:
     """Group reports by the comment that they stand in."""
     groups: dict[str, list[Report]] = {}
-    for one in job.reports:
-        groups.setdefault(job.wishes.key or one.comparison.suite, []).append(one)
+    for report in job.reports:
+        groups.setdefault(job.options.key or report.comparison.suite, []).append(report)
     return groups
 
 
-def _draft(job: Job, one: Report, pull: _Pull) -> sections.Draft:
-    origin = job.origin(pull.found)
-    beside = _beside(job, one, pull)
+def _draft(job: Job, report: Report, target: _Target) -> sections.Draft:
+    origin = job.origin(target.pull)
+    extras = _extras(job, report, target)
     return sections.Draft(
-        name=sections.name(one.machine),
+        name=sections.name(report.machine),
         run=job.event.run.number,
         attempt=job.event.run.attempt,
-        brief=publication.brief(one.comparison, origin, beside),
-        rest=lambda size: publication.rest(one.comparison, origin, max_bytes=size, extras=beside),
+        brief=publication.brief(report.comparison, origin, extras),
+        rest=lambda size: publication.rest(
+            report.comparison, origin, max_bytes=size, extras=extras
+        ),
     )
 
 
-def _beside(job: Job, one: Report, pull: _Pull) -> Extras:
+def _extras(job: Job, report: Report, target: _Target) -> Extras:
     """Say what the pull request does to baselines, and how its numbers become some."""
-    run, found = job.event.run.number, pull.found
+    run, pull = job.event.run.number, target.pull
     hint = AcceptHint(
-        pull=found.number,
+        pull=pull.number,
         run=run,
-        artifact=one.artifact,
-        baselines=str(baseline_changes.in_repository(job.wishes.baselines)),
-        sha="" if found.is_fork else found.sha,
+        artifact=report.artifact,
+        baselines=str(baseline_changes.in_repository(job.options.baselines)),
+        sha="" if pull.is_fork else pull.sha,
     )
-    steps = accept_help.folded(hint) if run and one.comparison.verdict in _ACCEPTABLE else ""
-    parts = (pull_request_notes.baseline_table(pull.edits), steps)
+    steps = accept_help.folded(hint) if run and report.comparison.verdict in _ACCEPTABLE else ""
+    parts = (pull_request_notes.baseline_table(target.edits), steps)
     edits = pull_request_notes.baseline_note(
-        pull.edits, one.own, is_judged_by_base=job.is_judged_by_base
+        target.edits, report.by_own_baselines, is_judged_by_base=job.is_judged_by_base
     )
     return Extras(
         note=Markdown(
-            "\n\n".join(filter(None, (pull_request_notes.trust_note(one.trust_notes), edits)))
+            "\n\n".join(filter(None, (pull_request_notes.trust_note(report.trust_notes), edits)))
         ),
         folded=Markdown("\n".join(filter(None, parts))),
     )
 
 
-def doubted(one: Report) -> Extras:
+def extras_without_pull(report: Report) -> Extras:
     """Say what was not believed, where nothing is known of a pull request."""
-    return Extras(note=pull_request_notes.trust_note(one.trust_notes), folded=Markdown(""))
+    return Extras(note=pull_request_notes.trust_note(report.trust_notes), folded=Markdown(""))
 
 
-def _is_skippable(job: Job, pull: _Pull, reports: Sequence[Report]) -> bool:
-    is_quiet = all(map(_is_quiet, reports)) and not pull.edits
-    return job.wishes.skip_if_unchanged and is_quiet
+def _is_skippable(job: Job, target: _Target, reports: Sequence[Report]) -> bool:
+    is_quiet = all(map(_is_quiet, reports)) and not target.edits
+    return job.options.skip_if_unchanged and is_quiet
 
 
-def _is_quiet(one: Report) -> bool:
-    is_fine = one.comparison.exit_code == ExitCode.OK and not one.trust_notes
-    return is_fine and one.comparison.verdict is Verdict.UNCHANGED
+def _is_quiet(report: Report) -> bool:
+    is_fine = report.comparison.exit_code == ExitCode.OK and not report.trust_notes
+    return is_fine and report.comparison.verdict is Verdict.UNCHANGED
 
 
-def _sha(job: Job, pull: _Pull | None) -> str:
+def _sha(job: Job, target: _Target | None) -> str:
     """Choose the commit that a check hangs on: never one that was not measured."""
     if job.event.sha:
         return job.event.sha
-    measured = {one.comparison.head.source.commit for one in job.reports}
-    if pull is not None and measured == {pull.found.sha}:
-        return pull.found.sha
-    output.say("no check and no status: it is not known which commit of GitHub was measured")
+    measured = {report.comparison.head.source.commit for report in job.reports}
+    if target is not None and measured == {target.pull.sha}:
+        return target.pull.sha
+    job.notify("no check and no status: it is not known which commit of GitHub was measured")
     return ""
 
 
-def _put_checks(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
+def _put_checks(job: Job, client: Client, target: _Target | None, sha: str) -> None:
     changed: frozenset[str] = frozenset()
-    if pull is not None:
+    if target is not None:
         with job.noting():
-            changed = pulls.changed_files(client, pull.found.number)
-    for one in job.reports:
+            changed = pulls.changed_files(client, target.pull.number)
+    for report in job.reports:
         with job.noting():
-            made = _check(job, one, changed, pull)
-            output.say(f"check {made.conclusion.value}: {checks.put_check(client, sha, made)}")
+            made = _check(job, report, changed, target)
+            job.notify(f"check {made.conclusion.value}: {checks.put_check(client, sha, made)}")
 
 
-def _check(job: Job, one: Report, changed: frozenset[str], pull: _Pull | None) -> CheckRun:
-    run, found = job.event.run, pull.found if pull else None
-    origin = job.origin(found)
-    beside = _beside(job, one, pull) if pull else doubted(one)
+def _check(job: Job, report: Report, changed: frozenset[str], target: _Target | None) -> CheckRun:
+    run, pull = job.event.run, target.pull if target else None
+    origin = job.origin(pull)
+    extras = _extras(job, report, target) if target else extras_without_pull(report)
     return CheckRun(
-        name=one.name,
-        identity=f"ci-perf/{run.number}/{run.attempt}/{job.wishes.key or ''}",
-        conclusion=_conclusion(one.comparison),
-        title=publication.title(one.comparison, base=job.base(found)),
+        name=report.name,
+        identity=f"ci-perf/{run.number}/{run.attempt}/{job.options.key or ''}",
+        conclusion=_conclusion(report.comparison),
+        title=publication.title(report.comparison, base=job.base(pull)),
         summary=publication.whole(
-            one.comparison, origin, max_bytes=checks.MAX_CHARS, extras=beside
+            report.comparison, origin, max_bytes=checks.MAX_CHARS, extras=extras
         ),
-        annotations=_annotations(job, one.comparison, changed),
+        annotations=_annotations(job, report.comparison, changed),
         url=run.url,
     )
 
@@ -300,40 +276,41 @@ def _conclusion(comparison: Comparison) -> Conclusion:
 def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> list[Annotation]:
     """Show findings beside the workload files that the pull request itself changes."""
     files = _files(job, comparison) if changed else {}
-    found = []
-    for one in publication.file_notes(comparison):
-        name = files.get(one.workload, f"{one.workload.partition('.')[0]}.py")
-        path = str(PurePosixPath(job.wishes.workloads, name))
+    annotations = []
+    for note in publication.file_notes(comparison):
+        name = files.get(note.workload, f"{note.workload.partition('.')[0]}.py")
+        path = str(PurePosixPath(job.options.workloads, name))
         if path in changed:
-            found.append(
-                Annotation(path=path, level=one.level, title=one.title, message=one.message)
+            annotations.append(
+                Annotation(path=path, level=note.level, title=note.title, message=note.message)
             )
-    return found
+    return annotations
 
 
 def _files(job: Job, comparison: Comparison) -> dict[str, str]:
     """Name the file of each workload; none, where suite.toml cannot be read."""
+    folder = job.options.workloads
     try:
-        plan = suite.plan(job.wishes.workloads, comparison.suite, root=options.root())
+        plan = suite.plan(folder, comparison.suite, root=folder)
     except CiPerfError:
         return {}
-    return {one.id: PurePosixPath(one.file).name for one in plan.workloads}
+    return {workload.id: PurePosixPath(workload.file).name for workload in plan.workloads}
 
 
-def _put_statuses(job: Job, client: Client, pull: _Pull | None, sha: str) -> None:
-    base = job.base(pull.found if pull else None)
-    for one in job.reports:
+def _put_statuses(job: Job, client: Client, target: _Target | None, sha: str) -> None:
+    base = job.base(target.pull if target else None)
+    for report in job.reports:
         said = CommitStatus(
-            context=one.name,
-            state=_state(one.comparison),
+            context=report.name,
+            state=_state(report.comparison),
             description=publication.title(
-                one.comparison, base=base, max_chars=checks.MAX_STATUS_CHARS
+                report.comparison, base=base, max_chars=checks.MAX_STATUS_CHARS
             ),
             url=job.event.run.url,
         )
         with job.noting():
             checks.put_status(client, sha, said)
-            output.say(f"status {said.state}: {said.context}")
+            job.notify(f"status {said.state}: {said.context}")
 
 
 def _state(comparison: Comparison) -> checks.StatusState:

@@ -1,6 +1,6 @@
-"""The step that `report` and `bot` share: how much is believed of a run that anybody may have made.
+"""How much of a run is trusted that anybody may have made: its numbers.
 
-Its numbers. Not which workloads it was to measure, and not against what it launched pairs.
+Not which workloads it was to measure, and not against which commit it launched pairs.
 """
 
 from dataclasses import dataclass
@@ -17,43 +17,43 @@ from ci_perf.report.phrases import Phrase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Believed:
-    """What is left of a run, and what a reader of the report must know of it."""
+class TrustedRun:
+    """The part of a run that is trusted, and notes for the reader on what is not."""
 
     run: Run
-    trust_notes: tuple[Phrase, ...] = ()
+    notes: tuple[Phrase, ...] = ()
 
 
-def of(client: Client, run: Run, *, base: str) -> Believed:
-    """Leave of a run what may be judged; `base` is the commit of the branch that judges.
+def trusted(client: Client, run: Run, *, base: str) -> TrustedRun:
+    """Return what may be judged of a run; `base` is the commit of the branch that judges.
 
-    Nothing may be missing because the run says that nobody asked for it, and nothing is accepted
-    because the run says so. Pairs count against a commit that this branch contains: any other
-    one may be as slow as its author likes. Raises GithubError.
+    A run cannot say that a missing workload was not asked for, nor that a number is accepted. Pairs
+    count only against a commit that this branch contains: any other commit may be as slow as its
+    author likes. Raises GithubError.
     """
     whole = msgspec.structs.replace(run, selection=())
     if whole.interleaved is None:
-        return Believed(run=whole)
+        return TrustedRun(run=whole)
     how = msgspec.structs.replace(whole.interleaved, accepted={})
     whole, source = msgspec.structs.replace(whole, interleaved=how), how.source
     if not source.dirty and pulls.contains(client, base, source.commit):
-        return Believed(run=whole)
+        return TrustedRun(run=whole)
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())
-    return Believed(run=alone, trust_notes=(pull_request_notes.foreign_base(source.commit),))
+    return TrustedRun(run=alone, notes=(pull_request_notes.foreign_base(source.commit),))
 
 
-def doubted_source(run: Run, head: str) -> tuple[Phrase, ...]:
-    """Say where the numbers are not surely those of the commit `head`."""
-    found = []
+def source_notes(run: Run, head: str) -> tuple[Phrase, ...]:
+    """Say why the numbers may not be those of the commit `head`."""
+    notes = []
     if run.source.commit != head:
-        found.append(pull_request_notes.other_commit(run.source.commit, head))
+        notes.append(pull_request_notes.other_commit(run.source.commit, head))
     if run.source.dirty:
-        found.append(pull_request_notes.changed_files())
-    return tuple(found)
+        notes.append(pull_request_notes.changed_files())
+    return tuple(notes)
 
 
 def check_source(run: Run, head: str, label: str) -> None:
-    """Refuse numbers of any other code than that of the commit `head`. Raises RefusedError."""
+    """Refuse numbers of other code than that of the commit `head`. Raises RefusedError."""
     source = run.source
     if source.commit != head:
         raise RefusedError(

@@ -37,7 +37,7 @@ def a_run_of(commit, *, dirty=False):
     ],
 )
 def test_numbers_of_any_other_code_are_named(commit, dirty, notes):
-    assert trust.doubted_source(a_run_of(commit, dirty=dirty), HEAD_COMMIT) == notes
+    assert trust.source_notes(a_run_of(commit, dirty=dirty), HEAD_COMMIT) == notes
 
 
 def test_numbers_of_any_other_code_are_no_baseline():

@@ -1,0 +1,116 @@
+"""Reports: comparisons that can be shown, each with its machine; and how they are to be shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf.baselines import layout
+from ci_perf.errors import ExitCode, InvalidFileError, UsageError
+from ci_perf.model.comparison import Comparison
+from ci_perf.report import accept_help, markdown, publication
+from ci_perf.report.phrases import Phrase
+from ci_perf.system import files
+
+_UNKNOWN_MACHINE = "unknown"
+_KNOWN_CODES = {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}
+# A thousand workloads with every metric; more is no suite, and takes minutes to show.
+_MAX_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOptions:
+    """Where reports are shown, as far as the event of the job allows it, and how.
+
+    ``key`` tells two comments of ours apart; without it, the suite does. ``workloads`` and
+    ``baselines`` are folders of the checkout.
+    """
+
+    comment: bool = True
+    check: bool = False
+    status: bool = False
+    summary: bool = True
+    skip_if_unchanged: bool = False
+    key: str | None = None
+    workloads: Path = Path("workloads")
+    baselines: Path = Path("baselines")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A comparison, the machine that it is about, and the artifact that its run lies in.
+
+    ``by_own_baselines`` judges the same run by the baselines that the pull request brings, where
+    that is known. ``trust_notes`` say what was not believed of the run.
+    """
+
+    comparison: Comparison
+    machine: str
+    artifact: str = accept_help.USUAL_ARTIFACT
+    by_own_baselines: Comparison | None = None
+    trust_notes: tuple[Phrase, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name a check or a status: one per machine, so no two jobs share it."""
+        return f"ci-perf: {self.comparison.suite} on {self.machine}"
+
+
+def read(paths: Sequence[Path], key: str | None) -> list[Report]:
+    """Read what is to be published, as if a stranger had written it.
+
+    Raises InvalidFileError and UsageError.
+    """
+    named = [(str(path), report_on(files.read(path, Comparison), str(path))) for path in paths]
+    check_apart(named, key)
+    return [report for _, report in named]
+
+
+def report_on(comparison: Comparison, name: str) -> Report:
+    """Make a report of a comparison that can be shown; `name` begins every error message."""
+    _check(comparison, name)
+    machine = comparison.head.machine
+    return Report(
+        comparison=comparison,
+        machine=layout.machine_key(machine) if machine else _UNKNOWN_MACHINE,
+    )
+
+
+def check_apart(named: Sequence[tuple[str, Report]], key: str | None) -> None:
+    """Refuse two reports that would stand in the same place, by name. Raises UsageError."""
+    places: set[tuple[str, str]] = set()
+    for name, report in named:
+        place = (report.comparison.suite, report.machine)
+        if place in places:
+            raise UsageError(
+                f"{name}: a second comparison of suite {place[0]!r} on {place[1]}; "
+                "publish it with another --key"
+            )
+        places.add(place)
+    if key is not None and len({suite for suite, _ in places}) > 1:
+        raise UsageError("--key: expected comparisons of one suite; call once per suite")
+
+
+def exit_code(reports: Sequence[Report]) -> int:
+    """Return that of the comparisons: a regression wins, then what has no answer."""
+    codes = {report.comparison.exit_code for report in reports}
+    return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
+
+
+def _check(comparison: Comparison, path: str) -> None:
+    """Refuse what the types allow and no judge would write. Raises InvalidFileError."""
+    if comparison.exit_code not in _KNOWN_CODES:
+        raise InvalidFileError(
+            f"{path}: $.exit_code: expected 0, 1 or 3, found {comparison.exit_code}"
+        )
+    if len(comparison.rows) > _MAX_ROWS:
+        raise InvalidFileError(
+            f"{path}: $.rows: expected at most {_MAX_ROWS:,}, found {len(comparison.rows):,}"
+        )
+    try:
+        markdown.render(comparison, max_bytes=files.MAX_BYTES)
+        publication.file_notes(comparison)
+    except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
+        raise InvalidFileError(
+            f"{path}: expected a comparison that can be shown, found numbers that cannot be "
+            f"({type(error).__name__}); was it written by ci-perf?"
+        ) from None

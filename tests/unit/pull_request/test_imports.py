@@ -1,0 +1,26 @@
+"""What a job with a token loads: nothing that could launch code of a pull request."""
+
+import subprocess
+import sys
+
+COMMANDS = ("report_command", "publish_command", "bot_command")
+LAUNCHING = ("launch", "measure", "session", "worktree")
+# A fresh interpreter, because other tests have loaded everything in this one.
+PROGRAM = f"""
+import importlib, sys
+for command in {COMMANDS}:
+    importlib.import_module(f"ci_perf.cli.{{command}}")
+for name in sorted(sys.modules):
+    print(name)
+"""
+
+
+def test_a_command_that_holds_a_token_loads_nothing_that_launches():
+    child = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    loaded = child.stdout.split()
+
+    assert {f"ci_perf.cli.{command}" for command in COMMANDS} <= set(loaded)
+    rooms = tuple(f"ci_perf.{room}" for room in LAUNCHING)
+    assert [name for name in loaded if name.startswith(rooms)] == []
