@@ -26,7 +26,7 @@ COMMANDS = {
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Look at the committed history, and let git merge it.",
     "calibrate": "Measure how noisy this machine is, and choose statistic and preset for it.",
-    "qualify": "Find out what this machine would notice, and how often it cries wolf.",
+    "qualify": "Find out which changes this machine notices, and how often it gives a false alarm.",
     "image": "Make the image that a suite is measured in, and pin it.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
     "demo": "Watch a small project being judged, from baseline to red mark.",

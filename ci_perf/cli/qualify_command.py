@@ -1,4 +1,4 @@
-"""`ci-perf qualify`: what this machine would notice, and how often it cries wolf."""
+"""`ci-perf qualify`: which changes this machine notices, and how often it gives a false alarm."""
 
 import random
 from pathlib import Path
@@ -57,7 +57,7 @@ def command(
     output: Path | None,
     **runner: Any,  # noqa: ANN401  the options of runners.py
 ) -> int:
-    """Find out what this machine would notice, and how often it cries wolf.
+    """Find out which changes this machine notices, and how often it gives a false alarm.
 
     Launches every workload as it is, as it is once more, and with steps that take longer by a
     known share; then judges both changes as those of a pull request, many times. Writes

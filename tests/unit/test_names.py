@@ -14,30 +14,26 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 250
+MOST_FILES = 233
 MOST_LINES = 400
 LONGEST_FUNCTION = 64
-MOST_RENAMED_IMPORTS = 41
-CLASSES_OF_ONE_NAME = 12
+MOST_RENAMED_IMPORTS = 34
+CLASSES_OF_ONE_NAME = 9
 
 # Names that say nothing of the thing that they stand for.
-EMPTY_NAMES = {"found": 210, "one": 180}
+EMPTY_NAMES = {"found": 112, "one": 92}
 
 # How many identifiers still have a word that docs/glossary.md forbids.
 LEFT_OF_FORBIDDEN_WORDS = {
     "beside": 3,
-    "chronicle": 3,
     "keeping": 1,
     "pace": 3,
-    "patience": 2,
-    "room": 4,
-    "seat": 2,
+    "patience": 1,
+    "room": 3,
     "sitting": 2,
-    "surroundings": 1,
-    "trouble": 6,
+    "trouble": 5,
     "turns": 6,
     "way": 1,
-    "wishes": 3,
 }
 
 GLOSSARY = (PACKAGE.parent / "docs/glossary.md").read_text(encoding="utf-8")

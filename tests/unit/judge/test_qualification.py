@@ -69,7 +69,7 @@ def test_a_name_that_leaves_no_room_for_ours_is_refused_before_anything_is_launc
 # --- verdicts
 
 
-def test_a_quiet_machine_notices_the_change_and_never_cries_wolf():
+def test_a_quiet_machine_notices_the_change_and_raises_no_false_alarm():
     (found,) = qualified(*three_arms("w", 0.002)).workloads.values()
 
     assert (found.same.call, found.slower.call) == ("unchanged", "regressed")
