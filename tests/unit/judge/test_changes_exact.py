@@ -59,6 +59,18 @@ def test_an_exact_loss_that_the_base_has_too_is_not_this_change():
     assert row_of(comparison, "peak_allocated_bytes").drift == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_pairs_of_which_one_side_lacks_a_metric_say_nothing_of_it(side):
+    """Its history does: there the loss is proven."""
+    memory = {"device": a_device_memory(peak_allocated_bytes=200 * MIB)}
+    measured = {"base": {"base": memory}, "head": memory}[side]
+    head = in_turns(of_memory(200 * MIB), [a_pair(1e-3, 1e-3, **measured) for _ in range(6)])
+
+    row = row_of(judged([of_memory(100 * MIB)] * 3, head), "peak_allocated_bytes")
+
+    assert (row.verdict, row.pairs) == (Verdict.REGRESSED, 0)
+
+
 def test_an_exact_suspect_is_launched_as_often_as_the_first_look_asks():
     history = [of_memory(100 * MIB)] * 3
     few = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB, count=3))

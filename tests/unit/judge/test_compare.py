@@ -253,6 +253,18 @@ def test_more_blocks_in_a_process_create_no_significance():
     assert few.rows[0].verdict is Verdict.UNCONFIRMED
 
 
+def test_of_rows_that_are_as_bad_those_that_gate_come_first():
+    base = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY))
+    ungated = {**default_limits(), "step_time_s": Limit(relative=0.05, gate=False)}
+    limits = Limits(default=default_limits(), workloads={"a": ungated})
+
+    comparison = judged(base, base, limits=limits)
+
+    gates = [row.gate for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
+    assert gates == sorted(gates, reverse=True)
+    assert set(gates) == {False, True}
+
+
 def test_rows_are_sorted_worst_first():
     comparison = judged(
         a_run(a_measured("gone", *STEADY), a_measured("slow", *STEADY), a_measured("a", *STEADY)),
