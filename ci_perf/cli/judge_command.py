@@ -123,8 +123,8 @@ def _of_harness(
         merged = merging.merge(tool, _documents(bases), _documents(heads), paired)
     except InvalidFileError as error:
         raise InvalidFileError(f"--from {tool}: {error}") from None
-    for one in merged.left_out:
-        out.say(f"{one.document}: {one.benchmark}: left out: {one.reason}")
+    for left_out in merged.left_out:
+        out.say(f"{left_out.document}: {left_out.benchmark}: left out: {left_out.reason}")
     return judge.judge(
         merged.samples,
         base=_label((*bases, *old)),

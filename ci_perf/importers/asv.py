@@ -14,7 +14,7 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.importers import reading
-from ci_perf.importers.reading import Document, Found, LeftOut, Reading
+from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model.samples import SampledMetric
 
 _VERSION = 2
@@ -66,9 +66,9 @@ def read(document: Document) -> Reading:
             name, _row(file.result_columns, values, document, name), document
         )
     ]
-    found = [one for one in outcomes if isinstance(one, Found)]
-    left_out = tuple(one for one in outcomes if isinstance(one, LeftOut))
-    return Reading(found=reading.once(found, document), left_out=left_out)
+    benchmarks = [outcome for outcome in outcomes if isinstance(outcome, Benchmark)]
+    left_out = tuple(outcome for outcome in outcomes if isinstance(outcome, LeftOut))
+    return Reading(benchmarks=reading.each_once(benchmarks, document), left_out=left_out)
 
 
 def _row(columns: list[str], values: list[object], document: Document, name: str) -> _Row:
@@ -80,7 +80,7 @@ def _row(columns: list[str], values: list[object], document: Document, name: str
         ) from None
 
 
-def _of_benchmark(name: str, row: _Row, document: Document) -> Iterator[Found | LeftOut]:
+def _of_benchmark(name: str, row: _Row, document: Document) -> Iterator[Benchmark | LeftOut]:
     kind = _KIND.match(name.rpartition(".")[2])
     if row.result is None:
         reason = _NO_UNIT if kind is None else _NO_RESULT
@@ -97,7 +97,7 @@ def _of_benchmark(name: str, row: _Row, document: Document) -> Iterator[Found | 
         else:
             metric = _METRICS[kind[1].lower()]
             launch = reading.launch(values or [result], metric, document, benchmark)
-            yield Found(benchmark=benchmark, metric=metric, launches=(launch,))
+            yield Benchmark(name=benchmark, metric=metric, launches=(launch,))
 
 
 def _check_counts(

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from ci_perf.importers import reading
-from ci_perf.importers.reading import Document, Found, LeftOut, Reading
+from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -39,26 +39,26 @@ def read(document: Document) -> Reading:
     Raises InvalidFileError.
     """
     file = reading.parse(document, _File, tool="Google Benchmark")
-    benchmarks: dict[str, list[_Entry]] = {}
+    by_name: dict[str, list[_Entry]] = {}
     for entry in file.benchmarks:
-        benchmarks.setdefault(entry.run_name or entry.name, []).append(entry)
-    found: list[Found] = []
+        by_name.setdefault(entry.run_name or entry.name, []).append(entry)
+    benchmarks: list[Benchmark] = []
     left_out: list[LeftOut] = []
-    for name, entries in benchmarks.items():
-        if reason := _trouble(entries):
+    for name, entries in by_name.items():
+        if reason := _reason_to_leave_out(entries):
             left_out.append(LeftOut(document=document.name, benchmark=name, reason=reason))
             continue
         values = _seconds(entries, iterations=True) or _seconds(entries, iterations=False)
         if values:
             launch = reading.launch(values, reading.SECONDS, document, name)
-            found.append(Found(benchmark=name, metric=reading.SECONDS, launches=(launch,)))
+            benchmarks.append(Benchmark(name=name, metric=reading.SECONDS, launches=(launch,)))
         else:
             reason = "it has neither repetitions nor a median"
             left_out.append(LeftOut(document=document.name, benchmark=name, reason=reason))
-    return Reading(found=tuple(found), left_out=tuple(left_out))
+    return Reading(benchmarks=tuple(benchmarks), left_out=tuple(left_out))
 
 
-def _trouble(entries: list[_Entry]) -> str:
+def _reason_to_leave_out(entries: list[_Entry]) -> str:
     """Say why a benchmark stopped itself: its times until then are those of something else."""
     for entry in entries:
         if entry.error_occurred or entry.skipped:

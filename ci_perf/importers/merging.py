@@ -13,7 +13,7 @@ from ci_perf.importers import (
     pytest_benchmark,
     torch_benchmark,
 )
-from ci_perf.importers.reading import Document, Found, LeftOut, Reading
+from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model import codec
 from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
 
@@ -27,7 +27,7 @@ TOOLS: dict[str, Callable[[Document], Reading]] = {
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]+")
 _MAX_NAME_CHARS = 200
 
-_BySide = dict[str, list[Found]]
+_ByName = dict[str, list[Benchmark]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +73,18 @@ def merge(
         [read(document) for document in documents]
         for documents in (base, head, [old for old, _ in pairs], [new for _, new in pairs])
     ]
-    before, after, old, new = (_by_benchmark(side) for side in sides)
-    benchmarks = list(dict.fromkeys([*before, *after, *old, *new]))
+    by_side = [_by_name(side) for side in sides]
+    benchmarks = list(dict.fromkeys(itertools.chain(*by_side)))
     _check_total(len(benchmarks))
-    names = _names(benchmarks)
+    workloads = _workload_names(benchmarks)
     return Merged(
         samples=Samples(
             workloads=tuple(
-                _sampled(names[one], *(side.get(one, []) for side in (before, after, old, new)))
-                for one in benchmarks
+                _sampled(workload, *(side.get(name, []) for side in by_side))
+                for name, workload in workloads.items()
             )
         ),
-        left_out=tuple(one for side in sides for file in side for one in file.left_out),
+        left_out=tuple(left_out for side in sides for file in side for left_out in file.left_out),
     )
 
 
@@ -96,25 +96,25 @@ def _check_total(workloads: int) -> None:
         )
 
 
-def _by_benchmark(files: Sequence[Reading]) -> _BySide:
+def _by_name(files: Sequence[Reading]) -> _ByName:
     """Collect what the files of a side say of each benchmark, in the order of the files."""
-    found: _BySide = {}
+    by_name: _ByName = {}
     for file in files:
-        for one in file.found:
-            found.setdefault(one.benchmark, []).append(one)
-    return found
+        for benchmark in file.benchmarks:
+            by_name.setdefault(benchmark.name, []).append(benchmark)
+    return by_name
 
 
 def _sampled(
     name: str,
-    base: Sequence[Found],
-    head: Sequence[Found],
-    old: Sequence[Found],
-    new: Sequence[Found],
+    base: Sequence[Benchmark],
+    head: Sequence[Benchmark],
+    old: Sequence[Benchmark],
+    new: Sequence[Benchmark],
 ) -> Sampled:
-    metrics = {one.metric for one in (*base, *head, *old, *new)}
+    metrics = {benchmark.metric for benchmark in (*base, *head, *old, *new)}
     if len(metrics) > 1:
-        kinds = " and ".join(sorted(f"{one.kind} in {one.unit}" for one in metrics))
+        kinds = " and ".join(sorted(f"{metric.kind} in {metric.unit}" for metric in metrics))
         raise InvalidFileError(
             f"{name}: expected the same metric in every file, found {kinds}; "
             "judge them in files of their own"
@@ -122,7 +122,7 @@ def _sampled(
     data = {
         "workload": name,
         "metric": metrics.pop(),
-        "history": tuple(one.launches for one in base),
+        "history": tuple(benchmark.launches for benchmark in base),
         "head": _launches(head),
         "pairs": _paired(name, _launches(old), _launches(new)),
     }
@@ -130,8 +130,8 @@ def _sampled(
     return codec.convert(data, Sampled, name=name)
 
 
-def _launches(found: Sequence[Found]) -> tuple[Launch, ...]:
-    return tuple(launch for one in found for launch in one.launches)
+def _launches(benchmarks: Sequence[Benchmark]) -> tuple[Launch, ...]:
+    return tuple(launch for benchmark in benchmarks for launch in benchmark.launches)
 
 
 def _paired(
@@ -145,9 +145,9 @@ def _paired(
     return tuple(zip(old, new, strict=True))
 
 
-def _names(benchmarks: Sequence[str]) -> dict[str, str]:
-    """Turn the names of a harness into names of workloads. Raises InvalidFileError."""
-    found: dict[str, str] = {}
+def _workload_names(benchmarks: Sequence[str]) -> dict[str, str]:
+    """Return the name of a workload for each name of a harness. Raises InvalidFileError."""
+    workloads: dict[str, str] = {}
     taken: dict[str, str] = {}
     for benchmark in benchmarks:
         name = _FOREIGN.sub(".", benchmark).strip(".=+-")[-_MAX_NAME_CHARS:].lstrip(".=+-")
@@ -158,5 +158,5 @@ def _names(benchmarks: Sequence[str]) -> dict[str, str]:
                 f"expected benchmarks whose names differ in letters and digits, "
                 f"found {taken[name]!r} and {benchmark!r}, both {name!r} here"
             )
-        found[benchmark], taken[name] = name, benchmark
-    return found
+        workloads[benchmark], taken[name] = name, benchmark
+    return workloads

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from ci_perf.importers import reading
-from ci_perf.importers.reading import Document, Found, LeftOut, Reading
+from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model.samples import SampledMetric
 
 _Unit = Literal["second", "byte", "integer"]
@@ -43,16 +43,16 @@ class _File(msgspec.Struct):
 def read(document: Document) -> Reading:
     """Read one file; a launch for every run that has values. Raises InvalidFileError."""
     file = reading.parse(document, _File, tool="pyperf")
-    found: list[Found] = []
+    benchmarks: list[Benchmark] = []
     left_out: list[LeftOut] = []
-    for one in file.benchmarks:
-        name = one.metadata.name or file.metadata.name or "benchmark"
-        metric = _METRICS[one.metadata.unit or file.metadata.unit or "second"]
-        runs = [run.values for run in one.runs if run.values]
+    for benchmark in file.benchmarks:
+        name = benchmark.metadata.name or file.metadata.name or "benchmark"
+        metric = _METRICS[benchmark.metadata.unit or file.metadata.unit or "second"]
+        runs = [run.values for run in benchmark.runs if run.values]
         if not runs:
             reason = "it has no values"
             left_out.append(LeftOut(document=document.name, benchmark=name, reason=reason))
             continue
         launches = tuple(reading.launch(values, metric, document, name) for values in runs)
-        found.append(Found(benchmark=name, metric=metric, launches=launches))
-    return Reading(found=reading.once(found, document), left_out=tuple(left_out))
+        benchmarks.append(Benchmark(name=name, metric=metric, launches=launches))
+    return Reading(benchmarks=reading.each_once(benchmarks, document), left_out=tuple(left_out))

@@ -7,7 +7,7 @@ without its data (`--benchmark-save`) still has the median.
 import msgspec
 
 from ci_perf.importers import reading
-from ci_perf.importers.reading import Document, Found, Reading
+from ci_perf.importers.reading import Benchmark, Document, Reading
 
 
 class _Stats(msgspec.Struct):
@@ -15,23 +15,23 @@ class _Stats(msgspec.Struct):
     data: list[float] = []
 
 
-class _Benchmark(msgspec.Struct):
+class _Entry(msgspec.Struct):
     fullname: str
     stats: _Stats
 
 
 class _File(msgspec.Struct):
-    benchmarks: list[_Benchmark]
+    benchmarks: list[_Entry]
 
 
 def read(document: Document) -> Reading:
     """Read one file; seconds per call, a step for every round. Raises InvalidFileError."""
     file = reading.parse(document, _File, tool="pytest-benchmark")
-    found = [_found(one, document) for one in file.benchmarks]
-    return Reading(found=reading.once(found, document))
+    benchmarks = [_benchmark(entry, document) for entry in file.benchmarks]
+    return Reading(benchmarks=reading.each_once(benchmarks, document))
 
 
-def _found(one: _Benchmark, document: Document) -> Found:
-    values = one.stats.data or [one.stats.median]
-    launch = reading.launch(values, reading.SECONDS, document, one.fullname)
-    return Found(benchmark=one.fullname, metric=reading.SECONDS, launches=(launch,))
+def _benchmark(entry: _Entry, document: Document) -> Benchmark:
+    values = entry.stats.data or [entry.stats.median]
+    launch = reading.launch(values, reading.SECONDS, document, entry.fullname)
+    return Benchmark(name=entry.fullname, metric=reading.SECONDS, launches=(launch,))

@@ -30,10 +30,10 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The launches of one benchmark in one file; ``benchmark`` is what the harness calls it."""
+class Benchmark:
+    """The launches of one benchmark in one file, by the name that the harness gives it."""
 
-    benchmark: str
+    name: str
     metric: SampledMetric
     launches: tuple[Launch, ...]
 
@@ -49,9 +49,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """All that one file says."""
+    """The benchmarks of one file, and those that cannot be judged."""
 
-    found: tuple[Found, ...]
+    benchmarks: tuple[Benchmark, ...]
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -94,17 +94,17 @@ def launch(
     return scaled
 
 
-def once(found: Sequence[Found], document: Document) -> tuple[Found, ...]:
-    """Refuse a benchmark that a file has twice. Raises InvalidFileError."""
-    seen: set[str] = set()
-    for one in found:
-        if one.benchmark in seen:
+def each_once(benchmarks: Sequence[Benchmark], document: Document) -> tuple[Benchmark, ...]:
+    """Return the benchmarks of a file; refuse one that it has twice. Raises InvalidFileError."""
+    names: set[str] = set()
+    for benchmark in benchmarks:
+        if benchmark.name in names:
             raise InvalidFileError(
-                f"{document.name}: expected every benchmark once, found {one.benchmark!r} twice; "
+                f"{document.name}: expected every benchmark once, found {benchmark.name!r} twice; "
                 "give them different names"
             )
-        seen.add(one.benchmark)
-    return tuple(found)
+        names.add(benchmark.name)
+    return tuple(benchmarks)
 
 
 def _nothing(_constant: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from ci_perf.importers import reading
-from ci_perf.importers.reading import Document, Found, Reading
+from ci_perf.importers.reading import Benchmark, Document, Reading
 
 
 class _Measurement(msgspec.Struct):
@@ -24,12 +24,16 @@ def read(document: Document) -> Reading:
     measurements = reading.parse(
         document, list[_Measurement], tool="the lines for torch.utils.benchmark in docs/samples.md"
     )
-    found = [_found(one, document) for one in measurements]
-    return Reading(found=reading.once(found, document))
+    benchmarks = [_benchmark(measurement, document) for measurement in measurements]
+    return Reading(benchmarks=reading.each_once(benchmarks, document))
 
 
-def _found(one: _Measurement, document: Document) -> Found:
+def _benchmark(measurement: _Measurement, document: Document) -> Benchmark:
     launch = reading.launch(
-        one.raw_times, reading.SECONDS, document, one.name, scale=1 / one.number_per_run
+        measurement.raw_times,
+        reading.SECONDS,
+        document,
+        measurement.name,
+        scale=1 / measurement.number_per_run,
     )
-    return Found(benchmark=one.name, metric=reading.SECONDS, launches=(launch,))
+    return Benchmark(name=measurement.name, metric=reading.SECONDS, launches=(launch,))

@@ -65,15 +65,23 @@ class _Projected:
 def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
     """Choose statistic and preset by launches of the same code. Raises CiPerfError without any."""
     check_measured(run)
-    own = {one.id: one.protocol.statistic for one in plan.workloads if one.own_statistic}
+    own = {
+        workload.id: workload.protocol.statistic
+        for workload in plan.workloads
+        if workload.own_statistic
+    }
     launches = [_launches(measured, own.get(measured.workload)) for measured in run.measured]
-    spreads = {name: _typical([one.by[name] for one in launches]) for name in STATISTICS}
+    spreads = {
+        name: _typical([of_workload.by[name] for of_workload in launches]) for name in STATISTICS
+    }
     statistic = _quietest(spreads)
-    pairs = _moderated([_of_pairs(one.by[one.own or statistic]) for one in launches])
+    pairs = _moderated(
+        [_of_pairs(of_workload.by[of_workload.own or statistic]) for of_workload in launches]
+    )
     projected = _project(pairs, uniform)
     inconclusive = {
-        preset: statistics.fmean(one.inconclusive for one in found)
-        for preset, found in projected.items()
+        preset: statistics.fmean(workload.inconclusive for workload in workloads)
+        for preset, workloads in projected.items()
     }
     preset = _smallest(inconclusive)
     return Calibration(
@@ -84,8 +92,17 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
         launches={name: short(spread) for name, spread in spreads.items()},
         inconclusive={name: short(share) for name, share in inconclusive.items()},
         workloads={
-            one.name: _workload(one, one.own or statistic, spread, found, preset, len(launches))
-            for one, spread, found in zip(launches, pairs, projected[preset], strict=True)
+            of_workload.name: _workload(
+                of_workload,
+                of_workload.own or statistic,
+                variance,
+                simulated,
+                preset,
+                len(launches),
+            )
+            for of_workload, variance, simulated in zip(
+                launches, pairs, projected[preset], strict=True
+            )
         },
     )
 
@@ -95,13 +112,13 @@ def applied(plan: Plan, calibration: Calibration | None) -> Plan:
     if calibration is None:
         return plan
     workloads = tuple(
-        one
-        if one.own_statistic
+        workload
+        if workload.own_statistic
         else msgspec.structs.replace(
-            one,
-            protocol=msgspec.structs.replace(one.protocol, statistic=calibration.statistic),
+            workload,
+            protocol=msgspec.structs.replace(workload.protocol, statistic=calibration.statistic),
         )
-        for one in plan.workloads
+        for workload in plan.workloads
     )
     return msgspec.structs.replace(plan, workloads=workloads)
 
@@ -194,15 +211,15 @@ def _project(pairs: Sequence[Variance], uniform: Uniform) -> dict[Preset, list[_
     """Simulate confirmations without a change; all presets meet the same noise."""
     alpha = share_alpha(len(pairs))
     normal = statistics.NormalDist()
-    found: dict[Preset, list[_Projected]] = {preset: [] for preset in PRESETS}
+    projected: dict[Preset, list[_Projected]] = {preset: [] for preset in PRESETS}
     for variance in pairs:
         noise = [
             [normal.inv_cdf(max(uniform(), SMALLEST_VARIANCE)) for _ in range(MOST_PAIRS)]
             for _ in range(SIMULATED)
         ]
         for preset in PRESETS:
-            found[preset].append(_projected(variance, preset, alpha, noise))
-    return found
+            projected[preset].append(_projected(variance, preset, alpha, noise))
+    return projected
 
 
 def _projected(
@@ -210,12 +227,12 @@ def _projected(
 ) -> _Projected:
     spread = math.sqrt(variance.value)
     outcomes = [
-        confirmed(_confirmation(variance, preset, alpha), [spread * one for one in pairs])
+        confirmed(_confirmation(variance, preset, alpha), [spread * error for error in pairs])
         for pairs in noise
     ]
     return _Projected(
-        inconclusive=statistics.fmean(one.call == "inconclusive" for one in outcomes),
-        pairs=statistics.fmean(one.pairs for one in outcomes),
+        inconclusive=statistics.fmean(outcome.call == "inconclusive" for outcome in outcomes),
+        pairs=statistics.fmean(outcome.pairs for outcome in outcomes),
     )
 
 
@@ -249,7 +266,7 @@ def _workload(
         processes=len(values),
         statistic=statistic,
         step_time_s=float(f"{math.exp(statistics.fmean(values)):.4g}"),
-        launches={name: short(statistics.stdev(found)) for name, found in launches.by.items()},
+        launches={name: short(statistics.stdev(logs)) for name, logs in launches.by.items()},
         pairs=short(math.sqrt(pairs.value)),
         pairs_df=short(pairs.df),
         smallest_detectable=short(math.expm1(confirmation.smallest_detectable())),

@@ -34,7 +34,7 @@ MOVED_BY_THE_MACHINE = frozenset(
 
 def readings(canaries: Iterable[Canary]) -> Numbers:
     """Return the seconds of each canary of a run by "NAME POSITION", the median of each."""
-    return _medians((f"{one.name} {one.position}", one.median_s) for one in canaries)
+    return _medians((f"{canary.name} {canary.position}", canary.median_s) for canary in canaries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def silenced(reasons: Iterable[Reason], workload: str, limit: Limit | None) -> f
     """Return the kinds of numbers that cannot be told from a change of the machine."""
     if limit is None or not limit.gate:
         return frozenset()
-    moved = any(one.code == CODE and one.workload in {"", workload} for one in reasons)
+    moved = any(reason.code == CODE and reason.workload in {"", workload} for reason in reasons)
     return MOVED_BY_THE_MACHINE if moved else frozenset()
 
 
@@ -189,12 +189,12 @@ def _by_name(canaries: Numbers) -> Numbers:
 
 
 def _at(canaries: Numbers, position: str) -> Numbers:
-    found = ((key.partition(" "), seconds) for key, seconds in canaries.items())
-    return {name: seconds for (name, _, where), seconds in found if where == position}
+    keys = ((key.partition(" "), seconds) for key, seconds in canaries.items())
+    return {name: seconds for (name, _, where), seconds in keys if where == position}
 
 
 def _medians(readings: Iterable[tuple[str, float]]) -> Numbers:
-    found: dict[str, list[float]] = {}
+    by_key: dict[str, list[float]] = {}
     for key, seconds in readings:
-        found.setdefault(key, []).append(seconds)
-    return {key: statistics.median(all_) for key, all_ in found.items()}
+        by_key.setdefault(key, []).append(seconds)
+    return {key: statistics.median(all_) for key, all_ in by_key.items()}

@@ -30,12 +30,12 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | N
 
 def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Difference, ...]:
     """Collect what is not the same in the software of the two sides, each difference once."""
-    found = [
+    differences = {
         difference
         for base, head in pairs
         for difference in _different(_latest(base), _latest(head))
-    ]
-    return tuple(sorted(set(found), key=lambda d: (d.field, d.base, d.head)))
+    }
+    return tuple(sorted(differences, key=lambda d: (d.field, d.base, d.head)))
 
 
 def _step(subject: Subject) -> dict[str, object]:

@@ -163,8 +163,8 @@ class Confirmation:
 
     def spread(self) -> float:
         """Return the standard deviation of a pair's difference; infinite while it is unknown."""
-        found = variability.moderate(self._seen(), self._history())
-        return math.sqrt(max(found.value, self._of_ticks())) if found.df > 0 else math.inf
+        variance = variability.moderate(self._seen(), self._history())
+        return math.sqrt(max(variance.value, self._of_ticks())) if variance.df > 0 else math.inf
 
     def alarm_spread(self) -> float:
         """Return the standard deviation by which an alarm is judged.

@@ -56,7 +56,7 @@ class NoisyMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What is said of a candidate; sizes are logarithms, above zero the head is worse.
+    """What is said of a noisy metric; sizes are logarithms, above zero the head is worse.
 
     ``base`` and ``head`` are the launches that decided: committed sessions and the head's own, or
     the two sides of ``pairs`` pairs. ``level`` is the base that ``estimate`` is the distance from.
@@ -82,127 +82,132 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """What each may spend of alpha: a suspect in its pairs, any candidate in a prediction."""
+    """What each may spend of alpha: a suspect in its pairs, any metric in a prediction."""
 
     confirm: float
     predict: float
 
 
-def decide(candidates: Sequence[NoisyMetric], *, suspects: int = 0) -> list[Decision]:
-    """Decide candidates of any kind together, in their order; each has a history or pairs.
+def decide(metrics: Sequence[NoisyMetric], *, suspects: int = 0) -> list[Decision]:
+    """Decide metrics of any kind together, in their order.
 
     Those that gate share alpha among themselves, the others among themselves. ``suspects`` is how
     many of the gating ones there were when pairs began to be launched: never fewer share alpha.
     """
-    screened = _screened(candidates)
+    screened = _screened(metrics)
     shares = {
         gate: _shares(
-            [found for found in zip(candidates, screened, strict=True) if found[0].gate is gate],
+            [pair for pair in zip(metrics, screened, strict=True) if pair[0].gate is gate],
             suspects if gate else 0,
         )
         for gate in (True, False)
     }
     return [
-        _decision(one, found, shares[one.gate])
-        for one, found in zip(candidates, screened, strict=True)
+        _decision(metric, result, shares[metric.gate])
+        for metric, result in zip(metrics, screened, strict=True)
     ]
 
 
-def count_suspects(candidates: Sequence[NoisyMetric]) -> int:
+def count_suspects(metrics: Sequence[NoisyMetric]) -> int:
     """Count those that gate and that their history does not clear."""
-    found = zip(candidates, _screened(candidates), strict=True)
-    return sum(one.gate and _is_suspect(one, screened) for one, screened in found)
+    pairs = zip(metrics, _screened(metrics), strict=True)
+    return sum(metric.gate and _is_suspect(metric, screened) for metric, screened in pairs)
 
 
-def _screened(candidates: Sequence[NoisyMetric]) -> list[Screened | None]:
-    """Screen all candidates of one kind together: they share what they know of the noise."""
-    found: list[Screened | None] = [None] * len(candidates)
+def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
+    """Screen all metrics of one kind together: they share what they know of the noise."""
+    results: list[Screened | None] = [None] * len(metrics)
     for kind in PolicyKind:
         items = {
-            i: (one.history, one.head)
-            for i, one in enumerate(candidates)
-            if one.kind is kind and one.history is not None and one.head
+            i: (metric.history, metric.head)
+            for i, metric in enumerate(metrics)
+            if metric.kind is kind and metric.history is not None and metric.head
         }
-        results = screen(list(items.values()), policy_of(kind)) if items else []
-        for i, result in zip(items, results, strict=True):
-            found[i] = _rounded(result, candidates[i]) if candidates[i].tick else result
-    return found
+        of_kind = screen(list(items.values()), policy_of(kind)) if items else []
+        for i, result in zip(items, of_kind, strict=True):
+            results[i] = _rounded(result, metrics[i]) if metrics[i].tick else result
+    return results
 
 
-def _rounded(found: Screened, one: NoisyMetric) -> Screened:
+def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
     """Return what was screened, no surer than rounded numbers allow: each has a uniform error."""
-    error = math.hypot(found.error, one.tick / math.sqrt(6))
-    reach = (found.high - found.difference) * (error / found.error)
-    low, high = found.difference - reach, found.difference + reach
-    is_suspect = found.is_suspect or max(high, -low) >= one.policy.margin
-    return replace(found, low=low, high=high, error=error, is_suspect=is_suspect)
+    error = math.hypot(screened.error, metric.tick / math.sqrt(6))
+    reach = (screened.high - screened.difference) * (error / screened.error)
+    low, high = screened.difference - reach, screened.difference + reach
+    is_suspect = screened.is_suspect or max(high, -low) >= metric.policy.margin
+    return replace(screened, low=low, high=high, error=error, is_suspect=is_suspect)
 
 
-def _shares(found: Sequence[tuple[NoisyMetric, Screened | None]], suspects: int) -> _Shares:
+def _shares(
+    screened_metrics: Sequence[tuple[NoisyMetric, Screened | None]], suspects: int
+) -> _Shares:
     # What never had a pair raises no alarm and needs no share, whatever clears it by now.
-    counted = sum(bool(one.pairs) and _is_suspect(one, screened) for one, screened in found)
-    tested = sum(screened is not None for _, screened in found)
+    counted = sum(
+        bool(metric.pairs) and _is_suspect(metric, screened)
+        for metric, screened in screened_metrics
+    )
+    tested = sum(screened is not None for _, screened in screened_metrics)
     return _Shares(
         # A run says how many there were; there cannot have been more than there are numbers.
-        confirm=share_alpha(max(counted, min(suspects, len(found)), 1)),
+        confirm=share_alpha(max(counted, min(suspects, len(screened_metrics)), 1)),
         predict=share_alpha(max(tested, 1)),
     )
 
 
-def _is_suspect(one: NoisyMetric, found: Screened | None) -> bool:
+def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
     """Whether history does not clear it: what was never screened is a suspect, too."""
-    return found is None or not one.clears or not found.clears(one.policy.margin)
+    return screened is None or not metric.clears or not screened.clears(metric.policy.margin)
 
 
-def _decision(one: NoisyMetric, found: Screened | None, shares: _Shares) -> Decision:
-    if one.pairs and _is_suspect(one, found):
-        return _confirmed(one, found, shares.confirm)
-    if found is not None:
-        return _from_history(one, found, shares.predict)
-    return _unknown(one)
+def _decision(metric: NoisyMetric, screened: Screened | None, shares: _Shares) -> Decision:
+    if metric.pairs and _is_suspect(metric, screened):
+        return _confirmed(metric, screened, shares.confirm)
+    if screened is not None:
+        return _from_history(metric, screened, shares.predict)
+    return _unknown(metric)
 
 
-def _from_history(one: NoisyMetric, found: Screened, alpha: float) -> Decision:
+def _from_history(metric: NoisyMetric, screened: Screened, alpha: float) -> Decision:
     """Say what the committed sessions allow: no change, a prediction, or nothing."""
-    assert one.history is not None
-    verdict, code = _predicted(one, found, alpha)
-    is_suspect = _is_suspect(one, found)
+    assert metric.history is not None
+    verdict, code = _predicted(metric, screened, alpha)
+    is_suspect = _is_suspect(metric, screened)
     return Decision(
         verdict=verdict,
         code=code,
-        base=one.history.current,
-        head=one.head,
-        level=centre(one.history.current),
-        estimate=found.difference,
-        interval=(found.low, found.high),
-        smallest_detectable=smallest_detectable(found, one.policy, alpha),
-        drift=found.difference,
-        tick=one.tick,
+        base=metric.history.current,
+        head=metric.head,
+        level=centre(metric.history.current),
+        estimate=screened.difference,
+        interval=(screened.low, screened.high),
+        smallest_detectable=smallest_detectable(screened, metric.policy, alpha),
+        drift=screened.difference,
+        tick=metric.tick,
         is_suspect=is_suspect,
         is_open=is_suspect,
     )
 
 
-def _predicted(one: NoisyMetric, found: Screened, alpha: float) -> tuple[Verdict, str]:
-    if not one.clears:
+def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[Verdict, str]:
+    if not metric.clears:
         return Verdict.INCONCLUSIVE, CANARY_MOVED
-    is_short = found.sessions < PREDICTING_SESSIONS
-    match predict(found, one.policy, alpha):
+    is_short = screened.sessions < PREDICTING_SESSIONS
+    match predict(screened, metric.policy, alpha):
         case "unchanged":
             return Verdict.UNCHANGED, SCREENED
         case "unconfirmed":
             return Verdict.UNCONFIRMED, ASSUMED if is_short else PREDICTED
         case "inconclusive":
-            return Verdict.INCONCLUSIVE, TOO_FEW_SESSIONS if is_short else _undecided(one)
+            return Verdict.INCONCLUSIVE, TOO_FEW_SESSIONS if is_short else _undecided(metric)
 
 
-def _unknown(one: NoisyMetric) -> Decision:
+def _unknown(metric: NoisyMetric) -> Decision:
     """Say that there is nothing to compare with yet: no history that compares, and no pair."""
     return Decision(
         verdict=Verdict.INCONCLUSIVE,
         code=TOO_FEW_PAIRS,
         base=[],
-        head=one.head,
+        head=metric.head,
         level=0.0,
         estimate=0.0,
         interval=None,
@@ -212,16 +217,18 @@ def _unknown(one: NoisyMetric) -> Decision:
     )
 
 
-def _confirmed(one: NoisyMetric, found: Screened | None, alpha: float) -> Decision:
+def _confirmed(metric: NoisyMetric, screened: Screened | None, alpha: float) -> Decision:
     """Let the pairs decide, in their order; those after the decision are left alone."""
-    confirmation = _confirmation(one, found, alpha)
-    outcome = _read(confirmation, one.pairs)
+    confirmation = _confirmation(metric, screened, alpha)
+    outcome = _read(confirmation, metric.pairs)
     is_open = outcome is None
     outcome = outcome or confirmation.finish()
-    verdict, code = Verdict(outcome.call), _code(one, outcome, found, alpha)
-    if outcome.call in {"regressed", "improved"} and _is_by_clocks(one, found, alpha, outcome):
+    verdict, code = Verdict(outcome.call), _code(metric, outcome, screened, alpha)
+    if outcome.call in {"regressed", "improved"} and _is_by_clocks(
+        metric, screened, alpha, outcome
+    ):
         verdict, code = Verdict.INCONCLUSIVE, CLOCKS_MOVED
-    used = one.pairs[: outcome.pairs]
+    used = metric.pairs[: outcome.pairs]
     return Decision(
         verdict=verdict,
         code=code,
@@ -232,29 +239,29 @@ def _confirmed(one: NoisyMetric, found: Screened | None, alpha: float) -> Decisi
         interval=_finite(outcome.low, outcome.high),
         smallest_detectable=_known(confirmation.smallest_detectable()),
         pairs=outcome.pairs,
-        drift=found.difference if found else None,
-        tick=one.tick,
+        drift=screened.difference if screened else None,
+        tick=metric.tick,
         needs=confirm.needs(confirmation, outcome) if code in {SPREAD, TOO_FEW_PAIRS} else None,
         is_suspect=True,
         is_open=is_open,
     )
 
 
-def _confirmation(one: NoisyMetric, found: Screened | None, alpha: float) -> Confirmation:
+def _confirmation(metric: NoisyMetric, screened: Screened | None, alpha: float) -> Confirmation:
     return Confirmation(
-        policy=one.policy,
+        policy=metric.policy,
         alpha=alpha,
-        prior_variance=found.prior_variance if found else 0.0,
-        prior_df=found.prior_df if found else 0.0,
-        suspected=sign(found.difference) if found else 0,
-        usual_variance=_usual_variance(one) if found else 0.0,
-        tick=one.tick,
+        prior_variance=screened.prior_variance if screened else 0.0,
+        prior_df=screened.prior_df if screened else 0.0,
+        suspected=sign(screened.difference) if screened else 0,
+        usual_variance=_usual_variance(metric) if screened else 0.0,
+        tick=metric.tick,
     )
 
 
-def _usual_variance(one: NoisyMetric) -> float:
-    known = (one.history.current, *one.history.earlier) if one.history else ()
-    return variability.usual_variance([*itertools.chain(*known), one.head])
+def _usual_variance(metric: NoisyMetric) -> float:
+    known = (metric.history.current, *metric.history.earlier) if metric.history else ()
+    return variability.usual_variance([*itertools.chain(*known), metric.head])
 
 
 def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
@@ -266,12 +273,14 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
     return None
 
 
-def _is_by_clocks(one: NoisyMetric, found: Screened | None, alpha: float, outcome: Outcome) -> bool:
+def _is_by_clocks(
+    metric: NoisyMetric, screened: Screened | None, alpha: float, outcome: Outcome
+) -> bool:
     """Whether the sides ran at other clocks, and in cycles the change does not show."""
-    cycles = one.cycles[: outcome.pairs]
-    if not comparability.clocks_differ(one.pairs[: outcome.pairs], cycles):
+    cycles = metric.cycles[: outcome.pairs]
+    if not comparability.clocks_differ(metric.pairs[: outcome.pairs], cycles):
         return False
-    confirmation = _confirmation(one, found, alpha)
+    confirmation = _confirmation(metric, screened, alpha)
     in_cycles = _read(confirmation, cycles) or confirmation.finish()
     return in_cycles.call != outcome.call
 
@@ -283,35 +292,37 @@ def _level(outcome: Outcome, bases: Sequence[float]) -> float:
     return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
 
 
-def _is_by_ticks(one: NoisyMetric, found: Screened | None, alpha: float) -> bool:
+def _is_by_ticks(metric: NoisyMetric, screened: Screened | None, alpha: float) -> bool:
     """Whether the same numbers, were they exact, would have decided."""
-    if not one.tick:
+    if not metric.tick:
         return False
-    exact = _confirmation(replace(one, tick=0.0), found, alpha)
-    return _read(exact, one.pairs) is not None and exact.finish().call != "inconclusive"
+    exact = _confirmation(replace(metric, tick=0.0), screened, alpha)
+    return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
 
 
-def _code(one: NoisyMetric, outcome: Outcome, found: Screened | None, alpha: float) -> str:
+def _code(metric: NoisyMetric, outcome: Outcome, screened: Screened | None, alpha: float) -> str:
     """Say what ended it. Many a suspect has not moved at all: its history was only too short."""
     if outcome.call == "inconclusive":
         if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
             return TOO_FEW_PAIRS
-        return ROUNDED if _is_by_ticks(one, found, alpha) else _undecided(one)
-    floor = one.policy.floor
-    if outcome.call != "unchanged" or found is None or abs(found.difference) <= floor:
+        return ROUNDED if _is_by_ticks(metric, screened, alpha) else _undecided(metric)
+    floor = metric.policy.floor
+    if outcome.call != "unchanged" or screened is None or abs(screened.difference) <= floor:
         return CONFIRMED
     # As far as the pairs know, this change may be a part of the move, and more than its limit.
-    largest = outcome.high if found.difference > 0 else -outcome.low
+    largest = outcome.high if screened.difference > 0 else -outcome.low
     return NOT_CONFIRMED if largest <= floor else MOVER_UNKNOWN
 
 
-def _undecided(one: NoisyMetric) -> str:
+def _undecided(metric: NoisyMetric) -> str:
     """Say what kept the answer away: launches of one session that have two speeds, or a spread."""
-    sides = [list(side) for side in zip(*one.pairs, strict=True)]
-    known = one.history.current if one.history else []
-    sessions = [session for session in (*known, one.head, *sides) if session]
+    sides = [list(side) for side in zip(*metric.pairs, strict=True)]
+    known = metric.history.current if metric.history else []
+    sessions = [session for session in (*known, metric.head, *sides) if session]
     return (
-        TWO_MODES if variability.have_two_modes(sessions, smallest_gap=one.policy.floor) else SPREAD
+        TWO_MODES
+        if variability.have_two_modes(sessions, smallest_gap=metric.policy.floor)
+        else SPREAD
     )
 
 

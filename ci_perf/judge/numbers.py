@@ -25,13 +25,13 @@ WORLD_SIZE = "world_size"
 def of_workload(workload: Measured, run: Run) -> tuple[Numbers, ...]:
     """One number per metric of each process, with what only the run knows about it."""
     alone = _alone(workload, run)
-    found = []
+    of_processes = []
     for process in workload.processes:
         numbers = _of_process(process, workload, run)
         if alone is not None:
             numbers |= _scaling(process, workload, alone)
-        found.append(numbers)
-    return tuple(found)
+        of_processes.append(numbers)
+    return tuple(of_processes)
 
 
 def of_pairs(paired: Paired, workload: Measured, run: Run) -> tuple[tuple[Numbers, Numbers], ...]:
@@ -76,8 +76,8 @@ def of_process(process: Process) -> Numbers:
 
 def world_size(parameters: Mapping[str, Scalar]) -> int:
     """Return in how many ranks, or on how many devices, a workload with these parameters ran."""
-    found = parameters.get(WORLD_SIZE, 1)
-    return found if isinstance(found, int) else 1
+    size = parameters.get(WORLD_SIZE, 1)
+    return size if isinstance(size, int) else 1
 
 
 def family(
@@ -157,13 +157,13 @@ def _device_memory(device: DeviceMemory) -> Numbers:
     return {name: float(peak) for name, peak in peaks_bytes.items() if peak is not None}
 
 
-def _phases(found: StepPhases) -> Numbers:
+def _phases(parts: StepPhases) -> Numbers:
     """Return the shares of a step. The host waits for data; a copy is what the device is at."""
     numbers: Numbers = {}
-    if data := found.phases.get("data"):
-        numbers[metrics.DATA_WAIT.name] = data.host_s / found.step_s
-    if copying := found.phases.get("h2d"):
-        numbers[metrics.H2D.name] = _duration(copying) / found.step_s
+    if data := parts.phases.get("data"):
+        numbers[metrics.DATA_WAIT.name] = data.host_s / parts.step_s
+    if copying := parts.phases.get("h2d"):
+        numbers[metrics.H2D.name] = _duration(copying) / parts.step_s
     return numbers
 
 
@@ -242,8 +242,8 @@ def _scaling(process: Process, workload: Measured, alone: Measured) -> Numbers:
     """
     for single in alone.processes:
         if single.index == process.index:
-            one = alone.items_per_step / _of_blocks(single.timed, single.timed.block_s)
-            all_ = workload.items_per_step / _of_blocks(process.timed, process.timed.block_s)
+            rate_alone = alone.items_per_step / _of_blocks(single.timed, single.timed.block_s)
+            rate = workload.items_per_step / _of_blocks(process.timed, process.timed.block_s)
             size = world_size(workload.parameters)
-            return {metrics.SCALING_EFFICIENCY.name: all_ / (size * one)}
+            return {metrics.SCALING_EFFICIENCY.name: rate / (size * rate_alone)}
     return {}

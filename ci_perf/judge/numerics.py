@@ -33,8 +33,8 @@ def judge(base: Subject | None, head: Subject, limit: Limit) -> Numerics | None:
             return _row(head, limit, old, new, Verdict.NUMERICS_CHANGED, CHANGED)
         same = _row(head, limit, old, new, Verdict.UNCHANGED, SAME)
     if len(after) > 1 and not _excuse(after):
-        one, other = _furthest(itertools.combinations(after, 2))
-        return _row(head, limit, one, other, Verdict.NUMERICS_CHANGED, VARY)
+        first, second = _furthest(itertools.combinations(after, 2))
+        return _row(head, limit, first, second, Verdict.NUMERICS_CHANGED, VARY)
     return same
 
 
@@ -46,7 +46,7 @@ def difference(base: Fingerprint, head: Fingerprint) -> float | None:
     """
     losses = (base.losses, head.losses)
     sums = (base.checksums, head.checksums)
-    if any(len(one) != len(other) for one, other in (losses, sums)):
+    if any(len(before) != len(after) for before, after in (losses, sums)):
         return None
     return max(_differences(base, head), default=0.0)
 
@@ -58,17 +58,17 @@ def relative(a: float, b: float, *, scale: float = 0.0) -> float:
 
 def _differences(base: Fingerprint, head: Fingerprint) -> list[float]:
     """Return the relative difference at each place that both have."""
-    found = [relative(a, b) for a, b in zip(base.losses, head.losses, strict=False)]
+    differences = [relative(a, b) for a, b in zip(base.losses, head.losses, strict=False)]
     for place, (a, b) in enumerate(zip(base.checksums, head.checksums, strict=False)):
         size = place - place % 2
         scale = max(abs(base.checksums[size]), abs(head.checksums[size]))
-        found.append(relative(a, b, scale=scale))
-    return found
+        differences.append(relative(a, b, scale=scale))
+    return differences
 
 
 def _place(differences: list[float], tolerance: float) -> int:
     """Return the place of the first difference beyond the tolerance, else of the largest."""
-    beyond = (place for place, found in enumerate(differences) if found > tolerance)
+    beyond = (place for place, size in enumerate(differences) if size > tolerance)
     largest = max(range(len(differences)), key=differences.__getitem__, default=0)
     return next(beyond, largest)
 
@@ -80,7 +80,7 @@ def values(fingerprint: Fingerprint) -> tuple[float, ...]:
 
 def _noted(subject: Subject) -> list[Fingerprint]:
     """Return the fingerprints of the latest session that hold any number."""
-    return [one for one in subject.sessions[-1].fingerprints if values(one)]
+    return list(filter(values, subject.sessions[-1].fingerprints))
 
 
 def _is_absent(subject: Subject) -> bool:
@@ -94,33 +94,33 @@ def _furthest(pairs: Iterator[tuple[Fingerprint, Fingerprint]]) -> tuple[Fingerp
 
 
 def _distance(pair: tuple[Fingerprint, Fingerprint]) -> float:
-    found = difference(*pair)
-    return math.inf if found is None else found
+    distance = difference(*pair)
+    return math.inf if distance is None else distance
 
 
 def _excuse(fingerprints: Sequence[Fingerprint]) -> str:
     """Return the author's reason why the numbers vary; empty when there is none."""
-    return next((one.varies for one in fingerprints if one.varies), "")
+    return next((each.varies for each in fingerprints if each.varies), "")
 
 
 def _row(
     head: Subject,
     limit: Limit,
-    base: Fingerprint,
-    found: Fingerprint,
+    first: Fingerprint,
+    second: Fingerprint,
     verdict: Verdict,
     code: str,
 ) -> Numerics:
     return Numerics(
         workload=head.workload,
-        base=values(base),
-        head=values(found),
-        losses=len(base.losses),
-        place=_place(_differences(base, found), limit.relative),
-        difference=difference(base, found),
+        base=values(first),
+        head=values(second),
+        losses=len(first.losses),
+        place=_place(_differences(first, second), limit.relative),
+        difference=difference(first, second),
         tolerance=limit.relative,
         gate=limit.gate,
         verdict=verdict,
         code=code,
-        note=found.varies,
+        note=second.varies,
     )

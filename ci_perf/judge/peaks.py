@@ -12,8 +12,8 @@ _Peaks = dict[str, float]
 
 
 def _tera(fp32: float, tf32: float | None, fp16: float, bf16: float | None) -> _Peaks:
-    found = {"fp32": fp32, "tf32": tf32, "fp16": fp16, "bf16": bf16}
-    return {name: value * 1e12 for name, value in found.items() if value is not None}
+    by_precision = {"fp32": fp32, "tf32": tf32, "fp16": fp16, "bf16": bf16}
+    return {name: value * 1e12 for name, value in by_precision.items() if value is not None}
 
 
 # NVIDIA H100 Tensor Core GPU Architecture, table "H100 and A100 GPU Performance Specs", dense.

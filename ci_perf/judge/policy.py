@@ -198,9 +198,9 @@ def default_limits(preset: Preset = "default") -> dict[str, Limit]:
 
 def relative_size(limit: Limit, base: float) -> float:
     """Return the larger of both parts of a limit, as a share of the baseline (> 0)."""
-    found = max(limit.relative, limit.absolute / base)
-    assert math.isfinite(found)
-    return found
+    share = max(limit.relative, limit.absolute / base)
+    assert math.isfinite(share)
+    return share
 
 
 def policy_under(metric: Metric, limit: Limit, base: float) -> Policy:

@@ -51,22 +51,22 @@ class _Arms:
     @classmethod
     def of(
         cls,
-        one: PlannedWorkload,
+        workload: PlannedWorkload,
         measured: Mapping[str, Measured],
         plan: Plan,
         calibrated: CalibratedWorkload | None,
         alpha: float,
     ) -> "_Arms":
         """Take the statistic that the plan names, and the limit that the suite sets."""
-        statistic = one.protocol.statistic
+        statistic = workload.protocol.statistic
         before, slower, after = (
             [
                 math.log(numbers.of_blocks(process.timed.block_s, statistic))
                 for process in measured[name].processes
             ]
-            for name in _names(one.id)
+            for name in _names(workload.id)
         )
-        limit = plan.limits.of(one.id)[metrics.STEP_TIME.name]
+        limit = plan.limits.of(workload.id)[metrics.STEP_TIME.name]
         step_s = math.exp(statistics.fmean(before))
         variance, df = calibrations.prior(calibrated)
         return cls(
@@ -91,7 +91,7 @@ def arms(plan: Plan, size: float) -> Plan:
     return msgspec.structs.replace(
         plan,
         suite=plan.suite + _SUITE,
-        workloads=tuple(arm for one in plan.workloads for arm in _arms(one, size)),
+        workloads=tuple(arm for workload in plan.workloads for arm in _arms(workload, size)),
     )
 
 
@@ -108,8 +108,8 @@ def qualify(
     All workloads are suspects that share alpha, as when a baseline is too old to clear any. Raises
     CiPerfError when no workload has all of its three arms.
     """
-    measured = {one.workload: one for one in run.measured}
-    whole = [one for one in plan.workloads if set(_names(one.id)) <= measured.keys()]
+    measured = {workload.workload: workload for workload in run.measured}
+    whole = [workload for workload in plan.workloads if set(_names(workload.id)) <= measured.keys()]
     if not whole:
         raise CiPerfError(
             f"suite {plan.suite!r}: expected at least one workload with numbers as it is and "
@@ -123,23 +123,25 @@ def qualify(
         replays=REPLAYS,
         provenance=calibrations.provenance(run, plan),
         workloads={
-            one.id: _workload(_Arms.of(one, measured, plan, known.get(one.id), alpha), uniform)
-            for one in whole
+            workload.id: _workload(
+                _Arms.of(workload, measured, plan, known.get(workload.id), alpha), uniform
+            )
+            for workload in whole
         },
     )
 
 
-def _arms(one: PlannedWorkload, size: float) -> tuple[PlannedWorkload, ...]:
-    if len(one.id + SLOWER) > _MAX_ID_CHARS:
+def _arms(workload: PlannedWorkload, size: float) -> tuple[PlannedWorkload, ...]:
+    if len(workload.id + SLOWER) > _MAX_ID_CHARS:
         raise UsageError(
-            f"{one.id}: expected an id that leaves {len(SLOWER)} of {_MAX_ID_CHARS} characters, "
-            f"found {len(one.id)}; shorten the entry's `name`"
+            f"{workload.id}: expected an id that leaves {len(SLOWER)} of {_MAX_ID_CHARS} "
+            f"characters, found {len(workload.id)}; shorten the entry's `name`"
         )
-    _, slower, same = _names(one.id)
+    _, slower, same = _names(workload.id)
     return (
-        one,
-        msgspec.structs.replace(one, id=slower, slowdown=size),
-        msgspec.structs.replace(one, id=same),
+        workload,
+        msgspec.structs.replace(workload, id=slower, slowdown=size),
+        msgspec.structs.replace(workload, id=same),
     )
 
 
@@ -169,8 +171,8 @@ def _differences(
     real confirmation, so that what drifts is on no side.
     """
     rounds = list(enumerate(zip(before, after, slower, strict=True)))
-    same = [one - other if i % 2 else other - one for i, (one, other, _) in rounds]
-    slowed = [slow - (other if i % 2 else one) for i, (one, other, slow) in rounds]
+    same = [first - last if i % 2 else last - first for i, (first, last, _) in rounds]
+    slowed = [slow - (last if i % 2 else first) for i, (first, last, slow) in rounds]
     return same, slowed
 
 
@@ -193,12 +195,12 @@ def _replays(
         for _ in range(REPLAYS)
     ]
     shares = {
-        call: sum(one.call == call for one in outcomes) / REPLAYS
+        call: sum(outcome.call == call for outcome in outcomes) / REPLAYS
         for call in ("regressed", "improved", "unchanged", "inconclusive")
     }
     return Replays(
         call=recorded.call,
         estimate=short(recorded.estimate),
-        pairs=short(statistics.fmean(one.pairs for one in outcomes)),
+        pairs=short(statistics.fmean(outcome.pairs for outcome in outcomes)),
         **shares,
     )

@@ -169,10 +169,10 @@ def _between(workload: _Workload, launch: Variance, sessions: Variance, policy: 
     """Return the variance of a session's mean, never less than half of what its launches cause."""
     noise = launch.value * workload.share
     if workload.between.df:
-        found = variability.moderate(workload.between, sessions)
+        variance = variability.moderate(workload.between, sessions)
     else:
-        found = Variance(policy.session_spread**2 + noise, policy.prior_df)
-    return Variance(max(found.value, noise / 2), found.df)
+        variance = Variance(policy.session_spread**2 + noise, policy.prior_df)
+    return Variance(max(variance.value, noise / 2), variance.df)
 
 
 def _lack(workload: _Workload, launch: Variance) -> float:

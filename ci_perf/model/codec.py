@@ -98,15 +98,15 @@ def _nearest(word: str, known: "list[str] | tuple[str, ...]") -> str:
     return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.6)), "")
 
 
-def _check_version(found: int, name: str) -> None:
-    if found > SCHEMA_VERSION:
+def _check_version(version: int, name: str) -> None:
+    if version > SCHEMA_VERSION:
         msg = (
-            f"{name}: $.schema_version: expected at most {SCHEMA_VERSION}, found {found}: the file "
-            "was written by a newer ci-perf; upgrade this one"
+            f"{name}: $.schema_version: expected at most {SCHEMA_VERSION}, found {version}: the "
+            "file was written by a newer ci-perf; upgrade this one"
         )
         raise InvalidFileError(msg)
-    if found < 1:
-        msg = f"{name}: $.schema_version: expected {SCHEMA_VERSION}, found {found}"
+    if version < 1:
+        msg = f"{name}: $.schema_version: expected {SCHEMA_VERSION}, found {version}"
         raise InvalidFileError(msg)
 
 
@@ -163,12 +163,12 @@ def _known(
     return [] if steps is None or is_key else _choices(kind, steps)
 
 
-def _chosen(found: str, known: list[str]) -> str:
+def _chosen(word: str, known: list[str]) -> str:
     """Say which words are known, and which of them may be meant."""
-    near = _nearest(found.strip("'"), known)
+    near = _nearest(word.strip("'"), known)
     meant = f"; did you mean {near!r}?" if near else ""
     which = "one of " if len(known) > 1 else ""
-    return f"expected {which}{', '.join(map(repr, known))}, found {found}{meant}"
+    return f"expected {which}{', '.join(map(repr, known))}, found {word}{meant}"
 
 
 def _found(data: object, steps: list[Step] | None) -> str:

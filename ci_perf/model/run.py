@@ -143,7 +143,8 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse a workload that appears twice: nobody could say which of them is judged."""
         seen: set[str] = set()
-        names = [one.workload for one in self.measured] + [one.workload for one in self.failed]
+        names = [measured.workload for measured in self.measured]
+        names += [failed.workload for failed in self.failed]
         for name in names:
             if name in seen:
                 raise ValueError(f"workload {name!r} appears twice")
@@ -152,7 +153,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
 
     def _check_paired(self, known: set[str]) -> None:
         """Refuse pairs of which nobody could say whose they are, or against what."""
-        names = [one.workload for one in self.paired]
+        names = [workload.workload for workload in self.paired]
         if names and self.interleaved is None:
             raise ValueError("expected interleaved to name the base of paired, found none")
         if len(set(names)) < len(names) or not known.issuperset(names):

@@ -60,7 +60,9 @@ class SampledMetric(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what nobody could judge: a count that is noisy, a memory that should grow."""
         if (self.kind, self.unit, self.direction) not in KNOWN:
-            known = "; ".join(f"{kind} in {unit}, {way} is better" for kind, unit, way in KNOWN)
+            known = "; ".join(
+                f"{kind} in {unit}, {direction} is better" for kind, unit, direction in KNOWN
+            )
             raise ValueError(
                 f"expected one of: {known}; "
                 f"found {self.kind} in {self.unit}, {self.direction} is better"
@@ -115,10 +117,12 @@ class Samples(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what appears twice: nobody could say which of them is judged."""
         seen: set[tuple[str, str]] = set()
-        for one in self.workloads:
-            key = one.workload, one.metric.known().name
+        for sampled in self.workloads:
+            key = sampled.workload, sampled.metric.known().name
             if key in seen:
-                raise ValueError(f"workload {one.workload!r} appears twice with metric {key[1]!r}")
+                raise ValueError(
+                    f"workload {sampled.workload!r} appears twice with metric {key[1]!r}"
+                )
             seen.add(key)
 
 

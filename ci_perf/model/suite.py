@@ -80,13 +80,13 @@ class LimitChange(Struct, frozen=True, kw_only=True):
             for name, value in msgspec.structs.asdict(self).items()
             if value is not msgspec.UNSET
         }
-        found = msgspec.structs.replace(limit, **said)
+        changed = msgspec.structs.replace(limit, **said)
         if not limit.margin:
-            return found
+            return changed
         if "margin" in said:
-            _check_margin(found.relative, found.margin)
-            return found
-        return msgspec.structs.replace(found, margin=max(limit.margin, 2 * found.relative))
+            _check_margin(changed.relative, changed.margin)
+            return changed
+        return msgspec.structs.replace(changed, margin=max(limit.margin, 2 * changed.relative))
 
 
 def _check_margin(relative: float, margin: float) -> None:

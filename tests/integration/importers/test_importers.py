@@ -59,7 +59,7 @@ def merged(tool):
 def read(tool, which, edit=None):
     """What one file says of each benchmark."""
     reading = merging.TOOLS[tool](a_document(tool, which, edit))
-    return {one.benchmark: one for one in reading.found}
+    return {benchmark.name: benchmark for benchmark in reading.benchmarks}
 
 
 @pytest.mark.parametrize("tool", merging.TOOLS)
@@ -131,7 +131,7 @@ def test_a_benchmark_of_pyperf_without_values_is_left_out():
     reading = merging.TOOLS["pyperf"](a_document("pyperf", "day1", only_calibrated))
 
     assert [one.benchmark for one in reading.left_out] == ["str_of_int"]
-    assert [one.benchmark for one in reading.found] == ["sum_of_range"]
+    assert [benchmark.name for benchmark in reading.benchmarks] == ["sum_of_range"]
 
 
 def test_the_samples_of_asv_are_steps_of_one_launch():
