@@ -9,7 +9,7 @@ import click
 from ci_perf import suite
 from ci_perf.cli import options, output
 from ci_perf.errors import UsageError
-from ci_perf.launch.containers import building, locking, pinning
+from ci_perf.launch.containers import building, pinning
 from ci_perf.launch.containers import engine as engines
 from ci_perf.model.container import EngineName
 from ci_perf.system import files
@@ -44,7 +44,7 @@ def command() -> None:
 )
 @click.option(
     "--python-version",
-    default=locking.OLDEST_PYTHON,
+    default=pinning.OLDEST_PYTHON,
     show_default=True,
     help="The oldest Python that it is for.",
 )
@@ -61,16 +61,16 @@ def lock(
     torch is never locked, nor what only torch needs: the base image brings it. Versions that the
     lock names already are kept; remove the file to take the newest. Needs uv.
     """
-    request = locking.Request(
+    request = pinning.LockRequest(
         sources=requirements,
         extras=extra,
         groups=group,
         constraints=constraint,
         python_version=python_version,
     )
-    written = locking.default_output(requirements[0]) if target is None else target
-    locking.lock(request, written, header=_spelled(request, written))
-    if locking.asks_for_torch(request):
+    written = pinning.default_output(requirements[0]) if target is None else target
+    pinning.lock_requirements(request, written, header=_spelled(request, written))
+    if pinning.asks_for_torch(request):
         output.say("torch is left out: the base image brings it")
     output.say(f"wrote {written}; next: build the image anew (`ci-perf image build`)")
 
@@ -220,13 +220,13 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _spelled(request: locking.Request, written: Path) -> str:
+def _spelled(request: pinning.LockRequest, written: Path) -> str:
     """Return the command that makes this lock again; no option that is a default."""
     words = ["ci-perf", "image", "lock"]
     words += [word for path in request.sources for word in ("--requirements", str(path))]
     words += [word for extra in request.extras for word in ("--extra", extra)]
     words += [word for group in request.groups for word in ("--group", group)]
     words += [word for path in request.constraints for word in ("--constraint", str(path))]
-    if request.python_version != locking.OLDEST_PYTHON:
+    if request.python_version != pinning.OLDEST_PYTHON:
         words += ["--python-version", request.python_version]
     return shlex.join([*words, "--output", str(written)])

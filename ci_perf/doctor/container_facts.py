@@ -17,11 +17,11 @@ from ci_perf.doctor import machine_facts
 from ci_perf.doctor.machine_facts import Sources
 from ci_perf.errors import CiPerfError
 from ci_perf.launch import child_environment, never
-from ci_perf.launch.containers import arguments, failures, images, inside, places, running, stale
+from ci_perf.launch.containers import arguments, engine_errors, images, mounts, running, stale
 from ci_perf.launch.containers import engine as engines
 from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
 from ci_perf.launch.containers.engine import Engine
-from ci_perf.launch.containers.inside import Mount
+from ci_perf.launch.containers.mounts import Mount
 from ci_perf.model.container import Container, EngineName
 from ci_perf.model.facts import (
     Containers,
@@ -123,7 +123,7 @@ def probe(asked: Probe, sources: Sources) -> ProbeResult:
 def _unreadable(engine: Engine, checkout: Path) -> Refused | None:
     """Say why a container could not read the checkout; who runs inside depends on the engine."""
     try:
-        places.check_readable(checkout, places.user(engine))
+        mounts.check_readable(checkout, mounts.user(engine))
     except CiPerfError as error:
         return _refusal(engine.name, error)
     return None
@@ -184,7 +184,7 @@ def _try_image(engine: Engine, asked: Probe, containers: Containers) -> ProbeRes
     if not isinstance(containers.image, Image):
         return ProbeResult(containers=containers, torch=TorchMissing())
     image = containers.image.identity
-    with_gpus = _try(engine, asked, image, places.ALL) if asked.wants_gpus else None
+    with_gpus = _try(engine, asked, image, arguments.ALL) if asked.wants_gpus else None
     if with_gpus is not None and not isinstance(with_gpus, Refused):
         return ProbeResult(containers=containers, torch=with_gpus)
     without = _try(engine, asked, image, ())
@@ -204,16 +204,16 @@ def _try(engine: Engine, asked: Probe, image: str, gpus: tuple[str, ...]) -> Tor
             image=image,
             command=("python3", "-P", "-m", "ci_perf.measure.library_probe", "torch"),
             labels=Labels(run=name, owner=stale.owner()),
-            user=places.user(engine),
+            user=mounts.user(engine),
             limits=asked.limits,
             gpus=Gpus(devices=gpus, access=_ACCESS[asked.engine]),
             mounts=(
                 Mount(
                     source=child_environment.PACKAGE,
-                    target=f"{inside.PACKAGE}/{child_environment.PACKAGE.name}",
+                    target=f"{mounts.PACKAGE}/{child_environment.PACKAGE.name}",
                 ),
             ),
-            environment={**child_environment.of_child({}, 1), "PYTHONPATH": inside.PACKAGE},
+            environment={**child_environment.of_child({}, 1), "PYTHONPATH": mounts.PACKAGE},
             workdir="/",
         )
         stop = running.run(engine, name, create, timeout_s=_TRIAL_S, interrupted=never)
@@ -232,7 +232,9 @@ def _answer(code: int, tail: str) -> Torch:
             return _TORCH.decode(last)
         except msgspec.MsgspecError as error:
             return TorchBroken(reason=f"expected facts as JSON, found: {error}")
-    return TorchBroken(reason=f"python3 ended with {code}: {failures.short(last) or 'no words'}")
+    return TorchBroken(
+        reason=f"python3 ended with {code}: {engine_errors.short(last) or 'no words'}"
+    )
 
 
 def ask_engine(name: EngineName, sources: Sources) -> EngineAnswer | EngineSilence:
@@ -258,7 +260,7 @@ def _silent(name: EngineName, error: CiPerfError, *, is_installed: bool) -> Engi
 def _refusal(name: EngineName, error: CiPerfError) -> Refused:
     """Take a message of ours apart: what is wrong, then the next step."""
     why, _, then = str(error).partition("; ")
-    if then in ("", failures.further(name)):
+    if then in ("", engine_errors.further(name)):
         then = f"try it by hand: `{name} info`, then `{name} run --rm IMAGE python3 --version`"
     return Refused(why=why, next_step=then)
 
@@ -281,7 +283,7 @@ def _read_docker(text: str, sources: Sources) -> EngineAnswer:
     said = msgspec.json.decode(text, type=_Docker)
     if said.server_errors or not said.server_version:
         words = "\n".join(said.server_errors or ["no server"])
-        raise engines.EngineError(failures.explained("docker", "info", words))
+        raise engines.EngineError(engine_errors.explain("docker", "info", words))
     return EngineAnswer(
         name="docker",
         version=said.server_version,

@@ -16,19 +16,11 @@ import msgspec
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch import Interrupted, child_environment, local, never, run_task
-from ci_perf.launch.containers import (
-    arguments,
-    copies,
-    images,
-    inside,
-    places,
-    running,
-    stale,
-)
+from ci_perf.launch.containers import arguments, images, mounts, running, stale
 from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
 from ci_perf.launch.containers.engine import Engine
-from ci_perf.launch.containers.inside import Folders, Mount
-from ci_perf.launch.containers.running import Stop
+from ci_perf.launch.containers.mounts import OUT, Folders, Mount
+from ci_perf.launch.containers.running import ContainerEnd
 from ci_perf.launch.run_task import Finished, Outcome
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
@@ -80,7 +72,7 @@ class _Spec:
     command: tuple[str, ...]
     mounts: tuple[Mount, ...]
     environment: Mapping[str, str]
-    workdir: str = inside.OUT
+    workdir: str = OUT
     hidden: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
 
@@ -106,13 +98,13 @@ class ContainerLauncher:
         self._settings = settings
         self._folder = folder
         self._say = say
-        self._user = places.user(settings.engine)
+        self._user = mounts.user(settings.engine)
         self._labels = Labels(run=run, owner=stale.owner())
         self._numbers = itertools.count(1)
         # Of each checkout that `setup` has changed, the copy that holds the change.
         self._copies: dict[Path, Path] = {}
         # A checkout has many folders, and is looked through once.
-        self._found_hidden: dict[Path, tuple[str, ...]] = {}
+        self._hidden_folders: dict[Path, tuple[str, ...]] = {}
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
@@ -123,14 +115,14 @@ class ContainerLauncher:
             stale.sweep(self._settings.engine, self._say)
         except (OSError, CiPerfError) as error:
             return run_task.not_started(error)
-        found = self._aside(
+        machine = self._aside(
             MACHINE,
             (device, str(threads), str(devices)),
             MachineDescription,
             what="describing the machine",
             interrupted=interrupted,
         )
-        return found if isinstance(found, TaskFailure) else self._on_this_host(found)
+        return machine if isinstance(machine, TaskFailure) else self._on_this_host(machine)
 
     def look(
         self, gpus: Sequence[str], interrupted: Interrupted = never
@@ -142,19 +134,19 @@ class ContainerLauncher:
         self, device: str, threads: int, interrupted: Interrupted = never
     ) -> Mapping[str, float] | TaskFailure:
         """See Launcher."""
-        found = self._aside(
+        times = self._aside(
             CANARIES,
             (device, str(threads)),
             CanaryTimes,
             what="the canaries",
             interrupted=interrupted,
         )
-        return found if isinstance(found, TaskFailure) else found.median_s
+        return times if isinstance(times, TaskFailure) else times.median_s
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
         return run_task.run(
-            inside.task(task), lambda folder: self._run_task(task, folder, interrupted, None)
+            mounts.task_inside(task), lambda folder: self._run_task(task, folder, interrupted, None)
         )
 
     def launch_pair(
@@ -175,24 +167,24 @@ class ContainerLauncher:
         """See Launcher. It changes a copy, which is measured instead of the checkout."""
         if root not in self._copies:
             copy = self._folder / f"copy-{len(self._copies)}" / root.name
-            copies.make(root, copy)
-            places.hand_over_tree(copy, self._user)
+            mounts.copy_checkout(root, copy)
+            mounts.hand_over_tree(copy, self._user)
             self._copies[root] = copy
         spec = _Spec(
             image=self._image_of(root),
             command=("sh", "-c", command),
-            mounts=(Mount(source=self._copies[root], target=inside.WORKSPACE, writable=True),),
+            mounts=(Mount(source=self._copies[root], target=mounts.WORKSPACE, writable=True),),
             environment={
                 **child_environment.of_child({}, len(os.sched_getaffinity(0))),
                 **variables,
             },
-            workdir=inside.WORKSPACE,
+            workdir=mounts.WORKSPACE,
         )
         return self._run(spec, timeout_s, interrupted).ended
 
     def _launch_in_slot(self, task: Task, interrupted: Interrupted, slot: Slot) -> Outcome:
         return run_task.run(
-            inside.task(task, turns=True),
+            mounts.task_inside(task, turns=True),
             lambda folder: self._run_task(task, folder, interrupted, slot),
             is_paired=True,
         )
@@ -203,7 +195,7 @@ class ContainerLauncher:
         """Run the container of one task, with the monitor on this host beside it."""
         root = Path(task.root)
         place = self._copies.get(root, root)
-        places.check_readable(place, self._user)
+        mounts.check_readable(place, self._user)
         folders = Folders(
             out=folder.path,
             cache=self._kept(local.cache_name(task)),
@@ -216,16 +208,18 @@ class ContainerLauncher:
         spec = _Spec(
             image=self._image_of(root),
             command=_module(module_of(task)),
-            mounts=inside.mounts(task, place, folders, child_environment.PACKAGE),
+            mounts=mounts.task_mounts(task, place, folders, child_environment.PACKAGE),
             hidden=self._hidden(place),
-            environment=_ours(child_environment.of_task({}, protocol, Path(inside.CACHE))),
-            workdir=inside.WORKSPACE,
-            gpus=places.of_task(task.device, task.gpus, task.workload.world_size, os.environ),
+            environment=_ours(child_environment.of_task({}, protocol, Path(mounts.CACHE))),
+            workdir=mounts.WORKSPACE,
+            gpus=arguments.gpus_of_task(
+                task.device, task.gpus, task.workload.world_size, os.environ
+            ),
         )
         with local.beside(task, folder, root, os.environ) as watch:
             for path in (folders.out, folders.turns):
                 if path is not None:
-                    places.hand_over(path, self._user)
+                    mounts.hand_over(path, self._user)
             stop = self._run(spec, protocol.timeout_s, interrupted, slot)
         evidence = run_task.evidence_from(watch) if protocol.monitor_hz else None
         return Finished(ended=stop.ended, evidence=evidence, kills=stop.kills)
@@ -243,13 +237,13 @@ class ContainerLauncher:
         device, threads, *_ = words
 
         def run(folder: Scratch) -> Finished:
-            places.hand_over(folder.path, self._user)
+            mounts.hand_over(folder.path, self._user)
             spec = _Spec(
                 image=self.sides[0].image,
                 command=(*_module(module), *words),
-                mounts=inside.ours(folder.path, child_environment.PACKAGE),
+                mounts=mounts.our_mounts(folder.path, child_environment.PACKAGE),
                 environment=_ours(child_environment.of_child({}, int(threads))),
-                gpus=places.visible(device, os.environ),
+                gpus=arguments.visible_gpus(device, os.environ),
             )
             stop = self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
             return Finished(ended=stop.ended, kills=stop.kills)
@@ -262,7 +256,7 @@ class ContainerLauncher:
         timeout_s: float,
         interrupted: Interrupted,
         slot: Slot | None = None,
-    ) -> Stop:
+    ) -> ContainerEnd:
         settings = self._settings
         name = f"ci-perf-{self._labels.run}-{next(self._numbers)}"
         create = arguments.create(
@@ -289,25 +283,25 @@ class ContainerLauncher:
         return next(of_root, self.sides[0].image)
 
     def _hidden(self, place: Path) -> tuple[str, ...]:
-        if place not in self._found_hidden:
-            self._found_hidden[place] = places.hidden(place)
-        return self._found_hidden[place]
+        if place not in self._hidden_folders:
+            self._hidden_folders[place] = mounts.hidden_folders(place)
+        return self._hidden_folders[place]
 
     def _kept(self, name: str) -> Path:
         path = self._folder / name
         if not path.exists():
             path.mkdir()
-            places.hand_over(path, self._user)
+            mounts.hand_over(path, self._user)
         return path
 
-    def _on_this_host(self, found: MachineDescription) -> MachineDescription:
+    def _on_this_host(self, machine: MachineDescription) -> MachineDescription:
         """Say what a container cannot know: which host it is on, and of which image it is."""
         image = self.sides[0].image
-        environment = found.environment
+        environment = machine.environment
         soft = msgspec.structs.replace(environment.soft, image=images.name_for_comparison(image))
         noted = msgspec.structs.replace(environment.noted, host_hash=host.name_hash())
         environment = msgspec.structs.replace(environment, soft=soft, noted=noted, image=image)
-        return msgspec.structs.replace(found, environment=environment)
+        return msgspec.structs.replace(machine, environment=environment)
 
 
 @contextlib.contextmanager
@@ -324,9 +318,9 @@ def launcher(
 
 def _module(name: str) -> tuple[str, ...]:
     """Spell the command of one of our modules, whose parent is the engine's init."""
-    return ("python3", "-P", "-m", name, inside.OUT, "1")
+    return ("python3", "-P", "-m", name, OUT, "1")
 
 
 def _ours(environment: Mapping[str, str]) -> dict[str, str]:
     """Let Python find our own package."""
-    return {**environment, "PYTHONPATH": inside.PACKAGE}
+    return {**environment, "PYTHONPATH": mounts.PACKAGE}

@@ -1,28 +1,32 @@
-"""The flags with which a container is made: as little of the machine as measuring needs. Pure.
+"""The flags with which a container is made: as little of the machine as measuring needs.
 
 docs/containers.md gives the reason for each; tests look at each from the inside.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from ci_perf.errors import CiPerfError
-from ci_perf.launch.containers.inside import Mount
+from ci_perf.launch.containers.mounts import Mount, User
 from ci_perf.model.container import Container, EngineName
 
 # How a container is given GPUs: by docker's --gpus, or by the Container Device Interface.
 GpuAccess = Literal["gpus", "cdi"]
-
 HOSTNAME = "ci-perf"
+
 # A name for whatever asks who it is: torch's default cache folder does.
 USER = "ci-perf"
 
 # Holds the name of the container: by it a process of this host is known as one of its.
 NAME_VARIABLE = "CI_PERF_NAME"
-
 RUN_LABEL = "dev.ci_perf.run"
 OWNER_LABEL = "dev.ci_perf.owner"
+
+# How a host names the driver of its GPUs; the second is Windows' own.
+_DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+ALL = ("all",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +38,36 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Who runs inside, as numbers; ``userns`` is the engine's word for whose numbers these are."""
-
-    uid: int
-    gid: int
-    userns: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
     """The GPUs of a container, by UUID or number; "all" is all of them; empty is none."""
 
     devices: tuple[str, ...] = ()
     access: GpuAccess = "gpus"
+
+
+def visible_gpus(device: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the GPUs among which `device` counts: all, or those of CUDA_VISIBLE_DEVICES."""
+    if device == "cpu" or (device == "auto" and not any(driver.exists() for driver in _DRIVERS)):
+        return ()
+    chosen = environment.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return ALL
+    return tuple(gpu for part in chosen.split(",") if (gpu := part.strip()) not in {"", "-1"})
+
+
+def gpus_of_task(
+    device: str, gpus: tuple[str, ...], count: int, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the GPUs of a task: by UUID, else by number from `device` on."""
+    if not device.startswith("cuda"):
+        return ()
+    if len(gpus) == count:
+        return gpus
+    first = int(device.partition(":")[2] or 0)
+    among = visible_gpus(device, environment)
+    if among == ALL:
+        return tuple(str(first + number) for number in range(count))
+    return among[first : first + count]
 
 
 def create(
@@ -111,13 +131,13 @@ def _closed(engine: EngineName, limits: Container) -> list[str]:
 
 def _size(limits: Container) -> list[str]:
     """Limit what it takes of the machine. No CPU quota: it stops all threads for up to 50 ms."""
-    found = ["--pids-limit", str(limits.pids), "--shm-size", limits.shm_size]
+    flags = ["--pids-limit", str(limits.pids), "--shm-size", limits.shm_size]
     if limits.memory:
         # No swap: what swaps is not worth measuring.
-        found += ["--memory", limits.memory, "--memory-swap", limits.memory]
+        flags += ["--memory", limits.memory, "--memory-swap", limits.memory]
     if limits.cpus:
-        found += ["--cpuset-cpus", limits.cpus]
-    return found
+        flags += ["--cpuset-cpus", limits.cpus]
+    return flags
 
 
 def _user(user: User) -> list[str]:
@@ -135,7 +155,7 @@ def _gpus(gpus: Gpus) -> list[str]:
     if not gpus.devices:
         return []
     if gpus.access == "cdi":
-        return [part for one in gpus.devices for part in ("--device", f"nvidia.com/gpu={one}")]
+        return [part for gpu in gpus.devices for part in ("--device", f"nvidia.com/gpu={gpu}")]
     if gpus.devices == ("all",):
         return ["--gpus", "all"]
     # The quotes are docker's: without them it takes what follows a comma for another setting.

@@ -11,28 +11,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.launch.containers import build_failures, context, images
+from ci_perf.launch.containers import build_errors, images
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.model.container import Local, Named
 from ci_perf.system import files, git
 from ci_perf.version import __version__
 
+IGNORE_FILE = ".dockerignore"
+
 # Where the lock lies that docker/Dockerfile installs.
 LOCK = Path("requirements/container.txt")
-
 BASE_ARGUMENT = "BASE_IMAGE"
+
 # These say from where files are taken, and not which: the lock says that. An address may also hold
 # a password, which no label may tell.
 _ONLY_WAYS = ("PIP_INDEX_URL",)
-
 _DEFAULT_BASE = re.compile(rf"^ARG[ \t]+{BASE_ARGUMENT}=(\S+)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+
 # The part of a hash that tells images apart in a list.
 _SHORT = 12
+
 # pip and apt-get say why they fail within so many lines of the end, and BuildKit repeats them.
 _LAST_LINES = 200
 _FROM = re.compile(
     r"FROM\s+(?:--\S+\s+)*(?P<image>\S+)(?:\s+AS\s+(?P<stage>\S+))?\s*", re.IGNORECASE
 )
+
 _EMPTY = "scratch"
 
 
@@ -66,18 +70,18 @@ def inputs(recipe: Recipe) -> str:
     for name, text in sorted(told.items()):
         _add(seen, b"argument", name.encode(), text.encode())
     _add(seen, b"dockerfile", _content(recipe.dockerfile))
-    for path in context.visible(recipe.context):
+    for path in visible_files(recipe.context):
         _add(seen, *_described(recipe.context, path))
     return f"sha256:{seen.hexdigest()}"
 
 
 def check_ignored(recipe: Recipe) -> None:
     """Raise UsageError for a list of what is left out that only some engines obey."""
-    other = recipe.dockerfile.with_name(f"{recipe.dockerfile.name}{context.IGNORE_FILE}")
+    other = recipe.dockerfile.with_name(f"{recipe.dockerfile.name}{IGNORE_FILE}")
     if not files.is_missing(other):
         raise UsageError(
             f"{other}: expected no such file, for some engines obey it and some do not; say what "
-            f"is left out in {recipe.context / context.IGNORE_FILE}"
+            f"is left out in {recipe.context / IGNORE_FILE}"
         )
 
 
@@ -151,15 +155,15 @@ def _named_images(dockerfile: str) -> Iterator[str]:
     """Yield what FROM names that is neither a stage of this Dockerfile nor an argument."""
     stages = {_EMPTY}
     for line in dockerfile.replace("\\\n", " ").splitlines():
-        if found := _FROM.fullmatch(line.strip()):
-            if found["image"].lower() not in stages and "$" not in found["image"]:
-                yield found["image"]
-            stages.add((found["stage"] or _EMPTY).lower())
+        if match := _FROM.fullmatch(line.strip()):
+            if match["image"].lower() not in stages and "$" not in match["image"]:
+                yield match["image"]
+            stages.add((match["stage"] or _EMPTY).lower())
 
 
 def _ignored(engine: Engine, recipe: Recipe) -> list[str]:
     """Hold podman to the file that docker obeys: it would prefer another one."""
-    file = recipe.context / context.IGNORE_FILE
+    file = recipe.context / IGNORE_FILE
     return ["--ignorefile", str(file)] if engine.name == "podman" and file.exists() else []
 
 
@@ -186,10 +190,10 @@ def _run(engine: Engine, command: Sequence[str], hear: Callable[[str], None]) ->
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            heard.append(build_failures.plain(line))
+            heard.append(build_errors.plain(line))
             hear(heard[-1])
     if process.returncode != 0:
-        raise EngineError(build_failures.explained(engine.name, process.returncode, heard))
+        raise EngineError(build_errors.explained(engine.name, process.returncode, heard))
 
 
 def _add(seen: "hashlib._Hash", *parts: bytes) -> None:
@@ -245,3 +249,83 @@ def _lock_hash(lock: Path | None) -> str:
 def _id(written: str) -> str:
     """Spell the id in full: podman leaves the name of the hash out."""
     return written if written.startswith("sha256:") else f"sha256:{written}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    words: str
+    text: "re.Pattern[str]"
+    is_exception: bool
+
+
+def visible_files(context: Path) -> list[Path]:
+    """Return every file and link that the engine is sent, relative to `context`, sorted.
+
+    The rules are Docker's: the last pattern that fits a path, or a folder above it, decides. An
+    exception opens an ignored folder only when it spells that folder's name. Folders are sent too,
+    but count for nothing by themselves.
+    """
+    return sorted(_visible_below(context, Path(), _patterns(context / IGNORE_FILE), frozenset()))
+
+
+def _visible_below(
+    context: Path, folder: Path, patterns: list[_Pattern], fitting: frozenset[int]
+) -> Iterator[Path]:
+    """Walk one folder; `fitting` says which patterns fit it or a folder above it."""
+    for entry in _entries(context / folder):
+        path = folder / entry.name
+        fits = fitting | {
+            n for n, pattern in enumerate(patterns) if pattern.text.fullmatch(str(path))
+        }
+        ignored = bool(fits) and not patterns[max(fits)].is_exception
+        if entry.is_dir(follow_symlinks=False):
+            if not ignored or _may_be_opened(path, patterns):
+                yield from _visible_below(context, path, patterns, fits)
+        elif not ignored:
+            yield path
+
+
+def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        raise InvalidFileError(f"{folder}: cannot be read: {error.strerror}") from None
+
+
+def _may_be_opened(folder: Path, patterns: list[_Pattern]) -> bool:
+    return any(
+        pattern.is_exception and f"{pattern.words}/".startswith(f"{folder}/")
+        for pattern in patterns
+    )
+
+
+def _patterns(file: Path) -> list[_Pattern]:
+    if files.is_missing(file):
+        return []
+    lines = [line.strip() for line in files.read_text(file).removeprefix("\ufeff").splitlines()]
+    return [_pattern(line) for line in lines if line and not line.startswith("#")]
+
+
+def _pattern(line: str) -> _Pattern:
+    is_exception = line.startswith("!")
+    path = os.path.normpath(line.removeprefix("!").strip()).lstrip("/")
+    return _Pattern(path, re.compile(_expression(path)), is_exception)
+
+
+def _expression(pattern: str) -> str:
+    """Translate: `*` and `?` stop at a slash, `**` is any number of folders, `[...]` a choice."""
+    parts = re.findall(r"\*\*/?|\*|\?|\[\^?[^\]]+\]|\\.|.", pattern, re.DOTALL)
+    return "".join(map(_word, parts))
+
+
+def _word(word: str) -> str:
+    if word.startswith("**"):
+        return "(?:.*/)?" if word.endswith("/") else ".*"
+    if word == "*":
+        return "[^/]*"
+    if word == "?":
+        return "[^/]"
+    if len(word) > 1 and word.startswith("["):
+        return word
+    return re.escape(word[-1])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ci_perf.errors import CiPerfError
-from ci_perf.launch.containers import failures
+from ci_perf.launch.containers import engine_errors
 from ci_perf.model.container import EngineName
 from ci_perf.system import processes
 from ci_perf.system.processes import Completed
@@ -54,7 +54,7 @@ class Engine:
         answer = self.ask(*arguments, timeout_s=timeout_s)
         if answer.code != 0:
             raise EngineError(
-                failures.explained(self.name, arguments[0], answer.err), output=answer.err
+                engine_errors.explain(self.name, arguments[0], answer.err), output=answer.err
             )
         return answer.out
 
@@ -68,5 +68,5 @@ def find(name: EngineName, ours: Mapping[str, str] | None = None) -> Engine:
     environment = dict(os.environ if ours is None else ours)
     program = shutil.which(name, path=environment.get("PATH"))
     if program is None:
-        raise EngineError(failures.absent(name))
+        raise EngineError(engine_errors.absent(name))
     return Engine(name=name, program=program, environment={**environment, "LC_ALL": "C"})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from ci_perf.errors import UsageError
-from ci_perf.launch.containers import failures
+from ci_perf.launch.containers import engine_errors
 from ci_perf.launch.containers.engine import Engine, EngineError
 from ci_perf.model import container as references
 from ci_perf.model.container import EngineName, Image, Local, Named
@@ -27,7 +27,7 @@ _UNKNOWN = ("no such image", "image not known")
 _BUILT_HERE = "localhost"
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundImage(msgspec.Struct, frozen=True, kw_only=True):
     """An image that the host has. ``digests`` are as the engine shows them: NAME@sha256:..."""
 
     identity: str
@@ -36,8 +36,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     def digests_of(self, repository: str) -> tuple[str, ...]:
         """Return the digests, "sha256:...", that the image has in one repository."""
-        named = [one for one in map(_parsed, self.digests) if isinstance(one, Named)]
-        return tuple(one.digest for one in named if one.repository == repository and one.digest)
+        names = [name for name in map(_parsed, self.digests) if isinstance(name, Named)]
+        return tuple(name.digest for name in names if name.repository == repository and name.digest)
 
 
 def parse(reference: str) -> Named | Local:
@@ -50,16 +50,16 @@ def parse(reference: str) -> Named | Local:
 
 def is_pinned(reference: str) -> bool:
     """Whether a reference can mean no other image tomorrow. Raises UsageError: no reference."""
-    found = parse(reference)
-    return isinstance(found, Local) or bool(found.digest)
+    asked = parse(reference)
+    return isinstance(asked, Local) or bool(asked.digest)
 
 
 def check(reference: str, *, allow_unpinned: bool) -> None:
     """Refuse what is no reference, and what may mean another image tomorrow. Raises UsageError."""
-    found = parse(reference)
-    if allow_unpinned or isinstance(found, Local) or found.digest:
+    asked = parse(reference)
+    if allow_unpinned or isinstance(asked, Local) or asked.digest:
         return
-    tag = f"the tag {found.tag!r}" if found.tag else "neither digest nor tag, which means 'latest'"
+    tag = f"the tag {asked.tag!r}" if asked.tag else "neither digest nor tag, which means 'latest'"
     raise UsageError(
         f"image {reference}: expected one that is pinned (NAME@sha256:...), found {tag}: it may be "
         f"another image tomorrow; next: `ci-perf image pin {reference}`, or measure all the same "
@@ -72,8 +72,8 @@ def is_allowed(reference: str, prefixes: Iterable[str]) -> bool:
 
     Raises UsageError: no such reference, no such prefix.
     """
-    found = parse(reference)
-    under = [_is_under(found, prefix) for prefix in prefixes]  # each is looked at: one may be wrong
+    asked = parse(reference)
+    under = [_is_under(asked, prefix) for prefix in prefixes]  # each is looked at: one may be wrong
     return not under or any(under)
 
 
@@ -87,14 +87,14 @@ def resolve(
     """
     check(reference, allow_unpinned=allow_unpinned)
     version, asked = engine.version(), parse(reference)
-    found = look(engine, asked)
-    if found is None:
-        found = pulled(engine, asked, say)
+    image = look(engine, asked)
+    if image is None:
+        image = pulled(engine, asked, say)
     return Image(
         reference=reference,
-        digest=_digest(asked, found),
-        config=found.identity,
-        inputs=found.inputs,
+        digest=_digest(asked, image),
+        config=image.identity,
+        inputs=image.inputs,
         is_pinned=is_pinned(reference),
         engine=engine.name,
         engine_version=host.short(version),
@@ -116,7 +116,7 @@ def name_for_comparison(image: Image) -> str:
     return f"sha256:{_short(image.config)}"
 
 
-def look(engine: Engine, asked: Named | Local) -> Found | None:
+def look(engine: Engine, asked: Named | Local) -> FoundImage | None:
     """Ask the engine for an image that the host has. Raises EngineError: no answer to that."""
     answer = engine.ask("image", "inspect", spelled(asked))
     if answer.code == 0:
@@ -124,7 +124,7 @@ def look(engine: Engine, asked: Named | Local) -> Found | None:
     if any(words in answer.err.lower() for words in _UNKNOWN):
         return None
     raise EngineError(
-        failures.explained(engine.name, "image inspect", answer.err), output=answer.err
+        engine_errors.explain(engine.name, "image inspect", answer.err), output=answer.err
     )
 
 
@@ -134,7 +134,7 @@ def pull(engine: Engine, asked: Named, say: Callable[[str], None]) -> None:
     engine.must("pull", "--quiet", spelled(asked), timeout_s=PULL_S)
 
 
-def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> Found:
+def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> FoundImage:
     """Fetch an image that the host does not have. Raises EngineError."""
     if isinstance(asked, Local):
         raise EngineError(
@@ -144,13 +144,13 @@ def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> 
         )
     _check_built_here(engine, asked)
     pull(engine, asked, say)
-    found = look(engine, asked)
-    if found is None:
+    image = look(engine, asked)
+    if image is None:
         raise EngineError(
             f"image {spelled(asked)}: expected {engine.name} to have it once it was pulled, found "
             "that it does not; was it removed meanwhile?"
         )
-    return found
+    return image
 
 
 def _check_built_here(engine: Engine, asked: Named) -> None:
@@ -177,32 +177,32 @@ def spelled(asked: Named | Local) -> str:
     return f"{asked.repository}:{asked.tag or 'latest'}"
 
 
-def _digest(asked: Named | Local, found: Found) -> str:
+def _digest(asked: Named | Local, image: FoundImage) -> str:
     """Return the digest of an image. Raises EngineError when it is not the one asked for."""
     if isinstance(asked, Local):
-        _check_identity(asked, found)
+        _check_identity(asked, image)
         return ""
     if not asked.digest:
-        return next(iter(pushed(asked, found)), "")
-    if asked.digest not in [one.partition("@")[2] for one in found.digests]:
+        return next(iter(pushed(asked, image)), "")
+    if asked.digest not in [name.partition("@")[2] for name in image.digests]:
         raise EngineError(
             f"image {spelled(asked)}: expected this digest, found an image with "
-            f"{', '.join(found.digests) or 'none'}; remove it and pull again"
+            f"{', '.join(image.digests) or 'none'}; remove it and pull again"
         )
     return asked.digest
 
 
-def _check_identity(asked: Local, found: Found) -> None:
-    if asked.identity != found.identity:
+def _check_identity(asked: Local, image: FoundImage) -> None:
+    if asked.identity != image.identity:
         raise EngineError(
-            f"image {asked.identity}: expected this id, found {found.identity}; name it by that"
+            f"image {asked.identity}: expected this id, found {image.identity}; name it by that"
         )
 
 
-def pushed(asked: Named, found: Found) -> tuple[str, ...]:
+def pushed(asked: Named, image: FoundImage) -> tuple[str, ...]:
     """Return the digests that an image has in the repository by which it was asked for."""
     is_of_registry = not asked.repository.startswith(f"{_BUILT_HERE}/")
-    return found.digests_of(asked.repository) if is_of_registry else ()
+    return image.digests_of(asked.repository) if is_of_registry else ()
 
 
 class _Config(msgspec.Struct, rename="pascal"):
@@ -217,7 +217,7 @@ class _Inspected(msgspec.Struct, rename="pascal"):
     config: _Config | None = None
 
 
-def _read(engine: EngineName, text: str) -> Found:
+def _read(engine: EngineName, text: str) -> FoundImage:
     try:
         (said,) = msgspec.json.decode(text, type=tuple[_Inspected])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -225,7 +225,7 @@ def _read(engine: EngineName, text: str) -> Found:
             f"`{engine} image inspect`: expected JSON of one image, found: {error}"
         ) from None
     labels = (said.config.labels if said.config else None) or {}
-    return Found(
+    return FoundImage(
         identity=said.id if ":" in said.id else f"sha256:{said.id}",  # podman leaves it out
         digests=tuple(said.repo_digests or ()),
         inputs=host.short(labels.get(INPUTS_LABEL, "")),
@@ -239,14 +239,14 @@ def _parsed(reference: str) -> Named | Local | None:
         return None
 
 
-def _is_under(found: Named | Local, prefix: str) -> bool:
+def _is_under(asked: Named | Local, prefix: str) -> bool:
     try:
-        return references.is_under(found, prefix)
+        return references.is_under(asked, prefix)
     except ValueError as error:
         raise UsageError(f"--allow-image {prefix}: {error}") from None
 
 
 def _short(text: str) -> str:
     """Return what engines show of a hash; nothing of what is none."""
-    found = _HASH.fullmatch(text)
-    return found["hex"][:_SHORT] if found else ""
+    match = _HASH.fullmatch(text)
+    return match["hex"][:_SHORT] if match else ""

@@ -1,4 +1,4 @@
-"""One container from create to rm: whatever happens in between, nothing of it is left behind."""
+"""One container from create to rm: how it ended, and nothing of it is left behind."""
 
 import contextlib
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.launch import exit_status
-from ci_perf.launch.containers import stale, stops
+from ci_perf.launch.containers import engine_errors, stale
 from ci_perf.launch.containers.arguments import NAME_VARIABLE
 from ci_perf.launch.containers.engine import Engine, EngineError
-from ci_perf.launch.containers.stops import Stopped
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
+from ci_perf.model.container import EngineName
 from ci_perf.system import child, processes
 from ci_perf.system.child import Cookie, Ended
 
@@ -30,16 +30,35 @@ _INIT = re.compile(r"^NSpid:\t.*\t1$", re.MULTILINE)
 
 # What `inspect` says of one that has ended, or never began.
 _OVER = frozenset({"created", "configured", "initialized", "exited", "stopped", "dead"})
-
 _TRIES = 10
 _MOMENT_S = 0.1
 
 # How often processes that start others meanwhile are looked for.
 _LOOKS = 20
 
+# As shells and engines tell the end by a signal: 137 is SIGKILL.
+_SIGNALLED = 128
+_KILLED = _SIGNALLED + 9
+
+# What the engines' init, or without one runc, says when it cannot start the program; nothing else
+# has spoken then. It ends with 1, 126 or 127, as a workload may.
+_INIT_FAILURE = re.compile(
+    r"(\[FATAL tini \(\d+\)\] |ERROR \(catatonit:\d+\): failed to |exec \S+: exec format error)"
+    r"[^\n]*(\n(ERROR \(catatonit:\d+\): )[^\n]*)?\s*"
+)
+
+# What Python says before the first line of ours runs, where the image does not fit: before 3.11 it
+# does not know -P; else something that every worker imports is not there.
+_TOO_OLD = re.compile(r"unknown option:? -P\nusage: ", re.IGNORECASE)
+_LACKING = re.compile(
+    r"Traceback [^\n]*\n  File \"<frozen runpy>\".*"
+    r"\nModuleNotFoundError: No module named '(?P<package>[\w.]+)'\s*",
+    re.DOTALL,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class ContainerEnd:
     """How a container ended: as a process does, and whether its memory ran out."""
 
     ended: Ended
@@ -54,8 +73,26 @@ class MemoryKill:
     is_ours: bool = True
 
     def has_risen(self) -> bool:
-        """See Kills."""
+        """See MemoryKills."""
         return bool(self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerState:
+    """How a container stopped: the State of `inspect`, and what was seen from outside.
+
+    ``began`` is false in State.Status "created": Podman, which could not start one, then tells the
+    code 0 and no error. ``tail`` is what `start --attach` has written. ``kernel_killed`` says
+    whether the kernel of the host has ended a process for want of memory meanwhile.
+    """
+
+    began: bool
+    code: int
+    oom_killed: bool
+    error: str
+    tail: str
+    kernel_killed: bool
+    ended_by_us: bool
 
 
 def run(
@@ -66,7 +103,7 @@ def run(
     timeout_s: float,
     interrupted: Callable[[], bool],
     slot: Slot | None = None,
-) -> Stop:
+) -> ContainerEnd:
     """Run a container called `name`, which `create` makes, to its end or its time limit.
 
     Raises EngineError when it did not begin, or is still there afterwards; KeyboardInterrupt.
@@ -81,7 +118,7 @@ def run(
             cookie=Cookie(variable=_COOKIE, value=name),
             timeout_s=timeout_s,
             interrupted=interrupted,
-            slot=None if slot is None else _ContainerSlot(slot, Inhabitants(engine, name)),
+            slot=None if slot is None else _ContainerSlot(slot, ContainerProcesses(engine, name)),
         )
         stopped = _state(engine, name, ended, has_killed=before is not None and before.has_risen())
     finally:
@@ -90,7 +127,7 @@ def run(
 
 
 @dataclass(slots=True)
-class Inhabitants:
+class ContainerProcesses:
     """The processes of a container that runs, as the host numbers them."""
 
     engine: Engine
@@ -98,19 +135,19 @@ class Inhabitants:
     _init: int = field(default=0, init=False)
 
     def signal(self, what: signal.Signals) -> None:
-        """See turns.Resident: all but the init, which is nobody's work. Raises OSError.
+        """See turn_scheduler.Resident: to all but the init, which does no work. Raises OSError.
 
-        One that is started while the others are being stopped is found by the next look.
+        A process that is started while the others are being stopped is seen by the next look.
         """
         first = self._first()
         reached: set[int] = set()
         for _ in range(_LOOKS if first else 0):
-            found = {one.pid for one in processes.below(first)} - reached
-            if not found:
+            pids = {process.pid for process in processes.below(first)} - reached
+            if not pids:
                 return
-            for pid in found:
+            for pid in pids:
                 _send(pid, what)
-            reached |= found
+            reached |= pids
         if first:
             raise OSError(
                 f"container {self.name}: expected its processes to stop, found that they start "
@@ -155,7 +192,7 @@ class _ContainerSlot:
     """A slot whose turns a container takes, and not the child that waits for it."""
 
     slot: Slot
-    inhabitants: Inhabitants
+    inhabitants: ContainerProcesses
 
     def started(self, _child: "subprocess.Popen[bytes]") -> None:
         self.slot.assign(self.inhabitants)
@@ -185,7 +222,7 @@ class _State(msgspec.Struct):
     error: str = msgspec.field(name="Error", default="")
 
 
-def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> Stopped:
+def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> ContainerState:
     """Ask how a container stopped. Raises EngineError."""
     state = _asked(engine, name)
     for _ in range(_TRIES):  # who waited for it may hear of its end before it is written down
@@ -198,7 +235,7 @@ def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> Stop
             f"container {name}: expected to have ended, found it {state.status}: the program that "
             f"waited for it (`{engine.name} start`) has ended before"
         )
-    return Stopped(
+    return ContainerState(
         began=state.status != "created",
         code=state.exit_code,
         oom_killed=state.oom_killed,
@@ -219,12 +256,57 @@ def _asked(engine: Engine, name: str) -> _State:
         ) from None
 
 
-def _understood(engine: Engine, ended: Ended, stopped: Stopped) -> Stop:
-    if refused := stops.never_began(engine.name, stopped):
+def _understood(engine: Engine, ended: Ended, stopped: ContainerState) -> ContainerEnd:
+    if refused := never_began(engine.name, stopped):
         raise EngineError(refused, output=ended.tail)
-    return Stop(
-        ended=Ended(
-            code=stops.signal_code(stopped.code), timed_out=ended.timed_out, tail=ended.tail
-        ),
-        kills=MemoryKill(words=stops.out_of_memory(engine.name, stopped) or ""),
+    return ContainerEnd(
+        ended=Ended(code=signal_code(stopped.code), timed_out=ended.timed_out, tail=ended.tail),
+        kills=MemoryKill(words=out_of_memory(engine.name, stopped) or ""),
     )
+
+
+def never_began(engine: EngineName, stopped: ContainerState) -> str | None:
+    """Say why the worker was never started, and what to do; `None` if it was."""
+    if stopped.began and not stopped.error and not _INIT_FAILURE.fullmatch(stopped.tail):
+        return _unfit(stopped.tail)
+    return engine_errors.explain(engine, "start", stopped.error or stopped.tail)
+
+
+def _unfit(tail: str) -> str | None:
+    """Say what the image lacks, if it is that."""
+    if _TOO_OLD.match(tail):
+        return (
+            "the image: expected Python 3.11 or newer as `python3`, found an older one; use "
+            "another image (docs/containers.md)"
+        )
+    if lacking := _LACKING.fullmatch(tail):
+        return (
+            f"the image: expected the package {lacking['package']} for its `python3`, found none; "
+            "install what workers import: torch, msgspec, numpy, nvidia-ml-py (docs/containers.md)"
+        )
+    return None
+
+
+def out_of_memory(engine: EngineName, stopped: ContainerState) -> str | None:
+    """Say that memory ran out, to be put behind how it ended; `None` if it did not.
+
+    Podman with runc does not tell; then a process that was killed, and not by us, while the
+    kernel killed somebody for want of memory, most likely is this one.
+    """
+    if stopped.oom_killed:
+        return "; the container's memory ran out (`memory` in [container], or the host's)"
+    if engine == "podman" and _was_killed(stopped) and stopped.kernel_killed:
+        return (
+            "; the container's memory ran out, most likely (`memory` in [container], or the "
+            "host's): the kernel has killed somebody for it meanwhile"
+        )
+    return None
+
+
+def _was_killed(stopped: ContainerState) -> bool:
+    return stopped.code == _KILLED and not stopped.ended_by_us
+
+
+def signal_code(code: int) -> int:
+    """Return the code as a child process has it: minus the signal, where it was one."""
+    return _SIGNALLED - code if _SIGNALLED < code < _SIGNALLED + 65 else code

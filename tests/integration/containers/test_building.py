@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ci_perf.launch.containers import building, context
+from ci_perf.launch.containers import building
 from ci_perf.launch.containers.building import Recipe
 from ci_perf.launch.containers.engine import EngineError
 
@@ -58,7 +58,9 @@ def build(docker, folder):
 def test_what_we_hash_is_what_the_engine_is_sent(build, folder, docker, tmp_path, patterns):
     (folder / ".dockerignore").write_text("\n".join(["Dockerfile", ".dockerignore", *patterns]))
 
-    assert seen_in(docker, build(), tmp_path) == [str(path) for path in context.visible(folder)]
+    assert seen_in(docker, build(), tmp_path) == [
+        str(path) for path in building.visible_files(folder)
+    ]
 
 
 def test_a_base_is_taken_by_its_digest(build, folder, docker, registry, shell_image):
@@ -103,7 +105,7 @@ def test_podman_builds_the_same_and_says_the_id_in_the_same_form(podman, folder,
 
     image = building.build(podman, recipe, tag=TAG, labels={}, network="none", hear=print)
 
-    seen = [str(path) for path in context.visible(folder)]
+    seen = [str(path) for path in building.visible_files(folder)]
     assert image.startswith("sha256:")
     assert seen_in(podman, image, tmp_path) == seen
     podman.must("image", "rm", "--force", image)
@@ -146,4 +148,4 @@ def seen_in(engine, image, tmp_path):
     found = tmp_path / "export"
     found.mkdir()
     subprocess.run(["tar", "-C", found, "-xf", tmp_path / "export.tar"], check=True)
-    return [str(path) for path in context.visible(found / "seen")]
+    return [str(path) for path in building.visible_files(found / "seen")]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ci_perf.launch.containers import engine as engines
-from ci_perf.launch.containers import failures, running, stale
+from ci_perf.launch.containers import engine_errors, running, stale
 from ci_perf.launch.containers.engine import EngineError
 from ci_perf.system import processes
 
@@ -31,7 +31,7 @@ def refusal(engine, *arguments):
     """Ask for what the engine refuses; return what we say of that."""
     answer = engine.ask(*arguments)
     assert answer.code != 0
-    return failures.explained(engine.name, arguments[0], answer.err)
+    return engine_errors.explain(engine.name, arguments[0], answer.err)
 
 
 def created(image, *options):
@@ -170,7 +170,7 @@ def test_a_user_whom_the_daemon_does_not_let_in(docker, tmp_path_factory):
             },
         )
 
-    said = failures.explained("docker", "version", asked.err)
+    said = engine_errors.explain("docker", "version", asked.err)
 
     assert f"expected to be let in at unix://{folder}/d.sock, found permission denied" in said
     assert "usermod -aG docker" in said

@@ -7,11 +7,12 @@ import pytest
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch.containers import arguments
-from ci_perf.launch.containers.arguments import Gpus, Labels, User
-from ci_perf.launch.containers.inside import Mount
+from ci_perf.launch.containers.arguments import Gpus, Labels
+from ci_perf.launch.containers.mounts import Mount, User
 from ci_perf.model.container import Container
 
 ENGINES = pytest.mark.parametrize("engine", ["docker", "podman"])
+UUIDS = ("GPU-a", "GPU-b")
 
 
 def create(engine="docker", **more):
@@ -173,3 +174,47 @@ def test_a_value_of_a_variable_is_one_word_whatever_it_holds():
     words = create(environment={"A": "x --privileged y"})
 
     assert "A=x --privileged y" in words
+
+
+@pytest.mark.parametrize(
+    ("device", "variable", "gpus"),
+    [
+        ("cpu", "0,1", ()),
+        ("cuda", None, ("all",)),
+        ("cuda:1", "GPU-a, GPU-b", UUIDS),
+        ("cuda", "3", ("3",)),
+        ("cuda", "-1", ()),
+        ("cuda", "", ()),
+    ],
+)
+def test_a_container_sees_the_gpus_that_we_see(device, variable, gpus):
+    environment = {} if variable is None else {"CUDA_VISIBLE_DEVICES": variable}
+
+    assert arguments.visible_gpus(device, environment) == gpus
+
+
+@pytest.mark.parametrize(("driver", "gpus"), [("there", ("all",)), ("nowhere", ())])
+def test_gpus_are_looked_for_where_there_is_a_driver(monkeypatch, tmp_path, driver, gpus):
+    (tmp_path / "there").touch()
+    monkeypatch.setattr(arguments, "_DRIVERS", (tmp_path / driver,))
+
+    assert arguments.visible_gpus("auto", {}) == gpus
+
+
+@pytest.mark.parametrize(
+    ("device", "known", "count", "variable", "gpus"),
+    [
+        ("cpu", (), 1, None, ()),
+        ("cuda:0", ("GPU-a",), 1, None, ("GPU-a",)),
+        ("cuda:0", UUIDS, 2, None, UUIDS),
+        ("cuda:2", (), 1, None, ("2",)),
+        ("cuda:2", (), 2, None, ("2", "3")),
+        ("cuda:1", (), 1, "5,GPU-b,7", ("GPU-b",)),
+        ("cuda", (), 2, "5,6,7", ("5", "6")),
+        ("cuda:0", UUIDS, 1, "GPU-a", ("GPU-a",)),
+    ],
+)
+def test_a_task_gets_its_own_gpus(device, known, count, variable, gpus):
+    environment = {} if variable is None else {"CUDA_VISIBLE_DEVICES": variable}
+
+    assert arguments.gpus_of_task(device, known, count, environment) == gpus

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from ci_perf.launch.containers import stops
-from ci_perf.launch.containers.stops import Stopped
+from ci_perf.launch.containers import running
+from ci_perf.launch.containers.running import ContainerState
 
-ENDED = Stopped(
+ENDED = ContainerState(
     began=True,
     code=0,
     oom_killed=False,
@@ -31,20 +31,20 @@ def ended(**more):
 
 
 def refusal(engine, stopped):
-    said = stops.never_began(engine, stopped)
+    said = running.never_began(engine, stopped)
     assert said is not None
     return said
 
 
 def memory(engine, stopped):
-    said = stops.out_of_memory(engine, stopped)
+    said = running.out_of_memory(engine, stopped)
     assert said is not None
     return said
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 126, 127, 137, 139, 143])
 def test_a_worker_that_began_ends_as_it_likes(code):
-    assert stops.never_began("docker", ended(code=code, tail="some words\n")) is None
+    assert running.never_began("docker", ended(code=code, tail="some words\n")) is None
 
 
 def test_docker_tells_why_a_container_never_began_in_its_state():
@@ -84,13 +84,13 @@ def test_an_init_that_cannot_start_the_worker_is_understood(tail, code, meaning)
 def test_a_workload_that_prints_words_of_an_init_is_not_believed():
     tail = f"Traceback (most recent call last):\n{TINI}"
 
-    assert stops.never_began("docker", ended(code=1, tail=tail)) is None
+    assert running.never_began("docker", ended(code=1, tail=tail)) is None
 
 
 def test_an_image_whose_python_is_too_old_is_named():
     tail = "Unknown option: -P\nusage: python3 [option] ... [-c cmd | -m mod | file | -] [arg]\n"
 
-    found = stops.never_began("docker", ended(code=2, tail=tail)) or ""
+    found = running.never_began("docker", ended(code=2, tail=tail)) or ""
 
     assert "Python 3.11 or newer" in found
 
@@ -105,7 +105,7 @@ ModuleNotFoundError: No module named 'msgspec'
 
 
 def test_an_image_that_lacks_what_every_worker_imports_is_named():
-    found = stops.never_began("docker", ended(code=1, tail=LACKING)) or ""
+    found = running.never_began("docker", ended(code=1, tail=LACKING)) or ""
 
     assert "the package msgspec" in found
     assert "install what workers import" in found
@@ -120,7 +120,7 @@ def test_an_image_that_lacks_what_every_worker_imports_is_named():
     ],
 )
 def test_what_a_workload_cannot_import_is_its_own_affair(tail):
-    assert stops.never_began("docker", ended(code=1, tail=tail)) is None
+    assert running.never_began("docker", ended(code=1, tail=tail)) is None
 
 
 def test_docker_knows_when_memory_ran_out():
@@ -146,11 +146,11 @@ def test_podman_does_not_know_and_the_kernel_does():
     ],
 )
 def test_a_container_that_was_killed_otherwise_was_not_out_of_memory(killed):
-    assert stops.out_of_memory("podman", killed) is None
+    assert running.out_of_memory("podman", killed) is None
 
 
 def test_docker_is_believed_when_it_says_no():
-    assert stops.out_of_memory("docker", ended(code=137, kernel_killed=True)) is None
+    assert running.out_of_memory("docker", ended(code=137, kernel_killed=True)) is None
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_docker_is_believed_when_it_says_no():
     ],
 )
 def test_codes_of_signals_become_signals(code, as_child):
-    assert stops.signal_code(code) == as_child
+    assert running.signal_code(code) == as_child

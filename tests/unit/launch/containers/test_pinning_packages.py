@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ci_perf.errors import UsageError
-from ci_perf.launch.containers import locking
-from ci_perf.launch.containers.locking import Request
+from ci_perf.launch.containers import pinning
+from ci_perf.launch.containers.pinning import LockRequest
 from tests.containers import wheels
 
 
@@ -26,7 +26,9 @@ def lock(tmp_path, monkeypatch):
     def lock(*lines, **changes):
         source, output = tmp_path / "needs.in", tmp_path / "locks/needs.txt"
         source.write_text("".join(f"{line}\n" for line in lines))
-        locking.lock(Request(sources=[source], **changes), output, header="make lock")
+        pinning.lock_requirements(
+            LockRequest(sources=[source], **changes), output, header="make lock"
+        )
         return output.read_text()
 
     return lock
@@ -62,7 +64,7 @@ def test_a_torch_that_is_asked_for_is_noticed(tmp_path, line, is_named):
     source = tmp_path / "needs.in"
     source.write_text(f"numpy\n{line}\n")
 
-    assert locking.asks_for_torch(Request(sources=[source])) == is_named
+    assert pinning.asks_for_torch(LockRequest(sources=[source])) == is_named
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_a_torch_of_a_pyproject_is_noticed_where_it_is_chosen(tmp_path, chosen, 
         '[dependency-groups]\nall = [{include-group = "no"}, "torch"]\nno = ["numpy"]\n'
     )
 
-    assert locking.asks_for_torch(Request(sources=[source], **chosen)) == is_named
+    assert pinning.asks_for_torch(LockRequest(sources=[source], **chosen)) == is_named
 
 
 def test_no_address_gets_into_a_lock(lock, tmp_path):
@@ -126,7 +128,7 @@ def test_what_cannot_be_locked_leaves_the_lock_as_it_was_and_says_why(lock, tmp_
 
 def test_without_uv_it_is_named():
     with pytest.raises(UsageError, match="uv: expected its program"):
-        locking.uv("/nowhere", has_module=False)
+        pinning.uv("/nowhere", has_module=False)
 
 
 def test_a_uv_on_the_path_will_do(tmp_path):
@@ -134,14 +136,14 @@ def test_a_uv_on_the_path_will_do(tmp_path):
     program.write_text("")
     program.chmod(0o755)
 
-    assert locking.uv(str(tmp_path), has_module=False) == [str(program)]
+    assert pinning.uv(str(tmp_path), has_module=False) == [str(program)]
 
 
 def test_a_lock_is_called_like_its_requirements():
-    assert locking.default_output(Path("docker/mine.in")) == Path("docker/mine.txt")
+    assert pinning.default_output(Path("docker/mine.in")) == Path("docker/mine.txt")
 
     with pytest.raises(UsageError, match=r"mine\.txt: expected a name that ends in \.in"):
-        locking.default_output(Path("mine.txt"))
+        pinning.default_output(Path("mine.txt"))
 
 
 def test_what_would_run_code_to_be_built_is_refused(lock, tmp_path):

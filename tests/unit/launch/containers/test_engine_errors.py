@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.launch.containers import failures, refusals
+from ci_perf.launch.containers import engine_errors
 
 RECORDED = Path(__file__).parent / "recorded"
 DOCKERS = ("docker-20.10", "docker-28.2")
@@ -95,7 +95,7 @@ def test_every_recorded_refusal_is_looked_at_here():
 def test_a_refusal_is_named_with_its_next_step(engine, name, said):
     what, then = MEANINGS[name]
 
-    found = failures.explained(engine, "create", said)
+    found = engine_errors.explain(engine, "create", said)
 
     assert found.startswith(f"`{engine} create`: ")
     before, _, after = found.partition("; ")
@@ -106,7 +106,7 @@ def test_a_refusal_is_named_with_its_next_step(engine, name, said):
 
 @pytest.mark.parametrize(("engine", "name", "said"), every(PASSED_ON))
 def test_words_that_nobody_knows_are_passed_on(engine, name, said):
-    found = failures.explained(engine, "create", said)
+    found = engine_errors.explain(engine, "create", said)
 
     assert found.startswith(f"`{engine} create` failed: ")
     assert PASSED_ON[name] in found
@@ -140,17 +140,17 @@ def test_everything_that_was_read_is_looked_at_here():
 def test_refusals_that_were_only_read_are_named_too(name):
     engine = name.partition("_")[0]
 
-    assert READ[name] in failures.explained(engine, "pull", recorded("read")[name])
+    assert READ[name] in engine_errors.explain(engine, "pull", recorded("read")[name])
 
 
 def test_a_full_disk_is_named_before_the_mount_that_it_broke():
     said = 'error mounting "/srv" to rootfs at "/x": mkdir: no space left on device: unknown'
 
-    assert "disk of the engine is full" in failures.explained("docker", "start", said)
+    assert "disk of the engine is full" in engine_errors.explain("docker", "start", said)
 
 
 def test_an_engine_that_says_nothing_is_said_to_say_nothing():
-    assert "it said nothing" in failures.explained("podman", "start", "\n\n")
+    assert "it said nothing" in engine_errors.explain("podman", "start", "\n\n")
 
 
 def test_warnings_are_not_the_reason():
@@ -160,11 +160,11 @@ def test_warnings_are_not_the_reason():
         "Error: something else\n"
     )
 
-    assert "something else" in failures.explained("podman", "run", said)
+    assert "something else" in engine_errors.explain("podman", "run", said)
 
 
 def test_a_long_last_line_is_shortened_and_its_end_is_kept():
-    found = failures.explained("docker", "start", f"{'x' * 5000} the end")
+    found = engine_errors.explain("docker", "start", f"{'x' * 5000} the end")
 
     assert len(found) < 500
     assert "the end" in found
@@ -173,10 +173,10 @@ def test_a_long_last_line_is_shortened_and_its_end_is_kept():
 def test_foreign_braces_are_no_templates():
     said = 'Error: container name "{engine}{0}" is already in use'
 
-    assert "a container {engine}{0} is there already" in failures.explained("docker", "c", said)
+    assert "a container {engine}{0} is there already" in engine_errors.explain("docker", "c", said)
 
 
-@pytest.mark.parametrize("one", refusals.KNOWN, ids=lambda one: one.what[:40])
+@pytest.mark.parametrize("one", engine_errors.PATTERNS, ids=lambda one: one.what[:40])
 def test_each_known_refusal_has_a_next_step_and_fills_its_template(one):
     names = {*one.pattern.groupindex, "engine", "it"}
 
@@ -187,4 +187,4 @@ def test_each_known_refusal_has_a_next_step_and_fills_its_template(one):
 
 
 def test_a_program_that_is_absent_is_named_with_the_way_without():
-    assert "--runner local" in failures.absent("podman")
+    assert "--runner local" in engine_errors.absent("podman")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_perf.launch.containers import build_failures
+from ci_perf.launch.containers import build_errors
 
 WORDS = ("docker", "buildkit", "podman")
 
@@ -29,11 +29,11 @@ def failing(builder, *said, code=1, command="RUN it"):
 
 
 def explained(builder, lines):
-    return build_failures.explained("podman" if builder == "podman" else "docker", 1, lines)
+    return build_errors.explained("podman" if builder == "podman" else "docker", 1, lines)
 
 
 def test_colours_and_the_end_of_a_line_are_left_out():
-    assert build_failures.plain("\x1b[91mno\x1b[0m \x1b[1;31myes\x1b[K\r\n") == "no yes"
+    assert build_errors.plain("\x1b[91mno\x1b[0m \x1b[1;31myes\x1b[K\r\n") == "no yes"
 
 
 @pytest.mark.parametrize("builder", WORDS)

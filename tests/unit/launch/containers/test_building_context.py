@@ -1,7 +1,7 @@
 import pytest
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.launch.containers import context
+from ci_perf.launch.containers import building
 
 
 @pytest.fixture
@@ -15,11 +15,11 @@ def folder(tmp_path):
 
 def visible(folder, *patterns):
     (folder / ".dockerignore").write_text("\n".join(patterns))
-    return [str(path) for path in context.visible(folder) if path.name != ".dockerignore"]
+    return [str(path) for path in building.visible_files(folder) if path.name != ".dockerignore"]
 
 
 def test_without_patterns_all_is_seen_sorted(folder):
-    assert [str(path) for path in context.visible(folder)] == [
+    assert [str(path) for path in building.visible_files(folder)] == [
         *("README.md", "docs/a.md", "docs/b.md", "src/deep/old.pyc", "src/main.py")
     ]
 
@@ -55,4 +55,4 @@ def test_an_ignore_file_that_is_no_text_is_named(folder):
     (folder / ".dockerignore").write_bytes(b"\xff")
 
     with pytest.raises(InvalidFileError, match=r"\.dockerignore: expected UTF-8"):
-        context.visible(folder)
+        building.visible_files(folder)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from ci_perf.launch.containers import failures
-from ci_perf.launch.containers.refusals import Refusal
+from ci_perf.launch.containers import engine_errors
+from ci_perf.launch.containers.engine_errors import ErrorPattern
 from ci_perf.model.container import EngineName
 
 # Colours, and whatever else moves a terminal: ECMA-48, "Control sequences".
@@ -36,8 +36,8 @@ _NO_COMPILERS = (
 )
 
 
-def _refusal(pattern: str, what: str, next_step: str) -> Refusal:
-    return Refusal(pattern=re.compile(pattern, re.IGNORECASE), what=what, next_step=next_step)
+def _refusal(pattern: str, what: str, next_step: str) -> ErrorPattern:
+    return ErrorPattern(pattern=re.compile(pattern, re.IGNORECASE), what=what, next_step=next_step)
 
 
 # What programs of a step are known to say: pip, apt-get, and the kernel.
@@ -99,8 +99,8 @@ def explained(engine: EngineName, code: int, lines: Sequence[str]) -> str:
 
 def _of_engine(engine: EngineName, said: str) -> str:
     return (
-        failures.known(engine, "build", said)
-        or f"`{engine} build` failed: {failures.reason(said)}; correct what this names"
+        engine_errors.known(engine, "build", said)
+        or f"`{engine} build` failed: {engine_errors.reason(said)}; correct what this names"
     )
 
 
@@ -110,23 +110,25 @@ def _of_base(text: str) -> str:
     if tries and _NO_APT.search(text):
         return _NO_COMPILERS
     # What was missing before the last try, apt-get may have brought.
-    found = _OUR_OWN.findall(text[tries[-1].end() :] if tries else text)
-    if not found:
+    reasons = _OUR_OWN.findall(text[tries[-1].end() :] if tries else text)
+    if not reasons:
         return ""
-    return f"base image: {found[-1]}; {_ANOTHER_BASE}, or correct the lock"
+    return f"base image: {reasons[-1]}; {_ANOTHER_BASE}, or correct the lock"
 
 
 def _of_step(engine: EngineName, text: str) -> str:
-    for one in _STEPS:
-        if found := one.pattern.search(text):
-            words = {name: failures.short(word or "") for name, word in found.groupdict().items()}
-            return f"{one.what.format(**words)}; {one.next_step.format(engine=engine)}"
+    for step in _STEPS:
+        if match := step.pattern.search(text):
+            words = {
+                name: engine_errors.short(word or "") for name, word in match.groupdict().items()
+            }
+            return f"{step.what.format(**words)}; {step.next_step.format(engine=engine)}"
     return ""
 
 
 def _last_step(lines: Sequence[str]) -> Sequence[str]:
     """Return what the last step said: earlier ones may have met trouble, and got over it."""
-    failed = [found[1] for found in map(_STEP_OF_BUILDKIT.search, lines) if found]
+    failed = [match[1] for match in map(_STEP_OF_BUILDKIT.search, lines) if match]
     if failed:
         return [line for line in lines if line.startswith(failed[-1])]
     return _from_last(_STEP_BEGINS, lines) or lines
