@@ -1,11 +1,13 @@
 """pytest in forks of this process, in a copy of the tree: what a test reaches, what it notices."""
 
 import ast
+import bisect
 import builtins
 import compileall
 import contextlib
 import functools
 import importlib
+import itertools
 import json
 import os
 import py_compile
@@ -41,6 +43,9 @@ _HEAVY = [
 _SAID = "said.log"
 # A mutant may take this many times as long as its tests took, and some seconds to start.
 _PATIENCE, _START_S = 5.0, 30.0
+# Tests of as many seconds meet a mutant, short ones first. What survives these may die of the
+# others: too many are listed as survivors, and never too few.
+BUDGET_S = 40.0
 # Every function of an area adds its name to this set of builtins, which is quicker than a tracer.
 _SET = "_entered_by_a_test"
 
@@ -60,14 +65,19 @@ class Tests:
     functions: dict[str, frozenset[tuple[str, str]]]
     seconds: dict[str, float]
 
-    def concerned(self, mutant: Mutant) -> list[str]:
+    def concerned(self, mutant: Mutant, *, budget_s: float) -> list[str]:
         """Name the tests that can notice a mutant: short ones of the same file first."""
         if mutant.function:
             name = (mutant.path, mutant.function)
             reaching = [test for test, entered in self.functions.items() if name in entered]
         else:
             reaching = list(self.seconds)
-        return sorted(reaching, key=lambda test: (not self._is_near(test, mutant), self._s(test)))
+        ordered = sorted(reaching, key=lambda test: self._order(test, mutant))
+        spent = list(itertools.accumulate(self._s(test) for test in ordered))
+        return ordered[: max(1, bisect.bisect(spent, budget_s))]
+
+    def _order(self, test: str, mutant: Mutant) -> tuple[bool, float]:
+        return not self._is_near(test, mutant), self._s(test)
 
     def _is_near(self, test: str, mutant: Mutant) -> bool:
         if self._s(test) > 1:
@@ -152,10 +162,10 @@ def _after_docstring(node: ast.FunctionDef | ast.Module) -> int:
     return int(ast.get_docstring(node) is not None)
 
 
-def judged(mutant: Mutant, tests: Tests) -> Outcome:
+def judged(mutant: Mutant, tests: Tests, *, budget_s: float = BUDGET_S) -> Outcome:
     """Run the tests that concern a mutant, until one fails."""
     with _changed(mutant.path, mutant.text()):
-        for some in _in_two(tests.concerned(mutant)):
+        for some in _in_two(tests.concerned(mutant, budget_s=budget_s)):
             limit_s = _START_S + _PATIENCE * sum(tests.seconds[test] for test in some)
             work = functools.partial(_pytest, _files_of(some), _Only(some))
             code = _in_a_fork(work, limit_s=limit_s)

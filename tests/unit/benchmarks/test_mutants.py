@@ -98,3 +98,18 @@ def test_a_mutant_that_takes_too_long_counts_as_noticed():
     outcomes = [(mutant, outcome) for outcome in Outcome]
 
     assert command.table(outcomes).splitlines()[-1] == "| all | 3 | 1 | 1 | 1 | 66.7% |"
+
+
+def test_short_tests_of_the_same_file_come_first_and_long_ones_only_within_the_budget():
+    (mutant,) = faults.of("here", "ci_perf/a.py", "def f():\n    return x")
+    entered = frozenset({("ci_perf/a.py", "f")})
+    seconds = {"test_b.py::short": 0.1, "test_b.py::long": 9.0, "test_a.py::same": 0.5}
+    tests = forks.Tests(
+        {**dict.fromkeys(seconds, entered), "test_c.py::other": frozenset()},
+        {**seconds, "test_c.py::other": 0.1},
+    )
+
+    ordered = ["test_a.py::same", "test_b.py::short", "test_b.py::long"]
+    assert tests.concerned(mutant, budget_s=10.0) == ordered
+    assert tests.concerned(mutant, budget_s=5.0) == ordered[:2]
+    assert tests.concerned(mutant, budget_s=0.0) == ordered[:1]
