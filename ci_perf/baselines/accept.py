@@ -226,7 +226,7 @@ def _refuse_without_reason(
 
 def _needs_reason(row: Row, accepted: Acceptance) -> bool:
     if accepted.action is Action.CREATED:
-        # No history says so, but the base that was launched beside it.
+        # There is no history: the pairs with the base have said so.
         return isinstance(row, Change) and row.gate and row.verdict is Verdict.REGRESSED
     if isinstance(row, Change):
         is_worse = row.verdict is Verdict.REGRESSED or (row.ratio is not None and row.ratio > 1)

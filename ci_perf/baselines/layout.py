@@ -140,7 +140,7 @@ def with_headline(baseline: Baseline) -> Baseline:
 
 
 def newest_sessions(history: Iterable[RecordedSession]) -> tuple[RecordedSession, ...]:
-    """Return the sessions that a file has room for, oldest first."""
+    """Return the newest sessions, as many as a file keeps, oldest first."""
     return tuple(sorted(history, key=_age))[-MAX_SESSIONS:]
 
 

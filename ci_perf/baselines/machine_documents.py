@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ci_perf.baselines import layout
-from ci_perf.judge import calibration as judge
+from ci_perf.judge import calibration
 from ci_perf.model import codec
 from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.environment import Machine, is_same
@@ -44,7 +44,7 @@ def write(root: Path, document: Calibration | Qualification) -> Path:
 
 def settled(root: Path) -> Callable[[Plan, Machine], Plan]:
     """Return a function that completes a plan by the calibration of the machine, if it has one."""
-    return lambda plan, machine: judge.applied(plan, read(root, machine))
+    return lambda plan, machine: calibration.applied(plan, read(root, machine))
 
 
 def _read(file: Path, kind: type[Document], machine: Machine) -> Document | None:

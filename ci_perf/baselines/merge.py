@@ -107,7 +107,7 @@ def _conflict(base: Baseline | None, ours: Baseline, theirs: Baseline) -> str:
 
 
 def _gone(base: Baseline, side: Baseline) -> str:
-    """Return a run that `side` no longer has, unless there was no more room for it."""
+    """Return a run that `side` no longer has, unless it was the oldest of too many."""
     kept = _by_id(side)
     gone = [session.run for session in base.sessions if session.run not in kept]
     is_oldest = gone == [session.run for session in base.sessions[: len(gone)]]

@@ -18,8 +18,7 @@ from enum import Enum
 import msgspec
 
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
-from ci_perf.github import comment as comment_on_pull
-from ci_perf.github import pulls, sections
+from ci_perf.github import pulls, report_comment, sections
 from ci_perf.github.client import Client
 from ci_perf.github.failures import FailureKind, GithubError
 from ci_perf.github.pulls import OpenPull
@@ -31,7 +30,7 @@ _WRITERS = {"admin", "write"}
 _LOGIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _BRANCH = re.compile(r"[^\s~^:?*\[\\\x00-\x20\x7f]{1,250}")
 USAGE = '/ci-perf accept SHA [WORKLOAD…] ["REASON"]'
-# Less than a baseline has room for: who accepted it is added.
+# Fewer than a baseline may have: the name of who accepted it is added.
 MAX_REASON_CHARS = 400
 _MAX_LINE_CHARS = 2_000
 _MAX_WORKLOADS = 50
@@ -46,7 +45,7 @@ _REASON = re.compile(r'[ \t]+(?:"([^"“”]*)"|“([^"“”]*)”)[ \t]*$')
 class CommandComment:
     """A new comment on a pull request, and who wrote it."""
 
-    comment: int
+    id: int
     pull: int
     login: str
     body: str
@@ -118,7 +117,7 @@ def read_event(environment: Mapping[str, str], payload: str) -> CommandComment |
     if not is_new or user is None or user.type == _BOT or not _LOGIN.fullmatch(user.login):
         return None
     return CommandComment(
-        comment=event.comment.id,
+        id=event.comment.id,
         pull=event.issue.number,
         login=user.login,
         body=event.comment.body or "",
@@ -168,12 +167,12 @@ def check_permission(client: Client, login: str) -> None:
         )
 
 
-def check_unchanged(client: Client, asked: CommandComment) -> None:
+def check_unchanged(client: Client, comment: CommandComment) -> None:
     """Refuse what somebody has edited: who may edit need not be who wrote. Raises RefusedError."""
-    what = f"comment {asked.comment}"
-    answer = client.get(f"/issues/comments/{asked.comment}", _Comment, what=what)
-    is_edited = answer.updated_at != answer.created_at or answer.created_at != asked.created
-    if is_edited or (answer.body or "") != asked.body:
+    what = f"comment {comment.id}"
+    answer = client.get(f"/issues/comments/{comment.id}", _Comment, what=what)
+    is_edited = answer.updated_at != answer.created_at or answer.created_at != comment.created
+    if is_edited or (answer.body or "") != comment.body:
         raise RefusedError(f"{what}: expected it as it was written, found it edited; write it anew")
 
 
@@ -214,7 +213,7 @@ def reply(client: Client, pull: int, comment: int, text: str) -> None:
     except GithubError as error:
         if error.kind is not FailureKind.UNANSWERED:
             raise
-        if not comment_on_pull.find(client, pull, key):
+        if not report_comment.find(client, pull, key):
             client.make(path, {"body": body}, what=what)
 
 

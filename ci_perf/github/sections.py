@@ -27,7 +27,7 @@ _NOTE_BYTES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What one machine has to say: always `brief`, and `rest` where there is room.
+    """What one machine has to say: always `brief`, and `rest` where it fits.
 
     A section of a later run, or a later attempt of it, is newer.
     """

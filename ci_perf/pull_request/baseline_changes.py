@@ -117,7 +117,7 @@ def _after(client: Client, file: ChangedFile) -> bytes | None:
 def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
     if PurePosixPath(file.path).name == machine_documents.CALIBRATION:
         return BaselineEdit(
-            path=file.path, before={}, after={}, trouble="it chooses the default limits"
+            path=file.path, before={}, after={}, problem="it chooses the default limits"
         )
     try:
         before, after = branches.file(client, base, file.before), _after(client, file)
@@ -127,11 +127,11 @@ def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
             after=_headline(after, file.path),
         )
     except CiPerfError as error:
-        return BaselineEdit(path=file.path, before={}, after={}, trouble=f"cannot be read: {error}")
+        return BaselineEdit(path=file.path, before={}, after={}, problem=f"cannot be read: {error}")
 
 
 def _unread(file: ChangedFile) -> BaselineEdit:
-    return BaselineEdit(path=file.path, before={}, after={}, trouble="one of too many to read")
+    return BaselineEdit(path=file.path, before={}, after={}, problem="one of too many to read")
 
 
 def _headline(content: bytes | None, path: str) -> Numbers:

@@ -73,7 +73,7 @@ def handle_comment(
     try:
         # First, and before our reaction: nothing of ours may pass for a change of the comment.
         comment_command.check_unchanged(client, comment)
-        comment_command.react(client, comment.comment, Reaction.SEEN)
+        comment_command.react(client, comment.id, Reaction.SEEN)
         request = _request(client, comment, options)
         hint = _hint(request)
         _refuse_fork(request.pull)
@@ -84,8 +84,8 @@ def handle_comment(
         notify(f"refused: {refusal}")
         _refuse(client, comment, str(refusal), hint)
         return
-    comment_command.reply(client, comment.pull, comment.comment, text)
-    comment_command.react(client, comment.comment, Reaction.DONE)
+    comment_command.reply(client, comment.pull, comment.id, text)
+    comment_command.react(client, comment.id, Reaction.DONE)
 
 
 def _request(client: Client, comment: CommandComment, options: BotOptions) -> _Request:
@@ -222,5 +222,5 @@ def _hint(request: _Request) -> AcceptHint:
 
 def _refuse(client: Client, comment: CommandComment, reason: str, hint: AcceptHint | None) -> None:
     text = bot_replies.refused(comment.login, reason, hint)
-    comment_command.reply(client, comment.pull, comment.comment, text)
-    comment_command.react(client, comment.comment, Reaction.REFUSED)
+    comment_command.reply(client, comment.pull, comment.id, text)
+    comment_command.react(client, comment.id, Reaction.REFUSED)

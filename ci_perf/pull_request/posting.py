@@ -11,12 +11,12 @@ from pathlib import PurePosixPath
 
 from ci_perf import suite
 from ci_perf.errors import CiPerfError, ExitCode
-from ci_perf.github import access, checks, comment, pulls, sections
+from ci_perf.github import access, checks, pulls, report_comment, sections
 from ci_perf.github.actions import Event, EventKind
 from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
 from ci_perf.github.client import Client
-from ci_perf.github.comment import CommentOutcome, PostedComment
 from ci_perf.github.pulls import OpenPull
+from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes
 from ci_perf.pull_request.reports import PublishOptions, Report
@@ -156,7 +156,7 @@ def _comment(job: Job, client: Client, target: _Target | None) -> PostedComment:
         )
         return posted
     for key, reports in _by_key(job).items():
-        posted = comment.put(
+        posted = report_comment.put(
             client,
             target.pull.number,
             key,
@@ -213,7 +213,7 @@ def _extras(job: Job, report: Report, target: _Target) -> Extras:
 
 
 def extras_without_pull(report: Report) -> Extras:
-    """Say what was not believed, where nothing is known of a pull request."""
+    """Say what is not trusted, where nothing is known of a pull request."""
     return Extras(note=pull_request_notes.trust_note(report.trust_notes), folded=Markdown(""))
 
 

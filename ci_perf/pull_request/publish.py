@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ci_perf.github import actions
 from ci_perf.github.actions import Event, EventKind
-from ci_perf.github.comment import CommentOutcome, PostedComment
+from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import worst
 from ci_perf.pull_request import posting, reports
 from ci_perf.pull_request.posting import Job

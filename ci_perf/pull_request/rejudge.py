@@ -1,7 +1,7 @@
-"""Judge again what a workflow run has measured: the job with the token believes its numbers only.
+"""Judge again what a workflow run has measured: the job with the token trusts its numbers only.
 
-Whoever measured may have said anything. Baselines and limits are those of the folders that this job
-has checked out.
+Whoever measured may have said anything. Baselines and limits are those of the folders that this
+job has checked out.
 """
 
 import dataclasses

@@ -40,7 +40,7 @@ class Report:
     """A comparison, the machine that it is about, and the artifact that its run lies in.
 
     ``by_own_baselines`` judges the same run by the baselines that the pull request brings, where
-    that is known. ``trust_notes`` say what was not believed of the run.
+    that is known. ``trust_notes`` say what of the run is not trusted.
     """
 
     comparison: Comparison

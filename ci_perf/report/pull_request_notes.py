@@ -87,14 +87,14 @@ def trust_note(notes: Iterable[Phrase]) -> Markdown:
 class BaselineEdit:
     """One baseline file that a pull request adds, changes or removes; foreign data.
 
-    ``before`` and ``after`` are headlines, empty where there is no such file. ``trouble`` says why
+    ``before`` and ``after`` are headlines, empty where there is no such file. ``problem`` says why
     they are not known.
     """
 
     path: str
     before: Numbers
     after: Numbers
-    trouble: str = ""
+    problem: str = ""
 
 
 def baseline_note(
@@ -148,8 +148,8 @@ def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
 
 def _rows(edit: BaselineEdit) -> list[tuple[str, ...]]:
     path = escape.code(edit.path, limit=_MAX_PATH_CHARS)
-    if edit.trouble:
-        return [(path, escape.sentence(edit.trouble), "", "", "")]
+    if edit.problem:
+        return [(path, escape.sentence(edit.problem), "", "", "")]
     names = sorted(edit.before.keys() | edit.after.keys())
     moved = [name for name in names if edit.before.get(name) != edit.after.get(name)]
     return [(path, *_cells(name, edit)) for name in moved] or [

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ci_perf.github import comment, sections
+from ci_perf.github import report_comment, sections
 from ci_perf.github.access import Access
 from ci_perf.github.client import Client
-from ci_perf.github.comment import CommentOutcome
 from ci_perf.github.failures import GithubError, RetryPolicy
+from ci_perf.github.report_comment import CommentOutcome
 from ci_perf.github.sections import Draft
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison, a_head
@@ -44,7 +44,7 @@ def a_draft(name="h200", *, run=1, attempt=1, brief="### fine", rest="all"):
 
 
 def put(client, *drafts, settle=lambda: None, **more):
-    return comment.put(client, PULL, "smoke", drafts or [a_draft()], settle=settle, **more)
+    return report_comment.put(client, PULL, "smoke", drafts or [a_draft()], settle=settle, **more)
 
 
 def names(github):

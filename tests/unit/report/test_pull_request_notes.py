@@ -101,8 +101,8 @@ def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
 
 
 @given(HOSTILE, HOSTILE)
-def test_no_foreign_text_leaves_its_code_span(text, trouble):
-    edit = an_edit(text, trouble=trouble)
+def test_no_foreign_text_leaves_its_code_span(text, problem):
+    edit = an_edit(text, problem=problem)
     hint = AcceptHint(pull=7, run=42, artifact=text, baselines=text, sha=text)
     beside = Extras(
         note=pull_request_notes.baseline_note([edit], None, is_judged_by_base=True),
