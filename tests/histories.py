@@ -30,7 +30,7 @@ def a_history(*found):
     subjects = []
     for subject in latest.subjects:
         same = [s for side in sides for s in side.subjects if s.workload == subject.workload]
-        sessions = tuple(sitting for one in same for sitting in one.sessions)
+        sessions = tuple(session for one in same for session in one.sessions)
         subjects.append(msgspec.structs.replace(subject, sessions=sessions))
     return msgspec.structs.replace(latest, subjects=tuple(subjects))
 

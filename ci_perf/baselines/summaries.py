@@ -9,7 +9,7 @@ from ci_perf.model import metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.environment import Machine, is_same
 from ci_perf.model.run import Source
-from ci_perf.model.summary import Sitting, Subject, Summary
+from ci_perf.model.summary import SessionNumbers, Subject, Summary
 from ci_perf.model.validity import Status, Validity
 
 
@@ -39,7 +39,7 @@ def subject(baseline: Baseline) -> Subject:
         statistic=baseline.statistic,
         machine=baseline.machine,
         sessions=tuple(
-            Sitting(
+            SessionNumbers(
                 commit=session.source.commit,
                 recorded_at=session.recorded_at,
                 soft=session.soft,

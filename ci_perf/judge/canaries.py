@@ -12,7 +12,7 @@ from ci_perf.judge import decide, distributions, variability
 from ci_perf.judge.variability import UNKNOWN, Variance
 from ci_perf.model.metrics import CANARY, Kind
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.summary import Numbers, Sitting, Subject
+from ci_perf.model.summary import Numbers, SessionNumbers, Subject
 from ci_perf.model.validity import Canary, Reason, Status
 
 CODE = decide.CANARY_MOVED
@@ -141,9 +141,9 @@ def _most(limit: Limit, known: Variance, names: int) -> float:
     return max(fixed, distributions.student_quantile(tail, spread.df) * math.sqrt(spread.value))
 
 
-def _moved(base: Sequence[Sitting], head: Sitting, limit: Limit) -> str:
+def _moved(base: Sequence[SessionNumbers], head: SessionNumbers, limit: Limit) -> str:
     """Spell what moved by more than it may; empty when nothing did, or nobody looked."""
-    history = [sitting.canaries for sitting in base]
+    history = [session.canaries for session in base]
     parts = (
         (f"against {_sessions(base)}", from_history(history, head.canaries, limit)),
         ("from the beginning of this run to its end", within(history, head.canaries, limit)),
@@ -152,8 +152,8 @@ def _moved(base: Sequence[Sitting], head: Sitting, limit: Limit) -> str:
     return "; ".join(f"{when}: {moved}" for when, moved in told if moved)
 
 
-def _sessions(base: Sequence[Sitting]) -> str:
-    with_canaries = [sitting for sitting in base if sitting.canaries]
+def _sessions(base: Sequence[SessionNumbers]) -> str:
+    with_canaries = [session for session in base if session.canaries]
     since = with_canaries[0].recorded_at[:_DATE] if with_canaries else ""
     if len(with_canaries) == 1:
         return f"the session of {since}"

@@ -13,7 +13,7 @@ from ci_perf.judge.policy import KIND_OF, policy_under
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.suite import Limit
-from ci_perf.model.summary import Numbers, Subject, Turns
+from ci_perf.model.summary import Numbers, PairedNumbers, Subject
 
 Pairs = Sequence[tuple[float, float]]
 
@@ -24,7 +24,7 @@ class Candidate:
 
     ``history`` is ``None`` where none compares. ``head`` are the head's own launches, ``pairs``
     those of base and head in turns, in order, and ``cycles`` the same in clock cycles where a GPU's
-    clock was seen. ``tick`` is what a noisy metric was rounded to, as a logarithm. ``turns`` says
+    clock was seen. ``tick`` is what a noisy metric was rounded to, as a logarithm. ``paired`` says
     how launching the base went.
 
     ``clears`` says whether the history may clear the head: not when the machine has moved. Where
@@ -41,7 +41,7 @@ class Candidate:
     pairs: Pairs = ()
     cycles: Pairs = ()
     tick: float = 0.0
-    turns: Turns | None = None
+    paired: PairedNumbers | None = None
     items_per_step: float = 1.0
     item_unit: str = "step"
     clears: bool = True
@@ -133,12 +133,12 @@ def of_workload(
             pairs=pairs,
             cycles=_cycles(head, metric) if pairs else [],
             tick=_tick(metric, _all_values(known, values, pairs)),
-            turns=head.turns,
+            paired=head.paired,
             items_per_step=head.items_per_step,
             item_unit=head.item_unit,
             clears=metric.kind not in moved,
             is_accepted=is_accepted,
-            has_pairs_without=bool(head.turns and head.turns.pairs) and not pairs,
+            has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
         )
 
 
@@ -159,9 +159,9 @@ def _cycles(subject: Subject, metric: Metric) -> Pairs:
 
 def _paired(subject: Subject, metric: Metric) -> Pairs:
     """Return what both sides of a pair have; a pair without the metric says nothing of it."""
-    turns = subject.turns.pairs if subject.turns else ()
+    pairs = subject.paired.pairs if subject.paired else ()
     return [
-        (base[metric.name], head[metric.name]) for base, head in turns if _both(base, head, metric)
+        (base[metric.name], head[metric.name]) for base, head in pairs if _both(base, head, metric)
     ]
 
 

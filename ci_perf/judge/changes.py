@@ -246,13 +246,13 @@ def _of_two_ranges(
 
 def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Change:
     """Say what was special about launching the base, where that mattered."""
-    turns = candidate.turns
-    if turns is None or not is_suspect:
+    paired = candidate.paired
+    if paired is None or not is_suspect:
         return change
-    if turns.trouble and change.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}:
+    if paired.failure and change.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}:
         code = BASE_FAILED if change.verdict is Verdict.INCONCLUSIVE else change.code
-        return msgspec.structs.replace(change, code=code, note=turns.trouble)
-    return msgspec.structs.replace(change, own_file=turns.own_file and change.pairs > 0)
+        return msgspec.structs.replace(change, code=code, note=paired.failure)
+    return msgspec.structs.replace(change, own_file=paired.own_file and change.pairs > 0)
 
 
 # --- what the judgements say together

@@ -190,7 +190,7 @@ def _numerics(
         history = histories.get(subject.workload)
         is_incomparable = subject.workload in known and history is None
         limit = limits.of(subject.workload).get(metrics.FINGERPRINT)
-        if limit is None or (is_incomparable and not subject.turns):
+        if limit is None or (is_incomparable and not subject.paired):
             continue
         if row := numerics.judge(_launched(subject) or history, subject, limit):
             yield row
@@ -198,7 +198,7 @@ def _numerics(
 
 def _launched(head: Subject) -> Subject | None:
     """Return the base as it was launched beside this head, where it computed something."""
-    prints = head.turns.base_fingerprints if head.turns else ()
+    prints = head.paired.base_fingerprints if head.paired else ()
     if not prints:
         return None
     session = msgspec.structs.replace(head.sessions[-1], fingerprints=prints)
@@ -206,8 +206,9 @@ def _launched(head: Subject) -> Subject | None:
 
 
 def _side(summary: Summary) -> Side:
-    sittings = [sitting for subject in summary.subjects for sitting in subject.sessions]
-    times = sorted(sitting.recorded_at for sitting in sittings)
+    times = sorted(
+        session.recorded_at for subject in summary.subjects for session in subject.sessions
+    )
     return Side(
         label=summary.label,
         run=summary.run,

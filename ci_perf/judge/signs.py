@@ -50,7 +50,7 @@ def read(rows: Iterable[Row]) -> Iterator[Row]:
     for _, group in itertools.groupby(by_workload, key=lambda row: row.workload):
         of_workload = list(group)
         signs = _signs(of_workload)
-        yield from (_beside(row, signs) for row in of_workload)
+        yield from (_with_signs(row, signs) for row in of_workload)
 
 
 def _signs(rows: Sequence[Row]) -> Signs | None:
@@ -69,7 +69,7 @@ def _signs(rows: Sequence[Row]) -> Signs | None:
     return Signs(direction="equal") if is_known and is_equal else None
 
 
-def _beside(row: Row, signs: Signs | None) -> Row:
+def _with_signs(row: Row, signs: Signs | None) -> Row:
     """Put the signs beside a noisy row, which may change what is said of it."""
     if not isinstance(row, Change) or metrics.BY_NAME[row.metric].kind not in KIND_OF:
         return row

@@ -8,7 +8,7 @@ from typing import Literal
 from ci_perf.judge import canaries, numbers, numerics
 from ci_perf.model.process import BreakEven, Fingerprint, GpuUse, Profile
 from ci_perf.model.run import Measured, Run
-from ci_perf.model.summary import Sitting, Subject, Summary, Turns
+from ci_perf.model.summary import PairedNumbers, SessionNumbers, Subject, Summary
 from ci_perf.model.validity import GpuEvidence
 
 
@@ -39,7 +39,7 @@ def _subject(measured: Run, workload: Measured) -> Subject:
         statistic=workload.protocol.statistic,
         machine=measured.environment.hard,
         sessions=(
-            Sitting(
+            SessionNumbers(
                 commit=measured.source.commit,
                 recorded_at=measured.started_at,
                 soft=measured.environment.soft,
@@ -48,20 +48,20 @@ def _subject(measured: Run, workload: Measured) -> Subject:
                 canaries=canaries.readings(measured.canaries),
             ),
         ),
-        turns=_turns(measured, workload),
+        paired=_paired(measured, workload),
     )
 
 
-def _turns(measured: Run, workload: Measured) -> Turns | None:
+def _paired(measured: Run, workload: Measured) -> PairedNumbers | None:
     """Return what the base showed that was launched beside this workload, if it was."""
     for paired in measured.paired:
         if paired.workload == workload.workload:
             bases = [pair.base.fingerprint for pair in paired.pairs]
-            return Turns(
+            return PairedNumbers(
                 pairs=numbers.of_pairs(paired, workload, measured),
                 base_fingerprints=tuple(dict.fromkeys(filter(numerics.values, bases))),
                 own_file=paired.file == "base",
-                trouble=paired.trouble,
+                failure=paired.trouble,
             )
     return None
 

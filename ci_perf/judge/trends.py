@@ -18,7 +18,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted
 from ci_perf.model.metrics import Better, Metric
 from ci_perf.model.suite import Limits
-from ci_perf.model.summary import Sitting, Subject
+from ci_perf.model.summary import SessionNumbers, Subject
 
 # A line through three sessions leaves one degree of freedom, which shows no spread.
 LEAST_SESSIONS = 4
@@ -88,7 +88,7 @@ class Trend:
 class _Watched:
     subject: Subject
     metric: Metric
-    sessions: Sequence[Sitting]
+    sessions: Sequence[SessionNumbers]
     trend: Trend
 
 
@@ -300,7 +300,7 @@ def _trend(history: History) -> float | None:
 class _Level:
     """Sessions of one level: the first of them, their mean, and whether an epoch begins there."""
 
-    first: Sitting
+    first: SessionNumbers
     mean: float
     accepted: bool
 

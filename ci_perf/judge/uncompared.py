@@ -89,7 +89,7 @@ def _new(head: Subject, *, failed_before: bool) -> Uncompared:
     The note says why its base could not be launched, where that was tried.
     """
     code = "new_since_failed" if failed_before else "new"
-    note = head.turns.trouble if head.turns else ""
+    note = head.paired.failure if head.paired else ""
     return _row(head, Verdict.NEW, code, head=metric_values.centres(head), note=note)
 
 
@@ -98,7 +98,7 @@ def _incomparable(base: Subject, head: Subject, code: str, differing: str) -> Un
 
     Where base and head were launched in turns, their pairs answer instead.
     """
-    is_answered = head.turns is not None and bool(head.turns.pairs)
+    is_answered = head.paired is not None and bool(head.paired.pairs)
     return _row(
         head,
         Verdict.INCOMPARABLE,
@@ -129,7 +129,7 @@ def _one_sided(
             yield _row(
                 base, Verdict.MISSING, "metric_missing", base=numbers, metric=name, gate=gate
             )
-        elif after and not before and not _is_zero(after) and not head.turns:
+        elif after and not before and not _is_zero(after) and not head.paired:
             numbers = metric_values.centres(head)
             yield _row(head, Verdict.NEW, "metric_new", head=numbers, metric=name, gate=gate)
 

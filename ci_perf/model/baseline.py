@@ -25,7 +25,7 @@ MAX_SESSIONS = 20
 
 
 class RecordedSession(Struct, frozen=True, kw_only=True):
-    """One sitting whose numbers were accepted, and why.
+    """One session whose numbers were accepted, and why.
 
     ``epochs`` counts, per metric, the changes that were accepted up to this session; absent is 0.
     Sessions of one epoch describe the same speed. The numerics have an epoch, too, under the name

@@ -1,4 +1,4 @@
-"""What one sitting measured: run.json."""
+"""What one session measured: run.json."""
 
 from typing import Annotated, Literal
 
@@ -122,7 +122,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
-    """One sitting of the machine: the whole of run.json."""
+    """One session on one machine: the whole of run.json."""
 
     schema_version: int = SCHEMA_VERSION
     tool: Tool

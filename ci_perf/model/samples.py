@@ -18,7 +18,7 @@ SampleUnit = Literal["s", "1/s", "byte", "count", "J", "FLOP", "FLOP/s"]
 SampleDirection = Literal["lower", "higher"]
 SampleKind = Literal["time", "tail", "one_off", "host_memory", "exact"]
 
-# How often a step was timed in one launch, launches in a sitting, sittings of a machine: generous,
+# How often a step was timed in one launch, launches in a session, sessions of a machine: generous,
 # so that only a damaged file has more.
 Steps = Annotated[tuple[Amount, ...], msgspec.Meta(min_length=1, max_length=100_000)]
 Launch = Amount | Steps

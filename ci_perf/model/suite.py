@@ -237,7 +237,7 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What one sitting will measure. ``selection`` is empty when the whole suite is meant."""
+    """What one session will measure. ``selection`` is empty when the whole suite is meant."""
 
     suite: SuiteName
     root: Text

@@ -11,7 +11,7 @@ Numbers = dict[str, float]
 """Metric name to value, in the metric's unit; a metric that the machine lacks is absent."""
 
 
-class Sitting(Struct, frozen=True, kw_only=True):
+class SessionNumbers(Struct, frozen=True, kw_only=True):
     """The processes of one workload in one session, in launch order.
 
     ``fingerprints`` holds each different one once. ``canaries`` are seconds by name, or by "NAME
@@ -28,17 +28,17 @@ class Sitting(Struct, frozen=True, kw_only=True):
     epochs: dict[Name, Count] = {}
 
 
-class Turns(Struct, frozen=True, kw_only=True):
+class PairedNumbers(Struct, frozen=True, kw_only=True):
     """What the base and the head of one workload showed when they were launched in turns.
 
     ``pairs`` are (base, head) in launch order. ``own_file``: the base ran a workload file of its
-    own. ``trouble`` is why the base could not be launched, or not any more.
+    own. ``failure`` is why the base could not be launched, or not any more.
     """
 
     pairs: tuple[tuple[Numbers, Numbers], ...]
     base_fingerprints: tuple[Fingerprint, ...] = ()
     own_file: bool = False
-    trouble: Text = ""
+    failure: Text = ""
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -50,8 +50,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     item_unit: Name
     statistic: Statistic
     machine: Machine
-    sessions: tuple[Sitting, ...]
-    turns: Turns | None = None
+    sessions: tuple[SessionNumbers, ...]
+    paired: PairedNumbers | None = None
 
 
 class Summary(Struct, frozen=True, kw_only=True):

@@ -145,9 +145,9 @@ def test_a_fingerprint_never_differs_from_itself(losses, checksums):
 def test_a_fingerprint_for_which_there_was_no_time_is_no_other_fingerprint():
     before = a_subject(losses=LOSSES)
     absent = Fingerprint(absent="3 steps of 9 s were too long")
-    (sitting,) = before.sessions
+    (session,) = before.sessions
     after = msgspec.structs.replace(
-        before, sessions=(msgspec.structs.replace(sitting, fingerprints=(absent,)),)
+        before, sessions=(msgspec.structs.replace(session, fingerprints=(absent,)),)
     )
 
     assert judge(before, after) is None

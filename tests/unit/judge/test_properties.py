@@ -40,7 +40,7 @@ def a_workload(name, *, seed=0, effect=1.0, spread=0.004, sessions=4, session_sp
     """A time as a machine would give it: sessions differ, launches differ, the head by `effect`."""
     noise = random.Random(f"{name} {seed}")
 
-    def sitting(times=1.0):
+    def session(times=1.0):
         times *= log_normal(noise, session_spread)
         return tuple(times * log_normal(noise, spread) for _ in range(4))
 
@@ -50,8 +50,8 @@ def a_workload(name, *, seed=0, effect=1.0, spread=0.004, sessions=4, session_sp
     return Sampled(
         workload=name,
         metric=TIME,
-        history=tuple(sitting() for _ in range(sessions)),
-        head=sitting(effect),
+        history=tuple(session() for _ in range(sessions)),
+        head=session(effect),
         pairs=tuple(pair() for _ in range(PAIRS)),
     )
 

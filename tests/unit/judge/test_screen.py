@@ -33,11 +33,11 @@ def simulated(*, sessions, seed, session_sd=0.005, launch_sd=0.004, size=20, lau
     """A suite in which the machine differs between sessions, and launches within them."""
     noise = random.Random(seed)
 
-    def sitting(by=0.0):
+    def session(by=0.0):
         centre = noise.gauss(by, session_sd)
         return [noise.gauss(centre, launch_sd) for _ in range(launches)]
 
-    return [([sitting() for _ in range(sessions)], sitting(effect)) for _ in range(size)]
+    return [([session() for _ in range(sessions)], session(effect)) for _ in range(size)]
 
 
 def of_numpy(suite, under):

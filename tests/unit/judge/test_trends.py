@@ -4,7 +4,7 @@ import pytest
 
 from ci_perf.judge import trends
 from ci_perf.model import metrics
-from ci_perf.model.summary import Sitting, Subject
+from ci_perf.model.summary import SessionNumbers, Subject
 from tests.runs import CPU, SOFT
 
 
@@ -18,7 +18,7 @@ def a_history(*sessions, workload="w", epochs=None):
         statistic="median",
         machine=CPU,
         sessions=tuple(
-            Sitting(
+            SessionNumbers(
                 commit=f"commit{day}",
                 recorded_at=f"2026-11-{day:02}T10:00:00Z",
                 soft=SOFT,

@@ -13,7 +13,7 @@ from ci_perf.judge.variability import Variance
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Kind
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.summary import Sitting, Subject
+from ci_perf.model.summary import SessionNumbers, Subject
 from tests.runs import CPU, SOFT
 
 logs = st.integers(-500, 500).map(lambda value: value / 1000)
@@ -30,7 +30,7 @@ def a_history(*sessions, workload="w", metric=metrics.STEP_TIME, epochs=()):
         statistic="median",
         machine=CPU,
         sessions=tuple(
-            Sitting(
+            SessionNumbers(
                 commit="a1b2c3d4",
                 recorded_at=f"2026-11-{day:02}T10:00:00Z",
                 soft=SOFT,
