@@ -1,18 +1,321 @@
-"""A performance gate for PyTorch: measure a fixed suite, judge it, report it."""
+"""A performance gate for PyTorch: measure a fixed suite, judge it, report it.
 
+The functions below are what the commands of the same names do: `ci_perf.check(suite="standard",
+against="main", notify=print)`. They print nothing and end nothing; docs/python.md is their guide.
+
+A relative path counts from `root`, the repository, which is the current folder unless it is given.
+`notify` is called with each line that a person should read; a `ci_perf.session.Listener` follows
+the progress of a run. Every failure is a `CiPerfError`, and its message says what to do next. An
+interrupt raises KeyboardInterrupt once the processes, containers and folders of the call are gone.
+"""
+
+# Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ci_perf.errors import CiPerfError
 from ci_perf.version import __version__
 
 if TYPE_CHECKING:
+    from ci_perf.baselines.accept import Acceptance
+    from ci_perf.gate.check import Checked
+    from ci_perf.gate.measure import MeasureOptions
+    from ci_perf.gate.runners import Runner
+    from ci_perf.model.comparison import Comparison
+    from ci_perf.model.run import Run
+    from ci_perf.model.samples import Samples
+    from ci_perf.model.suite import FailOn, Preset
     from ci_perf.notebook import LoadedComparison, LoadedRun
+    from ci_perf.session import Listener
 
-__all__ = ["__version__", "load"]
+__all__ = [
+    "CiPerfError",
+    "__version__",
+    "accept",
+    "check",
+    "compare",
+    "judge",
+    "load",
+    "measure",
+]
+
+Location = str | PathLike[str]
+Notify = Callable[[str], None]
 
 
-def load(path: str | PathLike[str]) -> "LoadedRun | LoadedComparison":
-    """Open a run or a comparison in a notebook: `.to_frame()`, or show it as it is."""
-    from ci_perf import notebook  # late: a command line must not pay for it
+def measure(
+    suite: str = "smoke",
+    *,
+    select: Iterable[str] = (),
+    run_output: Location | None = None,
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    device: str = "auto",
+    processes: int | None = None,
+    lock_timeout_s: float = 1800.0,
+    wait_s: float | None = None,
+    against: str | None = None,
+    budget_s: float = 1200.0,
+    runner: "Runner | None" = None,
+    notify: Notify | None = None,
+    listener: "Listener | None" = None,
+) -> "Run":
+    """Measure the workloads of a suite, each process a fresh child; see `ci-perf run`.
 
-    return notebook.load(path)
+    A workload that fails is recorded in `run.failed` and stops no other. `select` names workloads
+    (ids, or the part before the first dot), `run_output` is the file for the run. With `against` (a
+    branch, tag or commit), the merge base with it is launched beside the head, for at most
+    `budget_s`, where the baselines do not clear the head. `wait_s` is how long to wait for a quiet
+    machine: `None` is a minute for a CPU, or for a GPU that others use.
+    """
+    from ci_perf.gate import measure
+    from ci_perf.session import Listener
+
+    options = _options(
+        suite=suite,
+        select=select,
+        run_output=run_output,
+        root=root,
+        workloads=workloads,
+        baselines=baselines,
+        device=device,
+        processes=processes,
+        lock_timeout_s=lock_timeout_s,
+        wait_s=wait_s,
+        against=against,
+        budget_s=budget_s,
+        runner=runner,
+    )
+    heard = listener or Listener()
+    return measure.measure(options, notify=notify or _silent, listener=heard)
+
+
+def check(
+    suite: str = "smoke",
+    *,
+    select: Iterable[str] = (),
+    run_output: Location | None = None,
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    device: str = "auto",
+    processes: int | None = None,
+    lock_timeout_s: float = 1800.0,
+    wait_s: float | None = None,
+    against: str | None = None,
+    budget_s: float = 1200.0,
+    runner: "Runner | None" = None,
+    fail_on: "FailOn | None" = None,
+    notify: Notify | None = None,
+    listener: "Listener | None" = None,
+) -> "Checked":
+    """Measure, and compare with the committed baselines; see `ci-perf check`.
+
+    Returns `run` and `comparison`; `comparison.verdict` and `comparison.exit_code` sum it up. A
+    regression is no exception. Only with `against` is a slower step called a regression; without,
+    it is at most unconfirmed. The other options are those of `measure`.
+    """
+    from ci_perf.gate import check
+    from ci_perf.session import Listener
+
+    options = _options(
+        suite=suite,
+        select=select,
+        run_output=run_output,
+        root=root,
+        workloads=workloads,
+        baselines=baselines,
+        device=device,
+        processes=processes,
+        lock_timeout_s=lock_timeout_s,
+        wait_s=wait_s,
+        against=against,
+        budget_s=budget_s,
+        runner=runner,
+    )
+    heard = listener or Listener()
+    return check.check(options, fail_on=fail_on, notify=notify or _silent, listener=heard)
+
+
+def compare(
+    head: "Run | Location",
+    *,
+    base: "Run | Location | None" = None,
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    fail_on: "FailOn | None" = None,
+    notify: Notify | None = None,
+) -> "Comparison":
+    """Judge a run against another one, or against the committed baselines; see `ci-perf compare`.
+
+    `head` and `base` are runs, or files that hold one. The limits are those of suite.toml in
+    `workloads`, without one the defaults.
+    """
+    from ci_perf.gate import compare
+    from ci_perf.model.run import Run
+
+    def located(source: "Run | Location") -> "Run | Path":
+        return source if isinstance(source, Run) else _below(root, source)
+
+    return compare.compare(
+        located(head),
+        None if base is None else located(base),
+        baselines=_below(root, baselines),
+        workloads=_below(root, workloads),
+        fail_on=fail_on,
+        notify=notify or _silent,
+    )
+
+
+def judge(
+    *samples: "Samples | Location",
+    tool: str | None = None,
+    base: Sequence[Location] = (),
+    head: Sequence[Location] = (),
+    pairs: Sequence[tuple[Location, Location]] = (),
+    preset: "Preset" = "default",
+    fail_on: "FailOn" = "regressed",
+    notify: Notify | None = None,
+) -> "Comparison":
+    """Judge samples that any harness has recorded; see `ci-perf judge`.
+
+    `samples` are documents of our own format, or files of them. With `tool` (such as "pyperf"),
+    `base`, `head` and `pairs` are files that this harness wrote instead. Give all files of a change
+    in one call: the chance of a false alarm, 5 %, is shared within a call.
+    """
+    from ci_perf.gate import judge
+    from ci_perf.model.samples import Samples
+
+    sources = [source if isinstance(source, Samples) else Path(source) for source in samples]
+    harness = judge.HarnessFiles(
+        tool=tool,
+        base=tuple(map(Path, base)),
+        head=tuple(map(Path, head)),
+        pairs=tuple((Path(old), Path(new)) for old, new in pairs),
+    )
+    return judge.judge(sources, harness, preset=preset, fail_on=fail_on, notify=notify or _silent)
+
+
+def accept(
+    run: "Run | Location",
+    *,
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    select: Iterable[str] = (),
+    reason: str = "",
+    append: bool = False,
+    replace: bool = False,
+    force: bool = False,
+    patch: Location | None = None,
+    into: Location | None = None,
+    label: str = "",
+    notify: Notify | None = None,
+) -> "tuple[Acceptance, ...]":
+    """Make a run the new baseline: write the files that you then commit; see `ci-perf accept`.
+
+    Returns what became of each workload. `reason` says why a number may get worse. With `patch` or
+    `into`, the folder of the baselines is left alone. `label` names the run in messages. Raises
+    RefusedError for a run that must not become a baseline; then nothing was written.
+    """
+    from ci_perf.gate import accept, compare
+    from ci_perf.model.run import Run
+
+    accepted, name = compare.read(run if isinstance(run, Run) else _below(root, run))
+    options = accept.AcceptOptions(
+        root=_root(root),
+        workloads=_below(root, workloads),
+        baselines=_below(root, baselines),
+        select=tuple(select),
+        reason=reason,
+        append=append,
+        replace=replace,
+        force=force,
+        patch=None if patch is None else _below(root, patch),
+        into=None if into is None else _below(root, into),
+    )
+    return accept.accept(accepted, options, label=label or name, notify=notify or _silent)
+
+
+def load(source: "Run | Comparison | Location") -> "LoadedRun | LoadedComparison":
+    """Open a run or a comparison, or the file of one, in a notebook.
+
+    The result has `.to_frame()`, and shows itself as a table.
+    """
+    from ci_perf import notebook
+
+    return notebook.load(source)
+
+
+def _options(
+    *,
+    suite: str,
+    select: Iterable[str],
+    run_output: Location | None,
+    root: Location | None,
+    workloads: Location,
+    baselines: Location,
+    device: str,
+    processes: int | None,
+    lock_timeout_s: float,
+    wait_s: float | None,
+    against: str | None,
+    budget_s: float,
+    runner: "Runner | None",
+) -> "MeasureOptions":
+    """Return the options of a measurement, with every path below the root."""
+    from ci_perf.gate.measure import MeasureOptions
+    from ci_perf.gate.runners import Runner
+
+    return MeasureOptions(
+        root=_root(root),
+        suite=suite,
+        select=tuple(select),
+        workloads=_below(root, workloads),
+        baselines=_below(root, baselines),
+        device=device,
+        processes=processes,
+        lock_timeout_s=lock_timeout_s,
+        wait_s=wait_s,
+        against=against,
+        budget_s=budget_s,
+        runner=runner or Runner(),
+        run_output=None if run_output is None else _below(root, run_output),
+    )
+
+
+def _root(root: Location | None) -> Path:
+    from ci_perf.system import files
+
+    return files.current_folder() if root is None else Path(root).absolute()
+
+
+def _below(root: Location | None, path: Location) -> Path:
+    """Return a path as it was given, or below a root that was given, too."""
+    return Path(path) if root is None else Path(root, path).absolute()
+
+
+def _silent(_text: str) -> None:
+    """Tell nobody."""
+
+
+class _Package(ModuleType):
+    """The package itself: its functions `measure` and `judge` have namesakes among subpackages.
+
+    Importing a subpackage sets an attribute of its parent, which would replace the function.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute, but put no subpackage in the place of a function."""
+        if name not in __all__ or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -48,12 +48,16 @@ class _Tagged(msgspec.Struct):
     type: str
 
 
-def load(path: str | PathLike[str]) -> LoadedRun | LoadedComparison:
-    """Open a file that `ci-perf run` or `ci-perf compare --format json` wrote.
+def load(source: Run | Comparison | str | PathLike[str]) -> LoadedRun | LoadedComparison:
+    """Open a run or a comparison, or a file that `ci-perf run` or `--format json` wrote.
 
     Raises InvalidFileError: unreadable, damaged, or of another kind.
     """
-    where = Path(path)
+    if isinstance(source, Run):
+        return LoadedRun(source)
+    if isinstance(source, Comparison):
+        return LoadedComparison(source)
+    where = Path(source)
     text = files.read_text(where)
     match codec.decode(text, _Tagged, name=str(where)).type:
         case "run":

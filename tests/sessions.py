@@ -8,7 +8,7 @@ from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
 from ci_perf.model.task import MachineDescription, TaskFailure
-from ci_perf.session import MachineChecks
+from ci_perf.session import Listener, MachineChecks
 from ci_perf.worktree import Checkout
 from tests.runs import a_process, an_environment
 
@@ -50,7 +50,7 @@ class NoRoomForTwo(Launches):
         return a_result(), BOOM
 
 
-class Recorder:
+class Recorder(Listener):
     """A listener that notes what it hears, as (method, *arguments); it has no other methods.
 
     `during` is called with each note, while the session waits.
@@ -105,6 +105,16 @@ class Recorder:
 
     def round_finished(self, number, of):
         self._note("round_finished", number, of)
+
+
+class Suspects:
+    """A judge of pairs: `undecided` answers for each run so far; nothing was accepted."""
+
+    def __init__(self, undecided):
+        self.undecided = undecided
+
+    def accepted(self, _run, _base):
+        return {}
 
 
 def some_checks(*, host=(), memory="no room", every_s=0.001):

@@ -1,15 +1,12 @@
 """The calibration and the qualification of a machine: baselines/MACHINE/*.json."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from ci_perf.baselines import layout
-from ci_perf.judge import calibration
 from ci_perf.model import codec
 from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.environment import Machine, is_same
-from ci_perf.model.suite import Plan
 from ci_perf.system import files
 
 CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
@@ -40,11 +37,6 @@ def write(root: Path, document: Calibration | Qualification) -> Path:
     files.make_folder(file.parent)
     files.write_text(file, text)
     return file
-
-
-def settled(root: Path) -> Callable[[Plan, Machine], Plan]:
-    """Return a function that completes a plan by the calibration of the machine, if it has one."""
-    return lambda plan, machine: calibration.applied(plan, read(root, machine))
 
 
 def _read(file: Path, kind: type[Document], machine: Machine) -> Document | None:

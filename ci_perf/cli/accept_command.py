@@ -1,20 +1,18 @@
 """`ci-perf accept`: turn a run into the baseline files that are then committed."""
 
-import contextlib
 import os
 from pathlib import Path
 
 import click
 
-from ci_perf.baselines import accept
-from ci_perf.baselines.accept import Acceptance, Action, Mode
-from ci_perf.cli import options, output, patches
-from ci_perf.errors import UsageError
-from ci_perf.gate import accept as accepting
-from ci_perf.gate import compare
+import ci_perf
+from ci_perf.baselines.accept import Action
+from ci_perf.cli import options, output
+from ci_perf.gate import accept
 from ci_perf.model.run import Run
 from ci_perf.pull_request import fetch
-from ci_perf.system import files, git, lock
+from ci_perf.report import accept_help
+from ci_perf.system import files, git
 
 
 @click.command("accept")
@@ -68,55 +66,41 @@ def command(
 
     Exit codes: 0 written, or nothing to write; 3 refused.
     """
-    mode = _mode(append=append, replace=replace, reason=reason)
     if (run_file is None) == (run is None):
         raise click.UsageError("expected RUN, the file that `ci-perf run` wrote, or --run ID")
-    found, label = _read(run_file, run, artifact)
-    rules = compare.rules(
-        workloads, found.suite, baselines, found.environment.hard, notify=output.say
+    source, label = _source(run_file, run, artifact)
+    accepted = ci_perf.accept(
+        source,
+        label=label,
+        workloads=workloads,
+        baselines=baselines,
+        select=workload,
+        reason=reason,
+        append=append,
+        replace=replace,
+        force=force,
+        patch=patch,
+        into=into,
+        notify=output.say,
     )
-    is_elsewhere = patch is not None or into is not None
-    # From what is read to what is written, nobody else adds a session.
-    with contextlib.nullcontext() if is_elsewhere else lock.hold_folder(baselines):
-        comparison = compare.against_baselines(found, baselines, label=label, rules=rules)
-        accepted = accept.prepare(
-            baselines,
-            found,
-            comparison,
-            workloads=workload,
-            reason=reason,
-            mode=mode,
-            force=force,
-        )
-        next_step = _write(accepted, baselines, patch=patch, into=into)
-    _caution(found)
-    output.emit(_summary(accepted), output=None)
+    output.emit(accept_help.result(map(accept.described, accepted)), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):
-        output.say(f"next: {next_step}")
+        output.say(f"next: {_next_step(baselines, patch=patch, into=into)}")
 
 
-def _mode(*, append: bool, replace: bool, reason: str) -> Mode:
-    if append and replace:
-        raise UsageError("--append and --replace exclude each other: choose one")
-    if replace and not reason.strip():
-        # Small losses, each within its limit, would otherwise be forgotten one by one.
-        raise UsageError('--replace forgets the history: say why with --reason "…"')
-    return Mode.APPEND if append else Mode.REPLACE if replace else Mode.KEEP
-
-
-def _read(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run, str]:
-    """Read the run, and say what it is called."""
-    if file is not None:
-        return files.read(file, Run), str(file)
-    assert run_id is not None
-    return _fetch(run_id, artifact), fetch.label(run_id, artifact)
+def _source(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run | Path, str]:
+    """Return the run, or its file, and what messages call it."""
+    if run_id is not None:
+        return _fetch(run_id, artifact), fetch.label(run_id, artifact)
+    assert file is not None
+    return file, str(file)
 
 
 def _fetch(run_id: int, artifact: str) -> Run:
     from ci_perf.github import access, runs
     from ci_perf.github.client import Client
 
-    here = options.root()
+    here = files.current_folder()
     remote = git.run(here, "remote", "get-url", "origin")
     client = Client(access.of_clone(os.environ, remote.out if remote.code == 0 else ""))
     found = runs.find_run(client, run_id)
@@ -126,34 +110,9 @@ def _fetch(run_id: int, artifact: str) -> Run:
     return fetch.fetch_run(client, run_id, artifact)
 
 
-def _write(
-    accepted: tuple[Acceptance, ...], baselines: Path, *, patch: Path | None, into: Path | None
-) -> str:
-    """Write what changes to where it is wanted; return what a person does next."""
-    if into is not None:
-        accept.write(into, accepted)
+def _next_step(baselines: Path, *, patch: Path | None, into: Path | None) -> str:
     if patch is not None:
-        patches.write(patch, accepted, root=options.root())
         return f"git apply {patch}, at the top of the repository"
     if into is not None:
         return f"copy what is below {into} to {baselines}"
-    accept.write(baselines, accepted)
     return f"git add {baselines} && git commit"
-
-
-def _caution(run: Run) -> None:
-    """Say what is kept in the baseline from now on and might be regretted."""
-    if run.source.dirty:
-        output.say("note: the run was measured with uncommitted changes, and the baseline says so")
-    if run.validity.reasons:
-        codes = ", ".join(sorted({reason.code for reason in run.validity.reasons}))
-        output.say(
-            f"note: the machine was not at its best ({codes}); every later check will be compared "
-            "with these numbers"
-        )
-
-
-def _summary(accepted: tuple[Acceptance, ...]) -> str:
-    from ci_perf.report import accept_help
-
-    return accept_help.result(map(accepting.described, accepted))

@@ -1,8 +1,7 @@
 """What a terminal shows while a run goes on: what runs, how much is done, and the time left."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ci_perf.cli import pace, progress
@@ -72,7 +71,7 @@ class Meter:
         return self._clock() - self._start
 
 
-class TerminalListener:
+class TerminalListener(Listener):
     """Shows what runs now; how much is done, and the time left, are the meter's."""
 
     def __init__(self, bar: Any, meter: Meter) -> None:  # noqa: ANN401  rich is imported late
@@ -80,6 +79,14 @@ class TerminalListener:
         self._meter = meter
         self._task = bar.add_task("starting", total=1)
         self._awaited = ""
+
+    def began(self) -> None:
+        """See Listener: draw from here on."""
+        self._bar.start()
+
+    def ended(self) -> None:
+        """See Listener: leave the terminal as it was."""
+        self._bar.stop()
 
     def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
         """See Listener."""
@@ -162,9 +169,8 @@ class TerminalListener:
         self._bar.console.print(text, markup=False, highlight=False)
 
 
-@contextmanager
-def listener() -> Iterator[Listener]:
-    """Draw on stderr for as long as the block lasts."""
+def listener() -> Listener:
+    """Return a listener that draws on stderr while a session lasts."""
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn, Task, TextColumn
     from rich.progress_bar import ProgressBar
@@ -190,7 +196,7 @@ def listener() -> Iterator[Listener]:
             del task
             return Text(self._read())
 
-    with Progress(
+    bar = Progress(
         TextColumn("{task.description}", markup=False),
         Bar(),
         MeterText(meter.counted),
@@ -198,5 +204,5 @@ def listener() -> Iterator[Listener]:
         console=Console(stderr=True),
         refresh_per_second=_REDRAWN_PER_S,
         transient=True,
-    ) as bar:
-        yield TerminalListener(bar, meter)
+    )
+    return TerminalListener(bar, meter)

@@ -1,18 +1,16 @@
 """`ci-perf calibrate`: how noisy this machine is, and what suits it."""
 
-import random
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ci_perf.cli import keeping, options
-from ci_perf.errors import ExitCode
-from ci_perf.gate import measure, runners
-from ci_perf.judge import calibration as judge
-
-# The same launches always give the same table.
-_SEED = 0
+from ci_perf.cli import measure_options, options, progress
+from ci_perf.cli import output as out
+from ci_perf.gate import machine
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.judge.calibration import FEWEST_PROCESSES
+from ci_perf.system import files
 
 
 def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> int:
@@ -23,36 +21,24 @@ def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> i
 
 
 @click.command("calibrate")
-@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-@options.suite
-@options.workloads
-@options.baselines
-@options.device
-@runners.options
+@measure_options.measuring
 @click.option(
     "--processes",
-    type=click.IntRange(judge.FEWEST_PROCESSES, 100),
-    default=judge.FEWEST_PROCESSES,
+    type=click.IntRange(FEWEST_PROCESSES, 100),
+    default=FEWEST_PROCESSES,
     show_default=True,
     callback=_even,
     help="Fresh processes per workload: an even number.",
 )
-@options.lock_timeout
 @options.run_output(default="calibration-run.json")
 @options.table_format
 @options.output
 def command(
-    names: tuple[str, ...],
-    suite: str,
-    workloads: Path,
-    baselines: Path,
-    device: str,
-    processes: int,
-    lock_timeout: float,
+    *,
     run_output: Path,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
-    **runner: Any,  # noqa: ANN401  the options of runners.py
+    **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
     """Measure how noisy this machine is, and choose statistic and preset for it.
 
@@ -61,19 +47,12 @@ def command(
 
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """
-    keeping.check_targets(run_output, output)
-    chosen = runners.choice(outputs=(run_output, output), **runner)
-    plan = measure.plan(workloads, suite, names, device=device, processes=processes)
-    run = measure.measure(
-        plan,
-        device=device,
-        lock_timeout_s=lock_timeout,
-        run_file=run_output,
-        runner=chosen,
-        workloads=workloads,
+    measurement = measure_options.measurement(said, run_output=run_output, outputs=(output,))
+    out.check_table_target(output, run_output)
+    report = machine.calibrate(
+        MeasureOptions(root=files.current_folder(), **measurement),
+        notify=out.say,
+        listener=progress.listener(),
     )
-    if measure.is_interrupted(run):
-        return ExitCode.INTERRUPTED
-    found = judge.calibrate(run, plan, random.Random(_SEED).random)  # noqa: S311  no secret
-    own = {one.id for one in plan.workloads if one.own_statistic}
-    return keeping.keep(found, run, baselines, form=format, target=output, own=own)
+    out.emit_machine(report.document, format, output)
+    return report.exit_code

@@ -6,27 +6,16 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import options
+import ci_perf
+from ci_perf.cli import measure_options, options, progress
 from ci_perf.cli import output as out
-from ci_perf.errors import ExitCode, UsageError
-from ci_perf.gate import compare, measure, runners
-from ci_perf.model.comparison import Comparison
+from ci_perf.errors import UsageError
 from ci_perf.model.suite import FailOn
 from ci_perf.system import files
 
 
 @click.command("check")
-@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-@options.suite
-@options.workloads
-@options.baselines
-@options.device
-@options.processes
-@options.lock_timeout
-@options.wait
-@options.against
-@options.budget
-@runners.options
+@measure_options.checking
 @options.fail_on(default=None)
 @click.option(
     "--run-output",
@@ -43,22 +32,13 @@ from ci_perf.system import files
 @options.report_format
 @options.output
 def command(
-    names: tuple[str, ...],
-    suite: str,
-    workloads: Path,
-    baselines: Path,
-    device: str,
-    processes: int | None,
-    lock_timeout: float,
-    wait: float | None,
-    against: str | None,
-    budget: float,
+    *,
     fail_on: FailOn | None,
     run_output: Path,
     comparison_output: Path | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
-    **runner: Any,  # noqa: ANN401  the options of runners.py
+    **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
 
@@ -70,34 +50,19 @@ def command(
     answer: something looks worse by more than its margin and is not proven, a workload failed, is
     missing or cannot be compared, the machine cannot be trusted, or there is no baseline at all.
     """
-    out.check_target(format, output, inputs=[run_output, baselines])
+    measurement = measure_options.measurement(
+        said, run_output=run_output, outputs=(comparison_output, output)
+    )
+    out.check_target(format, output, inputs=[run_output, measurement["baselines"]])
     if comparison_output is not None:
         _check_apart(comparison_output, run_output, output)
-    compare.check_baselines(baselines, suite)
-    chosen = runners.choice(outputs=(run_output, comparison_output, output), **runner)
-    plan = measure.plan(
-        workloads, suite, names, device=device, processes=processes, is_paired=against is not None
+    checked = ci_perf.check(
+        **measurement, fail_on=fail_on, notify=out.say, listener=progress.listener()
     )
-    run = measure.measure(
-        plan,
-        device=device,
-        lock_timeout_s=lock_timeout,
-        wait_s=wait,
-        run_file=run_output,
-        runner=chosen,
-        workloads=workloads,
-        baselines=baselines,
-        beside=measure.beside(against, budget, baselines, workloads),
-    )
-    if measure.is_interrupted(run):
-        return ExitCode.INTERRUPTED
-    rules = compare.rules(workloads, suite, baselines, run.environment.hard, notify=out.say).of(
-        fail_on
-    )
-    comparison = compare.against_baselines(run, baselines, label=str(run_output), rules=rules)
-    _keep(comparison, comparison_output)
-    out.emit_comparison(comparison, format, output)
-    return comparison.exit_code
+    if comparison_output is not None:
+        files.write(comparison_output, checked.comparison)
+    out.emit_comparison(checked.comparison, format, output)
+    return checked.comparison.exit_code
 
 
 def _check_apart(path: Path, *others: Path | None) -> None:
@@ -105,8 +70,3 @@ def _check_apart(path: Path, *others: Path | None) -> None:
     if os.path.realpath(path) in {os.path.realpath(other) for other in others if other}:
         raise UsageError(f"--comparison-output {path}: is written already; name another file")
     files.check_target(path)
-
-
-def _keep(comparison: Comparison, path: Path | None) -> None:
-    if path is not None:
-        files.write(path, comparison)

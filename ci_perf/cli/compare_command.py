@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+import ci_perf
 from ci_perf.cli import options
 from ci_perf.cli import output as out
 from ci_perf.errors import ExitCode
-from ci_perf.gate import compare
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
 from ci_perf.system import files
@@ -53,16 +53,14 @@ def command(
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
     if losses:
         return _show_losses(runs, format, output)
-    if len(runs) == 2:
-        comparison = compare.against_run(
-            runs[0], runs[1], workloads, fail_on=fail_on, notify=out.say
-        )
-    else:
-        run = files.read(runs[0], Run)
-        rules = compare.rules(
-            workloads, run.suite, baselines, run.environment.hard, notify=out.say
-        ).of(fail_on)
-        comparison = compare.against_baselines(run, baselines, label=str(runs[0]), rules=rules)
+    comparison = ci_perf.compare(
+        runs[-1],
+        base=runs[0] if len(runs) == 2 else None,
+        baselines=baselines,
+        workloads=workloads,
+        fail_on=fail_on,
+        notify=out.say,
+    )
     out.emit_comparison(comparison, format, output)
     return comparison.exit_code
 
@@ -74,15 +72,11 @@ def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -
             f"--losses: expected --format markdown or terminal, found {form}; a program reads them "
             "in run.json, under fingerprint"
         )
-    from ci_perf.report import profiles, tables
+    from ci_perf.report import profiles
 
     sides = ("base", "head") if len(runs) == 2 else ("",)
     page = profiles.losses(
         [(side, files.read(run, Run)) for side, run in zip(sides, runs, strict=True)]
     )
-    if form == "markdown":
-        text = tables.markdown(page)
-    else:
-        text = tables.terminal(page, width=out.width(), color=out.in_color())
-    out.emit(text, output=target)
+    out.emit_page(page, form, target)
     return ExitCode.OK

@@ -10,12 +10,12 @@ import click
 from rich.console import Console
 
 from ci_perf import suite
-from ci_perf.cli import output
+from ci_perf.cli import measure_options, output
 from ci_perf.cli.main import COMMANDS
 from ci_perf.demo import ending, outcome, scratch, story
 from ci_perf.demo.shell import Shell, neutral
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.gate import runners
+from ci_perf.gate.runners import Runner
 from ci_perf.system import lock
 
 EXAMPLE = "tiny_vision"
@@ -28,18 +28,18 @@ EXAMPLE = "tiny_vision"
     metavar="DIR",
     help="Keep the repository in DIR, which must be empty or new.",
 )
-@runners.options
+@measure_options.runner
 def command(
     keep: Path | None,
     **runner: Any,  # noqa: ANN401  the options of runners.py
 ) -> int:
     """Play the demo, print its report, and say whether it came out as planted."""
-    chosen = runners.choice(**runner)
+    chosen = measure_options.chosen_runner(runner)
     _check_image(chosen)
     story.require(
         which=shutil.which,
         find_module=importlib.util.find_spec,
-        in_containers=chosen.runner != "local",
+        in_containers=chosen.kind != "local",
     )
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     with scratch.folder(keep) as folder, scratch.folder(None) as temporary:
@@ -59,7 +59,7 @@ def command(
             suite.shipped("examples") / EXAMPLE,
             shell,
             chapter=lambda title: console.print(f"\n{title}", style="bold"),
-            runner=runners.spelled(chosen),
+            runner=measure_options.spelled(chosen),
         )
     output.emit(judged.report, output=None)
     surprises = outcome.surprises(judged.comparison, judged.exit_code)
@@ -69,10 +69,10 @@ def command(
     return ExitCode.NO_ANSWER if surprises else ExitCode.OK
 
 
-def _check_image(chosen: runners.Choice) -> None:
+def _check_image(chosen: Runner) -> None:
     """Ask for an image before anything is measured: the demo's suite names none."""
-    if chosen.runner != "local" and not chosen.image:
+    if chosen.kind != "local" and not chosen.image:
         raise UsageError(
-            f"demo: --runner {chosen.runner}: expected an image, found none; say --image REF: "
+            f"demo: --runner {chosen.kind}: expected an image, found none; say --image REF: "
             "`ci-perf image build` in a checkout of ci-perf makes one and shows its id"
         )

@@ -10,11 +10,12 @@ from ci_perf import doctor
 from ci_perf.cli import options, output
 from ci_perf.doctor import container_facts, machine_facts, text
 from ci_perf.errors import UsageError
-from ci_perf.gate.runners import Runner
+from ci_perf.gate.runners import Kind
 from ci_perf.model import codec
 from ci_perf.model.container import EngineName
 from ci_perf.model.facts import Facts
 from ci_perf.model.run import Tool
+from ci_perf.system import files
 from ci_perf.version import __version__
 
 
@@ -37,7 +38,7 @@ from ci_perf.version import __version__
     is_flag=True,
     help="Print facts and findings as JSON, for a program or an issue report.",
 )
-def command(*, runner: Runner, image: str | None, workloads: Path, json: bool) -> int:
+def command(*, runner: Kind, image: str | None, workloads: Path, json: bool) -> int:
     """Say what this machine is, and why CUDA is not available when it is not.
 
     Each finding names the next step. On a GPU, torch is asked to run one kernel: on a busy GPU that
@@ -55,12 +56,12 @@ def command(*, runner: Runner, image: str | None, workloads: Path, json: bool) -
     return diagnosis.exit_code
 
 
-def _facts(runner: Runner, image: str | None, workloads: Path) -> Facts:
+def _facts(runner: Kind, image: str | None, workloads: Path) -> Facts:
     """Gather what there is to know; of containers too, if these are asked for."""
     sources = machine_facts.this_machine()
     if runner != "local":
         return container_facts.gather(
-            runner, image, workloads=workloads, checkout=options.root(), sources=sources
+            runner, image, workloads=workloads, checkout=files.current_folder(), sources=sources
         )
     if image is not None:
         raise UsageError("--image: expected --runner docker or podman beside it, found local")

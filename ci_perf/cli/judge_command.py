@@ -1,23 +1,18 @@
 """`ci-perf judge`: judge samples that any harness has recorded."""
 
+import itertools
 from pathlib import Path
 from typing import get_args
 
 import click
 
+import ci_perf
 from ci_perf.cli import options
 from ci_perf.cli import output as out
-from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.importers import merging
-from ci_perf.importers.reading import Document
-from ci_perf.judge import samples as judge
-from ci_perf.model.comparison import Comparison
-from ci_perf.model.samples import Samples
 from ci_perf.model.suite import FailOn, Preset
-from ci_perf.system import files
 
 _FILE = click.Path(path_type=Path)
-_NAMED = 3
 
 
 @click.command("judge")
@@ -78,67 +73,17 @@ def command(
     of a pull request in one call: the chance of a false alarm, 5 %, is shared within a call.
     Without pairs nothing is confirmed, and nothing ends with exit code 1 unless --fail-on says so.
     """
-    tool = harness["from"]
-    paired = [path for both in pair for path in both]
-    inputs = [*samples, *base, *head, *paired]
+    inputs = [*samples, *base, *head, *itertools.chain.from_iterable(pair)]
     out.check_target(format, output, inputs=inputs)
-    if tool is None:
-        if not samples or inputs != list(samples):
-            raise UsageError(_wrong_use(inputs))
-        comparison = _of_files(samples, preset, fail_on)
-    elif samples or bool(base) != bool(head) or not (head or pair):
-        raise UsageError(
-            f"--from {tool}: expected --base FILE and --head FILE, or --pair BASE HEAD, or all "
-            "three, and no SAMPLES"
-        )
-    else:
-        comparison = _of_harness(tool, base, head, pair, preset, fail_on)
-    out.emit_comparison(comparison, format, output)
-    return comparison.exit_code
-
-
-def _wrong_use(inputs: list[Path]) -> str:
-    if inputs:
-        return "--base, --head, --pair: expected --from TOOL, which says who wrote them"
-    return "expected SAMPLES, or --from TOOL; see `ci-perf judge --help`"
-
-
-def _of_files(paths: tuple[Path, ...], preset: Preset, fail_on: FailOn) -> Comparison:
-    joined = merging.join([(str(path), files.read(path, Samples)) for path in paths])
-    label = _label(paths)
-    return judge.judge(joined, base=label, head=label, preset=preset, fail_on=fail_on)
-
-
-def _of_harness(
-    tool: str,
-    bases: tuple[Path, ...],
-    heads: tuple[Path, ...],
-    pairs: tuple[tuple[Path, Path], ...],
-    preset: Preset,
-    fail_on: FailOn,
-) -> Comparison:
-    old, new = (tuple(both[side] for both in pairs) for side in (0, 1))
-    paired = list(zip(_documents(old), _documents(new), strict=True))
-    try:
-        merged = merging.merge(tool, _documents(bases), _documents(heads), paired)
-    except InvalidFileError as error:
-        raise InvalidFileError(f"--from {tool}: {error}") from None
-    for left_out in merged.left_out:
-        out.say(f"{left_out.document}: {left_out.benchmark}: left out: {left_out.reason}")
-    return judge.judge(
-        merged.samples,
-        base=_label((*bases, *old)),
-        head=_label((*heads, *new)),
+    comparison = ci_perf.judge(
+        *samples,
+        tool=harness["from"],
+        base=base,
+        head=head,
+        pairs=pair,
         preset=preset,
         fail_on=fail_on,
+        notify=out.say,
     )
-
-
-def _documents(paths: tuple[Path, ...]) -> list[Document]:
-    return [Document(name=str(path), text=files.read_text(path)) for path in paths]
-
-
-def _label(paths: tuple[Path, ...]) -> str:
-    """Name the first few files: the others are known to whoever typed them."""
-    more = len(paths) - _NAMED
-    return ", ".join(map(str, paths[:_NAMED])) + (f" and {more} more" if more > 0 else "")
+    out.emit_comparison(comparison, format, output)
+    return comparison.exit_code

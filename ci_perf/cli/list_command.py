@@ -9,6 +9,7 @@ from ci_perf import suite as suites
 from ci_perf.cli import options, output
 from ci_perf.model.base import Scalar
 from ci_perf.model.suite import Plan
+from ci_perf.system import files
 
 
 @click.command("list")
@@ -17,7 +18,7 @@ from ci_perf.model.suite import Plan
 @click.option("--json", is_flag=True, help="Print the whole plan as JSON.")
 def command(suite: str, workloads: Path, *, json: bool) -> None:
     """Show the workloads of a suite, without importing them."""
-    plan = suites.plan(workloads, suite, root=options.root())
+    plan = suites.plan(workloads, suite, root=files.current_folder())
     output.emit(_json(plan) if json else _table(plan), output=None)
 
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from ci_perf.errors import UsageError
 from ci_perf.model.suite import FailOn
 from ci_perf.report.accept_help import USUAL_ARTIFACT
 
@@ -149,29 +148,11 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
 
 def duration_s(text: str, option: str = "--budget") -> float:
     """Return seconds of "90s", "20m" or "1h"; a bare number is seconds. Raises BadParameter."""
-    found = _DURATION.fullmatch(text.strip())
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else math.inf
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else math.inf
     if not seconds <= _LONGEST_S:
         raise click.BadParameter(
             f"expected a duration such as 90s, 20m or 1h, at most a day, found {text!r}",
             param_hint=option,
         )
     return seconds
-
-
-def check_device(device: str) -> None:
-    """Refuse what can be no device. Raises BadParameter."""
-    kind, _, index = device.partition(":")
-    if device in {"auto", "cpu", "cuda"} or (kind == "cuda" and index.isdecimal()):
-        return
-    raise click.BadParameter(
-        f"expected auto, cpu, cuda or cuda:N, found {device!r}", param_hint="--device"
-    )
-
-
-def root() -> Path:
-    """Return the folder that the command was called in: the repository. Raises UsageError."""
-    try:
-        return Path.cwd()
-    except OSError:
-        raise UsageError("the current folder is gone; change into one that exists") from None

@@ -9,8 +9,10 @@ import click
 
 from ci_perf.errors import UsageError
 from ci_perf.model import codec
+from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.comparison import Comparison
 from ci_perf.report import escape
+from ci_perf.report.tables import Page
 from ci_perf.system import files
 
 _SHOWN_LINES = 12
@@ -132,3 +134,35 @@ def _text(comparison: Comparison, form: str) -> str:
     from ci_perf.report import markdown
 
     return markdown.render(comparison)
+
+
+def check_table_target(target: Path | None, run_output: Path) -> None:
+    """Find out before the work that the table of a machine has nowhere to go.
+
+    Raises UsageError and CannotWriteError.
+    """
+    if target is None:
+        return
+    files.check_target(target)
+    if target.resolve() == run_output.resolve():
+        raise UsageError(f"--output {target}: would overwrite the run; name another file")
+
+
+def emit_machine(document: Calibration | Qualification, form: str, target: Path | None) -> None:
+    """Write what was found out of a machine."""
+    if form == "json":
+        emit(codec.encode(document), output=target)
+        return
+    from ci_perf.report import calibration_report
+
+    emit_page(calibration_report.page(document), form, target)
+
+
+def emit_page(page: Page, form: str, target: Path | None) -> None:
+    """Write a page of tables, as Markdown or for a terminal."""
+    from ci_perf.report import tables
+
+    if form == "markdown":
+        emit(tables.markdown(page), output=target)
+    else:
+        emit(tables.terminal(page, width=width(), color=in_color()), output=target)

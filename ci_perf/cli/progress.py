@@ -4,8 +4,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
@@ -22,25 +21,17 @@ _SILENCE_S = 60.0
 _NAMED = 5
 
 
-@contextmanager
-def listener() -> Iterator[Listener]:
-    """Provide the listener that suits stderr."""
+def listener() -> Listener:
+    """Return the listener that suits stderr."""
     if sys.stderr.isatty():
         from ci_perf.cli import bar
 
-        with bar.listener() as found:
-            yield found
-    elif os.environ.get("GITHUB_ACTIONS") == "true":
-        grouped = GroupedListener()
-        try:
-            yield grouped
-        finally:
-            grouped.close()
-    else:
-        yield PlainListener()
+        return bar.listener()
+    is_on_github = os.environ.get("GITHUB_ACTIONS") == "true"
+    return GroupedListener() if is_on_github else PlainListener()
 
 
-class PlainListener:
+class PlainListener(Listener):
     """A line per workload and round, for logs; and one when there was none for a minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -175,8 +166,8 @@ class GroupedListener(PlainListener):
         self._is_open = False
         self._failures: list[Failed] = []
 
-    def close(self) -> None:
-        """Close the group, however measuring ended, and tell what failed."""
+    def ended(self) -> None:
+        """See Listener: close the group, and tell what failed."""
         if self._is_open:
             click.echo("::endgroup::", err=True)
         self._is_open = False

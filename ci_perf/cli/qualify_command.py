@@ -1,30 +1,20 @@
 """`ci-perf qualify`: which changes this machine notices, and how often it gives a false alarm."""
 
-import random
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ci_perf import suite as suites
-from ci_perf.baselines import machine_documents as calibrations
-from ci_perf.cli import keeping, options
-from ci_perf.errors import ExitCode
-from ci_perf.gate import measure, runners
-from ci_perf.judge import calibration, qualification
+from ci_perf.cli import measure_options, options, progress
+from ci_perf.cli import output as out
+from ci_perf.gate import machine
+from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judge.policy import LOOKS
-
-# The same launches always give the same table.
-_SEED = 0
+from ci_perf.system import files
 
 
 @click.command("qualify")
-@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-@options.suite
-@options.workloads
-@options.baselines
-@options.device
-@runners.options
+@measure_options.measuring
 @click.option(
     "--size",
     type=click.FloatRange(0, 1, min_open=True),
@@ -39,23 +29,17 @@ _SEED = 0
     show_default=True,
     help="Pairs of launches per workload and change; each round is three launches of each.",
 )
-@options.lock_timeout
 @options.run_output(default="qualification-run.json")
 @options.table_format
 @options.output
 def command(
-    names: tuple[str, ...],
-    suite: str,
-    workloads: Path,
-    baselines: Path,
-    device: str,
+    *,
     size: float,
     rounds: int,
-    lock_timeout: float,
     run_output: Path,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
-    **runner: Any,  # noqa: ANN401  the options of runners.py
+    **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
     """Find out which changes this machine notices, and how often it gives a false alarm.
 
@@ -66,28 +50,15 @@ def command(
     Exit codes: 0 qualified, whatever was found, 3 a workload failed, or the machine cannot be
     trusted.
     """
-    keeping.check_targets(run_output, output)
-    chosen = runners.choice(outputs=(run_output, output), **runner)
-    plan = measure.plan(workloads, suite, names, device=device, processes=rounds)
-    run = measure.measure(
-        qualification.arms(plan, size),
-        device=device,
-        lock_timeout_s=lock_timeout,
-        run_file=run_output,
-        runner=chosen,
-        workloads=workloads,
+    measurement = measure_options.measurement(
+        {**said, "processes": rounds}, run_output=run_output, outputs=(output,)
     )
-    if measure.is_interrupted(run):
-        return ExitCode.INTERRUPTED
-    known = calibrations.read(baselines, run.environment.hard)
-    # Only now is the machine known, and with it the preset of its calibration.
-    preset = known.preset if known else "default"
-    judged = suites.plan(workloads, suite, selection=names, root=options.root(), preset=preset)
-    found = qualification.qualify(
-        run,
-        calibration.applied(judged, known),
-        size=size,
-        calibration=known,
-        uniform=random.Random(_SEED).random,  # noqa: S311  no secret
+    out.check_table_target(output, run_output)
+    report = machine.qualify(
+        MeasureOptions(root=files.current_folder(), **measurement),
+        size,
+        notify=out.say,
+        listener=progress.listener(),
     )
-    return keeping.keep(found, run, baselines, form=format, target=output)
+    out.emit_machine(report.document, format, output)
+    return report.exit_code

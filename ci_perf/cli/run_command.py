@@ -5,23 +5,14 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import options
+import ci_perf
+from ci_perf.cli import measure_options, progress
+from ci_perf.cli import output as out
 from ci_perf.errors import ExitCode
-from ci_perf.gate import compare, measure, runners
 
 
 @click.command("run")
-@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-@options.suite
-@options.workloads
-@options.device
-@options.processes
-@options.baselines
-@options.lock_timeout
-@options.wait
-@options.against
-@options.budget
-@runners.options
+@measure_options.checking
 @click.option(
     "-o",
     "--output",
@@ -31,18 +22,9 @@ from ci_perf.gate import compare, measure, runners
     help="Where to write the run.",
 )
 def command(
-    names: tuple[str, ...],
-    suite: str,
-    workloads: Path,
-    device: str,
-    processes: int | None,
-    baselines: Path,
-    lock_timeout: float,
-    wait: float | None,
-    against: str | None,
-    budget: float,
+    *,
     output: Path,
-    **runner: Any,  # noqa: ANN401  the options of runners.py
+    **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
 
@@ -51,21 +33,6 @@ def command(
     With --against, the base is launched beside the head where the baselines do not clear it, and
     `ci-perf compare` judges both.
     """
-    if against is not None:
-        compare.check_baselines(baselines, suite)
-    chosen = runners.choice(outputs=(output,), **runner)
-    plan = measure.plan(
-        workloads, suite, names, device=device, processes=processes, is_paired=against is not None
-    )
-    run = measure.measure(
-        plan,
-        device=device,
-        lock_timeout_s=lock_timeout,
-        wait_s=wait,
-        run_file=output,
-        runner=chosen,
-        workloads=workloads,
-        baselines=baselines,
-        beside=measure.beside(against, budget, baselines, workloads),
-    )
-    return measure.exit_code(run)
+    measurement = measure_options.measurement(said, run_output=output)
+    run = ci_perf.measure(**measurement, notify=out.say, listener=progress.listener())
+    return ExitCode.NO_ANSWER if run.failed else ExitCode.OK

@@ -1,4 +1,9 @@
-"""What ci-perf does, as functions: measure, check, compare, accept.
+"""What ci-perf does, as functions: measure, check, compare, judge, accept, calibrate, qualify.
 
-They print nothing, know no command line and no network: a listener hears what goes on.
+They print nothing, and know no command line and no network: `notify` is called with every line that
+a person should read, a listener follows the progress of a run.
 """
+
+from collections.abc import Callable
+
+Notify = Callable[[str], None]

@@ -1,7 +1,6 @@
 """A run against the committed baselines, or against another run. Measures and launches nothing."""
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,9 @@ import msgspec
 from ci_perf import suite
 from ci_perf.baselines import layout, machine_documents, summaries
 from ci_perf.errors import UsageError
-from ci_perf.judge import compare, summarise
+from ci_perf.gate import Notify
+from ci_perf.judge import compare as judge
+from ci_perf.judge import summarise
 from ci_perf.judge.policy import default_limits
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
@@ -35,31 +36,78 @@ class Rules:
 
 def against_baselines(run: Run, root: Path, *, label: str, rules: Rules) -> Comparison:
     """Judge `run` against the baselines of its machine and suite below `root`."""
-    return _compared(committed(run, root), summarise.run(run, label=label), rules)
+    return _compared(_committed(run, root), summarise.run(run, label=label), rules)
 
 
-def against_run(
-    base: Path, head: Path, folder: Path, *, fail_on: FailOn | None, notify: Callable[[str], None]
+def with_baselines(
+    run: Run,
+    *,
+    label: str,
+    baselines: Path,
+    workloads: Path,
+    fail_on: FailOn | None,
+    notify: Notify,
 ) -> Comparison:
-    """Judge the run in file `head` against the run in file `base`."""
-    before, after = files.read(base, Run), files.read(head, Run)
-    if after.interleaved is not None and not _is_of(after.interleaved.source, before.source):
+    """Judge `run` against the baselines, by the limits of WORKLOADS/suite.toml."""
+    judging = rules(workloads, run.suite, baselines, run.environment.hard, notify=notify)
+    return against_baselines(run, baselines, label=label, rules=judging.of(fail_on))
+
+
+def compare(
+    head: Run | Path,
+    base: Run | Path | None,
+    *,
+    baselines: Path,
+    workloads: Path,
+    fail_on: FailOn | None,
+    notify: Notify,
+) -> Comparison:
+    """Judge a run, or the file of one, against another one; without any, against the baselines.
+
+    Raises InvalidFileError.
+    """
+    if base is None:
+        run, label = read(head)
+        return with_baselines(
+            run,
+            label=label,
+            baselines=baselines,
+            workloads=workloads,
+            fail_on=fail_on,
+            notify=notify,
+        )
+    return _against_run(base, head, workloads, fail_on=fail_on, notify=notify)
+
+
+def read(source: Run | Path) -> tuple[Run, str]:
+    """Return a run and its label, which begins every message about it. Raises InvalidFileError."""
+    if isinstance(source, Run):
+        return source, f"run {source.id}"
+    return files.read(source, Run), str(source)
+
+
+def _against_run(
+    base: Run | Path, head: Run | Path, folder: Path, *, fail_on: FailOn | None, notify: Notify
+) -> Comparison:
+    """Judge a run against another one; pairs count where they were launched against that one."""
+    (before, base_label), (after, head_label) = read(base), read(head)
+    if after.interleaved is not None and not _is_same_code(after.interleaved.source, before.source):
         notify(
-            f"{head}: its pairs are left alone: they were launched against "
-            f"{after.interleaved.source.commit}, and {base} is of {before.source.commit}"
+            f"{head_label}: its pairs are left alone: they were launched against "
+            f"{after.interleaved.source.commit}, and {base_label} is of {before.source.commit}"
         )
         after = msgspec.structs.replace(after, interleaved=None, paired=())
     return _compared(
-        summarise.run(before, label=str(base)),
-        summarise.run(after, label=str(head)),
+        summarise.run(before, label=base_label),
+        summarise.run(after, label=head_label),
         rules(folder, after.suite, notify=notify).of(fail_on),
     )
 
 
-def _is_of(one: Source, other: Source) -> bool:
+def _is_same_code(first: Source, second: Source) -> bool:
     """Whether both are surely the same code."""
-    is_known = one.commit != git.UNKNOWN and not (one.dirty or other.dirty)
-    return is_known and one.commit == other.commit
+    is_known = first.commit != git.UNKNOWN and not (first.dirty or second.dirty)
+    return is_known and first.commit == second.commit
 
 
 def check_baselines(root: Path, suite: str) -> None:
@@ -73,7 +121,7 @@ def rules(
     baselines: Path | None = None,
     machine: Machine | None = None,
     *,
-    notify: Callable[[str], None],
+    notify: Notify,
 ) -> Rules:
     """Return how FOLDER/suite.toml has this suite judged, if it knows it.
 
@@ -82,27 +130,24 @@ def rules(
     """
     calibrated = machine_documents.read(baselines, machine) if baselines and machine else None
     preset = calibrated.preset if calibrated else "default"
-    nothing = Rules(
+    by_default = Rules(
         limits=Limits(default=default_limits(preset)), tiers=Tiers(), fail_on="regressed"
     )
     _, where = suite.locate(name, folder)
     if not (where / "suite.toml").exists():
         notify(f"{where / 'suite.toml'}: not found; the default limits apply")
-        return nothing
+        return by_default
     try:
-        found = suite.plan(folder, name, root=folder, preset=preset)
+        plan = suite.plan(folder, name, root=folder, preset=preset)
     except UsageError:
         notify(f"{folder / 'suite.toml'}: no suite {name!r}; the default limits apply")
-        return nothing
-    return Rules(limits=found.limits, tiers=found.tiers, fail_on=found.fail_on)
+        return by_default
+    return Rules(limits=plan.limits, tiers=plan.tiers, fail_on=plan.fail_on)
 
 
-def committed(run: Run, root: Path) -> Summary:
-    """Return what is committed below `root` for the machine and the suite of `run`."""
+def _committed(run: Run, root: Path) -> Summary:
     return summaries.baselines(root, run.environment.hard, run.suite)
 
 
 def _compared(base: Summary, head: Summary, rules: Rules) -> Comparison:
-    return compare.compare(
-        base, head, limits=rules.limits, tiers=rules.tiers, fail_on=rules.fail_on
-    )
+    return judge.compare(base, head, limits=rules.limits, tiers=rules.tiers, fail_on=rules.fail_on)

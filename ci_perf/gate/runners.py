@@ -1,21 +1,22 @@
-"""Where workloads run: --runner with all that belongs to it, from options to a launcher."""
+"""Where workloads run: in processes of this machine, or in containers; from a Runner to a launcher.
+
+A container sees the checkout and nothing else of this machine: `check_mounts` and `check_outputs`
+refuse links that lead out of it. Without a container, measured code has every right that we have.
+"""
 
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal
 
-import click
 import msgspec
-from click.core import ParameterSource
 
 from ci_perf import suite as suites
-from ci_perf.cli import output
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import boundaries
+from ci_perf.gate import Notify
 from ci_perf.launch import Launcher, containers, local
 from ci_perf.launch.containers import Settings, Side, engine, images
 from ci_perf.launch.containers.arguments import GpuAccess
@@ -25,17 +26,15 @@ from ci_perf.model.suite import Plan
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 
-Runner = Literal["local"] | EngineName
+Kind = Literal["local"] | EngineName
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
 # As docker spells them: "memlock=-1", "nofile=1024:4096".
 _ULIMIT = re.compile(r"[a-z]{1,20}=-?[0-9]{1,12}(:-?[0-9]{1,12})?")
 _ULIMIT_NAMES = (
     *("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc"),
     *("rss", "rtprio", "rttime", "sigpending", "stack"),
 )
-# The options that suite.toml has words for, too, and what may be said.
+# The fields of Runner that suite.toml has words for, too, and what they may say.
 _LIMITS = {
     "memory": "a size such as 32g or 512m",
     "shm_size": "a size such as 8g or 512m",
@@ -44,64 +43,16 @@ _LIMITS = {
     "cpus": "numbers of cores, such as 0-3,8",
 }
 
-_OPTIONS = (
-    click.option(
-        "--runner",
-        type=click.Choice(["local", *get_args(EngineName)]),
-        default="local",
-        show_default=True,
-        help="Where each process runs: here, or in a container of its own.",
-    ),
-    click.option(
-        "--image",
-        metavar="NAME@sha256:DIGEST",
-        help="The image, for both sides; by default as [container] in suite.toml says.",
-    ),
-    click.option(
-        "--allow-image",
-        multiple=True,
-        metavar="PREFIX",
-        help="An image that suite.toml may name: a registry, a folder in it, or a repository. Any, "
-        "when there is none of this option.",
-    ),
-    click.option(
-        "--allow-unpinned",
-        is_flag=True,
-        help="Take an image by its tag, too; the run is then degraded.",
-    ),
-    click.option(
-        "--gpu-access",
-        type=click.Choice(get_args(GpuAccess)),
-        help="How a container is given GPUs; by default gpus with docker, cdi with podman.",
-    ),
-    click.option(
-        "--data",
-        type=_FOLDER,
-        help="A folder of data sets: /data in a container, where it cannot be changed; by default "
-        "that of CI_PERF_DATA_DIR.",
-    ),
-    click.option(
-        "--checkpoints", type=_FOLDER, help="A folder that a container may write: /checkpoints."
-    ),
-    click.option("--memory", metavar="SIZE", help="Memory of a container: 32g. No limit without."),
-    click.option("--shm-size", metavar="SIZE", help="Its /dev/shm; suite.toml says 8g."),
-    click.option("--tmp-size", metavar="SIZE", help="Its /tmp, in memory; suite.toml says 8g."),
-    click.option("--pids", type=int, metavar="N", help="Its processes; suite.toml says 4096."),
-    click.option("--cpus", metavar="LIST", help="Its CPUs: 0-3,8. All without."),
-    click.option(
-        "--ulimit",
-        multiple=True,
-        metavar="NAME=SOFT[:HARD]",
-        help="A limit of its processes, as docker spells it; memlock=-1 for RDMA.",
-    ),
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What the options say."""
+class Runner:
+    """Where each process runs, and what a container is given there.
 
-    runner: Runner = "local"
+    ``kind`` is "local" for processes of this machine, or the engine of containers. Of the other
+    fields, one that is left out is as suite.toml says; docs/containers.md describes each.
+    """
+
+    kind: Kind = "local"
     image: str | None = None
     allow_image: tuple[str, ...] = ()
     allow_unpinned: bool = False
@@ -116,80 +67,73 @@ class Choice:
     ulimit: tuple[str, ...] = ()
 
 
-def options(command: _Command) -> _Command:
-    """Give a command the options of a runner: the fields of Choice."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def choice(*, outputs: Iterable[Path | None] = (), **said: Any) -> Choice:  # noqa: ANN401  click's
-    """Return what the options say. Raises UsageError: what fits no container.
-
-    `outputs` are files that will be written, where the measured code may have laid links.
-    """
-    chosen = Choice(**said)
-    for limit in chosen.ulimit:
+def check(runner: Runner) -> None:
+    """Refuse a value that fits no container. Raises UsageError."""
+    for limit in runner.ulimit:
         name = limit.partition("=")[0]
         if not _ULIMIT.fullmatch(limit) or name not in _ULIMIT_NAMES:
             raise UsageError(
                 f"--ulimit {limit}: expected NAME=SOFT[:HARD], such as memlock=-1, with one of the "
                 f"names {', '.join(_ULIMIT_NAMES)}"
             )
-    if chosen.runner == "local":
-        _refuse_without_container(said)
-    else:
-        boundaries.check_outputs(outputs)
-    _limits(Container(), chosen)
-    return chosen
+    for name, folder in (("data", runner.data), ("checkpoints", runner.checkpoints)):
+        if folder is not None and not folder.is_dir():
+            raise UsageError(f"--{name} {folder}: expected a folder, found none")
+    _limits(Container(), runner)
 
 
-def spelled(chosen: Choice) -> tuple[str, ...]:
-    """Return the words of a command line that say the same; none for what nobody has said."""
-    default = Choice()
-    words: list[str] = []
-    for name in Choice.__dataclass_fields__:
-        value = getattr(chosen, name)
-        if value == getattr(default, name):
-            continue
-        option = f"--{name.replace('_', '-')}"
-        for one in value if isinstance(value, tuple) else (value,):
-            words += [option] if one is True else [option, str(one)]
-    return tuple(words)
+def check_local(runner: Runner) -> None:
+    """Refuse what only a container could obey: nobody must believe that it held."""
+    if runner.kind != "local":
+        return
+    default = Runner()
+    for name in Runner.__dataclass_fields__:
+        if getattr(runner, name) != getattr(default, name):
+            raise needs_container(name)
+
+
+def needs_container(name: str) -> UsageError:
+    """Return the refusal of a field of Runner that only a container could obey."""
+    option = name.replace("_", "-")
+    return UsageError(
+        f"--{option}: expected only with a container, found --runner local; add --runner docker "
+        f"(or podman), or leave --{option} out"
+    )
 
 
 @contextlib.contextmanager
 def launcher(
-    chosen: Choice,
+    runner: Runner,
     plan: Plan,
     workloads: Path,
     checkout: Checkout | None,
     *,
     run: str,
     ending: Interrupts,
+    notify: Notify,
 ) -> Iterator[Launcher]:
     """Provide what launches the processes of a run. Raises CiPerfError, KeyboardInterrupt.
 
     With a `checkout`, the base is launched in the image that its own suite.toml names.
     """
     root = Path(plan.root)
-    if chosen.runner == "local":
+    if runner.kind == "local":
         with local.launcher(root) as here:
             yield here
         return
-    boundaries.check_mounts(plan, workloads)
-    found = engine.find(chosen.runner)
+    check_mounts(plan, workloads)
+    chosen_engine = engine.find(runner.kind)
     with ending.raising():  # an image may be pulled for an hour
-        sides = _sides(chosen, found, plan, workloads, checkout)
+        sides = _sides(runner, chosen_engine, plan, workloads, checkout, notify)
     settings = Settings(
-        engine=found,
-        limits=_limits(plan.container, chosen),
-        gpu_access=chosen.gpu_access or ("cdi" if found.name == "podman" else "gpus"),
-        data=chosen.data or _data(),
-        checkpoints=chosen.checkpoints,
-        ulimits=chosen.ulimit,
+        engine=chosen_engine,
+        limits=_limits(plan.container, runner),
+        gpu_access=runner.gpu_access or ("cdi" if chosen_engine.name == "podman" else "gpus"),
+        data=runner.data.resolve() if runner.data else _data(notify),
+        checkpoints=runner.checkpoints.resolve() if runner.checkpoints else None,
+        ulimits=runner.ulimit,
     )
-    with containers.launcher(sides, settings, run=run, say=output.say) as there:
+    with containers.launcher(sides, settings, run=run, say=notify) as there:
         yield there
 
 
@@ -209,38 +153,23 @@ def _of_two(head: Image, base: Image) -> str:
     )
 
 
-def _data() -> Path | None:
+def _data(notify: Notify) -> Path | None:
     """Return the folder of data that the machine's owner has named, and say where there is none."""
     named = os.environ.get("CI_PERF_DATA_DIR")
     if not named:
         return None
     if Path(named).is_dir():
         return Path(named).resolve()
-    output.say(
+    notify(
         f"note: CI_PERF_DATA_DIR: expected the folder {named}, found none: /data is an empty "
         "folder of this run"
     )
     return None
 
 
-def _refuse_without_container(said: Iterable[str]) -> None:
-    """Refuse what only a container could obey: nobody must believe that it held.
-
-    Variables may say it: they are for all that a machine does.
-    """
-    context = click.get_current_context()
-    for name in said:
-        if name != "runner" and context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
-            option = name.replace("_", "-")
-            raise UsageError(
-                f"--{option}: expected only with a container, found --runner local; add --runner "
-                f"docker (or podman), or leave --{option} out"
-            )
-
-
-def _limits(said: Container, chosen: Choice) -> Container:
+def _limits(said: Container, runner: Runner) -> Container:
     """Return what suite.toml says, where no option says otherwise. Raises UsageError."""
-    given = {name: value for name in _LIMITS if (value := getattr(chosen, name)) is not None}
+    given = {name: value for name in _LIMITS if (value := getattr(runner, name)) is not None}
     for name, value in given.items():
         try:
             msgspec.convert({name: value}, Container)
@@ -252,34 +181,41 @@ def _limits(said: Container, chosen: Choice) -> Container:
 
 
 def _sides(
-    chosen: Choice, found: Engine, plan: Plan, workloads: Path, checkout: Checkout | None
+    runner: Runner,
+    chosen_engine: Engine,
+    plan: Plan,
+    workloads: Path,
+    checkout: Checkout | None,
+    notify: Notify,
 ) -> list[Side]:
-    head = _image(chosen, found, plan.container.image, "the head")
+    head = _image(runner, chosen_engine, plan.container.image, "the head", notify)
     sides = [Side(root=Path(plan.root), image=head)]
     if checkout is not None:
-        pinned = "" if chosen.image else _pinned_by_base(workloads, plan, checkout)
-        base = _image(chosen, found, pinned, "the base") if pinned else head
+        pinned = "" if runner.image else _pinned_by_base(workloads, plan, checkout)
+        base = _image(runner, chosen_engine, pinned, "the base", notify) if pinned else head
         sides.append(Side(root=checkout.root, image=base))
     return sides
 
 
-def _image(chosen: Choice, found: Engine, pinned: str, whose: str) -> Image:
+def _image(runner: Runner, chosen_engine: Engine, pinned: str, whose: str, notify: Notify) -> Image:
     """Find the image of one side. Raises UsageError, EngineError."""
-    reference = chosen.image or pinned
+    reference = runner.image or pinned
     if not reference:
         raise UsageError(
-            f"--runner {chosen.runner}: expected an image for {whose}, found none; say "
+            f"--runner {runner.kind}: expected an image for {whose}, found none; say "
             '`[container] image = "NAME@sha256:DIGEST"` in suite.toml (`ci-perf image pin`), or '
             "--image"
         )
-    if not chosen.image and not images.is_allowed(reference, chosen.allow_image):
+    if not runner.image and not images.is_allowed(reference, runner.allow_image):
         raise UsageError(
             f"suite.toml of {whose}: image {reference}: expected one of "
-            f"{', '.join(chosen.allow_image)} (--allow-image), found another; whoever runs ci-perf "
+            f"{', '.join(runner.allow_image)} (--allow-image), found another; whoever runs ci-perf "
             "here has to allow it"
         )
-    images.check(reference, allow_unpinned=chosen.allow_unpinned)
-    return images.resolve(found, reference, allow_unpinned=chosen.allow_unpinned, say=output.say)
+    images.check(reference, allow_unpinned=runner.allow_unpinned)
+    return images.resolve(
+        chosen_engine, reference, allow_unpinned=runner.allow_unpinned, say=notify
+    )
 
 
 def _pinned_by_base(workloads: Path, plan: Plan, checkout: Checkout) -> str:
@@ -296,3 +232,55 @@ def _pinned_by_base(workloads: Path, plan: Plan, checkout: Checkout) -> str:
         raise CiPerfError(
             f"the base's suite.toml says in which image it is measured, and cannot be read: {error}"
         ) from None
+
+
+def check_mounts(plan: Plan, workloads: Path) -> None:
+    """Refuse what would show a container more than was meant. Raises UsageError."""
+    root = Path(plan.root)
+    if root in {Path("/"), _home()}:
+        raise UsageError(
+            f"{root}: expected the root of a repository, found the whole of a "
+            f"{'machine' if root == Path('/') else 'home'}, which a container would see; change "
+            "into the repository"
+        )
+    meant = [root, Path(os.path.realpath(suites.shipped("workloads")))]
+    folder = _spelled(root / workloads)
+    if not folder.is_relative_to(root):  # named by whoever starts ci-perf, and no link of a commit
+        meant.append(Path(os.path.realpath(folder)))
+    for workload in plan.workloads:
+        if not any(Path(workload.file).is_relative_to(place) for place in meant):
+            raise UsageError(
+                f"workload {workload.id}: expected a file of {root}, found a link that leads to "
+                f"{workload.file}; a container sees the checkout, and nothing that it links to"
+            )
+
+
+def check_outputs(runner: Runner, here: Path, paths: Iterable[Path | None]) -> None:
+    """Refuse to write through a link of the checkout `here`, where measured code may lay links.
+
+    Raises UsageError.
+    """
+    if runner.kind == "local":
+        return
+    root = Path(os.path.realpath(here))
+    for path in paths:
+        if path is None:
+            continue
+        target = Path(os.path.realpath(path))
+        if _spelled(path).is_relative_to(here) and not target.is_relative_to(root):
+            raise UsageError(
+                f"{path}: expected a file below {here}, found a link that leads to {target}; "
+                "remove it, or name that file itself"
+            )
+
+
+def _spelled(path: Path) -> Path:
+    """Return a whole path as a person means it, before any link is followed."""
+    return Path(os.path.abspath(path))  # noqa: PTH100  `resolve` would follow links
+
+
+def _home() -> Path | None:
+    try:
+        return Path(os.path.realpath(Path.home()))
+    except RuntimeError:  # a user without a name and without HOME
+        return None

@@ -9,34 +9,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.baselines import machine_documents
 from ci_perf.errors import CiPerfError
+from ci_perf.judge import calibration
 from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
 from ci_perf.model import validity
-from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
-from ci_perf.session.interleaving import Against, Interleaving, Undecided
+from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.runner import MachineChecks, SessionRunner, threads
 from ci_perf.session.schedule import Forecast
+from ci_perf.session.suspects import BaselineJudge, PairJudge
 from ci_perf.system import git, lock, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
 __all__ = [
     "Against",
+    "BaselineJudge",
     "Forecast",
     "Listener",
     "MachineChecks",
-    "Undecided",
-    "as_planned",
+    "PairJudge",
     "measure",
     "new_identity",
 ]
-
-Settle = Callable[[Plan, Machine], Plan]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,6 @@ def new_identity() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def as_planned(plan: Plan, _machine: Machine) -> Plan:
-    """Leave a plan as it is, whatever the machine."""
-    return plan
-
-
 def measure(
     plan: Plan,
     launcher: Launcher,
@@ -88,7 +83,7 @@ def measure(
     device: str,
     lock_timeout_s: float,
     against: Against | None = None,
-    settle: Settle = as_planned,
+    baselines: Path | None = None,
     identity: str | None = None,
     wait_s: float | None = 0.0,
     checks: MachineChecks = MachineChecks(),  # noqa: B008  it is frozen
@@ -97,17 +92,17 @@ def measure(
 ) -> runs.Run:
     """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
 
-    `settle` completes the plan once the machine is known. With `against`, base and head are
-    launched in turns where the baselines do not clear the head. `wait_s` is how long to wait for
-    a machine that others use, before it is measured all the same; `None` is what quiet.py has for
-    the device. An interrupt ends the child and keeps what is finished: the run says so in its
-    validity. Further ones change nothing. Before anything is launched it raises KeyboardInterrupt.
-    Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
+    A calibration of the machine below `baselines` completes the plan. With `against`, base and
+    head are launched in turns where the baselines do not clear the head. `wait_s` is how long to
+    wait for a machine that others use, before it is measured all the same; `None` is what quiet.py
+    has for the device. An interrupt ends the child, and the run, as far as it has come, says so in
+    its validity; before anything is launched, it raises KeyboardInterrupt. Raises CiPerfError when
+    nothing can be measured at all: no such device, or BusyError.
     """
     with signals.noted() as interrupts:
         identity = identity or new_identity()
         machine = _describe(plan, launcher, device, interrupts)
-        plan = settle(plan, machine.environment.hard)
+        plan = _completed(plan, baselines, machine)
         source = git.source(Path(plan.root))
         runner = SessionRunner(
             plan,
@@ -144,6 +139,13 @@ def measure(
             )
             runner.measure(lambda: interleaving.go(lambda: record.run(runner, interleaving)))
         return record.run(runner, interleaving)
+
+
+def _completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
+    """Return the plan with the statistic and the preset of the machine's calibration."""
+    if baselines is None:
+        return plan
+    return calibration.applied(plan, machine_documents.read(baselines, machine.environment.hard))
 
 
 def _user() -> str:

@@ -22,26 +22,20 @@ from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast
+from ci_perf.session.suspects import PairJudge
 from ci_perf.worktree import Checkout
 
-Undecided = Callable[[Run], tuple[tuple[str, ...], int]]
 _Side = Literal["base", "head"]
 _Outcome = WorkerResult | TaskFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """The base, checked out, and for how long it may be launched.
-
-    `undecided` names, of a run so far, the workloads of which another pair may decide something,
-    worst first, and counts the suspects that share the chance of a false alarm. `accepted` names
-    what the head has accepted since the base, metrics by workload.
-    """
+    """The base, checked out, for how long it may be launched, and who says for which workloads."""
 
     checkout: Checkout
     budget_s: float
-    undecided: Undecided
-    accepted: Callable[[Run], dict[str, tuple[str, ...]]] = lambda _run: {}
+    judge: PairJudge
 
 
 @dataclass(slots=True)
@@ -95,9 +89,9 @@ class Interleaving:
         if run.validity.against("") is not None:
             self._stopped = "decided"  # nothing of this run will be judged
             return
-        self._accepted = self._against.accepted(run)
+        self._accepted = self._against.judge.accepted(run, self._against.checkout.root)
         # The order of the suspects and their number are fixed here, before the first pair.
-        order, self._suspects = self._against.undecided(snapshot())
+        order, self._suspects = self._against.judge.undecided(snapshot())
         self._start = self._clock()
         left = self._to_launch(order)
         if left:
@@ -108,7 +102,7 @@ class Interleaving:
                 return
             pairs = {name: len(self._bases[name].pairs) for name in left}
             self._launch(self._bases[schedule.next_workload(left, pairs)], len(left))
-            undecided = self._against.undecided(snapshot())[0]
+            undecided = self._against.judge.undecided(snapshot())[0]
             left = self._to_launch(name for name in order if name in undecided)
         self._stopped = "decided"
 

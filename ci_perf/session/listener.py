@@ -1,14 +1,19 @@
-"""Who hears what is going on while a session measures."""
+"""The listener of a session: it hears what goes on, and may tell a person."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from ci_perf.model import run as runs
 from ci_perf.session.schedule import Forecast
 
 
-class Listener(Protocol):
-    """Hears what is going on, to tell a person."""
+class Listener:
+    """Hears what goes on. A subclass overrides what it wants to hear; the rest does nothing."""
+
+    def began(self) -> None:
+        """Hear that a session begins: all other calls follow."""
+
+    def ended(self) -> None:
+        """Hear that the session is over, however it ended."""
 
     def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
         """Hear, again and again, that somebody else is measuring on the device."""

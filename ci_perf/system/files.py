@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ci_perf.errors import CannotWriteError, InvalidFileError
+from ci_perf.errors import CannotWriteError, InvalidFileError, UsageError
 from ci_perf.model import codec
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -169,3 +169,11 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def current_folder() -> Path:
+    """Return the current folder. Raises UsageError where it has been removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise UsageError("the current folder is gone; change into one that exists") from None

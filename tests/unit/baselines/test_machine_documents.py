@@ -76,12 +76,14 @@ def test_the_numbers_of_a_workload_stand_on_a_few_lines_of_their_own(tmp_path):
     assert len(lines) < 80
 
 
-def test_a_plan_is_settled_by_the_calibration_of_the_machine_it_meets(tmp_path):
+def test_a_plan_is_completed_by_the_calibration_of_the_machine_it_meets(tmp_path):
     found = msgspec.structs.replace(a_calibration("a"), statistic="min")
     machine_documents.write(tmp_path, found)
     plan = a_plan("free", a_planned("bound", statistic="p25"))
 
-    settle = machine_documents.settled(tmp_path)
+    on_cpu, on_gpu = (
+        judge.applied(plan, machine_documents.read(tmp_path, machine)) for machine in (CPU, GPU)
+    )
 
-    assert [w.protocol.statistic for w in settle(plan, CPU).workloads] == ["min", "p25"]
-    assert settle(plan, GPU) == plan
+    assert [w.protocol.statistic for w in on_cpu.workloads] == ["min", "p25"]
+    assert on_gpu == plan

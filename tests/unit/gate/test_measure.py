@@ -9,7 +9,7 @@ from tests.runs import STEADY, a_measured, a_reason, a_run
 def told(*reasons):
     """Return what is said of a run that has these reasons, between its first line and its last."""
     run = a_run(a_measured("w", *STEADY), validity=validity.of(reasons))
-    return measure._told(run, Path("run.json")).splitlines()[1:-1]
+    return measure.summary(run, Path("run.json")).splitlines()[1:-1]
 
 
 def test_a_reason_names_the_workload_that_it_is_about():

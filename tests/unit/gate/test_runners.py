@@ -1,168 +1,114 @@
-"""What --runner and its companions say, before any engine is asked."""
+"""Runners before any engine is asked: what a checkout must not do, and folders of data."""
 
-from typing import Any
+from pathlib import Path
 
-import click
+import msgspec
 import pytest
-from click.testing import CliRunner
 
 from ci_perf.errors import UsageError
 from ci_perf.gate import runners
-from ci_perf.gate.runners import Choice
+from ci_perf.gate.runners import Runner
+from tests.plans import a_plan
 
-# Each option said once, as a person says it, and what it becomes; FOLDER is one.
-SAID: dict[str, tuple[str | None, dict[str, Any]]] = {
-    "--image": ("app@sha256:1", {"image": "app@sha256:1"}),
-    "--allow-image": ("registry.example/team", {"allow_image": ("registry.example/team",)}),
-    "--allow-unpinned": (None, {"allow_unpinned": True}),
-    "--gpu-access": ("cdi", {"gpu_access": "cdi"}),
-    "--memory": ("4g", {"memory": "4g"}),
-    "--shm-size": ("64m", {"shm_size": "64m"}),
-    "--tmp-size": ("512k", {"tmp_size": "512k"}),
-    "--pids": ("64", {"pids": 64}),
-    "--cpus": ("0-3,8", {"cpus": "0-3,8"}),
-    "--ulimit": ("memlock=-1:-1", {"ulimit": ("memlock=-1:-1",)}),
-}
+DOCKER = Runner(kind="docker")
+WORKLOADS = Path("workloads")
 
 
-def words(option):
-    value, _ = SAID[option]
-    return [option] if value is None else [option, value]
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    root = tmp_path / "checkout"
+    (root / "workloads").mkdir(parents=True)
+    (root / "workloads/good.py").touch()
+    monkeypatch.chdir(root)
+    return root
 
 
-def heard(*line, **environment):
-    """Return the choice that a command line makes. Raises what it is refused with."""
-    choices = []
-
-    @click.command(context_settings={"auto_envvar_prefix": "CI_PERF_RUN"})
-    @runners.options
-    def run(**said):
-        choices.append(runners.choice(**said))
-
-    done = CliRunner(env=environment).invoke(run, line, standalone_mode=False)
-    if done.exception:
-        raise done.exception
-    return choices[0]
+def planned(root, file):
+    plan = a_plan("one")
+    one = msgspec.structs.replace(plan.workloads[0], file=str(file))
+    return msgspec.structs.replace(plan, root=str(root), workloads=(one,))
 
 
-def test_without_any_option_it_runs_here():
-    assert heard() == Choice(runner="local")
+def test_a_workload_of_the_checkout_is_seen(checkout):
+    runners.check_mounts(planned(checkout, checkout / "workloads/good.py"), WORKLOADS)
 
 
-@pytest.mark.parametrize("option", SAID)
-def test_an_option_becomes_a_choice(option):
-    assert heard("--runner", "docker", *words(option)) == Choice(runner="docker", **SAID[option][1])
+def test_a_workload_from_a_folder_that_its_owner_names_is_seen(checkout, tmp_path):
+    runners.check_mounts(planned(checkout, tmp_path / "own/good.py"), tmp_path / "own")
 
 
-def test_folders_are_named_in_full(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sets").mkdir()
-
-    chosen = heard("--runner", "podman", "--data", "sets", "--checkpoints", ".")
-
-    assert (chosen.data, chosen.checkpoints) == (tmp_path / "sets", tmp_path)
+def test_a_workload_that_is_a_link_out_of_the_checkout_is_refused(checkout, tmp_path):
+    with pytest.raises(UsageError, match=r"found a link that leads to .*/secrets/key\.py"):
+        runners.check_mounts(planned(checkout, tmp_path / "secrets/key.py"), WORKLOADS)
 
 
-def test_variables_say_the_same_as_options():
-    chosen = heard(
-        CI_PERF_RUN_RUNNER="podman",
-        CI_PERF_RUN_IMAGE="app",
-        CI_PERF_RUN_ALLOW_UNPINNED="1",
-        CI_PERF_RUN_ULIMIT="memlock=-1 nofile=1024:4096",
-    )
+def test_a_folder_of_workloads_that_is_such_a_link_is_refused(checkout, tmp_path):
+    (tmp_path / "secrets").mkdir()
+    (checkout / "linked").symlink_to(tmp_path / "secrets")
 
-    assert chosen == Choice(
-        runner="podman", image="app", allow_unpinned=True, ulimit=("memlock=-1", "nofile=1024:4096")
-    )
+    with pytest.raises(UsageError, match="found a link that leads to"):
+        runners.check_mounts(planned(checkout, tmp_path / "secrets/key.py"), Path("linked"))
 
 
-@pytest.mark.parametrize("option", [*SAID, "--data", "--checkpoints"])
-def test_what_only_a_container_obeys_is_refused_without_one(option, tmp_path):
-    said = words(option) if option in SAID else [option, str(tmp_path)]
+@pytest.mark.parametrize("place", ["machine", "home"])
+def test_the_whole_of_a_machine_or_of_a_home_is_no_checkout(checkout, monkeypatch, place):
+    monkeypatch.setenv("HOME", str(checkout))
+    root = Path("/") if place == "machine" else checkout
 
-    with pytest.raises(UsageError) as caught:
-        heard(*said)
+    with pytest.raises(UsageError, match=f"found the whole of a {place}"):
+        runners.check_mounts(planned(root, checkout / "workloads/good.py"), WORKLOADS)
 
-    assert str(caught.value) == (
-        f"{option}: expected only with a container, found --runner local; add --runner docker (or "
-        f"podman), or leave {option} out"
+
+def test_an_output_is_not_written_through_a_link_out_of_the_checkout(checkout, tmp_path):
+    (checkout / "run.json").symlink_to(tmp_path / "authorized_keys")
+
+    with pytest.raises(UsageError, match=r"run\.json: expected a file below .*authorized_keys"):
+        runners.check_outputs(DOCKER, checkout, [None, Path("run.json")])
+
+
+def test_nor_through_a_folder_that_is_one(checkout, tmp_path):
+    (checkout / "out").symlink_to(tmp_path)
+
+    with pytest.raises(UsageError, match="expected a file below"):
+        runners.check_outputs(DOCKER, checkout, [checkout / "out/run.json"])
+
+
+def test_outputs_elsewhere_and_links_within_are_no_matter(checkout, tmp_path):
+    (checkout / "run.json").symlink_to(checkout / "results.json")
+
+    runners.check_outputs(
+        DOCKER, checkout, [Path("run.json"), Path("../elsewhere.json"), tmp_path / "x.json"]
     )
 
 
-def test_what_a_machine_says_of_its_containers_is_no_mistake_without_one():
-    chosen = heard(CI_PERF_RUN_ALLOW_IMAGE="registry.example/team", CI_PERF_RUN_MEMORY="4g")
+def test_without_a_container_links_are_no_matter(checkout, tmp_path):
+    (checkout / "run.json").symlink_to(tmp_path / "elsewhere")
 
-    assert chosen.runner == "local"
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("--memory", "4x"),
-        ("--memory", "4G"),
-        ("--memory", "0g"),
-        ("--shm-size", "-1g"),
-        ("--tmp-size", ""),
-        ("--tmp-size", "1g,exec"),
-        ("--pids", "15"),
-        ("--cpus", "3-"),
-        ("--cpus", "0 --privileged"),
-    ],
-)
-def test_a_limit_that_is_none_is_refused_by_its_option(option, value):
-    with pytest.raises(UsageError) as caught:
-        heard("--runner", "docker", option, value)
-
-    assert str(caught.value).startswith(f"{option}: expected ")
-    assert value in str(caught.value)
+    runners.check_outputs(Runner(), checkout, [Path("run.json")])
 
 
-@pytest.mark.parametrize(
-    "value", ["memlock", "=1", "memlock=", "memlock=all", "nofile=1:2:3", "core=1 --privileged"]
-)
-def test_a_ulimit_that_is_none_is_refused(value):
-    with pytest.raises(UsageError, match="expected NAME=SOFT") as caught:
-        heard("--runner", "docker", "--ulimit", value)
+def test_what_only_a_container_obeys_is_refused_without_one():
+    with pytest.raises(UsageError, match="--memory: expected only with a container"):
+        runners.check_local(Runner(memory="4g"))
 
-    assert str(caught.value).startswith(f"--ulimit {value}: ")
+    runners.check_local(Runner(kind="docker", memory="4g"))
 
 
-@pytest.mark.parametrize("value", ["Docker", "kubernetes", ""])
-def test_another_runner_is_refused(value):
-    with pytest.raises(click.BadParameter, match="'local', 'docker', 'podman'"):
-        heard("--runner", value)
+def test_a_folder_that_a_container_is_given_exists(tmp_path):
+    with pytest.raises(UsageError, match=r"--data .*/sets: expected a folder, found none"):
+        runners.check(Runner(kind="docker", data=tmp_path / "sets"))
 
 
-def test_a_choice_is_spelled_so_that_it_is_heard_again(tmp_path):
-    line = [word for option in SAID for word in words(option)]
-    line += ["--ulimit", "nofile=1:2", "--data", str(tmp_path), "--checkpoints", str(tmp_path)]
-    chosen = heard("--runner", "podman", *line)
-
-    assert heard(*runners.spelled(chosen)) == chosen
-    assert set(SAID) < set(runners.spelled(chosen))
-
-
-def test_of_what_nobody_has_said_nothing_is_spelled():
-    assert runners.spelled(Choice()) == ()
-    assert runners.spelled(Choice(runner="docker", pids=64)) == (
-        *("--runner", "docker"),
-        *("--pids", "64"),
-    )
-
-
-def test_a_folder_of_data_that_is_not_there_is_told_and_no_mistake(monkeypatch, tmp_path, capsys):
+def test_a_folder_of_data_that_is_not_there_is_told_and_no_mistake(monkeypatch, tmp_path):
     monkeypatch.setenv("CI_PERF_DATA_DIR", str(tmp_path / "typo"))
 
-    assert runners._data() is None
-    assert "typo, found none: /data is an empty folder of this run" in capsys.readouterr().err
+    said = []
+
+    assert runners._data(said.append) is None
+    assert "typo, found none: /data is an empty folder of this run" in said[0]
 
 
 def test_a_folder_of_data_of_the_machine_is_taken(monkeypatch, tmp_path):
     monkeypatch.setenv("CI_PERF_DATA_DIR", str(tmp_path))
 
-    assert runners._data() == tmp_path
-
-
-def test_a_ulimit_of_an_unknown_name_is_refused():
-    with pytest.raises(UsageError, match="with one of the names core, cpu"):
-        heard("--runner", "docker", "--ulimit", "bogus=1")
+    assert runners._data(print) == tmp_path

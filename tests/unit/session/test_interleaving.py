@@ -17,6 +17,7 @@ from tests.sessions import (
     Launches,
     NoRoomForTwo,
     Recorder,
+    Suspects,
     a_checkout,
     a_plan,
     a_result,
@@ -48,7 +49,9 @@ def interleaved(tmp_path, monkeypatch):
             lock_timeout_s=1,
             checks=checks or some_checks(),
             against=session.Against(
-                checkout=a_checkout(tmp_path, "a note"), budget_s=budget_s, undecided=undecided
+                checkout=a_checkout(tmp_path, "a note"),
+                budget_s=budget_s,
+                judge=Suspects(undecided),
             ),
             **more,
         )

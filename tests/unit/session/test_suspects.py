@@ -13,7 +13,15 @@ from ci_perf.session import schedule
 from tests.clocks import Clock
 from tests.histories import DAYS, a_history, scaled
 from tests.runs import STEADY, a_measured, a_run, some_canaries
-from tests.sessions import Launches, Recorder, a_checkout, a_plan, a_result, some_checks
+from tests.sessions import (
+    Launches,
+    Recorder,
+    Suspects,
+    a_checkout,
+    a_plan,
+    a_result,
+    some_checks,
+)
 
 LIMITS, TIERS = Limits(default=default_limits()), Tiers()
 QUIET = 1e-3
@@ -71,7 +79,7 @@ def check(tmp_path, monkeypatch):
             lock_timeout_s=1,
             checks=some_checks(),
             against=session.Against(
-                checkout=a_checkout(tmp_path), budget_s=budget_s, undecided=undecided
+                checkout=a_checkout(tmp_path), budget_s=budget_s, judge=Suspects(undecided)
             ),
             **more,
         )

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ci_perf.baselines import accept, layout
-from ci_perf.cli import patches
+from ci_perf.baselines import accept, layout, patches
 from ci_perf.errors import UsageError
 from tests import repositories
 from tests.accepting import accepted, against

@@ -1,0 +1,64 @@
+"""Which workloads the base is launched for: those that the committed baselines do not clear."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from ci_perf import suite as suites
+from ci_perf.baselines import machine_documents, summaries
+from ci_perf.judge import compare, summarise
+from ci_perf.model.run import Run
+from ci_perf.model.suite import Limits, Tiers
+from ci_perf.model.summary import Summary
+
+
+class PairJudge(Protocol):
+    """Says, of a run so far, what another pair of launches may decide."""
+
+    def undecided(self, run: Run) -> tuple[tuple[str, ...], int]:
+        """Name the undecided workloads, worst first, and count all suspects.
+
+        The suspects share the chance of a false alarm.
+        """
+
+    def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
+        """Name what the head has accepted since the base, whose checkout is `base`: metrics."""
+
+
+class BaselineJudge:
+    """Judges by baselines and suite.toml as they were when it was first asked."""
+
+    def __init__(self, *, baselines: Path, workloads: Path, root: Path) -> None:
+        """`root` is the repository; baselines outside of it are the same for head and base."""
+        self._baselines = baselines
+        self._workloads = workloads
+        self._root = root
+        self._known: tuple[Summary, Limits, Tiers] | None = None
+
+    def undecided(self, run: Run) -> tuple[tuple[str, ...], int]:
+        """See PairJudge."""
+        if self._known is None:
+            self._known = self._read(run)
+        base, limits, tiers = self._known
+        return compare.undecided(base, summarise.run(run, label=""), limits=limits, tiers=tiers)
+
+    def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
+        """See PairJudge."""
+        folder = Path(os.path.realpath(self._baselines))
+        root = Path(os.path.realpath(self._root))
+        if not folder.is_relative_to(root):
+            return {}
+        before = base / folder.relative_to(root)
+        return summaries.accepted_since(self._baselines, before, run.environment.hard, run.suite)
+
+    def _read(self, run: Run) -> tuple[Summary, Limits, Tiers]:
+        machine = run.environment.hard
+        calibration = machine_documents.read(self._baselines, machine)
+        plan = suites.plan(
+            self._workloads,
+            run.suite,
+            root=self._root,
+            preset=calibration.preset if calibration else "default",
+        )
+        base = summaries.baselines(self._baselines, machine, run.suite)
+        return base, plan.limits, plan.tiers
