@@ -43,7 +43,7 @@ def show(names: tuple[str, ...], baselines: Path, workloads: Path, format: Form)
     """Show the history of every metric that gates.
 
     Sessions, epochs, age, centre, spread between sessions, and the trend within the epoch. Change
-    points need ruptures (the extra "history"). They are information, never the gate.
+    points need ruptures (the extra "history"). They are for information, never a gate.
     """
     every = layout.read_everything(baselines)
     _check_names(names, sorted({one.workload for one in every}), baselines)

@@ -12,8 +12,8 @@ from ci_perf.report.escape import Markdown
 
 USUAL_ARTIFACT = "ci-perf"
 _HOW = (
-    "With ci-perf and a token in `GH_TOKEN` that may read Actions; `--reason` is asked for where a "
-    "number gets worse, `--workload` accepts only some:"
+    "You need ci-perf, and in `GH_TOKEN` a token that may read Actions. `--reason` is required "
+    "where a number gets worse; `--workload` accepts only the workloads that you name:"
 )
 _SHA = re.compile(r"[0-9a-f]{40}")
 _INDENT = " " * 10
@@ -70,7 +70,7 @@ def _by_comment(hint: AcceptHint) -> list[str]:
     if not _SHA.fullmatch(hint.sha):
         return []
     return [
-        "Where this repository has the workflow that accepts, a comment does the same:",
+        "If this repository has the workflow that accepts, this comment does the same:",
         "",
         escape.fence(f'/ci-perf accept {hint.sha} "…"', info="text"),
         "",
@@ -104,7 +104,7 @@ def result(files: Iterable[Accepted]) -> str:
 
 def _news(file: Accepted) -> Iterable[str]:
     if file.changed_numerics:
-        yield "numerics: other losses, or another output"
+        yield "numerics: the losses or the output changed"
     if began := [metrics.BY_NAME[n].title for n in file.began if n in metrics.BY_NAME]:
         yield f"a new epoch begins: {', '.join(began)}"
     yield from _moves(file.before, file.after)

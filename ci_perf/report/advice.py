@@ -36,13 +36,13 @@ _SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
 _CHECKPOINTING = "activation checkpointing (`torch.utils.checkpoint`)"
 _OUT_OF_MEMORY = {
     "device": f"the GPU ran out of memory. Use {_SMALLER}, mixed precision (AMP), or "
-    f"{_CHECKPOINTING}. Where much is reserved and little allocated, set "
+    f"{_CHECKPOINTING}. If much memory is reserved and little is allocated, set "
     '`allocator = "expandable_segments:True"` in suite.toml; run.json has the summary of the '
     "allocator.",
     "host": f"the host ran out of memory. Use {_SMALLER}, fewer loader workers, or "
     f"{_CHECKPOINTING}, or give the runner more memory.",
-    "limit": "a process reached `memory_limit_bytes` of suite.toml, which counts address space "
-    f"and not use. Raise it, or use {_SMALLER}.",
+    "limit": "a process reached `memory_limit_bytes` of suite.toml, which limits address space "
+    f"and not memory in use. Raise it, or use {_SMALLER}.",
 }
 
 
@@ -51,7 +51,7 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
     is_of_samples = comparison.suite == samples.SUITE and not comparison.head.run
     steps = _STEPS_OF_SAMPLES if is_of_samples else _STEPS
     if not comparison.rows and is_of_samples:
-        return [(Words("There is nothing to judge: the samples are of no workload."),)]
+        return [(Words("There is nothing to judge: the samples contain no workload."),)]
     if not comparison.rows:
         return [_look_at_suite(comparison)]
     groups = _topics(comparison, is_of_samples=is_of_samples)
@@ -112,7 +112,7 @@ def _without_blamed(rows: Iterable[Row]) -> list[Row]:
 
 
 def _look_at_suite(comparison: Comparison) -> Phrase:
-    opening = Words("Neither side has a workload. See what the suite holds: ")
+    opening = Words("Neither side has a workload. List the workloads of the suite: ")
     return (opening, commands.listing(comparison))
 
 
@@ -124,7 +124,7 @@ def _fix_failures(rows: list[Row], _: Comparison) -> Phrase:
     said: list[str] = [
         Words("Failed: "),
         *phrases.named(rows),
-        Words(". What was printed last stands below."),
+        Words(". The last output is below."),
     ]
     for kind, without_memory in sorted(exhausted.items()):
         said += [Words(" "), *phrases.named(without_memory), Words(f": {_OUT_OF_MEMORY[kind]}")]
@@ -137,9 +137,9 @@ def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Numerics changed: "),
         *phrases.joined(_numbers(row) for row in numerics),
         Words(
-            ". The losses or the output are not those of the baseline: look at this before any "
-            "time below, for a step that is faster and wrong is no gain. If it is meant, accept it "
-            "and say why: "
+            ". The losses or the output differ from the baseline. Check this before the times "
+            "below: a faster step that computes something else is no improvement. If the change is "
+            "intended, accept it with a reason: "
         ),
         commands.accept(
             rows, comparison, reason=True, append=not any(row.gate for row in numerics)
@@ -150,12 +150,9 @@ def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
 def _make_them_agree(rows: list[Row], _: Comparison) -> Phrase:
     numerics = [row for row in rows if isinstance(row, Numerics)]
     return (
-        Words("Numerics vary from process to process, on the same machine and seed: "),
+        Words("Numerics vary between processes on the same machine with the same seed: "),
         *phrases.joined(_numbers(row) for row in numerics),
-        Words(
-            ". Use the seed for everything that is random, or say in the workload why they cannot "
-            "agree: "
-        ),
+        Words(". Seed every random source, or explain the variation with `varies=`: "),
         Command('Workload(..., varies="…")'),
     )
 
@@ -164,7 +161,9 @@ def _fix_or_accept(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Regressed: "),
         *phrases.named(rows),
-        Words(". Fix it, or accept the new numbers and commit the baseline that this writes: "),
+        Words(
+            ". Fix it, or accept the new numbers and commit the baseline that this command writes: "
+        ),
         commands.accept(rows, comparison, reason=True),
     )
 
@@ -178,7 +177,7 @@ def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
             commands.accept(rows, comparison, reason=True),
         )
     return (
-        Words("Missing, though there is a baseline: "),
+        Words("Missing, though it has a baseline: "),
         *phrases.named(rows),
         Words(". Restore it"),
         *_how_to_remove(comparison.base.label, rows),
@@ -187,7 +186,7 @@ def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
 
 def _measure_again(rows: list[Row], comparison: Comparison) -> Phrase:
     again = Words(
-        "Measure again, on a quiet machine and to the end, before looking for a cause in the code"
+        "Measure again on a quiet machine, up to the end, before you look for a cause in the code"
     )
     if comparison.validity.is_run_invalid:
         return (again, Words("."))
@@ -196,13 +195,15 @@ def _measure_again(rows: list[Row], comparison: Comparison) -> Phrase:
 
 def _confirm(rows: list[Row], comparison: Comparison) -> Phrase:
     is_green = comparison.exit_code == ExitCode.OK
-    proof = "not proven, and no reason to fail" if is_green else "not proven"
+    effect = ", and does not fail the job" if is_green else ""
     return (
         Words("Unconfirmed: "),
         *phrases.joined(_suspicion(row) for row in rows),
-        Words(f". Suspected, {proof}: launch base and head in turns, which decides: "),
+        Words(
+            f". This is suspected, not proven{effect}. To decide, launch base and head in turns: "
+        ),
         commands.in_turns(rows, comparison, longer=True),
-        Words(" (the Action has the input "),
+        Words(" (in the Action: the input "),
         Command("against"),
         Words(")."),
     )
@@ -216,11 +217,11 @@ def _suspicion(row: Row) -> Phrase:
 def _refresh(_: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words(
-            "Refresh the baseline, or every change will be suspected from now on. On the main "
-            "branch, on this machine: "
+            "Refresh the baseline, or every later change will be suspected, too. On the main "
+            "branch, on this machine, run "
         ),
         commands.measure(comparison),
-        Words(" and "),
+        Words(" and then "),
         commands.replace(comparison),
     )
 
@@ -229,7 +230,7 @@ def _record(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("No baseline yet: "),
         *phrases.joined(_newcomer(row) for row in _once(rows)),
-        Words(". Record one and commit the file that this writes: "),
+        Words(". Record one and commit the file that this command writes: "),
         commands.accept(rows, comparison, reason=False),
     )
 
@@ -242,24 +243,27 @@ def _once(rows: Iterable[Row]) -> Iterable[Row]:
 def _newcomer(row: Row) -> Phrase:
     why: Phrase = ()
     if isinstance(row, Uncompared) and row.note:
-        why = (Words(" (launching the base beside it failed: "), Sentence(row.note), Words(")"))
+        why = (Words(" (the base could not be launched: "), Sentence(row.note), Words(")"))
     return (row.workload, *why)
 
 
 def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
     base, head = comparison.base.machine, comparison.head.machine
-    cause: Phrase = (Words("see the notes below"),)
+    cause: Phrase = (Words("the table says why"),)
     is_other = base is not None and head is not None and not is_same(base, head)
     if is_other:
         there, here = provenance.machines(base, head)
-        cause = (there, Words(" there, "), here, Words(" here"))
-    judged = "" if any(row.gate for row in rows) else ", and judged by pairs instead"
+        cause = (Words("baseline: "), there, Words(", here: "), here)
+    judged = "" if any(row.gate for row in rows) else ", so judged by pairs"
     return (
         Words(f"Not comparable with the baseline{judged}: "),
         *phrases.named(rows),
         Words(" ("),
         *cause,
-        Words("). Compare like with like, or record a baseline for what is here and commit it: "),
+        Words(
+            "). Compare the same workload on the same machine, or record a new baseline and commit "
+            "it: "
+        ),
         commands.accept(rows, comparison, reason=not is_other),
     )
 
@@ -268,7 +272,7 @@ def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Improved: "),
         *phrases.named(rows),
-        Words(". Keep the gain by accepting it, or the next change may lose it unseen: "),
+        Words(". Accept the new numbers, or a later change may lose the gain unnoticed: "),
         commands.accept(rows, comparison, reason=False),
     )
 
@@ -293,13 +297,13 @@ _STEPS: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
 
 def _fix_or_record(rows: list[Row], _: Comparison) -> Phrase:
     ending = Words(
-        ". Fix it, or, if it is meant, let the next samples of the base be those of now."
+        ". Fix it. If the change is intended, use these samples as those of the next base."
     )
     return (Words("Regressed: "), *phrases.named(rows), ending)
 
 
 def _sample_again(rows: list[Row], _: Comparison) -> Phrase:
-    ending = Words(". Sample what is gone, or take it out of the history.")
+    ending = Words(". Sample it again, or remove it from the history.")
     return (
         Words("Missing on the head: "),
         *phrases.joined(phrases.titled(row) for row in rows),
@@ -310,7 +314,7 @@ def _sample_again(rows: list[Row], _: Comparison) -> Phrase:
 def _sample_pairs(rows: list[Row], _: Comparison) -> Phrase:
     ending = Words(
         ". Launch base and head in turns in one job, and give them as `pairs` (or --pair): 6 "
-        "decide what is clear, 18 what is close."
+        "pairs decide a clear case, 18 a close one."
     )
     opening = Words(f"{severity_of(rows[0]).value.capitalize()}: ")
     return (opening, *phrases.named(rows), ending)
@@ -351,5 +355,5 @@ def _how_to_remove(base: str, rows: Iterable[Row]) -> Phrase:
     """Name the baseline files to delete. A side is labelled with its folder, or its run file."""
     if base.endswith(".json"):
         return (Words("."),)
-    meant = Words("; if the removal is meant, do this in the pull request too: ")
+    meant = Words("; if you removed it on purpose, delete its baseline in the same pull request: ")
     return (meant, commands.git_rm(rows, base))

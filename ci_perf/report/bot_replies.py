@@ -12,12 +12,12 @@ _MAX_LINES = 60
 def refused(login: str, reason: str, hint: AcceptHint | None) -> str:
     """Say why nothing was done, and what can be done instead where there is another way."""
     said = markdown.phrase(
-        (Words("Not accepted, as asked by "), login, Words(": "), Sentence(reason), Words("."))
+        (Words("Not accepted for "), login, Words(": "), Sentence(reason), Words("."))
     )
     if hint is None:
         return f"{said}\n"
     by_hand = escape.fence(accept_help.commands(hint), info="sh")
-    where = "It can be accepted by hand, on the branch of the pull request:"
+    where = "To accept the numbers by hand, on the branch of the pull request:"
     return f"{said}\n\n{where}\n\n{by_hand}\n"
 
 
@@ -25,9 +25,9 @@ def unchanged(login: str) -> str:
     """Say that there was nothing to do."""
     return markdown.phrase(
         (
-            Words("Nothing to accept, as asked by "),
+            Words("Nothing to accept for "),
             login,
-            Words(": every baseline already says what was measured."),
+            Words(": every baseline already has the measured numbers."),
         )
     )
 
@@ -35,7 +35,7 @@ def unchanged(login: str) -> str:
 def accepted_before(login: str, sha: str) -> str:
     """Say that it was done, where the answer to it was lost."""
     return markdown.phrase(
-        (Words("Accepted already, as asked by "), login, Words(": "), sha[:12], Words("."))
+        (Words("Already accepted for "), login, Words(", in commit "), sha[:12], Words("."))
     )
 
 
@@ -43,11 +43,11 @@ def accepted(login: str, sha: str, files: Iterable[Accepted]) -> str:
     """Say what was committed, and what happens next."""
     said = markdown.phrase(
         (
-            Words("Accepted, as asked by "),
+            Words("Accepted for "),
             login,
-            Words(": "),
+            Words(", in commit "),
             sha[:12],
-            Words(" on top of the commit that was measured."),
+            Words(" on top of the measured commit."),
         )
     )
     listed = accept_help.result(files).splitlines()
@@ -55,9 +55,8 @@ def accepted(login: str, sha: str, files: Iterable[Accepted]) -> str:
     next_ = markdown.phrase(
         (
             Words(
-                "GitHub starts no workflow for a commit that was made with the token of a job. If "
-                "no check begins for it, close and reopen the pull request, or push an empty "
-                "commit: "
+                "GitHub starts no workflow for a commit made with the token of a job. If no check "
+                "starts, close and reopen the pull request, or push an empty commit: "
             ),
             Command("git commit --allow-empty -m 'Run the checks'"),
             Words("."),

@@ -58,18 +58,18 @@ def _statistic(calibration: Calibration) -> Phrase:
         if name in calibration.launches
     )
     return [
-        Words(f"Statistic: {_STATISTICS[calibration.statistic]} speaks for a launch. "),
+        Words(f"Statistic: {_STATISTICS[calibration.statistic]} represents a launch. "),
         Words(f"Launches of the same code typically differ by: {spreads}. "),
-        Words("One that sees fewer blocks is taken only where it is quieter by a quarter."),
+        Words("A statistic of fewer blocks is chosen only if it is a quarter less noisy."),
     ]
 
 
 def _blindness() -> Phrase:
     return [
-        Words("The fastest block hides what slows only some of the steps: a pause now and then "),
-        Words("is not seen in the step time. The metric "),
+        Words("The fastest block hides what slows only some of the steps: an occasional pause "),
+        Words("does not show in the step time. The metric "),
         "step_p95_s",
-        Words(" sees it."),
+        Words(" shows it."),
     ]
 
 
@@ -79,7 +79,7 @@ def _preset(calibration: Calibration) -> Phrase:
         return [
             Words(f"Preset: {calibration.preset}, the widest, and even that would leave "),
             Words(f"{units.counted(share)} of unchanged workloads undecided. A quieter machine "),
-            Words("would answer more, and so would longer blocks."),
+            Words("or longer blocks would decide more."),
         ]
     return [
         Words(f"Preset: {calibration.preset}, the narrowest that leaves at most "),
@@ -150,8 +150,8 @@ def _two_modes(calibration: Calibration) -> Phrase:
     )
     return [
         Words(f"Two modes, {count} of {every}: some launches are fast, "),
-        Words("others slow, and none between. A few launches may all show the same one. Of six "),
-        Words("launches with one mode, 6 % look like two by chance: calibrate again to be sure."),
+        Words("others slow, and none in between. A few launches may all show the same mode. Six "),
+        Words("launches with one mode look like two in 6 % of cases: calibrate again to be sure."),
     ]
 
 
@@ -159,9 +159,9 @@ def _explained(calibration: Calibration) -> Phrase:
     processes = min(workload.processes for workload in calibration.workloads.values())
     return [
         Words(f"Smallest detectable: a change that {LOOKS[-1]} pairs of launches confirm in "),
-        Words("80 % of pull requests. Pairs, undecided: what a confirmation of a workload that "),
-        Words(f"has not changed would take, simulated. All from {processes} launches per "),
-        Words("workload: good for choosing, too few for guarantees."),
+        Words("80 % of pull requests. Pairs, undecided: simulated confirmations of an unchanged "),
+        Words(f"workload. All numbers are from {processes} launches per workload: enough to "),
+        Words("choose, too few to guarantee."),
     ]
 
 
@@ -183,7 +183,7 @@ def _conclusion(qualification: Qualification) -> Phrase:
     )
     return [
         Words(f"This machine notices {_size(qualification)} in {noticed} of {every}, "),
-        Words(f"and raises an alarm in {units.counted(alarms)} of confirmations without a change."),
+        Words(f"and raises a false alarm in {units.counted(alarms)} of confirmations."),
     ]
 
 
@@ -191,7 +191,7 @@ def _missed(qualification: Qualification) -> Phrase:
     phrase: list[str] = [Words(f"Found in fewer than {units.counted(_NOTICED)} of confirmations: ")]
     for name in _unnoticed(qualification):
         workload = qualification.workloads[name]
-        beyond = ", its limit is not smaller" if workload.limit >= qualification.size else ""
+        beyond = "; its limit is not smaller" if workload.limit >= qualification.size else ""
         phrase += [name, Words(f" ({units.counted(workload.slower.regressed)}{beyond}), ")]
     return [*phrase[:-1], Words(phrase[-1].removesuffix(", ") + ".")]
 
@@ -236,15 +236,13 @@ def _qualified_row(name: str, workload: QualifiedWorkload) -> list[str]:
 
 def _what_shares_mean(qualification: Qualification) -> Phrase:
     return [
-        Words(
-            f"Said: the verdict on the pairs as they were launched, {_pairs(qualification)} per "
-        ),
+        Words(f"Said: the verdict on the launched pairs, {_pairs(qualification)} per "),
         Words("workload and change. The shares are of "),
         Words(
             f"{qualification.replays:,} confirmations per workload and change, replayed with pairs "
         ),
-        Words("drawn from these, with replacement: they are no more certain than so many "),
-        Words("independent pairs can make them."),
+        Words("drawn from these with replacement, so they are no more certain than so "),
+        Words("many independent pairs."),
     ]
 
 
@@ -253,7 +251,7 @@ def _few(qualification: Qualification) -> Phrase:
         Words(
             f"A confirmation may take {LOOKS[-1]} pairs, and {_fewest_pairs(qualification)} were "
         ),
-        Words("launched: the shares promise too much. Ask for more "),
+        Words("launched: the shares are too optimistic. Ask for more "),
         "--rounds",
         Words("."),
     ]

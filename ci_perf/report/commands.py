@@ -15,6 +15,7 @@ _USUAL_REF = "main"
 _MAX_NAME_CHARS = 200
 # Long enough for most jobs that another one has to wait for.
 _LONG_WAIT = "15m"
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # How `ci-perf report` calls what it judges.
 _WORKFLOW_RUN = re.compile(r"workflow run ([0-9]+)(?:, artifact (.+))?")
 
@@ -38,13 +39,13 @@ def in_turns(
     Patient: wait for a machine that nobody else uses.
     """
     interleaved = comparison.interleaved
-    ref = quoted(interleaved.ref) if interleaved else _USUAL_REF
     minutes = math.ceil(2 * interleaved.budget_s / 60) if interleaved else 0
     budget = ["--budget", f"{minutes}m"] if longer and minutes else []
     which = ["ci-perf", "check", *_few(rows), "--suite", quoted(comparison.suite)]
     which += _runner(comparison)
     wait = ["--wait", _LONG_WAIT] if patient else []
-    return _line(*which, "--against", ref, *budget, *wait, *_baselines(comparison))
+    against = ["--against", _ref(comparison)]
+    return _line(*which, *against, *budget, *wait, *_baselines(comparison))
 
 
 def measure(comparison: Comparison) -> Command:
@@ -91,6 +92,16 @@ def _run(label: str) -> list[str]:
         workflow_run[1],
         *(["--artifact", quoted(workflow_run[2])] if workflow_run[2] else []),
     ]
+
+
+def _ref(comparison: Comparison) -> str:
+    """Name the base: as it was launched, or by its commit where two run files are compared."""
+    if comparison.interleaved:
+        return quoted(comparison.interleaved.ref)
+    if not comparison.base.label.endswith(".json"):
+        return _USUAL_REF
+    commit = comparison.base.source.commit
+    return commit if _SHA.fullmatch(commit) else "COMMIT"
 
 
 def _line(*parts: str) -> Command:

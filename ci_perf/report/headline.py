@@ -18,7 +18,7 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.metrics import Unit
-from ci_perf.report import cells, phrases, provenance, table_rows, undecided
+from ci_perf.report import cells, phrases, provenance, table_rows, undecided, units
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
 
@@ -95,16 +95,13 @@ def counts(comparison: Comparison) -> Phrase:
     workloads = len(phrases.names(comparison.rows))
     measured = sum(not is_of_workload(row) for row in comparison.rows)
     chosen = "selected " if comparison.selection else ""
-    counted = f", {workloads:,} {chosen}workload{'s' * (workloads != 1)}"
+    counted = f", {units.numbered(workloads, f'{chosen}workload')}"
     if measured:
-        counted += f", {measured:,} metric{'s' * (measured != 1)}"
-    return (
-        Words(f"ci_perf: {tally or 'no rows'} ("),
-        comparison.suite,
-        Words(" on "),
-        provenance.machine(comparison.head.machine),
-        Words(f"{counted})"),
-    )
+        counted += f", {units.numbered(measured, 'metric')}"
+    machine = comparison.head.machine
+    where: Phrase = (Words(" on "), provenance.machine(machine)) if machine else ()
+    opening = Words(f"ci_perf: {tally or 'no rows'} (")
+    return (opening, comparison.suite, *where, Words(f"{counted})"))
 
 
 def _row_groups(comparison: Comparison) -> _RowGroups:
@@ -171,7 +168,7 @@ def _unanswered(groups: _RowGroups) -> Iterable[Phrase]:
         return
     yield from _numerics(groups)
     yield from _suspicions(groups)
-    yield _named("the machine disturbed", groups.of(Severity.INVALID))
+    yield _named("disturbed by the machine", groups.of(Severity.INVALID))
     yield _named("not comparable with the baseline", groups.of(Severity.INCOMPARABLE))
     if not any(isinstance(row, Change) for row in groups.comparison.rows):
         yield _named("no baseline yet", groups.of(Severity.NEW))
@@ -199,7 +196,7 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     yield _sized("likely slower", [row for row in likely if row.code != signs.FAR_BEYOND_LIMIT])
     unanswered = _worst([*far, *groups.late])
     if any(undecided.is_busy(row, groups.comparison) for row in (*likely, *far, *groups.late)):
-        busy = "the machine was too busy to answer"
+        busy = "the machine was too busy for a verdict"
         yield _sized(busy, unanswered) if unanswered else (Words(busy),)
     else:
         is_loss = all(map(signs.is_open_loss, unanswered))

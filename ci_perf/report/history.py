@@ -18,9 +18,9 @@ _TITLES = ("workload", "metric", "sessions", "epoch", "age", "centre", "spread",
 _NUMBERS_FROM = 2  # columns that are aligned to the right
 _DATE = len("2026-11-21")
 _COMMIT = 7
-_MARK = "information, never the gate"
+_MARK = "for information, never a gate"
 _Name = Callable[[str], str]  # foreign text made harmless
-_NOTHING = "no baseline of a metric that gates; next: ci-perf accept run.json"
+_NOTHING = "no baseline has a metric that gates; next: ci-perf accept run.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,26 +26,28 @@ _DATE = len("2026-11-21")
 _IMAGE = "image"
 # What comes with an image, the likeliest cause first; the driver and the kernel are the host's.
 _BROUGHT = ("torch", "cuda", "cudnn", "python", "transformers")
-_INVALID = Words("🛑 This run cannot be trusted; no number here blames anybody:")
+_INVALID = Words("🛑 This run cannot be trusted. Draw no conclusions from its numbers:")
 _PARTLY_INVALID = Words(
-    "🛑 The machine was in no state to be trusted while some workloads ran; their numbers blame "
-    "nobody:"
+    "🛑 The machine could not be trusted while some workloads ran. Draw no conclusions from their "
+    "numbers:"
 )
-_MOVED = ". So no time is judged by its history; memory and counts are"
-_MOVED_AND_PAIRED = ". So times are judged by pairs of launches alone"
-_MOVED_AND_JUDGED = ". As suite.toml has it, times are judged all the same"
+_MOVED = ". So times are not judged by their history; memory and counts are"
+_MOVED_AND_PAIRED = ". So times are judged only by pairs of launches"
+_MOVED_AND_JUDGED = ". Times are judged all the same, as suite.toml asks"
 # Fixed programs run in the image, too.
 _MACHINE_MOVED = (
-    "⚠️ The machine moved: fixed programs, which no pull request can change, took another time"
+    "⚠️ The speed of the machine changed: fixed programs, which no pull request can change, were "
+    "faster or slower than before"
 )
 _MACHINE_OR_IMAGE_MOVED = (
-    "⚠️ The machine moved, or the image makes the difference: fixed programs took another time"
+    "⚠️ The speed of the machine changed, or the image makes the difference: fixed programs were "
+    "faster or slower than before"
 )
 _BUSY = Words(
     "⚠️ The machine was busy with other work, which may explain a change below, or hide one:"
 )
-_DEGRADED = Words("⚠️ The machine was not at its best; small changes may be its doing:")
-_INCOMPLETE = Words("⚠️ Something was not measured to its end, and is not judged:")
+_DEGRADED = Words("⚠️ The machine was not in its best state, which may explain small changes:")
+_INCOMPLETE = Words("⚠️ Some measurements did not finish, and are not judged:")
 
 
 def of(comparison: Comparison) -> list[Phrase]:
@@ -65,7 +67,7 @@ def _fails_unproven(comparison: Comparison) -> Phrase:
         return ()
     if any(row.gate and severity_of(row) in _PROVES for row in comparison.rows):
         return ()
-    return (Words("⚠️ Nothing is proven: `fail_on` asks that the job fails all the same."),)
+    return (Words("⚠️ Nothing is proven: the job fails because `fail_on` asks for it."),)
 
 
 def _cleared(comparison: Comparison) -> Phrase:
@@ -82,13 +84,12 @@ def _cleared(comparison: Comparison) -> Phrase:
     many = len(rows) != 1
     opening = (
         f"ℹ️ {len(rows):,} suspect{'s differ' if many else ' differs'} from "  # noqa: RUF001  an icon, not an i
-        f"{'their' if many else 'its'} history, and not from the base that was launched beside "
-        f"{'them' if many else 'it'}: "
+        f"{'their' if many else 'its'} history, but not from the base launched in the same job: "
     )
     return (
         Words(opening),
         *phrases.joined(map(_moved, _furthest_first(rows))),
-        Words(". The machine or the baseline moved, not this change."),
+        Words(". The cause is the machine or the baseline, not this change."),
     )
 
 
@@ -97,10 +98,10 @@ def _stale(stale: Stale, rows: list[Change]) -> Phrase:
     cleared = max(stale.cleared, len(rows))
     which = "all of them" if cleared == stale.cleared else f"{stale.cleared:,} of them"
     opening = (
-        f"⚠️ {cleared:,} of {stale.suspects:,} suspects do not differ from the base that was "
-        f"launched beside them, and {which} moved alike: {_direction(stale, rows)} than in the "
-        f"history ({phrases.moved('', stale.ratio)}, typically). The machine or the baseline has "
-        "moved, not this change"
+        f"⚠️ {cleared:,} of {stale.suspects:,} suspects do not differ from the base launched in "
+        f"the same job, and {which} are {_direction(stale, rows)} than in the history (typically "
+        f"{phrases.moved('', stale.ratio)}). The cause is the machine or the baseline, not this "
+        "change"
     )
     if not rows:
         return (Words(f"{opening}."),)
@@ -132,7 +133,9 @@ def _drifted(drifted: tuple[Drifted, ...]) -> Phrase:
     if not drifted:
         return ()
     return (
-        Words("⚠️ Main itself has drifted away from its baseline, in steps too small to be seen: "),
+        Words(
+            "⚠️ The main branch has drifted away from its baseline, in steps too small to notice: "
+        ),
         *phrases.joined(map(_drift, drifted)),
         Words("."),
     )
@@ -169,17 +172,25 @@ def _image(images: Sequence[Difference], brought: Sequence[Difference]) -> Phras
         return ()
     software = sorted(brought, key=lambda difference: _BROUGHT.index(difference.field))
     with_it: Phrase = (Words(": "), *phrases.joined(map(_fact, software))) if software else ()
-    return (*_image_change(images), *with_it, Words(". A change below may be its doing."))
+    return (*_image_change(images), *with_it, Words(". This may explain a change below."))
 
 
 def _image_change(images: Sequence[Difference]) -> Phrase:
     """Say that an image took the place of another; a side without one was in no container."""
     if all(difference.base == NONE for difference in images):
         named = phrases.joined((difference.head,) for difference in images)
-        return (Words("⚠️ Measured in a container now ("), *named, Words("), and in none before"))
+        return (
+            Words("⚠️ The head was measured in a container ("),
+            *named,
+            Words("), the base was not"),
+        )
     if all(difference.head == NONE for difference in images):
         named = phrases.joined((difference.base,) for difference in images)
-        return (Words("⚠️ Measured in no container now, and in one before ("), *named, Words(")"))
+        return (
+            Words("⚠️ The base was measured in a container ("),
+            *named,
+            Words("), the head was not"),
+        )
     return (Words("⚠️ Image changed: "), *phrases.joined(map(_step, images)))
 
 
@@ -187,9 +198,9 @@ def _environment(rest: Sequence[Difference]) -> Phrase:
     if not rest:
         return ()
     return (
-        Words("⚠️ Not the same environment: "),
+        Words("⚠️ The environment differs: "),
         *phrases.joined(map(_fact, rest)),
-        Words(". Such a difference may explain a change below, or hide one."),
+        Words(". This may explain a change below, or hide one."),
     )
 
 
@@ -230,7 +241,7 @@ def _trust(comparison: Comparison) -> Words:
     if not codes & {canaries.CODE, canaries.CODE_WITHOUT_GATE}:
         return _BUSY if codes & undecided.BUSY_CODES else _DEGRADED
     others = codes - {canaries.CODE, canaries.CODE_WITHOUT_GATE}
-    end = ". This, and what else was found of the machine:" if others else ":"
+    end = ". This and other findings about the machine:" if others else ":"
     return Words(_moved_machine(comparison, codes) + end)
 
 

@@ -48,30 +48,31 @@ ICON = {
 }
 # What a mark in a table means, where it is not simply the name of its severity.
 _MARKS = {
-    Severity.REGRESSED: "worse than its limit, and proven",
-    Severity.UNCONFIRMED: "suspected by its history alone",
-    Severity.WARNING: "worse than its limit, and cannot fail the job",
-    Severity.IMPROVED: "better than its limit, and proven",
-    Severity.NOT_GATING: "undecided, and cannot fail the job",
+    Severity.REGRESSED: "proven worse by more than its limit",
+    Severity.UNCONFIRMED: "suspected from its history alone",
+    Severity.WARNING: "worse by more than its limit, but cannot fail the job",
+    Severity.IMPROVED: "proven better by more than its limit",
+    Severity.NOT_GATING: "undecided, but cannot fail the job",
 }
 _LEGEND: tuple[Phrase, ...] = (
     (
         Words(
-            "Change [interval]: how far the metric moved, and between which bounds the true change "
-            "lies, as surely as its verdict needed."
+            "Change [interval]: how far the metric moved, and the bounds of the true change, at "
+            "the confidence that the verdict needs. [unknown]: the launches are too few, or differ "
+            "too much, to give bounds."
         ),
     ),
     (
         Words(
-            "Limit: the size of change that must be proven exceeded before a row regresses or "
-            "improves. Margin: an unchanged row has surely changed by less. Detects: the smallest "
-            "change that would mostly have been proven here."
+            "Limit: a row regresses or improves if a change beyond this size is proven. Margin: a "
+            "row is unchanged if its change is proven to be smaller. Detects: the smallest change "
+            "that would probably have been proven here."
         ),
     ),
     (
         Words(
-            "Evidence: pairs of launches, base and head in turns in one job, which alone prove a "
-            "change of a noisy metric; or the committed sessions that the head is compared with."
+            "Evidence: pairs of launches (base and head in turns, in one job), the only proof of a "
+            "change of a noisy metric; or the committed sessions with which the head is compared."
         ),
     ),
 )
@@ -170,7 +171,7 @@ def exhausted(row: Uncompared) -> Phrase:
         parts.append((allocated, Words(" allocated on the device")))
     if used.device is not None and used.device.peak_reserved_bytes is not None:
         parts.append((units.size(used.device.peak_reserved_bytes), Words(" reserved there")))
-    return (Words("At the peak until then: "), *joined(parts), Words(".")) if parts else ()
+    return (Words("Peak until then: "), *joined(parts), Words(".")) if parts else ()
 
 
 def names(rows: Iterable[Row]) -> list[str]:

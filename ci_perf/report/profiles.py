@@ -12,13 +12,15 @@ from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Page, Table
 
-_INTRODUCTION = Words("Of the head alone, to explain the numbers above. No verdict rests on them.")
+_INTRODUCTION = Words(
+    "Measured of the head alone, to explain the numbers above. No verdict depends on them."
+)
 # Readings of the monitor that the table of GPUs shows.
 _READINGS = {"utilization": "utilisation", "power_w": "power", "used_peak_bytes": "memory in use"}
 _CACHES = {"empty": "cold", "filled": "warm"}
 _LOSSES_INTRODUCTION = Words(
     "Losses of the first steps, in the first process of each workload. `fingerprint_steps` in "
-    "suite.toml says how many steps are noted."
+    "suite.toml says how many steps are recorded."
 )
 # The heading of a column, and the losses below it.
 _Column = tuple[str, tuple[float, ...]]
@@ -37,7 +39,7 @@ class _Section:
 def summary(profiles: Sequence[Profile]) -> Phrase:
     """Name in one line what is known; empty where nothing is."""
     titles = ", ".join(section.title for section in _sections(profiles))
-    return (Words(f"Beside the verdicts: {titles}"),) if titles else ()
+    return (Words(f"More about the head: {titles}"),) if titles else ()
 
 
 def page(profiles: Sequence[Profile], *, shown: int) -> Page:

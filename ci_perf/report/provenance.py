@@ -10,13 +10,17 @@ from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words, clean
 from ci_perf.report.phrases import Phrase
 
+# A row of the table of the environment: a name, the base, the head.
+_Fact = tuple[str, Phrase, Phrase]
+# What stands for a commit or a branch that nobody knows, as of samples.
+_UNKNOWN = "unknown"
 _DATE = len("2026-11-21")
 _SHORT_SHA = 7
 _MAX_DIFFERENCES = 20
 _MAX_NOTES = 20
 _STOPPED = {
-    "decided": "stopped when no more pairs could decide anything",
-    "budget": "stopped when the budget was spent",
+    "decided": "stopped because more pairs would decide nothing",
+    "budget": "stopped because the budget was spent",
     "interrupted": "interrupted",
 }
 # Not "cleared": what is exact may have regressed, and needs no pairs for that.
@@ -67,41 +71,58 @@ def sessions(side: Side) -> Phrase:
 
 def environment_summary(comparison: Comparison) -> Phrase:
     """Say enough of the environment that the fold can stay closed."""
-    where = machine(comparison.head.machine)
+    known = comparison.head.machine
+    where: Phrase = (machine(known), Words(", ")) if known else ()
     more = len(comparison.differences)
-    differing = Words(f", {more} difference{'s' * (more != 1)}" if more else "")
+    differing = Words(f"{units.numbered(more, 'difference')}, " if more else "")
     return (
         Words("Environment: "),
-        where,
+        *where,
         differing,
-        Words(", base of "),
+        Words("base of "),
         *sessions(comparison.base),
     )
 
 
 def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:
-    """List what is known of both sides: a name, the base, the head."""
+    """List what is known of either side: a name, the base, the head."""
     base, head = comparison.base, comparison.head
-    here, there = machines(base.machine, head.machine)
-    return [
-        ((Words("Numbers from"),), (base.label,), (head.label,)),
-        ((Words("Machine"),), (here,), (there,)),
+    facts = [
+        (Words("Numbers from"), (base.label,), (head.label,)),
+        *_machines(base, head),
         *_images(base, head),
-        ((Words("Commit"),), commit(base.source), commit(head.source)),
-        ((Words("Branch"),), (base.source.branch,), (head.source.branch,)),
-        ((Words("Sessions"),), sessions(base), sessions(head)),
+        *_source(base, head),
+        (Words("Sessions"), sessions(base), sessions(head)),
         *(
-            ((difference.field,), (difference.base,), (difference.head,))
+            (difference.field, (difference.base,), (difference.head,))
             for difference in comparison.differences[:_MAX_DIFFERENCES]
         ),
     ]
+    return [((name,), before, after) for name, before, after in facts]
 
 
-def _images(base: Side, head: Side) -> list[tuple[Phrase, Phrase, Phrase]]:
+def _machines(base: Side, head: Side) -> list[_Fact]:
+    if base.machine is None and head.machine is None:
+        return []
+    before, after = machines(base.machine, head.machine)
+    return [(Words("Machine"), (before,), (after,))]
+
+
+def _source(base: Side, head: Side) -> list[_Fact]:
+    before, after = base.source, head.source
+    facts: list[_Fact] = []
+    if {before.commit, after.commit} != {_UNKNOWN}:
+        facts.append((Words("Commit"), commit(before), commit(after)))
+    if {before.branch, after.branch} != {_UNKNOWN}:
+        facts.append((Words("Branch"), (before.branch,), (after.branch,)))
+    return facts
+
+
+def _images(base: Side, head: Side) -> list[_Fact]:
     """Name images as they were asked for: of which registry, with which tag and digest."""
     before, after = (_asked(side.image.reference) if side.image else "" for side in (base, head))
     is_known = before or after
-    return [((Words("Image"),), (before or NONE,), (after or NONE,))] if is_known else []
+    return [(Words("Image"), (before or NONE,), (after or NONE,))] if is_known else []
 
 
 def _asked(reference: str) -> str:
@@ -113,13 +134,23 @@ def _asked(reference: str) -> str:
 def footer(comparison: Comparison) -> Phrase:
     """Say what was measured, so that a stale report can be seen to be stale."""
     return (
+        *_commits(comparison),
+        *_run(comparison.head.run),
+        Words(f"exit code {comparison.exit_code} · ci-perf "),
+        comparison.tool.version,
+    )
+
+
+def _commits(comparison: Comparison) -> Phrase:
+    base, head = comparison.base.source, comparison.head.source
+    if {base.commit, head.commit} == {_UNKNOWN}:
+        return ()
+    return (
         *_numbers(comparison),
         Words(" → head "),
-        *commit(comparison.head.source),
+        *commit(head),
         *_launched_base(comparison),
-        *_run(comparison.head.run),
-        Words(f" · exit code {comparison.exit_code} · ci-perf "),
-        comparison.tool.version,
+        Words(" · "),
     )
 
 
@@ -135,12 +166,12 @@ def _launched_base(comparison: Comparison) -> Phrase:
     interleaved = comparison.interleaved
     if interleaved is None or not interleaved.pairs:
         return ()
-    return (Words(", launched beside "), *commit(interleaved.source))
+    return (Words(", paired with "), *commit(interleaved.source))
 
 
 def _run(name: str) -> Phrase:
     """Name a run; samples of another harness have none."""
-    return (Words(" · run "), name) if name else ()
+    return (Words("run "), name, Words(" · ")) if name else ()
 
 
 # --- base and head, launched in turns

@@ -23,9 +23,7 @@ _WARNS = frozenset(
     {Severity.UNCONFIRMED, Severity.LIKELY_SLOWER, Severity.WARNING, Severity.INVALID}
 )
 _MAX_BRANCH_CHARS = 50
-_FROM_A_FORK = (
-    "> ⚠️ Measured by code from a fork: whoever wrote it could have made up these numbers."
-)
+_FROM_A_FORK = "> ⚠️ Measured by code from a fork, whose author could have made up these numbers."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +81,7 @@ def rest(
         if len(whole_text.encode()) <= max_bytes:
             return whole_text
     where = f"[summary of its job]({origin.url})" if origin.url else "summary of its job"
-    return f"There is no room here for more: the {where} has all of it.\n"
+    return f"The whole report is too long to show here: the {where} has it.\n"
 
 
 def whole(

@@ -17,36 +17,36 @@ _MAX_PATH_CHARS = 200
 def other_commit(measured: str, head: str) -> Phrase:
     """Say that the numbers are not of the commit at the head."""
     return (
-        Words("Measured was the commit "),
+        Words("These numbers are for commit "),
         measured[:12],
-        Words(", not "),
+        Words(", but the head is "),
         head[:12],
-        Words(" at the head: these numbers may be those of other code."),
+        Words("."),
     )
 
 
 def changed_files() -> Phrase:
     """Say that the numbers are of no commit at all."""
-    return (Words("Measured was a checkout with changed files: no commit has these numbers."),)
+    return (Words("These numbers are for a checkout with uncommitted changes, not for a commit."),)
 
 
 def foreign_base(commit: str) -> Phrase:
     """Say that pairs are left alone."""
     return (
-        Words("Its pairs are left alone: they were launched against "),
+        Words("The pairs of this run are ignored: they were launched against "),
         commit[:12],
-        Words(", which is no commit of the branch that judges."),
+        Words(", which is not a commit of the branch that judges."),
     )
 
 
 def other_branch(base: str, judging: str) -> Phrase:
     """Say that the pull request goes to another branch than the one whose baselines judge it."""
     return (
-        Words("The pull request goes to the branch "),
+        Words("The pull request targets the branch "),
         base,
-        Words(", and is judged by the branch "),
+        Words(", but is judged by the branch "),
         judging,
-        Words(": by its baselines, and by pairs against its commits only."),
+        Words(": by its baselines, and only by pairs against its commits."),
     )
 
 
@@ -55,8 +55,8 @@ def unproven(workloads: int) -> Phrase:
     several = "s look" if workloads > 1 else " looks"
     return (
         Words(
-            f"{workloads:,} workload{several} slower, and no pairs that count say whether "
-            "the change is why, so there is no answer."
+            f"{workloads:,} workload{several} slower, and no trusted pairs show whether this "
+            "change is the cause, so there is no verdict."
         ),
     )
 
@@ -67,7 +67,7 @@ def not_comparable(workloads: int) -> Phrase:
     return (
         Words(
             f"{workloads:,} workload{several} could not be compared with the baselines, so there "
-            "is no answer, whatever pairs of a fork say."
+            "is no verdict: pairs from a fork do not replace a baseline."
         ),
     )
 
@@ -109,7 +109,7 @@ def baseline_note(
     counted = f"{len(edits):,} baseline{'s' if len(edits) > 1 else ''}"
     said = [
         Words(
-            f"> ✏️ This pull request changes {counted}: a reviewer decides whether that is meant. "
+            f"> ✏️ This pull request changes {counted}: a reviewer decides whether this is meant. "
         ),
         *_judged_by(own, is_judged_by_base=is_judged_by_base),
     ]
@@ -136,11 +136,11 @@ def baseline_table(edits: Sequence[BaselineEdit]) -> Markdown:
 
 def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
     if not is_judged_by_base:
-        return (Words("The verdict is by the baselines of the job that measured."),)
+        return (Words("The verdict uses the baselines of the job that measured."),)
     if own is None:
-        return (Words("The verdict is by those of the base branch."),)
+        return (Words("The verdict uses those of the base branch."),)
     return (
-        Words("The verdict is by those of the base branch; by its own it would be: "),
+        Words("The verdict uses those of the base branch; with its own it would be: "),
         *headline.of(own),
         Words("."),
     )
@@ -153,7 +153,7 @@ def _rows(edit: BaselineEdit) -> list[tuple[str, ...]]:
     names = sorted(edit.before.keys() | edit.after.keys())
     moved = [name for name in names if edit.before.get(name) != edit.after.get(name)]
     return [(path, *_cells(name, edit)) for name in moved] or [
-        (path, "the same headline; other sessions", "", "", "")
+        (path, "same headline, other sessions", "", "", "")
     ]
 
 

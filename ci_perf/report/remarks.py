@@ -12,18 +12,18 @@ _PREDICTED, _ALONE = "predicted", "history alone"
 _SAID = {
     "accepted": "accepted in this change",
     "assumed": "too few sessions to know how much they differ",
-    "canary_moved": "the machine moved",
-    "clocks_moved": "the clocks differ, and in clock cycles nothing changed",
-    "failed_on_base": "failed on the base, not there at all now",
+    "canary_moved": "the speed of the machine changed",
+    "clocks_moved": "the clocks differ; in clock cycles nothing changed",
+    "failed_on_base": "failed on the base, missing on the head",
     "metric_missing": "in the baseline, not in this run",
     "metric_new": "no baseline yet",
-    "missing": "has a baseline, was not measured",
+    "missing": "has a baseline, but was not measured",
     "new": "no baseline yet",
     "new_since_failed": "failed on the base",
     "no_sign": "no sign of a change: all exact numbers are the same",
     "other_machine": "another machine",
     "other_parameters": "other parameters",
-    "other_software": "other software, which suite.toml makes a hard fact",
+    "other_software": "other software (a hard fact in suite.toml)",
     "other_step": "a step is not the same on both sides",
     _PREDICTED: _ALONE,
     "ranges_overlap": "some processes are beyond the limit and some are not",
@@ -35,9 +35,11 @@ _SAID = {
 BASE_FAILED = "base_failed"
 NOT_CONFIRMED, MOVER_UNKNOWN = "not_confirmed", "mover_unknown"
 FAR_BEYOND_LIMIT = "far_beyond_limit"
-_MOVER_UNKNOWN = "moved from its history{}, by the machine, the baseline or this change"
+_MOVER_UNKNOWN = (
+    "differs from its history{}; the cause may be the machine, the baseline or this change"
+)
 _BY_PAIRS = "judged by pairs instead"
-_TRIED = ", and launching the base beside it failed"
+_TRIED = ", and the base could not be launched"
 
 
 def of(row: Row) -> Words:
@@ -57,7 +59,7 @@ def undecided(row: Change) -> str:
         return _remedy(row.remedy)
     if row.smallest_detectable is None:
         return ""
-    return f"could have proven {units.about(row.smallest_detectable)} or more"
+    return f"a change of {units.about(row.smallest_detectable)} or more would have been proven"
 
 
 def pairs(number: int) -> str:
@@ -77,7 +79,7 @@ def _said(row: Row) -> str:
     if row.code == MOVER_UNKNOWN:
         return _MOVER_UNKNOWN.format(drift(row))
     if row.code == NOT_CONFIRMED:
-        return f"the machine or the baseline moved{drift(row)}, not this change"
+        return f"the machine or the baseline changed{drift(row)}, not the code"
     said = _SAID.get(row.code, "")
     is_open = row.verdict in {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
     if not is_open or (said and row.remedy is None):
@@ -88,7 +90,7 @@ def _said(row: Row) -> str:
 def _without_base(row: Change) -> str:
     """Say that the base could not be launched, or since when: what noise would allow is no help."""
     known = _ALONE if row.code == _PREDICTED else _SAID.get(row.code, "")
-    since = f" any more, after {pairs(row.pairs)}" if row.pairs else ""
+    since = f" after {pairs(row.pairs)}" if row.pairs else ""
     no_base = f"the base could not be launched{since}"
     return f"{known}; {no_base}" if known else no_base
 
@@ -107,14 +109,18 @@ def _signs(row: Row) -> str:
 def _own_file(row: Row) -> str:
     """Say when the two sides did not run the same file: a change may lie in that alone."""
     is_own = isinstance(row, Change) and row.own_file
-    return "the base ran its own workload file, for this one does not run there" if is_own else ""
+    return (
+        "the base ran its own workload file, because the head's does not run there"
+        if is_own
+        else ""
+    )
 
 
 def _rounded(row: Row) -> str:
     """Say in which steps the numbers come, where these are no small part of the limit."""
     if not isinstance(row, Change) or not row.tick or row.tick < row.limit / 4:
         return ""
-    return f"numbers come in steps of {units.about(row.tick)}"
+    return f"the numbers have a resolution of {units.about(row.tick)}"
 
 
 def drift(row: Change) -> str:
@@ -131,4 +137,4 @@ def _remedy(remedy: Remedy) -> str:
     if remedy.pairs is not None:
         return f"about {pairs(remedy.pairs)} would decide"
     spread, quiet = units.about(remedy.spread), units.about(remedy.quiet_spread)
-    return f"pairs differ by {spread}, {quiet} would decide"
+    return f"pairs differ by {spread}; {quiet} would decide"

@@ -120,9 +120,9 @@ def launch_the_base(rows: list[Row], _: Comparison) -> Phrase:
     """Say whose base could not be launched, and where to look for the reason."""
     never = any(isinstance(row, Change) and not row.pairs for row in rows)
     return (
-        Words("Not decided, because the base could not be launched beside the head: "),
+        Words("Not decided, because the base could not be launched: "),
         *phrases.joined(_with_note(row) for row in rows),
-        Words(". What it printed last is in run.json, under "),
+        Words(". Its last output is in run.json, under "),
         Command("paired"),
         Words("."),
         *(_SET_UP if never else ()),
@@ -130,7 +130,7 @@ def launch_the_base(rows: list[Row], _: Comparison) -> Phrase:
 
 
 _SET_UP: Phrase = (
-    Words(" If it has to be built or installed first, say so in suite.toml: "),
+    Words(" If the base must be built or installed first, set in suite.toml: "),
     Command('setup = { command = "…" }'),
 )
 
@@ -138,9 +138,9 @@ _SET_UP: Phrase = (
 def _free_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
     """Say that the machine was too busy, and nothing of the code."""
     return (
-        Words("The machine was too busy to answer: "),
+        Words("The machine was too busy for a verdict: "),
         *phrases.named(rows),
-        Words(". Stop what else runs there ("),
+        Words(". Stop the other programs on it ("),
         Command("ci-perf doctor"),
         Words(" says how busy it is), then measure again: "),
         commands.in_turns(rows, comparison, patient=True),
@@ -157,7 +157,7 @@ def _look_or_prove(rows: list[Row], comparison: Comparison) -> Phrase:
         *phrases.named(rows),
         Words(". The code does more work than before"),
         *((Words(" ("), *named, Words(")")) if named else ()),
-        Words(": look there for the cause. More pairs would prove the time: "),
+        Words(", which may be the cause. More pairs would prove the slowdown: "),
         commands.in_turns(rows, comparison, longer=True),
     )
 
@@ -175,25 +175,28 @@ def _give_more_time(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Not decided: "),
         *_titled(rows),
-        Words(". Give them more time: "),
+        Words(". Launch more pairs: "),
         commands.in_turns(rows, comparison, longer=True),
     )
 
 
 def _find_the_modes(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Not decided, because their launches are either fast or slow: "),
+        Words("Not decided, because each launch is either fast or slow: "),
         *phrases.named(rows),
         Words(". More pairs may decide: "),
         commands.in_turns(rows, comparison, longer=True),
-        Words(". If it stays so, look for what a launch chooses: a kernel, a placement."),
+        Words(
+            ". If not, look for a choice that differs between launches, such as a kernel or a "
+            "placement."
+        ),
     )
 
 
 def _calm_down(rows: list[Row], _: Comparison) -> Phrase:
     margins = _margins(rows)
     less: Phrase = (
-        Words(", or promise less in suite.toml, under "),
+        Words(", or a wider margin in suite.toml, under "),
         Command("[limits]"),
         Words(": "),
         *phrases.joined((_margin(name, size),) for name, size in margins.items()),
@@ -222,24 +225,24 @@ def _margin(metric: str, size: float) -> Command:
 
 def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Not decided, with a history of fewer than 3 sessions: "),
+        Words("Not decided, because the history has fewer than 3 sessions: "),
         *phrases.named(rows),
         Words(". Launch base and head in turns: "),
         commands.in_turns(rows, comparison),
-        Words(". Or measure the main branch on other days, and let each run join the history: "),
+        Words(". Or measure the main branch on more days, and add each run to the history: "),
         commands.append(comparison),
     )
 
 
 def _wait_for_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
-        Words("Not decided, because the machine moved: "),
+        Words("Not decided, because the speed of the machine changed: "),
         *phrases.named(rows),
-        Words(". Launches of base and head in turns do not mind: "),
+        Words(". That does not matter if base and head are launched in turns: "),
         commands.in_turns(rows, comparison),
         Words(
-            ". Or measure again when it is as it was. If it will stay as it is now, measure what "
-            "is on the main branch here, and accept that as the new baseline."
+            ". Or measure again when the machine is as before. If it stays as it is now, measure "
+            "the main branch here, and accept that run as the new baseline."
         ),
     )
 
@@ -247,8 +250,8 @@ def _wait_for_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
 def _hold_the_clocks(rows: list[Row], _: Comparison) -> Phrase:
     return (
         Words(
-            "Not decided, because the clocks of the two sides differ, and in cycles the change "
-            "does not show: "
+            "Not decided, because the clocks of the two sides differ, and counted in clock cycles "
+            "nothing changed: "
         ),
         *phrases.named(rows),
         Words(". Fix the clocks, or let the machine cool down, and measure again."),
@@ -292,7 +295,7 @@ def _with_note(row: Row) -> Phrase:
     if not isinstance(row, Change):
         return phrases.titled(row)
     suspected = f" {cells.moved(row)}" if row.verdict is Verdict.UNCONFIRMED else ""
-    since = f"not any more, after {units.numbered(row.pairs, 'pair')}" if row.pairs else ""
+    since = f"after {units.numbered(row.pairs, 'pair')}" if row.pairs else ""
     between = ": " if since and row.note else ""
     why: Phrase = (Words(" ("), Words(since + between), Sentence(row.note), Words(")"))
     return (*phrases.titled(row), Words(suspected), *(why if since or row.note else ()))

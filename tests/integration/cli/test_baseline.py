@@ -256,7 +256,7 @@ def test_every_form_shows_the_same_lines(grown):
 def test_change_points_are_information_and_say_so(grown):
     done = grown.run("baseline", "show")
 
-    assert "Change points (information, never the gate):" in done.out
+    assert "Change points (for information, never a gate):" in done.out
     assert done.out.splitlines()[-2:] == [
         "- w step time: +100 % since 2026-11-21 (d4e5f6a), accepted",
         "- w step time: +5.0 % since 2026-11-21 (d4e5f6a)",

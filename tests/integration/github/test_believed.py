@@ -23,7 +23,7 @@ from tests.integration.github.second_stage import (
 from tests.integration.github.stage import PULL
 from tests.runs import GPU, SLOW, STEADY, a_measured, an_environment
 
-LEFT_ALONE = "Its pairs are left alone"
+LEFT_ALONE = "The pairs of this run are ignored"
 
 
 def twice_as_slow(pairs):
@@ -67,7 +67,7 @@ def test_pairs_of_any_other_commit_are_left_alone_and_the_report_says_so(second,
     ended = second.report()
 
     assert ended.code == ExitCode.NO_ANSWER  # it looks slower, without pairs that count
-    assert "1 workload looks slower, and no pairs that count" in second.body
+    assert "1 workload looks slower, and no trusted pairs" in second.body
     assert LEFT_ALONE in second.body
     assert LEFT_ALONE in second.stage.summary
 
@@ -106,7 +106,7 @@ def test_a_base_branch_that_is_as_slow_as_the_head_clears_nothing(second, fork):
     )
 
     assert ended.code == ExitCode.NO_ANSWER
-    assert "goes to the branch `old-and-slow`, and is judged by the branch `main`" in second.body
+    assert "targets the branch `old-and-slow`, but is judged by the branch `main`" in second.body
     assert LEFT_ALONE in second.body
     assert [one.conclusion for one in second.github.checks(HEAD)] == ["failure"]
     assert [one.state for one in second.github.statuses(HEAD)] == ["error"]
@@ -183,7 +183,7 @@ def test_a_branch_of_this_repository_may_come_from_another_machine(second):
 def test_numbers_of_another_commit_are_reported_as_such(second):
     second.measured(steady(commit="d" * 40)).report()
 
-    assert f"`{'d' * 12}`, not `{HEAD[:12]}` at the head" in second.body
+    assert f"`{'d' * 12}`, but the head is `{HEAD[:12]}`" in second.body
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,13 @@ def test_numbers_of_other_code_from_a_fork_neither_pass_nor_blame_the_head(secon
 def test_numbers_of_changed_files_are_reported_as_such(second):
     second.measured(dirty(steady())).report()
 
-    assert "Measured was a checkout with changed files" in second.body
+    assert "These numbers are for a checkout with uncommitted changes" in second.body
 
 
 def test_a_report_with_a_doubt_is_never_skipped(second):
     second.measured(steady(commit="d" * 40)).report("--skip-if-unchanged")
 
-    assert "at the head" in second.body
+    assert "but the head is" in second.body
 
 
 @pytest.mark.parametrize(

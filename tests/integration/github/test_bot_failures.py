@@ -67,7 +67,7 @@ def test_a_reply_that_is_lost_is_not_given_twice(second, fault):
     second.github.fail_next("POST", "/issues/7/comments$", lost)
     second.bot(ACCEPT)
 
-    assert "Accepted, as asked by" in answer(second)
+    assert "Accepted for" in answer(second)
 
 
 def test_a_token_that_may_not_write_fails_the_job_and_is_not_shown(second):
@@ -102,6 +102,6 @@ def test_a_job_that_is_repeated_after_its_answer_was_lost_says_that_it_is_done(s
     second.stage.happens("issue_comment", "created", run=902, comment_id=comment.id)
     second.types("bot")
 
-    assert f"Accepted already, as asked by `octo`: `{made[:12]}`" in answer(second)
+    assert f"Already accepted for `octo`, in commit `{made[:12]}`" in answer(second)
     assert "rocket" in reactions(comment)
     assert second.github.head("feature") == made

@@ -35,7 +35,7 @@ def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(se
     assert ended.code == ExitCode.REGRESSED
     assert "✏️ This pull request changes 1 baseline" in second.body
     assert second.body.splitlines()[2].startswith("### ❌ Act: worse: `mlp` graph breaks +3")
-    assert "by its own it would be: ✅ Pass: no regression" in second.body
+    assert "with its own it would be: ✅ Pass: no regression" in second.body
     assert f"| `{MLP}` | graph breaks | 0 | 3 |" in second.body
 
 
@@ -45,7 +45,7 @@ def test_a_baseline_that_cannot_be_read_is_named_all_the_same(second):
 
     assert "✏️ This pull request changes 1 baseline" in second.body
     assert "cannot be read: " in second.body
-    assert "by its own it would be" not in second.body
+    assert "with its own it would be" not in second.body
     assert "/tmp" not in second.body
 
 
@@ -68,7 +68,7 @@ def test_publish_says_that_baselines_are_edited_too(second):
     second.stage.on_pull().publish()
 
     assert "✏️ This pull request changes 1 baseline" in second.body
-    assert "by the baselines of the job that measured" in second.body
+    assert "uses the baselines of the job that measured" in second.body
     assert f"| `{MLP}` | graph breaks | 0 | 3 |" in second.body
 
 
@@ -87,7 +87,7 @@ def test_the_base_may_be_checked_out_below_another_folder(second):
     second.report("--baselines", "base/baselines")
 
     assert "✏️ This pull request changes 1 baseline" in second.body
-    assert "by its own it would be" in second.body
+    assert "with its own it would be" in second.body
     assert "git add baselines && git commit" in second.body
 
 

@@ -28,7 +28,7 @@ def test_a_metric_that_moved_on_is_named_with_both_numbers():
 
     assert shown.splitlines() == [
         "moved on  w.json",
-        "          numerics: other losses, or another output",
+        "          numerics: the losses or the output changed",
         "          a new epoch begins: step time",
         "          step time: 1.00 ms → 2.00 ms (+100 %)",
     ]

@@ -75,7 +75,7 @@ def test_losses_that_differ_in_a_late_digit_are_shown_with_that_digit():
 def test_numerics_that_vary_ask_the_author_for_the_reason():
     (step,) = steps(a_numerics("bert", code="numerics_vary"))
 
-    assert step.startswith("Numerics vary from process to process")
+    assert step.startswith("Numerics vary between processes")
     assert 'varies="…"' in step
     assert "accept" not in step
 
@@ -83,9 +83,11 @@ def test_numerics_that_vary_ask_the_author_for_the_reason():
 def test_a_suspicion_is_to_be_confirmed_by_launches_in_turns_and_fails_nothing():
     (step,) = steps(a_change("bert", Verdict.UNCONFIRMED, ratio=1.018), a_change("mlp"))
 
-    assert step.startswith("Unconfirmed: bert step time +1.8 %. Suspected, not proven, and no ")
+    assert step.startswith(
+        "Unconfirmed: bert step time +1.8 %. This is suspected, not proven, and does not "
+    )
     assert "ci-perf check bert --suite standard --against main" in step
-    assert "the Action has the input against" in step
+    assert "in the Action: the input against" in step
 
 
 def test_a_suspicion_that_fails_the_job_is_not_called_harmless():
@@ -98,7 +100,7 @@ def test_a_suspicion_that_fails_the_job_is_not_called_harmless():
 def test_a_suspicion_whose_base_could_not_be_launched_is_not_told_to_launch_it():
     (step,) = steps(a_change("bert", Verdict.UNCONFIRMED, ratio=1.043, note="no compiler"))
 
-    assert "could not be launched beside the head: bert step time +4.3 % (no compiler)." in step
+    assert "the base could not be launched: bert step time +4.3 % (no compiler)." in step
     assert "is in run.json, under paired" in step
     assert "ci-perf check" not in step
 
@@ -112,9 +114,9 @@ def test_a_table_says_of_a_suspicion_that_launches_beside_it_failed():
 def test_a_new_workload_says_why_its_base_could_not_be_launched():
     (step,) = steps(an_uncompared("vit", Verdict.NEW, "no file vit.py"), a_change("bert"))
 
-    assert "No baseline yet: vit (launching the base beside it failed: no file vit.py)." in step
+    assert "No baseline yet: vit (the base could not be launched: no file vit.py)." in step
     assert remarks.of(an_uncompared("vit", Verdict.NEW, "no file vit.py")) == (
-        "no baseline yet, and launching the base beside it failed"
+        "no baseline yet, and the base could not be launched"
     )
 
 
@@ -157,7 +159,7 @@ def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
     )
     (step,) = said(advice.next_steps(comparison))
 
-    assert "ci-perf run --suite standard and ci-perf accept run.json --baselines perf" in step
+    assert "ci-perf run --suite standard and then ci-perf accept run.json --baselines perf" in step
     assert step.endswith('--replace --reason "…"')
 
 
@@ -166,7 +168,7 @@ def test_what_was_judged_by_pairs_may_still_have_a_baseline_here():
 
     (step,) = steps(row, a_change("bert", code="confirmed"))
 
-    assert step.startswith("Not comparable with the baseline, and judged by pairs instead: bert")
+    assert step.startswith("Not comparable with the baseline, so judged by pairs: bert")
 
 
 def test_what_is_invalid_alone_is_named():
@@ -194,7 +196,7 @@ def test_a_metric_of_samples_without_a_partner_is_to_be_sampled():
     new = an_uncompared("b", Verdict.NEW, metric="count")
 
     assert of_samples(gone, new) == [
-        "Missing on the head: a count. Sample what is gone, or take it out of the history.",
+        "Missing on the head: a count. Sample it again, or remove it from the history.",
         "Only on the head: b count. Sample the base, too.",
     ]
 
@@ -204,7 +206,7 @@ def test_samples_that_improved_or_stayed_ask_nothing():
 
 
 def test_a_file_without_samples_has_nothing_to_judge():
-    assert of_samples() == ["There is nothing to judge: the samples are of no workload."]
+    assert of_samples() == ["There is nothing to judge: the samples contain no workload."]
 
 
 def test_a_suite_may_be_called_samples():

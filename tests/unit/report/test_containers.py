@@ -39,7 +39,8 @@ def test_canaries_that_moved_with_the_image_do_not_blame_the_machine_alone():
     moved = shapes.canary_moved()
     other = Difference(field="image", base="a@sha256:0", head="b@sha256:1")
 
-    assert "⚠️ The machine moved: fixed programs" in markdown.render(moved)
-    assert "⚠️ The machine moved, or the image makes the difference" in markdown.render(
-        msgspec.structs.replace(moved, differences=(other,))
+    assert "⚠️ The speed of the machine changed: fixed programs" in markdown.render(moved)
+    assert (
+        "⚠️ The speed of the machine changed, or the image makes the difference"
+        in markdown.render(msgspec.structs.replace(moved, differences=(other,)))
     )

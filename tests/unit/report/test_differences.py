@@ -7,7 +7,7 @@ from ci_perf.report import html, markdown, notices, terminal
 from tests.comparisons import a_change, a_comparison
 
 OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
-MAY_BE_ITS_DOING = ". A change below may be its doing."
+MAY_BE_ITS_DOING = ". This may explain a change below."
 
 
 def comparing(**facts):
@@ -54,8 +54,8 @@ def test_what_is_the_hosts_own_is_not_laid_at_the_door_of_the_image():
 
     assert image == f"⚠️ Image changed: {OLD} → {NEW}: torch 2.12.0 → 2.13.0{MAY_BE_ITS_DOING}"
     assert rest == (
-        "⚠️ Not the same environment: driver 570.86 → 580.65, kernel 6.8 → 6.14, threads 8 → 16. "
-        "Such a difference may explain a change below, or hide one."
+        "⚠️ The environment differs: driver 570.86 → 580.65, kernel 6.8 → 6.14, threads 8 → 16. "
+        "This may explain a change below, or hide one."
     )
 
 
@@ -65,15 +65,21 @@ def test_an_image_that_brought_nothing_new_is_named_all_the_same():
 
 def test_without_another_image_torch_is_a_part_of_the_environment():
     assert said(torch=("2.12.0", "2.13.0"))[0].startswith(
-        "⚠️ Not the same environment: torch 2.12.0 → 2.13.0."
+        "⚠️ The environment differs: torch 2.12.0 → 2.13.0."
     )
 
 
 @pytest.mark.parametrize(
     ("facts", "opening"),
     [
-        (("none", NEW), f"⚠️ Measured in a container now ({NEW}), and in none before: torch "),
-        ((OLD, "none"), f"⚠️ Measured in no container now, and in one before ({OLD}): torch "),
+        (
+            ("none", NEW),
+            f"⚠️ The head was measured in a container ({NEW}), the base was not: torch ",
+        ),
+        (
+            (OLD, "none"),
+            f"⚠️ The base was measured in a container ({OLD}), the head was not: torch ",
+        ),
     ],
 )
 def test_a_container_on_one_side_only_is_said_in_words(facts, opening):

@@ -167,7 +167,7 @@ def test_a_busy_machine_has_no_answer_and_nobody_is_told_to_act():
     found = text(headline.of(shapes_in_turns.busy()))
 
     assert found == (
-        "❓ Unknown: the machine was too busy to answer: gpt_train +5.0 %, gpt_infer +5.0 %, "
+        "❓ Unknown: the machine was too busy for a verdict: gpt_train +5.0 %, gpt_infer +5.0 %, "
         "classify"
     )
 
@@ -185,7 +185,7 @@ def test_a_likely_loss_is_unknown_and_says_how_large_it_looks():
 
     assert first_line(row) == "❓ Unknown: likely slower: gpt +30.0 %"
     assert first_line(row, validity=BUSY).endswith(
-        "likely slower: gpt +30.0 %; the machine was too busy to answer"
+        "likely slower: gpt +30.0 %; the machine was too busy for a verdict"
     )
 
 

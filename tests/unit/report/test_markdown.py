@@ -111,7 +111,7 @@ def test_who_moved_is_said_above_the_folds():
     before = markdown.render(shapes_in_turns.stale()).split("<details>")[0]
 
     assert "`conv.batch=16` step time (+4.4 %)" in before
-    assert "Main itself has drifted away from its baseline" in before
+    assert "The main branch has drifted away from its baseline" in before
 
 
 def test_a_fold_says_what_was_launched_in_turns():
@@ -120,7 +120,7 @@ def test_a_fold_says_what_was_launched_in_turns():
 
     line = (
         "Base `a1b2c3d` (merge base of `main`) and head launched in turns: 57 pairs in 20 min 3 s "
-        "of 20 min, 8 suspects; stopped when the budget was spent."
+        "of 20 min, 8 suspects; stopped because the budget was spent."
     )
     assert line in fold
     assert "- `gpt: setup of the base took 31 s`" in fold
@@ -135,7 +135,7 @@ def test_a_base_with_a_workload_file_of_its_own_is_marked():
 def test_a_moved_machine_does_not_mislead_launches_in_turns():
     before = markdown.render(shapes.canary_moved_and_paired()).split("| Workload, metric |")[0]
 
-    assert "So times are judged by pairs of launches alone" in before
+    assert "So times are judged only by pairs of launches" in before
     assert "not judged" not in before
 
 
@@ -251,7 +251,7 @@ def test_one_invalid_workload_is_named_and_the_run_is_not_condemned():
 def test_a_machine_that_moved_is_said_before_the_table():
     before = markdown.render(shapes.canary_moved()).split("| Workload, metric |")[0]
 
-    assert "The machine moved" in before
+    assert "The speed of the machine changed" in before
     assert "matmul +8.4 %" in before
 
 
@@ -277,7 +277,7 @@ def test_a_workload_that_ran_out_of_memory_says_how_much_there_was_and_what_to_d
     report = markdown.render(shapes.out_of_memory())
 
     assert "a smaller batch" in report.split("<details>")[0]
-    assert "At the peak until then: 3.00 GiB of host memory, 138 GiB allocated" in report
+    assert "Peak until then: 3.00 GiB of host memory, 138 GiB allocated" in report
 
 
 def test_programs_find_how_far_the_numerics_are_apart():
@@ -333,6 +333,10 @@ def test_no_row_of_a_table_says_what_its_mark_says():
 
     for word in ("does not fail", "confirmed by", "from its history", "no gate"):
         assert word not in report
+
+
+def test_the_legend_says_what_an_unknown_interval_means():
+    assert "[unknown]: the launches are too few" in markdown.render(shapes.inconclusive())
 
 
 def test_an_interval_that_allows_anything_is_unknown():

@@ -61,8 +61,8 @@ def test_the_report_has_a_fold_of_it_only_where_something_is_known():
     plain = a_comparison(a_change("resnet"), profiles=(a_profile(),))
     known = a_comparison(a_change("resnet"), profiles=(a_profile(epoch_s=250.0, gpus=(a_gpu(),)),))
 
-    assert "Beside the verdicts" not in markdown.render(plain)
-    assert "<summary>Beside the verdicts: time of an epoch, GPUs</summary>" in markdown.render(
+    assert "More about the head" not in markdown.render(plain)
+    assert "<summary>More about the head: time of an epoch, GPUs</summary>" in markdown.render(
         known
     )
 

@@ -17,7 +17,7 @@ def summary(*rows, **found):
 def test_all_pairs_are_counted_and_not_only_those_that_decided():
     row = a_change("bert", Verdict.REGRESSED, ratio=1.2, pairs=4)
 
-    assert "launched in turns: 6 pairs in 4 min 10 s of 20 min, 3 suspects; stopped when" in (
+    assert "launched in turns: 6 pairs in 4 min 10 s of 20 min, 3 suspects; stopped because" in (
         summary(row, pairs=6)
     )
 
@@ -49,14 +49,14 @@ BESIDE = an_interleaved(source=Source(commit="c" * 40, branch="", dirty=False), 
 def test_where_the_base_was_launched_its_commit_and_that_of_the_baseline_are_told_apart():
     found = "".join(provenance.footer(a_comparison(a_change(), interleaved=BESIDE)))
 
-    assert found.startswith("Baseline of a1b2c3d → head d4e5f6a, launched beside ccccccc · run")
+    assert found.startswith("Baseline of a1b2c3d → head d4e5f6a, paired with ccccccc · run")
 
 
 def test_a_base_that_was_launched_beside_a_head_without_a_baseline_is_the_only_one():
     nobody = a_side(sessions=0, source=Source(commit="none", branch="none", dirty=False))
     found = "".join(provenance.footer(a_comparison(a_change(), base=nobody, interleaved=BESIDE)))
 
-    assert found.startswith("No baseline → head d4e5f6a, launched beside ccccccc · run")
+    assert found.startswith("No baseline → head d4e5f6a, paired with ccccccc · run")
 
 
 def test_a_base_that_no_suspect_needed_is_not_said_to_have_been_launched():
@@ -84,3 +84,25 @@ def test_machines_that_are_the_same_or_look_different_have_their_names_alone():
         f"{CPU.cpu_model}, {CPU.logical_cores} cores",
         "NVIDIA H200",
     )
+
+
+UNKNOWN = Source(commit="unknown", branch="unknown", dirty=False)
+SAMPLES = a_comparison(
+    a_change(),
+    base=a_side(label="before", source=UNKNOWN, machine=None),
+    head=a_head(label="after", source=UNKNOWN, machine=None, run=""),
+)
+
+
+def test_what_is_known_of_neither_side_has_no_row():
+    names = ["".join(name) for name, _, _ in provenance.environment(SAMPLES)]
+
+    assert names == ["Numbers from", "Sessions"]
+    assert "".join(provenance.footer(SAMPLES)) == "exit code 0 · ci-perf 0.1.0"
+    assert "".join(provenance.environment_summary(SAMPLES)).startswith("Environment: base of 3 ")
+
+
+def test_what_is_known_of_one_side_has_a_row():
+    names = ["".join(name) for name, _, _ in provenance.environment(a_comparison(a_change()))]
+
+    assert names == ["Numbers from", "Machine", "Commit", "Branch", "Sessions"]

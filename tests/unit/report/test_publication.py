@@ -82,7 +82,7 @@ def test_a_comment_keeps_whole_rows_and_its_headline_at_any_size(max_bytes):
 def test_what_finds_no_room_is_said_to_be_in_the_summary():
     body = comment_of(shapes.regressed(), max_bytes=1_000)
 
-    assert f"the [summary of its job]({URL}) has all of it" in body
+    assert f"the [summary of its job]({URL}) has it" in body
 
 
 def test_a_finding_is_told_in_plain_words():

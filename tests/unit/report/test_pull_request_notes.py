@@ -70,13 +70,13 @@ def test_both_verdicts_are_said_where_both_are_known():
     )
 
     assert "changes 2 baselines" in said
-    assert "by its own it would be: ✅ Pass: no regression." in said
+    assert "with its own it would be: ✅ Pass: no regression." in said
 
 
 def test_where_the_job_that_measured_has_judged_it_says_so():
     said = pull_request_notes.baseline_note([an_edit()], None, is_judged_by_base=False)
 
-    assert "by the baselines of the job that measured" in said
+    assert "uses the baselines of the job that measured" in said
 
 
 def test_the_lines_to_copy_name_what_is_not_usual():
@@ -149,6 +149,4 @@ def test_an_answer_says_what_was_committed():
 
 
 def test_a_refusal_without_another_way_ends_with_the_reason():
-    assert bot_replies.refused("octocat", "no", None) == (
-        "Not accepted, as asked by `octocat`: `no`.\n"
-    )
+    assert bot_replies.refused("octocat", "no", None) == ("Not accepted for `octocat`: `no`.\n")

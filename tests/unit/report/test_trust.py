@@ -35,26 +35,26 @@ def trust(*codes, **more):
 def test_canaries_that_gate_nothing_are_said_to_have_silenced_nothing(interleaved):
     found = trust("canary_moved_no_gate", interleaved=interleaved)
 
-    assert "times are judged all the same:" in found
+    assert "Times are judged all the same, as suite.toml asks:" in found
     assert "history of a time says nothing" not in found
 
 
 def test_a_move_that_gates_leaves_times_to_the_pairs_where_there_are_some():
-    assert "judged by pairs of launches alone" in trust(
+    assert "judged only by pairs of launches" in trust(
         "canary_moved", interleaved=an_interleaved(pairs=3)
     )
-    assert "judged by its history; memory and counts are:" in trust("canary_moved")
+    assert "judged by their history; memory and counts are:" in trust("canary_moved")
 
 
 def test_a_busy_machine_is_said_to_be_busy():
     assert trust("host_pressure").startswith("⚠️ The machine was busy with other work")
-    assert trust("power_limited").startswith("⚠️ The machine was not at its best")
+    assert trust("power_limited").startswith("⚠️ The machine was not in its best state")
 
 
 def test_no_machine_is_blamed_for_what_ended_before_it_was_measured():
-    assert trust("incomplete").startswith("⚠️ Something was not measured to its end")
+    assert trust("incomplete").startswith("⚠️ Some measurements did not finish")
 
 
 def test_what_is_no_fixed_program_is_not_listed_as_one():
     assert trust("canary_moved").endswith("memory and counts are:")
-    assert trust("canary_moved", "host_pressure").endswith("what else was found of the machine:")
+    assert trust("canary_moved", "host_pressure").endswith("other findings about the machine:")

@@ -6,6 +6,7 @@ from ci_perf.measure import distrust
 from ci_perf.model import metrics
 from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Signs, Verdict
+from ci_perf.model.run import Source
 from ci_perf.model.validity import Status
 from ci_perf.report import advice, remarks, undecided
 from ci_perf.report.escape import Command
@@ -39,7 +40,7 @@ def test_too_few_pairs_ask_for_the_time_that_the_rest_takes():
         interleaved=an_interleaved(ref="release/2", budget_s=1200.0, stopped="budget"),
     )
 
-    assert step.startswith("Not decided: loader step time. Give them more time: ")
+    assert step.startswith("Not decided: loader step time. Launch more pairs: ")
     assert f"{IN_TURNS}release/2 --budget 40m" in step
 
 
@@ -109,7 +110,9 @@ def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
     validity = validities.of((a_reason(code, workload="loader", status=Status.DEGRADED),))
     (step,) = steps(row, validity=validity, interleaved=an_interleaved(stopped="budget"))
 
-    assert step.startswith("The machine was too busy to answer: loader. Stop what else runs there")
+    assert step.startswith(
+        "The machine was too busy for a verdict: loader. Stop the other programs on it"
+    )
     assert "ci-perf check loader" in step
     for word in ("margin", "kernel", "fix", "budget"):
         assert word not in step
@@ -124,7 +127,7 @@ def test_a_likely_loss_leads_to_the_work_that_explains_it():
 
     assert step.startswith(
         "Likely slower: gpt. The code does more work than before (operators per step, FLOPs per "
-        "step): look there for the cause. More pairs would prove the time: ci-perf check gpt "
+        "step), which may be the cause. More pairs would prove the slowdown: ci-perf check gpt "
     )
     assert step.endswith("--budget 40m")
 
@@ -147,7 +150,7 @@ def test_a_workload_that_ran_out_of_time_on_a_busy_machine_is_not_to_be_mended()
     (step,) = advice.next_steps(shapes_in_turns.busy())
 
     assert "".join(step).startswith(
-        "The machine was too busy to answer: classify, gpt_train, gpt_infer."
+        "The machine was too busy for a verdict: classify, gpt_train, gpt_infer."
     )
 
 
@@ -158,7 +161,7 @@ def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
     ]
     (step,) = steps(*rows, interleaved=an_interleaved(stopped="budget"))
 
-    assert step.startswith("Not decided: loader peak host memory. Give them more time: ")
+    assert step.startswith("Not decided: loader peak host memory. Launch more pairs: ")
 
 
 def test_every_code_of_pressure_is_one_that_a_run_can_have():
@@ -179,15 +182,15 @@ def test_a_base_that_stopped_running_is_no_question_of_its_setup():
     row = an_undecided(code="base_failed", note="Segfault", pairs=2, remedy=a_remedy(9))
     (step,) = steps(row, interleaved=an_interleaved())
 
-    assert "loader step time (not any more, after 2 pairs: Segfault)" in step
+    assert "loader step time (after 2 pairs: Segfault)" in step
     assert "setup" not in step
-    assert remarks.of(row) == ("the base could not be launched any more, after 2 pairs")
+    assert remarks.of(row) == ("the base could not be launched after 2 pairs")
 
 
 def test_clocks_that_differ_are_to_be_fixed():
     (step,) = steps(an_undecided(code="clocks_moved", pairs=9), interleaved=an_interleaved())
 
-    assert "in cycles the change does not show: loader. Fix the clocks" in step
+    assert "in clock cycles nothing changed: loader. Fix the clocks" in step
 
 
 def test_ranges_that_overlap_are_the_doing_of_the_workload():
@@ -235,3 +238,11 @@ def test_an_unchanged_time_says_that_its_workload_computes_more(metric, ratio, i
 
     said = "also worse: operators per step, FLOPs per step" in remarks.of(row)
     assert said is is_said
+
+
+@pytest.mark.parametrize(("commit", "ref"), [("ab" * 20, "ab" * 20), ("unknown", "COMMIT")])
+def test_two_runs_without_baselines_are_judged_against_the_commit_of_the_first(commit, ref):
+    base = a_side(label="before.json", source=Source(commit=commit, branch="main", dirty=False))
+    (step,) = steps(an_undecided(), base=base)
+
+    assert step.endswith(f"--suite standard --against {ref}")
