@@ -14,14 +14,14 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 233
+MOST_FILES = 226
 MOST_LINES = 400
 LONGEST_FUNCTION = 64
-MOST_RENAMED_IMPORTS = 34
-CLASSES_OF_ONE_NAME = 9
+MOST_RENAMED_IMPORTS = 32
+CLASSES_OF_ONE_NAME = 7
 
 # Names that say nothing of the thing that they stand for.
-EMPTY_NAMES = {"found": 65, "one": 29}
+EMPTY_NAMES = {"found": 36, "one": 13}
 
 # How many identifiers still have a word that docs/glossary.md forbids.
 LEFT_OF_FORBIDDEN_WORDS = {
@@ -31,7 +31,7 @@ LEFT_OF_FORBIDDEN_WORDS = {
     "patience": 1,
     "room": 3,
     "trouble": 5,
-    "turns": 6,
+    "turns": 5,
 }
 
 GLOSSARY = (PACKAGE.parent / "docs/glossary.md").read_text(encoding="utf-8")
