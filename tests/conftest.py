@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from collections.abc import Generator
 
 import pytest
@@ -21,6 +22,18 @@ settings.load_profile("steady")
 # A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
 # The children of tests must be interrupted as they are by Ctrl-C on a terminal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def use_tempdir(monkeypatch):
+    """Return a function that chooses where temporary files lie; `None` is what TMPDIR says."""
+
+    def use(path):
+        # tempfile keeps its first answer for the whole process: TMPDIR alone comes too late, and
+        # no argument leads through all that a launch starts.
+        monkeypatch.setattr(tempfile, "tempdir", None if path is None else str(path))
+
+    return use
 
 
 @pytest.hookimpl(wrapper=True)

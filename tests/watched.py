@@ -28,7 +28,7 @@ reach("end")
 """
 
 
-class Sitting:
+class WatchedWorker:
     """A worker under watch, led by the test from stage to stage."""
 
     def __init__(self, folder, environment):

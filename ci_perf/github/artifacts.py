@@ -16,7 +16,7 @@ from ci_perf.github.client import Client
 _ALGORITHM = "sha256:"
 # A run of 100 workloads with raw blocks is about 2 MB, and a tenth of it when it is packed.
 MAX_BYTES = 50 * 2**20
-_MAX_MEMBER_BYTES = 50 * 2**20
+MAX_FILE_BYTES = 50 * 2**20
 # An artifact of ours has a handful of files; each costs memory as soon as the list is read.
 _MAX_LIST_BYTES = 2**20
 _END = b"PK\x05\x06"
@@ -69,16 +69,26 @@ def describe(run: int, name: str) -> str:
     return f"artifact {name!r} of {runs.describe(run)}"
 
 
-def unpack_file(archive: bytes, name: str, *, where: str) -> bytes:
+def unpack_file(
+    archive: bytes,
+    name: str,
+    *,
+    where: str,
+    max_bytes: int = MAX_BYTES,
+    max_file_bytes: int = MAX_FILE_BYTES,
+) -> bytes:
     """Return the content of the file `name`. Raises InvalidFileError that begins with `where`.
 
     Refused: not an archive, one that is cut off or damaged, the file missing or there twice, a
     link, a folder, encrypted, packed in an unusual way, or too large.
     """
+    if len(archive) > max_bytes:
+        raise _too_large(where, max_bytes)
     _check_list(archive, where)
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            return _read(opened, _only(opened, name, where), f"{where}: {name}")
+            entry = _only(opened, name, where)
+            return _read(opened, entry, f"{where}: {name}", max_file_bytes)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error) as error:
         raise _damaged(where, str(error)) from None
     except (UnicodeError, ValueError, struct.error):
@@ -128,8 +138,6 @@ def _check_digest(data: bytes, digest: str | None, where: str) -> None:
 def _check_list(archive: bytes, where: str) -> None:
     """Look how long the list of files is before anything reads it."""
     start = archive.rfind(_END, -(_END_BYTES + _MAX_COMMENT_BYTES))
-    if len(archive) > MAX_BYTES:
-        raise _too_large(where, MAX_BYTES)
     if start < 0 or len(archive) < start + _END_BYTES:
         raise _damaged(where, "no end of an archive")
     (list_bytes,) = struct.unpack_from("<L", archive, start + 12)
@@ -150,18 +158,18 @@ def _only(opened: zipfile.ZipFile, name: str, where: str) -> zipfile.ZipInfo:
     return entries[0]
 
 
-def _read(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> bytes:
+def _read(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str, most: int) -> bytes:
     mode = entry.external_attr >> 16
     if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
         raise InvalidFileError(f"{where}: expected a file, found a link or something else")
     if entry.flag_bits & _IS_ENCRYPTED or entry.compress_type not in _PACKED:
         raise InvalidFileError(f"{where}: expected it plain or deflated, found it packed otherwise")
-    if entry.file_size > _MAX_MEMBER_BYTES:
-        raise _too_large(where, _MAX_MEMBER_BYTES)
+    if entry.file_size > most:
+        raise _too_large(where, most)
     with opened.open(entry) as file:
-        data = file.read(_MAX_MEMBER_BYTES + 1)
-    if len(data) > _MAX_MEMBER_BYTES:
-        raise _too_large(where, _MAX_MEMBER_BYTES)
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise _too_large(where, most)
     return data
 
 

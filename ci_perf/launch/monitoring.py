@@ -59,11 +59,13 @@ def beside(
     hz: float,
     python: Sequence[str],
     environment: Mapping[str, str],
+    *,
+    end_s: float = _END_S,
 ) -> Iterator[Watch]:
     """Within, a monitor reads `gpus` and the host `hz` times a second; with 0 there is none.
 
     It listens in `folder`, that of the launch; `python` is the command that starts Python with its
-    switches. Raises nothing of its own.
+    switches; `end_s` is how long the monitor may take to end. Raises nothing of its own.
     """
     watch = Watch("the monitor was not started")
     with contextlib.ExitStack() as stack:
@@ -72,7 +74,7 @@ def beside(
             yield watch
         finally:
             if monitor is not None:
-                _finish(*monitor, watch)
+                _finish(*monitor, watch, end_s)
 
 
 def _begun(
@@ -155,15 +157,17 @@ def _start(
         return f"the monitor could not be started: {error}"
 
 
-def _finish(monitor: "subprocess.Popen[bytes]", folder: Scratch, watch: Watch) -> None:
+def _finish(
+    monitor: "subprocess.Popen[bytes]", folder: Scratch, watch: Watch, end_s: float
+) -> None:
     """Let the monitor end, or end it, and read what it left."""
     assert monitor.stdin is not None
     with contextlib.suppress(OSError):
         monitor.stdin.close()
     try:
-        code = monitor.wait(timeout=_END_S)
+        code = monitor.wait(timeout=end_s)
     except subprocess.TimeoutExpired:
-        watch.problem = f"the monitor did not end within {_END_S:g} s"
+        watch.problem = f"the monitor did not end within {end_s:g} s"
         return
     finally:
         _kill(monitor)

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import tempfile
 
 import pytest
 
@@ -191,11 +190,11 @@ os._exit(0)
 
 @pytest.mark.parametrize("of", ["os.environ['TMPDIR']", "sys.argv[1]"])
 def test_a_workload_that_removes_its_scratch_folder_is_trouble_and_not_a_crash(
-    launch, tmp_path, monkeypatch, of
+    launch, tmp_path, monkeypatch, use_tempdir, of
 ):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr(tempfile, "tempdir", None)
+    use_tempdir(None)
     source = f"import os, shutil, sys\nshutil.rmtree({of})\n"
 
     first = launch(source + HEAD + PASS + BUILD)
@@ -268,6 +267,7 @@ def test_a_workload_imports_the_package_under_measure_and_its_neighbours(launch,
 
 
 def test_an_interpreter_that_cannot_start_is_trouble_and_not_a_crash(launch, monkeypatch):
+    # The launcher runs workers with the Python that runs it, and nothing else is of use to it.
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
 
     trouble = launch(HEAD + PASS + BUILD)

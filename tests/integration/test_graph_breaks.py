@@ -1,6 +1,7 @@
 """Graph breaks are counted where torch's own `explain` finds them, with their file and line."""
 
 import logging
+import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -183,9 +184,12 @@ def test_a_function_that_is_not_compiled_at_all_counts_as_a_break(function):
 
 
 def test_records_of_another_version_of_torch_count_without_a_place(monkeypatch):
-    found = SimpleNamespace(reason="generic_jump", user_stack=[])
-    monkeypatch.setattr(_dynamo.utils, "graph_break_reasons", [found])
-    monkeypatch.setattr(_dynamo.utils, "get_compilation_metrics", lambda: [SimpleNamespace()])
+    dynamo = SimpleNamespace(
+        graph_break_reasons=[SimpleNamespace(reason="generic_jump", user_stack=[])],
+        get_compilation_metrics=lambda: [SimpleNamespace()],
+        counters={"stats": {"unique_graphs": 0}},
+    )
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", dynamo)
 
     counts = counters.count_compiles("empty")
 

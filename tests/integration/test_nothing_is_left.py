@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,9 @@ from tests.launches import BUILD, HEAD, PASS, QUICK
 from tests.processes import is_alive, wait_until
 
 
-def test_a_launch_leaves_no_folder(launch, tmp_path, monkeypatch):
+def test_a_launch_leaves_no_folder(launch, tmp_path, use_tempdir):
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    use_tempdir(tmp_path / "tmp")
     lock_up = "import os, sys\nos.mkdir(sys.argv[1] + '/d')\nos.chmod(sys.argv[1], 0)\n"
 
     launch(HEAD + PASS + BUILD)
@@ -92,13 +91,13 @@ while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}):
     assert not is_alive(int(note.read_text()))
 
 
-def test_a_worker_ends_with_its_parent(tmp_path, monkeypatch):
+def test_a_worker_ends_with_its_parent(tmp_path, use_tempdir):
     """However the parent dies: here by SIGKILL, which no handler sees."""
     note = tmp_path / "pid"
     (tmp_path / "it.py").write_text(
         f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     )
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nobody is left to clean up
+    use_tempdir(tmp_path)  # nobody is left to clean up
     parent = os.fork()
     if parent == 0:
         try:

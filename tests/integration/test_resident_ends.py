@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 import threading
 
 import pytest
@@ -51,9 +50,9 @@ def test_a_signal_that_python_raises_ends_both_processes(task, tmp_path):
     assert not is_alive(int(note.read_text()))
 
 
-def test_processes_that_wait_for_their_turn_end_with_their_parent(task, tmp_path, monkeypatch):
+def test_processes_that_wait_for_their_turn_end_with_their_parent(task, tmp_path, use_tempdir):
     """However the parent dies: here by SIGKILL, which no handler sees."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nobody is left to clean up
+    use_tempdir(tmp_path)  # nobody is left to clean up
     notes = [tmp_path / "one.pid", tmp_path / "other.pid"]
     sources = [
         f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\n" for note in notes

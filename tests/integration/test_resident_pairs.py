@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -157,9 +156,9 @@ def step():
     assert not is_alive(int(note.read_text()))
 
 
-def test_a_resident_pair_leaves_no_folder_and_no_process(pair, tmp_path, monkeypatch):
+def test_a_resident_pair_leaves_no_folder_and_no_process(pair, tmp_path, use_tempdir):
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    use_tempdir(tmp_path / "tmp")
     note = tmp_path / "pids"
     daemon = f"""
 import subprocess
@@ -222,9 +221,9 @@ def test_ranks_cannot_be_a_resident_pair(task, tmp_path):
 
 
 def test_a_resident_pair_without_a_place_for_its_folder_is_two_troubles(
-    task, tmp_path, monkeypatch
+    task, tmp_path, use_tempdir
 ):
-    monkeypatch.setattr(tempfile, "tempdir", str(Path(tmp_path, "nowhere")))
+    use_tempdir(Path(tmp_path, "nowhere"))
 
     outcomes = LocalLauncher(tmp_path).launch_pair(task("one", GOOD), task("other", GOOD))
 

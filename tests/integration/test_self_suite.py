@@ -17,9 +17,9 @@ def built(task):
 
 
 @pytest.fixture
-def scratch(tmp_path, monkeypatch):
+def scratch(tmp_path, use_tempdir):
     """Where workloads make their folders."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    use_tempdir(tmp_path)
     return tmp_path
 
 

@@ -23,9 +23,19 @@ _MARK_S = 2.0
 
 
 class Marks:
-    """The worker's end of the line to the monitor that `folder` names."""
+    """The worker's end of the line to the monitor that `folder` names.
 
-    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    `mark_s` is how long to wait for its answer to `begin` and `end`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        mark_s: float = _MARK_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._mark_s = mark_s
         self._clock = clock
         self._folder = -1
         self._socket: socket.socket | None = None
@@ -44,11 +54,11 @@ class Marks:
 
     def begin(self) -> None:
         """Say that timing begins, and wait until the counters have been read."""
-        self._say(MonitorMark.BEGIN, _MARK_S)
+        self._say(MonitorMark.BEGIN, self._mark_s)
 
     def end(self) -> None:
         """Say that timing has ended, and wait until the counters have been read."""
-        self._say(MonitorMark.END, _MARK_S)
+        self._say(MonitorMark.END, self._mark_s)
 
     def _say(self, word: MonitorMark, patience_s: float) -> None:
         if self._socket is None:

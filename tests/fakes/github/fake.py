@@ -213,8 +213,11 @@ class FakeGitHub:
         )
         return self.state.runs[run_id]
 
-    def add_artifact(self, run_id, name, files, *, expired=False, digest=None):
-        """Add an artifact: its files by name, or the bytes of its archive."""
+    def add_artifact(self, run_id, name, files, *, expired=False, digest=None, size=None):
+        """Add an artifact: its files by name, or the bytes of its archive.
+
+        `size` is what GitHub says of its bytes, where that is not the truth.
+        """
         archive = files if isinstance(files, bytes) else _archive(files)
         artifact = Artifact(
             id=self.state.next_id(),
@@ -224,6 +227,7 @@ class FakeGitHub:
             expired=expired,
             digest=digest or f"sha256:{hashlib.sha256(archive).hexdigest()}",
             created_at=self.state.now(),
+            size=len(archive) if size is None else size,
         )
         self.state.artifacts[artifact.id] = artifact
         return artifact

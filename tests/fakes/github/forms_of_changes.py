@@ -249,7 +249,7 @@ class Changes(Forms):
             "id": artifact.id,
             "node_id": f"ART_{artifact.id}",
             "name": artifact.name,
-            "size_in_bytes": len(artifact.archive),
+            "size_in_bytes": artifact.size,
             "url": address,
             "archive_download_url": f"{address}/zip",
             "expired": artifact.expired,

@@ -137,6 +137,7 @@ class Artifact:
     expired: bool
     digest: str
     created_at: str
+    size: int  # what GitHub says of the archive
 
 
 class State:

@@ -21,10 +21,10 @@ SECONDS = f"611.{os.getpid()}"
 
 
 @pytest.fixture
-def folder(monkeypatch):
+def folder(use_tempdir):
     """Where the session and `sweep` have their folders: short, for addresses of sockets."""
     path = Path(tempfile.mkdtemp())
-    monkeypatch.setattr(tempfile, "tempdir", str(path))
+    use_tempdir(path)
     yield path
     keeper.sweep()
     shutil.rmtree(path)

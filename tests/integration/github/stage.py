@@ -105,6 +105,7 @@ def stage(github, tmp_path, monkeypatch, capfd):
     for name in [n for n in os.environ if n.startswith(("GITHUB_", "CI_PERF_"))]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    # The commands make their own client, which waits between two tries.
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     return Stage(github, tmp_path, monkeypatch, capfd)
 

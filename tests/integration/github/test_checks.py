@@ -28,8 +28,7 @@ def on_pull(stage):
 
 
 @pytest.fixture
-def client(github, monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+def client(github):
     github.add_pull(PULL, head_sha=HEAD)
     access = Access(repository=github.repository, token=github.token, api_url=github.url)
     return Client(access, retries=RetryPolicy(sleep=lambda _seconds: None))

@@ -27,9 +27,8 @@ def on_pull(stage):
 
 
 @pytest.fixture
-def client(github, monkeypatch):
+def client(github):
     """Asks the GitHub of this test, without waiting."""
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
     github.add_pull(PULL)
     return a_client(github)
 

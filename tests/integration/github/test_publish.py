@@ -151,6 +151,7 @@ def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
     def boom(*_, **__):
         raise RuntimeError(f"with {on_pull.github.token}")
 
+    # A bug: there is no input that makes one.
     on_pull.monkeypatch.setattr("ci_perf.github.report_comment.find", boom)
     ended = on_pull.publish(of=[worse()])
 

@@ -7,7 +7,6 @@ import pytest
 from ci_perf.errors import ExitCode
 from ci_perf.github import artifacts
 from ci_perf.model import codec
-from ci_perf.pull_request import fetch
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.second_stage import (
@@ -225,22 +224,21 @@ def test_an_artifact_with_another_digest_is_refused(second):
     refused(second, f"expected the digest {digest}", ExitCode.USAGE)
 
 
-def test_an_artifact_that_is_too_large_is_not_even_fetched(second, monkeypatch):
-    monkeypatch.setattr(artifacts, "MAX_BYTES", 100)
-    second.measured(slower())
+def test_an_artifact_that_is_too_large_is_not_even_fetched(second):
+    second.measured(artifact=False)
+    size = artifacts.MAX_BYTES + 1
+    second.github.add_artifact(RUN, "ci-perf", artifact_of(slower()), size=size)
 
     refused(second, "artifact 'ci-perf' of workflow run 42: expected at most", ExitCode.USAGE)
     assert second.github.blob_requests == []
 
 
-def test_an_artifact_that_is_larger_than_it_says_is_not_read_to_its_end(second, monkeypatch):
-    monkeypatch.setattr(artifacts, "MAX_BYTES", 2**20)
-    second.measured(artifact=zipped(("run.json", bytes(2**21)), compression=0))
-    forms = second.github._api.forms
-    written = forms.artifact
-    monkeypatch.setattr(forms, "artifact", lambda one: {**written(one), "size_in_bytes": 100})
+def test_an_artifact_that_is_larger_than_it_says_is_not_read_to_its_end(second):
+    second.measured(artifact=False)
+    archive = zipped(("run.json", bytes(artifacts.MAX_BYTES)), compression=0)
+    second.github.add_artifact(RUN, "ci-perf", archive, size=100)
 
-    refused(second, "expected at most 1 MiB, found more", ExitCode.USAGE)
+    refused(second, "expected at most 50 MiB, found more", ExitCode.USAGE)
 
 
 HOSTILE = {
@@ -277,11 +275,10 @@ def test_a_hostile_artifact_is_refused_and_leaves_nothing(second, data, match):
     assert left == set()
 
 
-def test_more_workloads_than_any_suite_has_are_refused(second, monkeypatch):
-    monkeypatch.setattr(fetch, "_MAX_WORKLOADS", 3)
-    second.measured(steady("a", "b", "c", "d"))
+def test_more_workloads_than_any_suite_has_are_refused(second):
+    second.measured(steady(*(f"w{number}" for number in range(2_001))))
 
-    refused(second, "expected at most 3 workloads", ExitCode.USAGE)
+    refused(second, "expected at most 2,000 workloads", ExitCode.USAGE)
 
 
 def test_numbers_that_no_machine_gives_are_refused_or_judged_and_never_a_crash(second):

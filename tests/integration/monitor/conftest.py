@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ci_perf.launch import monitoring
-from tests.watched import PYTHON, Sitting
+from tests.watched import PYTHON, WatchedWorker
 
 
 @pytest.fixture
@@ -20,21 +20,22 @@ def folder(tmp_path):
 def watch(folder):
     """Start a monitor; `gpus` are UUIDs."""
 
-    def start(*gpus, hz=50.0, environment=(), python=PYTHON):
-        return monitoring.beside(folder, gpus, hz, python, {**os.environ, **dict(environment)})
+    def start(*gpus, hz=50.0, environment=(), python=PYTHON, **more):
+        ours = {**os.environ, **dict(environment)}
+        return monitoring.beside(folder, gpus, hz, python, ours, **more)
 
     return start
 
 
 @pytest.fixture
-def sitting(folder):
+def worker_under_watch(folder):
     started = []
 
     def start(**environment):
-        started.append(Sitting(folder, environment))
+        started.append(WatchedWorker(folder, environment))
         return started[-1]
 
     yield start
-    for one in started:
-        one.child.kill()
-        one.child.wait()
+    for worker in started:
+        worker.child.kill()
+        worker.child.wait()

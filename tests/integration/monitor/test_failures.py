@@ -25,30 +25,30 @@ marks.end()
 """
 
 
-def test_no_monitor_is_started_for_no_readings(watch, sitting, folder):
+def test_no_monitor_is_started_for_no_readings(watch, worker_under_watch, folder):
     with watch(hz=0.0) as watched:
-        sitting().finished()
+        worker_under_watch().finished()
 
         assert not (folder / task.MONITOR_SOCKET).exists()
     assert watched.evidence() is None
-    assert "not started" in watched.trouble
+    assert "not started" in watched.problem
 
 
-def test_a_python_that_does_not_start_costs_no_workload(watch, sitting):
+def test_a_python_that_does_not_start_costs_no_workload(watch, worker_under_watch):
     with watch(python=["/nowhere/python"]) as watched:
-        sitting().finished()
+        worker_under_watch().finished()
 
     assert watched.evidence() is None
-    assert "/nowhere/python" in watched.trouble
+    assert "/nowhere/python" in watched.problem
 
 
-def test_a_monitor_that_dies_costs_no_workload_and_says_why(watch, sitting):
+def test_a_monitor_that_dies_costs_no_workload_and_says_why(watch, worker_under_watch):
     with watch(python=[*PYTHON, "-c", "raise SystemExit('so it goes')"]) as watched:
-        sitting().finished()
+        worker_under_watch().finished()
 
     assert watched.evidence() is None
-    assert "code 1" in watched.trouble
-    assert "so it goes" in watched.trouble
+    assert "code 1" in watched.problem
+    assert "so it goes" in watched.problem
 
 
 def test_evidence_of_another_form_is_refused(watch):
@@ -59,18 +59,18 @@ def test_evidence_of_another_form_is_refused(watch):
         pass
 
     assert watched.evidence() is None
-    assert "evidence.json" in watched.trouble
+    assert "evidence.json" in watched.problem
 
 
 @pytest.mark.parametrize("name", [task.EVIDENCE, "monitor.stderr"])
 def test_what_the_worker_puts_in_its_folder_is_neither_written_nor_believed(
-    watch, sitting, folder, tmp_path, name
+    watch, worker_under_watch, folder, tmp_path, name
 ):
     victim = tmp_path / "of the host"
     victim.write_text("mine")
 
     with watch() as watched:
-        worker = sitting().past("start").at("timing")
+        worker = worker_under_watch().past("start").at("timing")
         (folder / name).symlink_to(victim)
         worker.finished()
 
@@ -87,10 +87,10 @@ def test_a_folder_that_is_gone_costs_no_workload(tmp_path):
     assert "could not be started" in watched.problem
 
 
-def test_junk_on_the_line_changes_nothing(watch, sitting, folder):
+def test_junk_on_the_line_changes_nothing(watch, worker_under_watch, folder):
     junk = [b"", b"\xff" * 5000, b"begin", b"begin x", b"end 1 2", b"hello", b"dance 1"]
     with watch() as watched, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-        worker = sitting().past("start").at("timing")
+        worker = worker_under_watch().past("start").at("timing")
         handle = os.open(folder, os.O_RDONLY)
         for one in junk * 20:
             line.sendto(one, task.monitor_address(handle))
@@ -163,12 +163,10 @@ def test_a_monitor_whose_stdin_stays_open_still_ends_with_its_parent(folder):
     keeper.stdin.close()
 
 
-def test_a_driver_that_hangs_is_not_waited_for(watch, monkeypatch):
-    monkeypatch.setattr(monitoring, "_END_S", 0.2)
-
-    with watch(python=[*PYTHON, "-c", "import time; time.sleep(600)"]) as watched:
+def test_a_driver_that_hangs_is_not_waited_for(watch):
+    with watch(end_s=0.2, python=[*PYTHON, "-c", "import time; time.sleep(600)"]) as watched:
         start = time.monotonic()
 
     assert time.monotonic() - start < 60
     assert watched.evidence() is None
-    assert "did not end within 0.2 s" in watched.trouble
+    assert "did not end within 0.2 s" in watched.problem

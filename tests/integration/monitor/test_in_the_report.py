@@ -11,19 +11,23 @@ def reported(evidence):
     return markdown.render(judged(run, run))
 
 
-def test_the_report_shows_utilisation_power_and_memory_of_each_card(watch, sitting, driver):
+def test_the_report_shows_utilisation_power_and_memory_of_each_card(
+    watch, worker_under_watch, driver
+):
     driver.says(util=97, power_mw=412_000, mem_used=30 * 2**30)
     with watch(drivers.UUID, environment=driver.environment) as watched:
-        sitting().finished()
+        worker_under_watch().finished()
 
     report = reported(watched.evidence())
     assert f"| `w` | `{drivers.UUID}` | 97.0 % | 412 W | 30.0 GiB |" in report
 
 
-def test_what_the_driver_refuses_is_absent_in_the_report_with_its_answer(watch, sitting, driver):
+def test_what_the_driver_refuses_is_absent_in_the_report_with_its_answer(
+    watch, worker_under_watch, driver
+):
     driver.says(fail={"nvmlDeviceGetPowerUsage": drivers.NOT_SUPPORTED})
     with watch(drivers.UUID, environment=driver.environment) as watched:
-        sitting().finished()
+        worker_under_watch().finished()
 
     report = reported(watched.evidence())
     assert f"No power of `{drivers.UUID}`: `Not Supported`" in report

@@ -7,21 +7,21 @@ import pytest
 from ci_perf.measure import distrust
 from ci_perf.model.validity import Evidence
 from tests import drivers
-from tests.watched import Sitting
+from tests.watched import WatchedWorker
 
 
 @pytest.fixture
-def seen(watch, sitting, driver):
+def seen(watch, worker_under_watch, driver):
     """Run a worker to its end; what `meanwhile` says of the driver holds while it is timed."""
 
     def run(*, before=(), meanwhile=(), fail=None):
         driver.says(**dict(before))
         with watch(drivers.UUID, environment=driver.environment) as watched:
-            worker = sitting().past("start").at("timing")
+            worker = worker_under_watch().past("start").at("timing")
             driver.says(fail=fail, **dict(meanwhile))
             worker.finished()
         evidence = watched.evidence()
-        assert isinstance(evidence, Evidence), watched.trouble
+        assert isinstance(evidence, Evidence), watched.problem
         return evidence
 
     return run
@@ -47,10 +47,10 @@ def test_a_healthy_gpu_is_seen_and_nothing_speaks_against_it(seen):
     assert codes(evidence) == []
 
 
-def test_energy_is_the_difference_of_the_counter_at_the_borders(watch, sitting, driver):
+def test_energy_is_the_difference_of_the_counter_at_the_borders(watch, worker_under_watch, driver):
     driver.says(energy_mj=5_000)
     with watch(drivers.UUID, environment=driver.environment) as watched:
-        worker = sitting().at("start")
+        worker = worker_under_watch().at("start")
         driver.says(energy_mj=7_000)
         worker.past("start").at("timing")
         driver.says(energy_mj=9_500)
@@ -74,18 +74,18 @@ def test_the_host_and_the_worker_are_seen_over_the_timed_region(seen):
     assert 0 <= evidence.overhead_cpu_s <= evidence.host.wall_s + 1
 
 
-def test_a_worker_without_a_gpu_is_watched_too(watch, sitting):
+def test_a_worker_without_a_gpu_is_watched_too(watch, worker_under_watch):
     with watch() as watched:
-        sitting().finished()
+        worker_under_watch().finished()
 
     evidence = watched.evidence()
     assert evidence is not None
     assert (evidence.gpus, evidence.trouble) == ((), "")
 
 
-def test_the_peak_of_memory_outlives_a_worker_that_is_killed(watch, sitting):
+def test_the_peak_of_memory_outlives_a_worker_that_is_killed(watch, worker_under_watch):
     with watch() as watched:
-        worker = sitting().past("start").at("timing")
+        worker = worker_under_watch().past("start").at("timing")
         time.sleep(0.1)  # five polls
         worker.child.kill()
         worker.child.wait()
@@ -114,7 +114,7 @@ def test_two_ranks_are_timed_from_the_first_that_begins_to_the_last_that_ends(wa
         for here in folders:
             here.mkdir()
             (here / "monitor").symlink_to(path / "monitor")
-            ranks.append(Sitting(here, {}))
+            ranks.append(WatchedWorker(here, {}))
         for rank in ranks:
             rank.past("start").at("timing")
         ranks[0].finished()

@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,9 @@ from tests.processes import is_alive, wait_until
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
+def place(tmp_path, use_tempdir):
     """A temporary folder that no other test sweeps."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    use_tempdir(tmp_path)
     return tmp_path
 
 

@@ -1,5 +1,4 @@
 import os
-import tempfile
 import time
 from pathlib import Path
 
@@ -16,13 +15,13 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path, monkeypatch):
+def temporary(tmp_path, monkeypatch, use_tempdir):
     """A temporary folder that no other test sweeps."""
     for name, value in repositories.ALONE.items():
         monkeypatch.setenv(name, value)
     folder = tmp_path / "temporary"
     folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    use_tempdir(folder)
     return folder
 
 
@@ -370,10 +369,10 @@ def test_what_is_left_of_a_repository_that_is_gone_is_swept(forked, temporary):
     assert not left.exists()
 
 
-def test_another_link_to_the_temporary_folder_changes_nothing(forked, temporary, monkeypatch):
+def test_another_link_to_the_temporary_folder_changes_nothing(forked, temporary, use_tempdir):
     link = Path(f"{temporary}-by-another-name")
     link.symlink_to(temporary)
-    monkeypatch.setattr(tempfile, "tempdir", str(link))
+    use_tempdir(link)
 
     with worktree.base_of(forked.root, "main") as base:
         assert str(base.root) in forked.worktrees()

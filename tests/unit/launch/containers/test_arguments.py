@@ -196,6 +196,7 @@ def test_a_container_sees_the_gpus_that_we_see(device, variable, gpus):
 @pytest.mark.parametrize(("driver", "gpus"), [("there", ("all",)), ("nowhere", ())])
 def test_gpus_are_looked_for_where_there_is_a_driver(monkeypatch, tmp_path, driver, gpus):
     (tmp_path / "there").touch()
+    # The files are those of a real driver, and not to be made by a test.
     monkeypatch.setattr(arguments, "_DRIVERS", (tmp_path / driver,))
 
     assert arguments.visible_gpus("auto", {}) == gpus

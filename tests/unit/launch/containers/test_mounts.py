@@ -113,6 +113,7 @@ def engine(tmp_path):
 
 
 def as_user(monkeypatch, uid):
+    # The process of the tests has one user; every part of a launch asks the system for it.
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     monkeypatch.setattr(os, "getegid", lambda: uid)
 

@@ -29,11 +29,10 @@ def test_a_monitor_that_is_dead_is_not_waited_for(tmp_path):
     assert time.monotonic() - start < marks._HELLO_S
 
 
-def test_a_monitor_that_does_not_answer_is_waited_for_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(marks, "_MARK_S", 0.05)
+def test_a_monitor_that_does_not_answer_is_waited_for_once(tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
         line.bind(str(tmp_path / task.MONITOR_SOCKET))
-        ours = marks.Marks(tmp_path)
+        ours = marks.Marks(tmp_path, mark_s=0.05)
         ours.begin()
         ours.end()
 
