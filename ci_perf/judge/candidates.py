@@ -90,7 +90,9 @@ class Candidate:
         )
 
     def _base(self) -> float:
-        """Return the value that the absolute part of a limit is a share of."""
+        """Return the value that the absolute part of a limit is a share of; 1 where it has none."""
+        if not self.limit.absolute:
+            return 1.0
         sessions = self.history.current if self.history else []
         return metric_values.centre(
             self.metric.kind, sessions or [[base for base, _ in self.pairs] or self.head]
