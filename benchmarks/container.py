@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ci_perf import session, suite
-from ci_perf.judge import distributions, numbers
+from ci_perf.judge import distributions, launch_numbers
 from ci_perf.launch import Launcher, containers, local
 from ci_perf.launch.containers import Settings, Side, engine, images
 from ci_perf.model import metrics
@@ -181,7 +181,7 @@ def _launch(launcher: Launcher, where: str, task: Task) -> Launch:
     whole_s = time.perf_counter() - start
     if isinstance(outcome, TaskFailure):
         raise SystemExit(f"{task.workload.id} {where}: {outcome.reason}\n{outcome.output}")
-    step_s = numbers.of_process(outcome.process)[metrics.STEP_TIME.name]
+    step_s = launch_numbers.of_process(outcome.process)[metrics.STEP_TIME.name]
     return Launch(where=where, step_s=step_s, whole_s=whole_s)
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Self
 
 from ci_perf import suite
-from ci_perf.judge import numbers
+from ci_perf.judge import launch_numbers
 from ci_perf.model import metrics, task
 from ci_perf.model.process import Process, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
@@ -189,7 +189,7 @@ def _forked(ways: dict[str, list[Launch]]) -> list[Launch]:
 
 
 def _step_s(launch: Launch) -> float:
-    return numbers.of_process(launch.process)[metrics.STEP_TIME.name]
+    return launch_numbers.of_process(launch.process)[metrics.STEP_TIME.name]
 
 
 def _peak(launch: Launch) -> float:

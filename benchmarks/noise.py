@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci_perf.judge import numbers
+from ci_perf.judge import launch_numbers
 from ci_perf.model import metrics
 from ci_perf.model.process import PhaseTimes, Process
 from ci_perf.model.run import Measured, Run
@@ -89,7 +89,7 @@ def _parts(phases: Sequence[PhaseTimes]) -> dict[str, float]:
 
 
 def _step_s(process: Process) -> float:
-    return numbers.of_process(process)[metrics.STEP_TIME.name]
+    return launch_numbers.of_process(process)[metrics.STEP_TIME.name]
 
 
 def _within(process: Process) -> float:

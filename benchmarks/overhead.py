@@ -28,7 +28,7 @@ from pathlib import Path
 import torch
 from torch.utils import benchmark
 
-from ci_perf.judge import numbers
+from ci_perf.judge import launch_numbers
 from ci_perf.measure import user_code
 from ci_perf.measure.device import Device, Step, open_device
 from ci_perf.model import metrics
@@ -167,7 +167,8 @@ def _launched(launches: int, device: str) -> Mapping[str, Sequence[float]]:
         run = files.read(folder / "run.json", Run)
     return {
         workload.workload: [
-            numbers.of_process(process)[metrics.STEP_TIME.name] for process in workload.processes
+            launch_numbers.of_process(process)[metrics.STEP_TIME.name]
+            for process in workload.processes
         ]
         for workload in run.measured
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.judge import numbers, policy
+from ci_perf.judge import launch_numbers, policy
 from ci_perf.judge.policy import SCREENED_LAUNCHES
 from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import Scalar
@@ -211,10 +211,12 @@ def _check_matrix(entry: Entry, where: str) -> None:
 def _check_world_sizes(entry: Entry, where: str) -> None:
     """Refuse a reserved parameter that is no number of ranks, before anything is launched."""
     given = {
-        f"{where}.parameters.{numbers.WORLD_SIZE}": entry.parameters.get(numbers.WORLD_SIZE, 1)
+        f"{where}.parameters.{launch_numbers.WORLD_SIZE}": entry.parameters.get(
+            launch_numbers.WORLD_SIZE, 1
+        )
     }
-    for index, value in enumerate(entry.matrix.get(numbers.WORLD_SIZE, ())):
-        given[f"{where}.matrix.{numbers.WORLD_SIZE}[{index}]"] = value
+    for index, value in enumerate(entry.matrix.get(launch_numbers.WORLD_SIZE, ())):
+        given[f"{where}.matrix.{launch_numbers.WORLD_SIZE}[{index}]"] = value
     for place, value in given.items():
         number = value if isinstance(value, int) and not isinstance(value, bool) else 0
         if not 1 <= number <= MAX_WORLD_SIZE:
@@ -303,7 +305,7 @@ def _expand(
                     parameters=parameters,
                     protocol=protocol,
                     launch=entry.launch,
-                    world_size=numbers.world_size(parameters),
+                    world_size=launch_numbers.world_size(parameters),
                     own_statistic="statistic" in merged,
                 ),
                 entry,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge import canaries, metric_values, numbers, numerics
+from ci_perf.judge import canaries, launch_numbers, metric_values, numerics
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
@@ -336,7 +336,7 @@ def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) 
         fingerprint=_fingerprint(workload),
         processes=tuple(
             layout.rounded(process_numbers)
-            for process_numbers in numbers.of_workload(workload, run)
+            for process_numbers in launch_numbers.of_workload(workload, run)
         ),
     )
 

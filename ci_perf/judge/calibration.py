@@ -1,6 +1,6 @@
-"""How noisy a machine is, and what suits it: from launches of the same code, statistic and preset.
+"""Calibration: choose the statistic and the preset of a machine by launches of the same code.
 
-No head is ever seen here, so no choice made here can favour one.
+No head is measured here, so no choice can favour one.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import get_args
 import msgspec
 
 from ci_perf.errors import CiPerfError
-from ci_perf.judge import numbers, policy, variability
+from ci_perf.judge import launch_numbers, policy, variability
 from ci_perf.judge.confirm import Confirmation, Outcome, share_alpha
 from ci_perf.judge.policy import (
     LAUNCH_PRIOR_DF,
@@ -30,12 +30,12 @@ from ci_perf.model.suite import Plan, Preset
 # Evenly from 0 to below 1, from a seed.
 Uniform = Callable[[], float]
 
-# From the statistic that sees most blocks to the one that sees a single one.
+# From the statistic that uses most blocks to the one that uses a single one.
 STATISTICS: tuple[Statistic, ...] = ("median", "p25", "min")
 PRESETS: tuple[Preset, ...] = get_args(Preset)
-# How much quieter a statistic must be than one that sees more. On quiet machines all three repeat
-# equally well (public launches of GPU and JVM benchmarks: within 5 %), on a crowded one the minimum
-# was two to three times quieter.
+# How much quieter a statistic must be than one that uses more blocks. On quiet machines all three
+# repeat equally well (public launches of GPU and JVM benchmarks: within 5 %), on a crowded one the
+# minimum was two to three times quieter.
 QUIETER = 0.75
 # A preset that leaves more workloads undecided asks too much of the machine.
 MOST_INCONCLUSIVE = 0.10
@@ -47,7 +47,7 @@ SIMULATED = 200
 
 @dataclass(frozen=True, slots=True)
 class _Launches:
-    """The launches of one workload as logarithms, and the statistic that speaks for it."""
+    """The launches of one workload as logarithms, and its own statistic, if it has one."""
 
     name: str
     by: Mapping[Statistic, Sequence[float]]
@@ -124,7 +124,7 @@ def applied(plan: Plan, calibration: Calibration | None) -> Plan:
 
 
 def prior(workload: CalibratedWorkload | None) -> tuple[float, float]:
-    """Return the variance of one launch and its worth, as a confirmation wants them."""
+    """Return the variance of one launch and its degrees of freedom, for a confirmation."""
     if workload is None:
         return 0.0, 0.0
     return workload.pairs**2 / 2, min(workload.pairs_df, PRIOR_DF_CAP)
@@ -139,7 +139,7 @@ def confirmed(confirmation: Confirmation, differences: Sequence[float]) -> Outco
 
 
 def check_measured(run: Run) -> None:
-    """Refuse a run that has nothing to learn from."""
+    """Refuse a run without a measured workload."""
     if not run.measured:
         raise CiPerfError(
             f"suite {run.suite!r}: expected at least one workload with numbers, found none of "
@@ -162,27 +162,27 @@ def provenance(run: Run, plan: Plan) -> Provenance:
 
 
 def short(number: float) -> float:
-    """Keep three digits: what differs behind them is chance, and noise in a diff."""
+    """Round to three digits: further ones are chance, and would be noise in a diff."""
     return float(f"{number:.3g}")
 
 
 def _launches(measured: Measured, own: Statistic | None) -> _Launches:
     blocks = [process.timed.block_s for process in measured.processes]
     by = {
-        name: [math.log(numbers.of_blocks(block_s, name)) for block_s in blocks]
+        name: [math.log(launch_numbers.of_blocks(block_s, name)) for block_s in blocks]
         for name in STATISTICS
     }
     return _Launches(name=measured.workload, by=by, own=own)
 
 
 def _typical(groups: Sequence[Sequence[float]]) -> float:
-    """Return the geometric mean of the workloads' spreads: the noisiest is one among others."""
+    """Return the geometric mean of the workloads' spreads, which no single one dominates."""
     logs = [math.log(max(statistics.variance(group), SMALLEST_VARIANCE)) for group in groups]
     return math.exp(statistics.fmean(logs) / 2)
 
 
 def _quietest(spreads: Mapping[Statistic, float]) -> Statistic:
-    """Go on to a statistic that sees less only where it is quieter by a quarter."""
+    """Choose the quietest statistic; one that uses fewer blocks must be quieter by a quarter."""
     chosen, *others = STATISTICS
     for name in others:
         if spreads[name] <= QUIETER * spreads[chosen]:

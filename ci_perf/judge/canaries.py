@@ -1,6 +1,6 @@
-"""Whether the machine has moved: fixed programs took another time than they did for the base.
+"""Whether the machine has changed speed: canaries, fixed programs, take another time than before.
 
-A gate, never a correction: dividing by a canary would only add its noise to the workload's.
+Canaries gate and never correct: to divide by one would add its noise to the workload's.
 """
 
 import math
@@ -142,7 +142,7 @@ def _most(limit: Limit, known: Variance, names: int) -> float:
 
 
 def _moved(base: Sequence[SessionNumbers], head: SessionNumbers, limit: Limit) -> str:
-    """Spell what moved by more than it may; empty when nothing did, or nobody looked."""
+    """Describe the canaries that moved by more than they may; empty where there is none."""
     history = [session.canaries for session in base]
     parts = (
         (f"against {_sessions(base)}", from_history(history, head.canaries, limit)),
@@ -169,7 +169,7 @@ def _spell(moves: Iterable[Move]) -> str:
 
 
 def _percent(size: float) -> str:
-    """Spell a logarithm as the share of time that a program took more, or less."""
+    """Format a logarithm as the share of time that a program took more, or less."""
     return f"{100 * math.expm1(size):+.1f} %"
 
 

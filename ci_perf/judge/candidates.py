@@ -112,7 +112,7 @@ def of_workload(
 ) -> Iterator[Candidate]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
-    The history clears no metric of a kind in `moved`, and is all that judges `accepted` metrics. A
+    The history clears no metric of a kind in `moved`; `accepted` metrics are judged by it alone. A
     count that is zero everywhere is no candidate: nothing is compiled here.
     """
     for metric in metrics.JUDGED:

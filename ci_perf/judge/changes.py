@@ -136,7 +136,7 @@ def _size(logarithm: float | None) -> float | None:
 
 
 def _exp(logarithm: float) -> float:
-    """Stay finite: of launches that differ a billionfold nothing more has to be said."""
+    """Return the exponential, which stays finite for launches that differ beyond all measure."""
     return math.exp(min(logarithm, _LARGEST))
 
 
@@ -185,7 +185,7 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
 
 
 def _by_history(candidate: Candidate, change: Change) -> Change:
-    """Say no more of what is noisy than its history allows."""
+    """Take back what the history cannot prove: of a noisy metric, or on a machine that moved."""
     verdict, code = change.verdict, change.code
     if not candidate.clears:
         verdict, code = Verdict.INCONCLUSIVE, decide.CANARY_MOVED
@@ -245,7 +245,7 @@ def _of_two_ranges(
 
 
 def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Change:
-    """Say what was special about launching the base, where that mattered."""
+    """Note on the change that the base could not be launched, or ran a file of its own."""
     paired = candidate.paired
     if paired is None or not is_suspect:
         return change

@@ -141,7 +141,7 @@ def _histories(base: Summary, head: Summary, tiers: Tiers) -> Histories:
 
 
 def _moved(histories: Histories, head: Summary, limits: Limits) -> tuple[Reason, ...]:
-    """Say where the machine has moved: canaries of another machine say nothing about this one."""
+    """Say where the machine has moved, by the canaries of both sides of each workload."""
     pairs = [
         (histories[subject.workload], subject)
         for subject in head.subjects
@@ -172,7 +172,7 @@ def _candidates(
 
 
 def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
-    """Yield rows, their verdicts taken back where the machine could not be trusted."""
+    """Yield rows; those of a workload whose machine cannot be trusted become invalid."""
     for row in rows:
         reason = validity.against(row.workload)
         if reason is None:
@@ -184,7 +184,7 @@ def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
 def _numerics(
     histories: Histories, base: Summary, head: Summary, limits: Limits
 ) -> Iterator[Numerics]:
-    """Yield the rows of what is computed; the base that was launched knows better than a file."""
+    """Yield the rows of numerics; a base that was launched counts more than its baseline."""
     known = {subject.workload for subject in base.subjects}
     for subject in head.subjects:
         history = histories.get(subject.workload)
@@ -265,7 +265,7 @@ def _fails(row: Row, fail_on: FailOn) -> bool:
 
 
 def _is_suspected(row: Row, fail_on: FailOn) -> bool:
-    """Whether a loss is predicted. What rests on an assumed spread fails only the strictest."""
+    """Whether a loss is predicted; one by an assumed spread counts with "inconclusive" only."""
     is_worse = isinstance(row, Change) and row.ratio is not None and row.ratio > 1
     is_trusted = row.code != decide.ASSUMED or fail_on == "inconclusive"
     return row.verdict is Verdict.UNCONFIRMED and is_worse and is_trusted

@@ -1,4 +1,4 @@
-"""The confirmation: fresh pairs of base and head, looked at a few times, end in an outcome.
+"""The confirmation: fresh pairs of base and head are tested at a few looks, until one decides.
 
 Only this stage may say "regressed" or "improved". It sees the difference of a pair of launches
 (natural logarithm of the head's summary, less the base's) and nothing else, so neither more steps
@@ -147,7 +147,7 @@ class Confirmation:
         return self._outcome
 
     def smallest_detectable(self, pairs: int = MOST_PAIRS) -> float:
-        """Return the smallest true loss that a last look after `pairs` would prove, mostly.
+        """Return the smallest true loss that a last look after `pairs` would prove in most cases.
 
         Judged by the spread so far; infinite where that is unknown. Never below the margin: up
         to there "unchanged" is a right answer, too.
@@ -322,7 +322,8 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
     size, policy = abs(outcome.estimate), confirmation.policy
     rounding = confirmation.rounding()
     later = (look for look in CALM_LOOKS if look > outcome.pairs)
-    alarm, calm = _alarm(confirmation, outcome, MOST_PAIRS), _calm(confirmation, MOST_PAIRS)
+    alarm = _reach_of_alarm(confirmation, outcome, MOST_PAIRS)
+    calm = _reach_of_calm(confirmation, MOST_PAIRS)
     return Needs(
         pairs=next((look for look in later if _decides(confirmation, outcome, look)), None),
         spread=spread,
@@ -336,18 +337,22 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
 def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
     size, policy, rounding = abs(outcome.estimate), confirmation.policy, confirmation.rounding()
     if look in LOOKS:
-        below = _alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
+        below = (
+            _reach_of_alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
+        )
         if size - below > policy.floor:
             return True
-    return size + _calm(confirmation, look) * confirmation.spread() + rounding < policy.margin
+    return (
+        size + _reach_of_calm(confirmation, look) * confirmation.spread() + rounding < policy.margin
+    )
 
 
-def _alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> float:
+def _reach_of_alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> float:
     """Return how far the test of an alarm reaches, in standard deviations of one pair."""
     tail = confirmation.alarm_tail(look, sign(outcome.estimate))
     return alarm_reach(tail, look)
 
 
-def _calm(confirmation: Confirmation, look: int) -> float:
+def _reach_of_calm(confirmation: Confirmation, look: int) -> float:
     """Return the same for the test of "unchanged"."""
     return confirmation.reach(calm_tail(look), look)

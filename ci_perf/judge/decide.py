@@ -1,4 +1,4 @@
-"""Noisy metrics decided: all screened against their history, suspects confirmed by their pairs.
+"""Decide noisy metrics: screen all against their history, confirm suspects by their pairs.
 
 The pairs of a suspect are read in their order and no further than the decision, so that asking
 again with more of them never changes an answer.
@@ -130,7 +130,7 @@ def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
 
 
 def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
-    """Return what was screened, no surer than rounded numbers allow: each has a uniform error."""
+    """Widen the interval of a screened metric by the uniform error of rounded numbers."""
     error = math.hypot(screened.error, metric.tick / math.sqrt(6))
     reach = (screened.high - screened.difference) * (error / screened.error)
     low, high = screened.difference - reach, screened.difference + reach
@@ -155,7 +155,7 @@ def _shares(
 
 
 def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
-    """Whether history does not clear it: what was never screened is a suspect, too."""
+    """Whether no history clears the metric; without a screen it is a suspect, too."""
     return screened is None or not metric.clears or not screened.clears(metric.policy.margin)
 
 
@@ -276,7 +276,7 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
 def _is_by_clocks(
     metric: NoisyMetric, screened: Screened | None, alpha: float, outcome: Outcome
 ) -> bool:
-    """Whether the sides ran at other clocks, and in cycles the change does not show."""
+    """Whether both sides ran at different clocks, and the change is not there in cycles."""
     cycles = metric.cycles[: outcome.pairs]
     if not comparability.clocks_differ(metric.pairs[: outcome.pairs], cycles):
         return False
@@ -286,7 +286,7 @@ def _is_by_clocks(
 
 
 def _level(outcome: Outcome, bases: Sequence[float]) -> float:
-    """Return the middle of the bases, by the same measure as that of the differences."""
+    """Return the median of the bases where that of the differences was taken, else the mean."""
     if not bases:
         return 0.0
     return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
@@ -301,7 +301,10 @@ def _is_by_ticks(metric: NoisyMetric, screened: Screened | None, alpha: float) -
 
 
 def _code(metric: NoisyMetric, outcome: Outcome, screened: Screened | None, alpha: float) -> str:
-    """Say what ended it. Many a suspect has not moved at all: its history was only too short."""
+    """Return the reason code of a confirmation.
+
+    A suspect that the pairs clear may not have moved at all: its history was too short.
+    """
     if outcome.call == "inconclusive":
         if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
             return TOO_FEW_PAIRS
@@ -315,7 +318,7 @@ def _code(metric: NoisyMetric, outcome: Outcome, screened: Screened | None, alph
 
 
 def _undecided(metric: NoisyMetric) -> str:
-    """Say what kept the answer away: launches of one session that have two speeds, or a spread."""
+    """Return why nothing was decided: launches of a session have two modes, or are spread."""
     sides = [list(side) for side in zip(*metric.pairs, strict=True)]
     known = metric.history.current if metric.history else []
     sessions = [session for session in (*known, metric.head, *sides) if session]

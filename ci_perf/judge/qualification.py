@@ -1,6 +1,6 @@
-"""Whether verdicts on a machine are right: of changes that are none, and of one that was made.
+"""Qualification: whether the verdicts of a machine are right, without a change and with one.
 
-Every workload stands three times in one run: as it is, as it is once more, and slowed down.
+One run launches every workload in three arms: as it is, as it is once more, and slowed down.
 """
 
 import math
@@ -12,7 +12,7 @@ import msgspec
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.judge import calibration as calibrations
-from ci_perf.judge import numbers, policy
+from ci_perf.judge import launch_numbers, policy
 from ci_perf.judge.calibration import Uniform, short
 from ci_perf.judge.confirm import Confirmation, share_alpha
 from ci_perf.judge.policy import MOST_PAIRS
@@ -61,7 +61,7 @@ class _Arms:
         statistic = workload.protocol.statistic
         before, slower, after = (
             [
-                math.log(numbers.of_blocks(process.timed.block_s, statistic))
+                math.log(launch_numbers.of_blocks(process.timed.block_s, statistic))
                 for process in measured[name].processes
             ]
             for name in _names(workload.id)

@@ -48,7 +48,7 @@ class Screened:
     prior_df: float
 
     def clears(self, margin: float) -> bool:
-        """Whether no change as large as `margin` hides here.
+        """Whether the screen excludes a change as large as `margin`.
 
         One session of one launch clears nothing: it says nothing of any spread.
         """
@@ -176,7 +176,7 @@ def _between(workload: _Workload, launch: Variance, sessions: Variance, policy: 
 
 
 def _lack(workload: _Workload, launch: Variance) -> float:
-    """Return the variance that a mean has on top where it has fewer launches than a session."""
+    """Return the additional variance of a mean of fewer launches than a session has."""
     head = max(workload.head_share - workload.share, 0.0)
     base = max(workload.current_share - workload.share, 0.0) / workload.sessions
     return launch.value * (head + base)

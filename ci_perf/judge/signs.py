@@ -70,7 +70,7 @@ def _signs(rows: Sequence[Row]) -> Signs | None:
 
 
 def _with_signs(row: Row, signs: Signs | None) -> Row:
-    """Put the signs beside a noisy row, which may change what is said of it."""
+    """Add the signs to a noisy row; they may change its verdict and its reason."""
     if not isinstance(row, Change) or metrics.BY_NAME[row.metric].kind not in KIND_OF:
         return row
     verdict = Verdict.LIKELY_SLOWER if _is_likely_slower(row, signs) else row.verdict
@@ -87,7 +87,7 @@ def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
 
 
 def _code(row: Change, verdict: Verdict, signs: Signs | None) -> str:
-    """Return a better reason than noise, where there is one."""
+    """Return a better reason code than noise, where there is one."""
     is_open = verdict in _OPEN or verdict is Verdict.LIKELY_SLOWER
     if is_open and is_far(row):
         is_cut_short = 0 < row.pairs < LOOKS[0] and row.code in _TOO_FEW_PAIRS

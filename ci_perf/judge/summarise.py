@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from ci_perf.judge import canaries, numbers, numerics
+from ci_perf.judge import canaries, launch_numbers, numerics
 from ci_perf.model.process import BreakEven, Fingerprint, GpuUse, Profile
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.summary import PairedNumbers, SessionNumbers, Subject, Summary
@@ -43,7 +43,7 @@ def _subject(measured: Run, workload: Measured) -> Subject:
                 commit=measured.source.commit,
                 recorded_at=measured.started_at,
                 soft=measured.environment.soft,
-                processes=numbers.of_workload(workload, measured),
+                processes=launch_numbers.of_workload(workload, measured),
                 fingerprints=_each_once(workload),
                 canaries=canaries.readings(measured.canaries),
             ),
@@ -53,12 +53,12 @@ def _subject(measured: Run, workload: Measured) -> Subject:
 
 
 def _paired(measured: Run, workload: Measured) -> PairedNumbers | None:
-    """Return what the base showed that was launched beside this workload, if it was."""
+    """Return the pairs of a workload whose base was launched beside it."""
     for paired in measured.paired:
         if paired.workload == workload.workload:
             bases = [pair.base.fingerprint for pair in paired.pairs]
             return PairedNumbers(
-                pairs=numbers.of_pairs(paired, workload, measured),
+                pairs=launch_numbers.of_pairs(paired, workload, measured),
                 base_fingerprints=tuple(dict.fromkeys(filter(numerics.values, bases))),
                 own_file=paired.file == "base",
                 failure=paired.trouble,
@@ -95,7 +95,7 @@ def _profile(workload: Measured, run: Run) -> Profile:
 
 def _steps_s(workload: Measured) -> list[float]:
     return [
-        numbers.of_blocks(process.timed.block_s, process.timed.statistic)
+        launch_numbers.of_blocks(process.timed.block_s, process.timed.statistic)
         for process in workload.processes
     ]
 
@@ -156,13 +156,13 @@ def _steps_to_break_even(cost_s: float, gain_s: float) -> int:
 
 
 def _eager(compiled: Measured, run: Run) -> Measured | None:
-    """Find the workload that differs in one parameter, and makes no graph."""
+    """Return the workload that differs in one parameter and makes no graph."""
     if not _is_compiled(compiled):
         return None
     for name in compiled.parameters:
-        wanted = numbers.family(compiled.workload, compiled.parameters, name)
+        wanted = launch_numbers.family(compiled.workload, compiled.parameters, name)
         for other in run.measured:
-            shared = numbers.family(other.workload, other.parameters, name)
+            shared = launch_numbers.family(other.workload, other.parameters, name)
             if shared == wanted and name in other.parameters and _is_eager(other):
                 return other
     return None
@@ -173,5 +173,5 @@ def _is_compiled(workload: Measured) -> bool:
 
 
 def _is_eager(workload: Measured) -> bool:
-    """Whether it is known of every process that it made no graph."""
+    """Whether every process is known to have made no graph."""
     return all(launch.compiles and not launch.compiles.graphs for launch in workload.processes)

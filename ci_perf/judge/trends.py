@@ -93,7 +93,7 @@ class _Watched:
 
 
 def gated(limits: Limits) -> Threshold:
-    """Return what a suite gates, each metric with its limit; where exact, the limit counts as 0."""
+    """Return the thresholds of a suite: the limits of what gates, and 0 where that is exact."""
 
     def threshold(subject: Subject, metric: Metric) -> float | None:
         limit = limits.of(subject.workload).get(metric.name)
@@ -117,7 +117,7 @@ def find_drifted(history: Sequence[Subject], threshold: Threshold) -> tuple[Drif
 
 
 def have_drifted(trends: Sequence[Trend]) -> list[bool]:
-    """Say of each trend of a suite, in their order, whether its rise is above its floor and chance.
+    """Say of each trend of a suite, in order, whether its rise is beyond its floor and chance.
 
     How much sessions differ is learned from all metrics of a kind together, as in the screen: four
     sessions of one metric alone say nearly nothing of it.

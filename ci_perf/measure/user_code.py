@@ -15,7 +15,7 @@ import msgspec
 from ci_perf.model.base import Count, Finite, Items, Name, Text
 from ci_perf.workload import Context, Workload
 
-# What judge/numbers.py has peaks for; "" claims none.
+# What judge/launch_numbers.py has peaks for; "" claims none.
 PRECISIONS = ("", "fp32", "tf32", "fp16", "bf16")
 
 # Where a build of torch is chosen.

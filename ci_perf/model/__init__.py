@@ -1,4 +1,4 @@
-"""The data that flows down the street, and its JSON form. Pure: no files, no clock.
+"""The data that modules exchange, and its JSON form. Pure: no files, no clock.
 
-Every struct is frozen, takes keywords only and refuses unknown keys: it *is* the JSON Schema.
+Every struct is frozen, takes keywords only and refuses unknown keys; the JSON Schema is made of it.
 """

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ci_perf.errors import CiPerfError
-from ci_perf.judge import numbers
+from ci_perf.judge import launch_numbers
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row
@@ -109,7 +109,7 @@ def of_run(run: Run) -> "DataFrame":
     measured = (
         facts
         for workload in run.measured
-        for facts in _measured(workload, numbers.of_workload(workload, run), "measured")
+        for facts in _measured(workload, launch_numbers.of_workload(workload, run), "measured")
     )
     failed = (facts for workload in run.failed for facts in _failed(workload))
     return _frame((common | facts for facts in (*measured, *failed)), _RUN_COLUMNS)
@@ -185,7 +185,7 @@ def _failed(workload: Failed) -> Iterable[_Facts]:
         "unit": "",
         "reason": f"{workload.phase.value}: {workload.reason}",
     }
-    yield from _measured(workload, map(numbers.of_process, workload.processes), "failed")
+    yield from _measured(workload, map(launch_numbers.of_process, workload.processes), "failed")
 
 
 def _row(row: Row) -> _Facts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import jinja2
 
-from ci_perf.judge import metric_values, numbers
+from ci_perf.judge import launch_numbers, metric_values
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Comparison
@@ -40,7 +40,7 @@ class _Table:
 def run(measured_run: Run) -> str:
     """Show workload line per workload, with workload value per metric for all its processes."""
     values = {
-        workload.workload: numbers.of_workload(workload, measured_run)
+        workload.workload: launch_numbers.of_workload(workload, measured_run)
         for workload in measured_run.measured
     }
     present = {name for every in values.values() for process in every for name in process}

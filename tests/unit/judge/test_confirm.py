@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_perf.judge import numbers
+from ci_perf.judge import launch_numbers
 from ci_perf.judge.confirm import Confirmation
 from ci_perf.judge.policy import (
     ALPHA,
@@ -306,7 +306,7 @@ def test_more_steps_create_no_significance(launches, times):
     """A launch is one number: the same steps, measured many times over, are the same evidence."""
 
     def step_s(blocks):
-        return numbers.of_process(a_process(step_s=blocks))["step_time_s"]
+        return launch_numbers.of_process(a_process(step_s=blocks))["step_time_s"]
 
     def outcome(repeated):
         return confirmed(

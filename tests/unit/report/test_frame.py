@@ -8,7 +8,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from ci_perf.judge import numbers
+from ci_perf.judge import launch_numbers
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import frame
 from tests.comparisons import a_change, a_comparison
@@ -30,7 +30,7 @@ RUN = a_run(a_measured("mlp", 1e-3, 2e-3, parameters={"width": 8}), a_failed("co
 def test_a_run_has_one_row_per_workload_metric_and_process():
     measured = frame.of_run(RUN).query("outcome == 'measured'")
 
-    metrics = numbers.of_process(a_process())
+    metrics = launch_numbers.of_process(a_process())
     assert len(measured) == 2 * len(metrics)
     assert set(measured["metric"]) == set(metrics)
     assert list(measured.query("metric == 'step_time_s'")["value"]) == [1e-3, 2e-3]

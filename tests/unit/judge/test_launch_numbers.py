@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judge import numbers
+from ci_perf.judge import launch_numbers
 from ci_perf.model.process import Ranks, StepPhase, StepPhases, Work
 from tests.runs import (
     GPU,
@@ -21,7 +21,7 @@ from tests.runs import (
 def of_workload(*measured, hard=GPU):
     """The numbers of the first workload's processes, in a run of all of them."""
     run = a_run(*measured, environment=an_environment(hard=hard))
-    return numbers.of_workload(measured[0], run)
+    return launch_numbers.of_workload(measured[0], run)
 
 
 def at_world_size(size, *step_s, items_per_step):
@@ -37,7 +37,7 @@ def at_world_size(size, *step_s, items_per_step):
 def test_the_statistic_of_the_run_says_which_block_speaks(statistic, step_s):
     process = a_process(step_s=[5.0, 1.0, 3.0, 2.0, 40.0], statistic=statistic)
 
-    assert numbers.of_process(process)["step_time_s"] == step_s
+    assert launch_numbers.of_process(process)["step_time_s"] == step_s
 
 
 def test_what_a_machine_lacks_is_absent_and_not_zero():
@@ -68,7 +68,7 @@ def test_a_first_step_that_compiles_is_another_metric_than_one_that_does_not(
     graphs, cache, expected
 ):
     process = a_process(step_s=0.5, first_step_s=30.0, graphs=graphs, cache=cache)
-    found = numbers.of_process(process)
+    found = launch_numbers.of_process(process)
 
     names = {"first_step_s", "compile_cold_s", "compile_warm_s"}
     assert {name: found[name] for name in names & found.keys()} == expected
@@ -77,12 +77,12 @@ def test_a_first_step_that_compiles_is_another_metric_than_one_that_does_not(
 def test_a_first_step_shorter_than_the_others_took_no_time_to_compile():
     process = a_process(step_s=0.5, first_step_s=0.4, graphs=1)
 
-    assert numbers.of_process(process)["compile_cold_s"] == 0.0
+    assert launch_numbers.of_process(process)["compile_cold_s"] == 0.0
 
 
 def test_the_device_and_the_host_have_their_parts_of_the_step():
     timed = {"device_s": (3e-3,) * 5, "issue_s": (1e-3,) * 5}
-    found = numbers.of_process(a_process(step_s=4e-3, timed=timed))
+    found = launch_numbers.of_process(a_process(step_s=4e-3, timed=timed))
 
     assert found["device_time_s"] == 3e-3
     assert found["host_overhead"] == 0.25
@@ -96,7 +96,7 @@ def test_phases_become_shares_of_the_step_in_which_they_were_seen():
             "h2d": StepPhase(host_s=0.009, device_s=0.001),
         },
     )
-    found = numbers.of_process(a_process(step_s=99.0, step_phases=phases))
+    found = launch_numbers.of_process(a_process(step_s=99.0, step_phases=phases))
 
     assert found["data_wait"] == pytest.approx(0.4)
     assert found["h2d"] == pytest.approx(0.1)
@@ -105,7 +105,7 @@ def test_phases_become_shares_of_the_step_in_which_they_were_seen():
 def test_a_copy_without_a_device_clock_is_timed_by_the_host():
     phases = StepPhases(step_s=0.010, phases={"h2d": StepPhase(host_s=0.002, device_s=None)})
 
-    assert numbers.of_process(a_process(step_phases=phases))["h2d"] == pytest.approx(0.2)
+    assert launch_numbers.of_process(a_process(step_phases=phases))["h2d"] == pytest.approx(0.2)
 
 
 def test_the_energy_of_all_gpus_is_spread_over_the_items_of_the_timed_region():
@@ -136,7 +136,9 @@ def test_energy_that_is_not_known_of_the_whole_region_is_absent(evidence):
 
 def test_cycles_are_the_step_time_at_the_mean_clock():
     """1 ms at 1,980 MHz."""
-    found = numbers.of_process(a_process(step_s=1e-3, evidence=an_evidence(a_gpu_evidence())))
+    found = launch_numbers.of_process(
+        a_process(step_s=1e-3, evidence=an_evidence(a_gpu_evidence()))
+    )
 
     assert found["step_cycles"] == pytest.approx(1.98e6)
     assert found["sm_clock_mhz"] == pytest.approx(1980.0)
@@ -176,7 +178,7 @@ def test_where_one_process_drives_several_gpus_no_rate_is_claimed_for_one():
 def test_counts_and_device_memory_are_taken_as_they_are():
     work = Work(operators=42, flops=None, parameters=None, absent="no formula")
     process = msgspec.structs.replace(a_process(device=a_device_memory()), work=work)
-    found = numbers.of_process(process)
+    found = launch_numbers.of_process(process)
 
     assert (found["operators"], found["peak_active_bytes"]) == (42.0, MIB)
     assert "flops" not in found
