@@ -12,7 +12,7 @@ from rich.console import Console
 from ci_perf import suite
 from ci_perf.cli import measure_options, output
 from ci_perf.cli.main import COMMANDS
-from ci_perf.demo import ending, outcome, scratch, story
+from ci_perf.demo import result, story
 from ci_perf.demo.shell import Shell, neutral
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate.runners import Runner
@@ -42,7 +42,7 @@ def command(
         in_containers=chosen.kind != "local",
     )
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
-    with scratch.folder(keep) as folder, scratch.folder(None) as temporary:
+    with story.folder(keep) as folder, story.folder(None) as temporary:
         shell = Shell(
             folder=folder,
             show=lambda line: console.print(f"$ {line}", style="cyan"),
@@ -62,8 +62,8 @@ def command(
             runner=measure_options.spelled(chosen),
         )
     output.emit(judged.report, output=None)
-    surprises = outcome.surprises(judged.comparison, judged.exit_code)
-    console.print("\n" + ending.spoken(judged.comparison, judged.exit_code, surprises))
+    surprises = result.surprises(judged.comparison, judged.exit_code)
+    console.print("\n" + result.spoken(judged.comparison, judged.exit_code, surprises))
     if keep is not None:
         console.print(f"The repository is kept in {keep}.")
     return ExitCode.NO_ANSWER if surprises else ExitCode.OK

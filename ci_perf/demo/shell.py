@@ -53,7 +53,7 @@ class Shell:
     environment: Mapping[str, str]
     programs: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: PROGRAMS)
     # An interrupted `ci-perf` ends its own children first, and writes what is finished.
-    patience_s: float = 20.0
+    grace_s: float = 20.0
 
     def run(self, program: str, *arguments: str) -> int:
         """Run one command to its end and return its exit code. Raises KeyboardInterrupt."""
@@ -69,7 +69,7 @@ class Shell:
         try:
             code = child.wait()
         except BaseException:
-            _end(child, self.patience_s)
+            _end(child, self.grace_s)
             raise
         if code == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
@@ -85,12 +85,12 @@ class Shell:
             )
 
 
-def _end(child: subprocess.Popen[bytes], patience_s: float) -> None:
+def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
     """Ask politely, wait, then end the whole group: no child outlives the demo."""
     child.send_signal(signal.SIGTERM)
     try:
         with suppress(subprocess.TimeoutExpired):
-            child.wait(patience_s)
+            child.wait(grace_s)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -1,12 +1,14 @@
-"""The demo, chapter by chapter: a baseline, a pull request, a verdict."""
+"""The demo, chapter by chapter: a baseline, a pull request, a verdict, in a folder of its own."""
 
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.demo import scratch
 from ci_perf.demo.shell import Shell
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.model.comparison import Comparison
 from ci_perf.system import files
 
@@ -50,6 +52,19 @@ def require(
         )
 
 
+@contextmanager
+def folder(keep: Path | None) -> Iterator[Path]:
+    """Give a new folder: `keep`, or one that is removed however the demo ends.
+
+    Raises UsageError when `keep` holds something already, CannotWriteError when it cannot be made.
+    """
+    if keep is not None:
+        yield _made(keep)
+        return
+    with tempfile.TemporaryDirectory(prefix="ci-perf-demo-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
 def play(
     example: Path, shell: Shell, chapter: Callable[[str], None], *, runner: tuple[str, ...] = ()
 ) -> Judged:
@@ -73,8 +88,15 @@ def play(
     )
 
 
+def copy_example(example: Path, target: Path) -> None:
+    """Copy the example project, without what Python left in it."""
+    shutil.copytree(
+        example, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+    )
+
+
 def _begin(example: Path, shell: Shell) -> None:
-    scratch.copy_example(example, shell.folder)
+    copy_example(example, shell.folder)
     # No templates: a person's hooks have no place here.
     shell.must("git", "init", "--quiet", "--template=", f"--initial-branch={MAIN}")
     shell.must("git", "add", ".")
@@ -111,3 +133,16 @@ def _compare(shell: Shell) -> Comparison:
     """Ask for the same verdict again, as data."""
     shell.run("ci-perf", "compare", *_BASELINES, RUN, "--format", "json", "-o", COMPARISON)
     return files.read(shell.folder / COMPARISON, Comparison)
+
+
+def _made(keep: Path) -> Path:
+    if keep.exists() and not (keep.is_dir() and not any(keep.iterdir())):
+        raise UsageError(
+            f"--keep {keep}: expected a folder that is empty or does not exist yet, found "
+            "something there; choose another, or remove it"
+        )
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWriteError(f"--keep {keep}: cannot be made: {error.strerror}") from None
+    return keep.resolve()

@@ -81,7 +81,7 @@ def test_a_child_that_will_not_end_is_killed(tmp_path):
     start = time.monotonic()
 
     with pytest.raises(KeyboardInterrupt):
-        a_shell(tmp_path, WILL_NOT_END, patience_s=0.1).run("it")
+        a_shell(tmp_path, WILL_NOT_END, grace_s=0.1).run("it")
 
     thread.join()
     assert time.monotonic() - start < 50

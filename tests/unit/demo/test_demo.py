@@ -10,7 +10,7 @@ import pytest
 
 from ci_perf import suite
 from ci_perf.cli import demo_command
-from ci_perf.demo import ending, outcome, scratch, story
+from ci_perf.demo import result, story
 from ci_perf.demo.shell import PROGRAMS, Shell, neutral
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.model import comparison as comparisons
@@ -116,7 +116,7 @@ def git(folder, *words):
 def repository(tmp_path):
     """The example, committed."""
     folder = tmp_path / "a repository"
-    scratch.copy_example(EXAMPLE, folder)
+    story.copy_example(EXAMPLE, folder)
     git(folder, "init", "--quiet", "--template=", "--initial-branch=main")
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "-m", "Begin")
@@ -127,11 +127,11 @@ def repository(tmp_path):
 
 
 def test_an_outcome_as_planted_holds_no_surprise():
-    assert outcome.surprises(a_comparison(*AS_PLANTED), 1) == ()
+    assert result.surprises(a_comparison(*AS_PLANTED), 1) == ()
 
 
 def test_other_numerics_are_a_surprise_and_the_same_are_none():
-    (surprise,) = outcome.surprises(
+    (surprise,) = result.surprises(
         a_comparison(*AS_PLANTED, a_numerics("embed_images"), a_numerics("b", Verdict.UNCHANGED)), 1
     )
 
@@ -143,14 +143,14 @@ def test_a_planted_change_that_was_not_seen_is_a_surprise(missed):
     rows = list(AS_PLANTED)
     rows[missed] = a_row(rows[missed].workload, rows[missed].metric, Verdict.UNCHANGED)
 
-    (surprise,) = outcome.surprises(a_comparison(*rows), 1)
+    (surprise,) = result.surprises(a_comparison(*rows), 1)
 
     assert surprise.startswith(f"{rows[missed].workload}: {rows[missed].metric}: ")
     assert "expected regressed, found unchanged" in surprise
 
 
 def test_a_planted_row_that_vanished_is_a_surprise():
-    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED[1:]), 1)
+    (surprise,) = result.surprises(a_comparison(*AS_PLANTED[1:]), 1)
 
     assert "classify_images: step_time_s: expected regressed, found no such row" in surprise
 
@@ -158,7 +158,7 @@ def test_a_planted_row_that_vanished_is_a_surprise():
 def test_blaming_the_harmless_change_is_a_surprise():
     blamed = a_row("embed_images", "host_rss_peak_bytes", Verdict.REGRESSED)
 
-    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED, blamed), 1)
+    (surprise,) = result.surprises(a_comparison(*AS_PLANTED, blamed), 1)
 
     assert "embed_images: host_rss_peak_bytes: expected unchanged, found regressed" in surprise
 
@@ -166,23 +166,23 @@ def test_blaming_the_harmless_change_is_a_surprise():
 def test_a_metric_without_a_gate_is_no_surprise():
     slow_start = a_row("embed_images", "first_step_s", Verdict.REGRESSED, gate=False)
 
-    assert outcome.surprises(a_comparison(*AS_PLANTED, slow_start), 1) == ()
+    assert result.surprises(a_comparison(*AS_PLANTED, slow_start), 1) == ()
 
 
 def test_a_workload_that_crashed_is_a_surprise():
-    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED, a_crash("embed_images")), 1)
+    (surprise,) = result.surprises(a_comparison(*AS_PLANTED, a_crash("embed_images")), 1)
 
     assert surprise == "embed_images: expected a comparison, found failed: RuntimeError: boom"
 
 
 def test_another_exit_code_is_a_surprise():
-    (surprise,) = outcome.surprises(a_comparison(*AS_PLANTED), 3)
+    (surprise,) = result.surprises(a_comparison(*AS_PLANTED), 3)
 
     assert surprise == "`ci-perf check`: expected exit code 1, found 3"
 
 
 def test_the_ending_names_the_exit_code_and_every_cause():
-    text = ending.spoken(a_comparison(*AS_PLANTED), 1, ())
+    text = result.spoken(a_comparison(*AS_PLANTED), 1, ())
 
     assert "exit code 1" in text
     assert "classify_images: step time 1.00 ms → 2.00 ms (+100 %): a Python loop" in text
@@ -191,7 +191,7 @@ def test_the_ending_names_the_exit_code_and_every_cause():
 
 
 def test_the_ending_of_a_failed_demo_lists_the_surprises_and_the_next_step():
-    text = ending.spoken(a_comparison(), 3, ("one thing", "another thing"))
+    text = result.spoken(a_comparison(), 3, ("one thing", "another thing"))
 
     assert "\n  one thing\n  another thing\n" in text
     assert "exit code 3" in text
@@ -208,7 +208,7 @@ def test_the_ending_on_a_busy_machine_says_that_it_was_too_busy(verdict):
         comparison, validity=Validity(status=Status.DEGRADED, reasons=(busy,))
     )
 
-    text = ending.spoken(comparison, 3, outcome.surprises(comparison, 3))
+    text = result.spoken(comparison, 3, result.surprises(comparison, 3))
 
     assert "Nothing was blamed that nobody planted, but this\nmachine could not prove all" in text
     assert f"expected regressed, found {verdict.value}" in text
@@ -219,7 +219,7 @@ def test_a_false_alarm_on_a_busy_machine_is_not_excused():
     blamed = a_row("embed_images", "step_time_s", Verdict.LIKELY_SLOWER)
     comparison = a_comparison(a_row(*SLOWER, Verdict.INCONCLUSIVE), AS_PLANTED[1], blamed)
 
-    text = ending.spoken(comparison, 3, outcome.surprises(comparison, 3))
+    text = result.spoken(comparison, 3, result.surprises(comparison, 3))
 
     assert "did not come out as planted" in text
     assert "embed_images: step_time_s: expected unchanged, found likely_slower" in text
@@ -230,7 +230,7 @@ def test_a_false_alarm_on_a_busy_machine_is_not_excused():
 
 def test_the_folder_is_gone_however_the_demo_ends():
     def interrupted(folders):
-        with scratch.folder(None) as folder:
+        with story.folder(None) as folder:
             folders.append(folder)
             (folder / "file").touch()
             raise KeyboardInterrupt
@@ -243,7 +243,7 @@ def test_the_folder_is_gone_however_the_demo_ends():
 
 
 def test_a_kept_folder_is_made_and_stays(tmp_path):
-    with scratch.folder(tmp_path / "new" / "demo") as folder:
+    with story.folder(tmp_path / "new" / "demo") as folder:
         (folder / "file").touch()
 
     assert (tmp_path / "new" / "demo" / "file").exists()
@@ -254,7 +254,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 
     with (
         pytest.raises(UsageError, match="expected a folder that is empty"),
-        scratch.folder(tmp_path),
+        story.folder(tmp_path),
     ):
         pass
 
@@ -323,7 +323,7 @@ def test_the_demo_in_containers_asks_for_an_image_before_it_begins():
 def test_the_planted_rows_belong_to_workloads_of_the_example():
     plan = suite.plan(EXAMPLE / "workloads", "smoke", root=EXAMPLE)
 
-    assert {p.workload for p in outcome.PLANTED} < {w.id for w in plan.workloads}
+    assert {p.workload for p in result.PLANTED} < {w.id for w in plan.workloads}
     assert all(w.description for w in plan.workloads)
 
 
