@@ -7,7 +7,7 @@ import click
 
 import ci_perf
 from ci_perf.baselines.accept import Action
-from ci_perf.cli import options, output
+from ci_perf.cli import console, options
 from ci_perf.gate import accept
 from ci_perf.model.run import Run
 from ci_perf.pull_request import fetch
@@ -81,11 +81,11 @@ def command(
         force=force,
         patch=patch,
         into=into,
-        notify=output.say,
+        notify=console.say,
     )
-    output.emit(accept_help.result(map(accept.described, accepted)), output=None)
+    console.emit(accept_help.result(map(accept.described, accepted)), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):
-        output.say(f"next: {_next_step(baselines, patch=patch, into=into)}")
+        console.say(f"next: {_next_step(baselines, patch=patch, into=into)}")
 
 
 def _source(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run | Path, str]:
@@ -104,9 +104,9 @@ def _fetch(run_id: int, artifact: str) -> Run:
     remote = git.run(here, "remote", "get-url", "origin")
     client = Client(access.of_clone(os.environ, remote.out if remote.code == 0 else ""))
     found = runs.find_run(client, run_id)
-    output.say(f"{runs.describe(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
+    console.say(f"{runs.describe(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
     if found.is_fork:
-        output.say("note: it was measured by code from a fork, which could make up any number")
+        console.say("note: it was measured by code from a fork, which could make up any number")
     return fetch.fetch_run(client, run_id, artifact)
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from ci_perf.baselines import change_points, layout, merge, summaries
-from ci_perf.cli import options, output
+from ci_perf.cli import console, options
 from ci_perf.errors import UsageError
 from ci_perf.gate import compare
 from ci_perf.judge import trends
@@ -49,8 +49,8 @@ def show(names: tuple[str, ...], baselines: Path, workloads: Path, format: Form)
     _check_names(names, sorted({one.workload for one in every}), baselines)
     found = [one for one in every if is_selected(one.workload, names)]
     if not change_points.is_known():
-        output.say(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
-    output.emit(history.render(list(_histories(found, workloads)), format), output=None)
+        console.say(f"no change points: ruptures is not installed; next: {change_points.INSTALL}")
+    console.emit(history.render(list(_histories(found, workloads)), format), output=None)
 
 
 @command.command("merge")
@@ -82,8 +82,8 @@ def install(baselines: Path) -> None:
     Writes .gitattributes, which is committed, and the configuration of this clone, which is not.
     """
     attributes = merge.install_driver(baselines)
-    output.say(f"this clone merges {baselines} with ci-perf from now on; every clone needs this")
-    output.say(f"next: git add {attributes} && git commit")
+    console.say(f"this clone merges {baselines} with ci-perf from now on; every clone needs this")
+    console.say(f"next: git add {attributes} && git commit")
 
 
 def _check_names(names: Iterable[str], known: list[str], baselines: Path) -> None:
@@ -99,7 +99,7 @@ def _histories(found: Iterable[Baseline], workloads: Path) -> Iterator[SuiteHist
     now = dt.datetime.now(dt.UTC)
     split = change_points.places if change_points.is_known() else None
     for (place, suite), group in itertools.groupby(found, key=_place):
-        threshold = trends.gated(compare.rules(workloads, suite, notify=output.say).limits)
+        threshold = trends.gated(compare.rules(workloads, suite, notify=console.say).limits)
         lines = trends.describe([summaries.subject(one) for one in group], threshold, split=split)
         yield SuiteHistory(
             machine=place, suite=suite, lines=lines, days=lambda time: _days(time, now)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from ci_perf.cli import options, output
+from ci_perf.cli import console, options
 from ci_perf.errors import UsageError
 from ci_perf.github import access, comment_command
 from ci_perf.github.client import Client
@@ -32,13 +32,13 @@ def command(*, workflow: str, artifact: tuple[str, ...], baselines: Path, worklo
     _check_folder(baselines)
     comment = _comment()
     if comment is None:
-        output.say("nothing to do: no new comment on a pull request that asks for something")
+        console.say("nothing to do: no new comment on a pull request that asks for something")
         return
     client = Client(access.of_job(os.environ, access.job_repository(os.environ)))
     told = BotOptions(
         workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads
     )
-    bot.handle_comment(client, comment, told, notify=output.say)
+    bot.handle_comment(client, comment, told, notify=console.say)
 
 
 def _comment() -> CommandComment | None:

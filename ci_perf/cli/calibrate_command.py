@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import measure_options, options, progress
-from ci_perf.cli import output as out
+from ci_perf.cli import console, measure_options, options, progress, reports
 from ci_perf.gate import machine
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judge.calibration import FEWEST_PROCESSES
@@ -48,11 +47,11 @@ def command(
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """
     measurement = measure_options.measurement(said, run_output=run_output, outputs=(output,))
-    out.check_table_target(output, run_output)
+    reports.check_table_target(output, run_output)
     report = machine.calibrate(
         MeasureOptions(root=files.current_folder(), **measurement),
-        notify=out.say,
+        notify=console.say,
         listener=progress.listener(),
     )
-    out.emit_machine(report.document, format, output)
+    reports.emit_machine(report.document, format, output)
     return report.exit_code

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 import ci_perf
-from ci_perf.cli import measure_options, options, progress
-from ci_perf.cli import output as out
+from ci_perf.cli import console, measure_options, options, progress, reports
 from ci_perf.errors import UsageError
 from ci_perf.model.suite import FailOn
 from ci_perf.system import files
@@ -53,15 +52,15 @@ def command(
     measurement = measure_options.measurement(
         said, run_output=run_output, outputs=(comparison_output, output)
     )
-    out.check_target(format, output, inputs=[run_output, measurement["baselines"]])
+    reports.check_target(format, output, inputs=[run_output, measurement["baselines"]])
     if comparison_output is not None:
         _check_apart(comparison_output, run_output, output)
     checked = ci_perf.check(
-        **measurement, fail_on=fail_on, notify=out.say, listener=progress.listener()
+        **measurement, fail_on=fail_on, notify=console.say, listener=progress.listener()
     )
     if comparison_output is not None:
         files.write(comparison_output, checked.comparison)
-    out.emit_comparison(checked.comparison, format, output)
+    reports.emit_comparison(checked.comparison, format, output)
     return checked.comparison.exit_code
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 import ci_perf
-from ci_perf.cli import options
-from ci_perf.cli import output as out
+from ci_perf.cli import console, options, reports
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
@@ -48,7 +47,7 @@ def command(
     BASE and HEAD are files that `ci-perf run` wrote. The limits are those of the suite.toml in
     --workloads.
     """
-    out.check_target(format, output, inputs=[*runs, baselines])
+    reports.check_target(format, output, inputs=[*runs, baselines])
     if len(runs) > 2:
         raise click.UsageError(f"expected one or two runs, found {len(runs)}")
     if losses:
@@ -59,14 +58,14 @@ def command(
         baselines=baselines,
         workloads=workloads,
         fail_on=fail_on,
-        notify=out.say,
+        notify=console.say,
     )
-    out.emit_comparison(comparison, format, output)
+    reports.emit_comparison(comparison, format, output)
     return comparison.exit_code
 
 
 def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -> int:
-    form = out.report_format(asked, target)
+    form = reports.report_format(asked, target)
     if form not in {"markdown", "terminal"}:
         raise click.UsageError(
             f"--losses: expected --format markdown or terminal, found {form}; a program reads them "
@@ -78,5 +77,5 @@ def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -
     page = profiles.losses(
         [(side, files.read(run, Run)) for side, run in zip(sides, runs, strict=True)]
     )
-    out.emit_page(page, form, target)
+    reports.emit_page(page, form, target)
     return ExitCode.OK

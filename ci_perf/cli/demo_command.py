@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from ci_perf import suite
-from ci_perf.cli import measure_options, output
+from ci_perf.cli import console, measure_options
 from ci_perf.cli.main import COMMANDS
 from ci_perf.demo import result, story
 from ci_perf.demo.shell import Shell, neutral
@@ -31,7 +31,7 @@ EXAMPLE = "tiny_vision"
 @measure_options.runner
 def command(
     keep: Path | None,
-    **runner: Any,  # noqa: ANN401  the options of runners.py
+    **runner: Any,  # noqa: ANN401  the options of `runner`
 ) -> int:
     """Play the demo, print its report, and say whether it came out as planted."""
     chosen = measure_options.chosen_runner(runner)
@@ -41,31 +41,30 @@ def command(
         find_module=importlib.util.find_spec,
         in_containers=chosen.kind != "local",
     )
-    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    screen = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     with story.folder(keep) as folder, story.folder(None) as temporary:
         shell = Shell(
             folder=folder,
-            show=lambda line: console.print(f"$ {line}", style="cyan"),
+            show=lambda line: screen.print(f"$ {line}", style="cyan"),
             # torch leaves a cache beside its temporary files: it goes when the demo goes.
             environment={
                 **neutral(os.environ),
-                "CI_PERF_LOCK_DIR": str(
-                    lock.folder_of_devices()
-                ),  # that of the host, and not a scratch one
+                # The folder of the host, and not a scratch one.
+                "CI_PERF_LOCK_DIR": str(lock.folder_of_devices()),
                 "TMPDIR": str(temporary),
             },
         )
         judged = story.play(
             suite.shipped("examples") / EXAMPLE,
             shell,
-            chapter=lambda title: console.print(f"\n{title}", style="bold"),
+            chapter=lambda title: screen.print(f"\n{title}", style="bold"),
             runner=measure_options.spelled(chosen),
         )
-    output.emit(judged.report, output=None)
+    console.emit(judged.report, output=None)
     surprises = result.surprises(judged.comparison, judged.exit_code)
-    console.print("\n" + result.spoken(judged.comparison, judged.exit_code, surprises))
+    screen.print("\n" + result.spoken(judged.comparison, judged.exit_code, surprises))
     if keep is not None:
-        console.print(f"The repository is kept in {keep}.")
+        screen.print(f"The repository is kept in {keep}.")
     return ExitCode.NO_ANSWER if surprises else ExitCode.OK
 
 

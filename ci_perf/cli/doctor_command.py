@@ -7,7 +7,7 @@ from typing import get_args
 import click
 
 from ci_perf import doctor
-from ci_perf.cli import options, output
+from ci_perf.cli import console, options
 from ci_perf.doctor import container_facts, machine_facts, text
 from ci_perf.errors import UsageError
 from ci_perf.gate.runners import Kind
@@ -50,9 +50,9 @@ def command(*, runner: Kind, image: str | None, workloads: Path, json: bool) -> 
     """
     diagnosis = doctor.diagnose(_facts(runner, image, workloads), Tool(version=__version__))
     if json:
-        output.emit(codec.encode(diagnosis), output=None)
+        console.emit(codec.encode(diagnosis), output=None)
     else:
-        output.emit(text.render(diagnosis, colour=sys.stdout.isatty()), output=None)
+        console.emit(text.render(diagnosis, colour=sys.stdout.isatty()), output=None)
     return diagnosis.exit_code
 
 

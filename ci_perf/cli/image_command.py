@@ -7,7 +7,7 @@ from typing import get_args
 import click
 
 from ci_perf import suite
-from ci_perf.cli import options, output
+from ci_perf.cli import console, options
 from ci_perf.errors import UsageError
 from ci_perf.launch.containers import building, pinning
 from ci_perf.launch.containers import engine as engines
@@ -71,8 +71,8 @@ def lock(
     written = pinning.default_output(requirements[0]) if target is None else target
     pinning.lock_requirements(request, written, header=_spelled(request, written))
     if pinning.asks_for_torch(request):
-        output.say("torch is left out: the base image brings it")
-    output.say(f"wrote {written}; next: build the image anew (`ci-perf image build`)")
+        console.say("torch is left out: the base image brings it")
+    console.say(f"wrote {written}; next: build the image anew (`ci-perf image build`)")
 
 
 @command.command("build")
@@ -141,10 +141,10 @@ def build(
         tag=name,
         labels=building.labels(recipe, inputs),
         network=network,
-        hear=output.say,
+        hear=console.say,
     )
-    output.say(f"built {name} from {inputs}")
-    output.emit(image, output=None)
+    console.say(f"built {name} from {inputs}")
+    console.emit(image, output=None)
 
 
 @command.command("pin")
@@ -179,17 +179,17 @@ def pin(
     before = suite.load(workloads).container.image
     wanted = reference or _tagged(before, path)
     after = pinning.pin(
-        engines.find(engine), wanted, allow_local=local, ask_registry=pull, say=output.say
+        engines.find(engine), wanted, allow_local=local, ask_registry=pull, say=console.say
     )
     if after.startswith("sha256:"):
-        output.say(f"warning: {after} means something on this host only: no other runner has it")
+        console.say(f"warning: {after} means something on this host only: no other runner has it")
     if after == before:
-        output.say(f"{path}: has this image already")
+        console.say(f"{path}: has this image already")
     else:
         pinning.write(path, after)
-        output.say(f"{path}: $.container.image: {before or 'none'} → {after}")
-        output.say(f"next: git add {shlex.quote(str(path))} && git commit")
-    output.emit(after, output=None)
+        console.say(f"{path}: $.container.image: {before or 'none'} → {after}")
+        console.say(f"next: git add {shlex.quote(str(path))} && git commit")
+    console.emit(after, output=None)
 
 
 def _dockerfile(context: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ci_perf import suite
-from ci_perf.cli import output
+from ci_perf.cli import console
 from ci_perf.errors import CannotWriteError, UsageError
 from ci_perf.system import files
 
@@ -83,7 +83,7 @@ def command(directory: Path, action: str | None, device: str) -> None:
     for name, target in missing.items():
         text = _for_device(_template(name), device) if target.suffix == ".yml" else _template(name)
         _write(directory / target, _PLACEHOLDER.sub(action, text) if action else text)
-    output.emit(_summary(list(missing.values()), kept), output=None)
+    console.emit(_summary(list(missing.values()), kept), output=None)
     for target in kept if action else ():
         _warn_of_placeholder(directory / target, action)
     _advise(directory)
@@ -105,7 +105,7 @@ def _for_device(workflow: str, device: str) -> str:
 def _warn_of_placeholder(path: Path, action: str | None) -> None:
     """Say that a file which was there does not name the Action, as --action asks."""
     if path.is_file() and _PLACEHOLDER.search(files.read_text(path)):
-        output.say(
+        console.say(
             f"warning: {path} was left as it is, with OWNER/ci_perf@000… in it: put {action} there"
         )
 
@@ -135,10 +135,10 @@ def _advise(directory: Path) -> None:
     """Tell the person what follows, and where this folder is not what a CI expects."""
     root = _repository(directory.resolve())
     if root is None:
-        output.say(f"warning: {directory.resolve()} is not in a git repository: run `git init`")
+        console.say(f"warning: {directory.resolve()} is not in a git repository: run `git init`")
     elif root != directory.resolve():
-        output.say(f"warning: GitHub reads workflows only from {root / '.github/workflows'}")
-    output.say(NEXT_STEPS)
+        console.say(f"warning: GitHub reads workflows only from {root / '.github/workflows'}")
+    console.say(NEXT_STEPS)
 
 
 def _repository(folder: Path) -> Path | None:

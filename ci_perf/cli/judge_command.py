@@ -7,8 +7,7 @@ from typing import get_args
 import click
 
 import ci_perf
-from ci_perf.cli import options
-from ci_perf.cli import output as out
+from ci_perf.cli import console, options, reports
 from ci_perf.importers import merging
 from ci_perf.model.suite import FailOn, Preset
 
@@ -74,7 +73,7 @@ def command(
     Without pairs nothing is confirmed, and nothing ends with exit code 1 unless --fail-on says so.
     """
     inputs = [*samples, *base, *head, *itertools.chain.from_iterable(pair)]
-    out.check_target(format, output, inputs=inputs)
+    reports.check_target(format, output, inputs=inputs)
     comparison = ci_perf.judge(
         *samples,
         tool=harness["from"],
@@ -83,7 +82,7 @@ def command(
         pairs=pair,
         preset=preset,
         fail_on=fail_on,
-        notify=out.say,
+        notify=console.say,
     )
-    out.emit_comparison(comparison, format, output)
+    reports.emit_comparison(comparison, format, output)
     return comparison.exit_code

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from ci_perf import suite as suites
-from ci_perf.cli import options, output
+from ci_perf.cli import console, options
 from ci_perf.model.base import Scalar
 from ci_perf.model.suite import Plan
 from ci_perf.system import files
@@ -19,7 +19,7 @@ from ci_perf.system import files
 def command(suite: str, workloads: Path, *, json: bool) -> None:
     """Show the workloads of a suite, without importing them."""
     plan = suites.plan(workloads, suite, root=files.current_folder())
-    output.emit(_json(plan) if json else _table(plan), output=None)
+    console.emit(_json(plan) if json else _table(plan), output=None)
 
 
 def _json(plan: Plan) -> str:
@@ -39,6 +39,6 @@ def _table(plan: Plan) -> str:
         lines.append((workload.id, parameters, workload.description))
     widths = [max((len(line[i]) for line in lines), default=0) for i in (0, 1)]
     return "\n".join(
-        output.harmless(f"{name:<{widths[0]}}  {parameters:<{widths[1]}}  {description}").rstrip()
+        console.harmless(f"{name:<{widths[0]}}  {parameters:<{widths[1]}}  {description}").rstrip()
         for name, parameters, description in lines
     )

@@ -6,7 +6,7 @@ import traceback
 
 import click
 
-from ci_perf.cli import output, streams
+from ci_perf.cli import console, stdio
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.system import linux, signals
 from ci_perf.version import __version__
@@ -67,7 +67,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours must never look like a regression."""
-    streams.prepare()
+    stdio.prepare()
     # A job may have given us its token. Measured code is not given it, and must not read it here.
     linux.forbid_inspection()
     signals.interrupt()
@@ -75,8 +75,8 @@ def main() -> None:
         code = _exit_code()
     except BaseException:  # noqa: BLE001  even the telling failed: exit code 1 is taken
         code = ExitCode.NO_ANSWER
-    if failure := streams.failure_of_stdout():
-        output.say(f"error: stdout: cannot be written: {failure.strerror}")
+    if failure := stdio.failure_of_stdout():
+        console.say(f"error: stdout: cannot be written: {failure.strerror}")
         code = ExitCode.NO_ANSWER
     sys.exit(code)
 
@@ -85,15 +85,15 @@ def _exit_code() -> int:
     try:
         return int(cli(prog_name="ci-perf", standalone_mode=False) or ExitCode.OK)
     except CiPerfError as error:
-        output.say("\n".join([f"error: {error}", *output.fenced(error.output)]))
+        console.say("\n".join([f"error: {error}", *console.fenced(error.output)]))
         return error.exit_code
     except click.ClickException as error:
         error.show()
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
-        output.say("interrupted")
+        console.say("interrupted")
         return ExitCode.INTERRUPTED
     except Exception:  # noqa: BLE001  a bug of ours: exit code 1 is taken
-        output.say(traceback.format_exc())
-        output.say("error: this is a bug in ci-perf, not in your change; please report it")
+        console.say(traceback.format_exc())
+        console.say("error: this is a bug in ci-perf, not in your change; please report it")
         return ExitCode.NO_ANSWER

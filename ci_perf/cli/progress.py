@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from ci_perf.cli import output, pace
-from ci_perf.cli.pace import Pace
+from ci_perf.cli import console, eta
+from ci_perf.cli.eta import TimeEstimate
 from ci_perf.model.run import Failed
 from ci_perf.session import Forecast, Listener
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
@@ -24,9 +24,9 @@ _NAMED = 5
 def listener() -> Listener:
     """Return the listener that suits stderr."""
     if sys.stderr.isatty():
-        from ci_perf.cli import bar
+        from ci_perf.cli import progress_bar
 
-        return bar.listener()
+        return progress_bar.listener()
     is_on_github = os.environ.get("GITHUB_ACTIONS") == "true"
     return GroupedListener() if is_on_github else PlainListener()
 
@@ -36,7 +36,7 @@ class PlainListener(Listener):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._pace = Pace(clock)
+        self._eta = TimeEstimate(clock)
         self._last_said = self._round_began = clock()
         self._due: dict[str, int] = {}
         self._took: dict[str, list[float]] = {}
@@ -62,40 +62,40 @@ class PlainListener(Listener):
         self._due = dict(processes)
         self._workloads = len(processes)
         self._round_began = self._clock()
-        expect_rounds(self._pace, processes, canaries)
+        expect_rounds(self._eta, processes, canaries)
         self._announce(_announced(processes))
 
     def canary_started(self) -> None:
         """See Listener."""
-        self._pace.begin(pace.CANARIES)
+        self._eta.begin(eta.CANARIES)
 
     def canary_finished(self, left: int) -> None:
         """See Listener."""
-        self._pace.end()
-        self._pace.expect(pace.CANARIES, left)
+        self._eta.end()
+        self._eta.expect(eta.CANARIES, left)
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener: a log needs only what has happened."""
         del process, of
-        self._pace.begin(workload)
+        self._eta.begin(workload)
 
     def finished(self, workload: str, seconds: float) -> None:
         """See Listener."""
-        self._pace.end()
+        self._eta.end()
         self._took.setdefault(workload, []).append(seconds)
         self._due[workload] -= 1
         if not self._due[workload]:
             del self._due[workload]
             took = self._took[workload]
             count = numbered(len(took), "process", "processes")
-            self._say_done(f"{workload}: {count} in {pace.in_words(sum(took))}")
+            self._say_done(f"{workload}: {count} in {eta.in_words(sum(took))}")
         elif self._clock() - self._last_said >= _SILENCE_S:
             self._say_done(f"{workload}: process {len(self._took[workload])} done")
 
     def failed(self, failed: Failed, skipped: int) -> None:
         """See Listener."""
         del skipped
-        self._pace.give_up()
+        self._eta.give_up()
         self._due.pop(failed.workload, None)
         self._say_failed(failed)
 
@@ -103,7 +103,7 @@ class PlainListener(Listener):
         """See Listener: after the last one comes the end of the run, which has its own words."""
         took, self._round_began = self._clock() - self._round_began, self._clock()
         if number < of:
-            self._say(f"round {number} of {of} done in {pace.in_words(took)}{self._left()}")
+            self._say(f"round {number} of {of} done in {eta.in_words(took)}{self._left()}")
 
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener."""
@@ -121,7 +121,7 @@ class PlainListener(Listener):
             name, number, left = self._pair
             self._say(
                 f"{name}: pair {number} done, {numbered(left, 'suspect', 'suspects')} left, "
-                f"{pace.in_words(spent_s)} of the budget of {pace.in_words(self._budget_s)} spent"
+                f"{eta.in_words(spent_s)} of the budget of {eta.in_words(self._budget_s)} spent"
             )
 
     def base_failed(self, workload: str, reason: str) -> None:
@@ -138,12 +138,12 @@ class PlainListener(Listener):
         self._say(f"{self._counted()} {text}{self._left()}")
 
     def _left(self) -> str:
-        known = time_left_text(self._pace)
+        known = time_left_text(self._eta)
         return f"; {known}" if known else ""
 
     def _say(self, text: str) -> None:
         self._last_said = self._clock()
-        output.say(text)
+        console.say(text)
 
     def _announce(self, text: str) -> None:
         self._say(text)
@@ -172,7 +172,7 @@ class GroupedListener(PlainListener):
             click.echo("::endgroup::", err=True)
         self._is_open = False
         for failed in self._failures:
-            output.say(describe(failed))
+            console.say(describe(failed))
         self._failures = []
 
     def _announce(self, text: str) -> None:
@@ -186,14 +186,14 @@ class GroupedListener(PlainListener):
 
 def describe(failed: Failed) -> str:
     """Say what failed, with its last lines."""
-    lines = [*output.fenced(failed.reason), *output.fenced(failed.output)]
+    lines = [*console.fenced(failed.reason), *console.fenced(failed.output)]
     return "\n".join([_headline(failed), *lines])
 
 
 def waited_text(waited_s: float, most_s: float) -> str:
     """Say how long somebody has waited, and will wait at most."""
-    most = f"at most {pace.in_words(most_s)}"
-    return f"{pace.in_words(waited_s)} of {most}" if waited_s >= 1 else most
+    most = f"at most {eta.in_words(most_s)}"
+    return f"{eta.in_words(waited_s)} of {most}" if waited_s >= 1 else most
 
 
 def lock_text(device: str, owner: str) -> str:
@@ -211,7 +211,7 @@ def quiet_text(why: str) -> str:
 
 def quiet_ended_text(why: str, waited_s: float) -> str:
     """Say how waiting for a quiet machine has ended."""
-    took = pace.in_words(waited_s)
+    took = eta.in_words(waited_s)
     if not why:
         return f"the machine is quiet after {took}"
     return f"the machine is not quiet after {took}, and is measured all the same: {why}"
@@ -222,7 +222,7 @@ def interleaving_text(workloads: Sequence[str], budget_s: float, forecast: Forec
     named = ", ".join(workloads[:_NAMED])
     more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
     return (
-        f"launching base and head in turns, for at most {pace.in_words(budget_s)}: the baselines "
+        f"launching base and head in turns, for at most {eta.in_words(budget_s)}: the baselines "
         f"do not clear {named}{more}\n{_affordable(forecast)}"
     )
 
@@ -243,7 +243,7 @@ def _affordable(forecast: Forecast) -> str:
 
 def base_failed_text(workload: str, reason: str) -> str:
     """Say that a base cannot be launched."""
-    return output.harmless(f"{workload}: the base cannot be launched: {reason}")
+    return console.harmless(f"{workload}: the base cannot be launched: {reason}")
 
 
 def _headline(failed: Failed) -> str:
@@ -260,14 +260,14 @@ def numbered(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def expect_rounds(known: Pace, processes: Mapping[str, int], canaries: int) -> None:
-    """Have a pace expect what is planned."""
-    known.expect(pace.CANARIES, canaries)
+def expect_rounds(known: TimeEstimate, processes: Mapping[str, int], canaries: int) -> None:
+    """Have an estimate expect what is planned."""
+    known.expect(eta.CANARIES, canaries)
     for workload, count in processes.items():
         known.expect(workload, count)
 
 
-def time_left_text(known: Pace) -> str:
-    """Say how long the rounds still take, by the pace so far; empty while nobody can know."""
+def time_left_text(known: TimeEstimate) -> str:
+    """Say how long the rounds still take, by those so far; empty while nobody can know."""
     seconds = known.left_s()
-    return f"the rounds end in about {pace.in_words(seconds)}" if seconds else ""
+    return f"the rounds end in about {eta.in_words(seconds)}" if seconds else ""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ci_perf.cli import options, output
+from ci_perf.cli import console, options
 from ci_perf.errors import ExitCode
 from ci_perf.github import actions
 from ci_perf.github.actions import Event
@@ -96,8 +96,8 @@ def show(
         published,
         options,
         environment=os.environ,
-        show=lambda text: output.emit(text, output=None),
-        notify=output.say,
+        show=lambda text: console.emit(text, output=None),
+        notify=console.say,
         measured_by=measured_by,
     )
     is_on_github = measured_by is not None or actions.is_github_actions(os.environ)
@@ -113,4 +113,4 @@ def _warn(text: str, *, is_on_github: bool) -> None:
     if is_on_github:
         click.echo(actions.warning(escape.clean(text, limit=_MAX_PROBLEM_CHARS)), err=True)
     else:
-        output.say(f"warning: {text}")
+        console.say(f"warning: {text}")

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import measure_options, options, progress
-from ci_perf.cli import output as out
+from ci_perf.cli import console, measure_options, options, progress, reports
 from ci_perf.gate import machine
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judge.policy import LOOKS
@@ -53,12 +52,12 @@ def command(
     measurement = measure_options.measurement(
         {**said, "processes": rounds}, run_output=run_output, outputs=(output,)
     )
-    out.check_table_target(output, run_output)
+    reports.check_table_target(output, run_output)
     report = machine.qualify(
         MeasureOptions(root=files.current_folder(), **measurement),
         size,
-        notify=out.say,
+        notify=console.say,
         listener=progress.listener(),
     )
-    out.emit_machine(report.document, format, output)
+    reports.emit_machine(report.document, format, output)
     return report.exit_code

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import options, output, publish_command
+from ci_perf.cli import console, options, publish_command
 from ci_perf.errors import ExitCode
 from ci_perf.pull_request import rejudge
 from ci_perf.pull_request.rejudge import JudgeOptions
@@ -44,10 +44,10 @@ def command(
     shown = PublishOptions(**publishing)
     measured = rejudge.find(os.environ, run_id, workflow=workflow)
     if measured is None:
-        output.say("nothing to report: no open pull request has the measured commit at its head")
+        console.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
     judged_by = JudgeOptions(
-        baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=output.say
+        baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=console.say
     )
     reports = rejudge.judge(measured, artifact, judged_by, key=shown.key)
     return publish_command.show(

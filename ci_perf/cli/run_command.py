@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 import ci_perf
-from ci_perf.cli import measure_options, progress
-from ci_perf.cli import output as out
+from ci_perf.cli import console, measure_options, progress
 from ci_perf.errors import ExitCode
 
 
@@ -34,5 +33,5 @@ def command(
     `ci-perf compare` judges both.
     """
     measurement = measure_options.measurement(said, run_output=output)
-    run = ci_perf.measure(**measurement, notify=out.say, listener=progress.listener())
+    run = ci_perf.measure(**measurement, notify=console.say, listener=progress.listener())
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ci_perf.cli import output
+from ci_perf.cli import console
 from ci_perf.errors import UsageError
 from ci_perf.model import schema
 from ci_perf.system import files
@@ -27,6 +27,6 @@ def command(kind: str | None, directory: Path | None) -> None:
         for name in sorted(schema.KINDS):
             files.write_text(directory / f"{name}.schema.json", schema.render(name))
     elif kind is not None:
-        output.emit(schema.render(kind), output=None)
+        console.emit(schema.render(kind), output=None)
     else:
         raise UsageError("expected a KIND or --directory DIR; see `ci-perf schema --help`")

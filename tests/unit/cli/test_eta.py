@@ -1,7 +1,7 @@
 import pytest
 
-from ci_perf.cli import pace
-from ci_perf.cli.pace import CANARIES, Pace
+from ci_perf.cli import eta
+from ci_perf.cli.eta import CANARIES, TimeEstimate
 from tests.clocks import Clock
 
 
@@ -13,7 +13,7 @@ def clock():
 @pytest.fixture
 def known(clock):
     """Two workloads with three processes each, of which nothing has been seen."""
-    made = Pace(clock)
+    made = TimeEstimate(clock)
     made.expect("a", 3)
     made.expect("b", 3)
     return made
@@ -105,4 +105,4 @@ def test_at_the_end_nothing_is_left(known, clock):
     ],
 )
 def test_a_person_reads_it_at_a_glance(seconds, words):
-    assert pace.in_words(seconds) == words
+    assert eta.in_words(seconds) == words

@@ -12,8 +12,8 @@ import pytest
 
 # As in `main`: the streams are prepared before anything is written.
 ASKING = (
-    "import sys; from ci_perf.cli import output, streams; streams.prepare(); "
-    "print(output.width(), file=sys.stderr)"
+    "import sys; from ci_perf.cli import console, stdio; stdio.prepare(); "
+    "print(console.width(), file=sys.stderr)"
 )
 
 

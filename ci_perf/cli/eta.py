@@ -8,7 +8,7 @@ from collections.abc import Callable
 CANARIES = ""
 
 
-class Pace:
+class TimeEstimate:
     """Processes that are expected, one after the other, each known by what it is a process of."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

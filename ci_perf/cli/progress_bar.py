@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ci_perf.cli import pace, progress
-from ci_perf.cli.pace import Pace
+from ci_perf.cli import eta, progress
+from ci_perf.cli.eta import TimeEstimate
 from ci_perf.model.run import Failed
 from ci_perf.session import Forecast, Listener
 
@@ -21,7 +21,7 @@ class Meter:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.pace = Pace(clock)
+        self.eta = TimeEstimate(clock)
         self._clock = clock
         self._processes = self._done = 0
         self._budget_s: float | None = None
@@ -54,8 +54,8 @@ class Meter:
     def counted(self) -> str:
         """Say what is counted, with its unit."""
         if self._budget_s is not None:
-            spent = pace.in_words(min(self._spent_s(), self._budget_s))
-            return f"{spent} of the budget of {pace.in_words(self._budget_s)}"
+            spent = eta.in_words(min(self._spent_s(), self._budget_s))
+            return f"{spent} of the budget of {eta.in_words(self._budget_s)}"
         if self._waiting:
             return self._waiting
         return f"{self._done}/{self._processes} processes" if self._processes else ""
@@ -63,9 +63,9 @@ class Meter:
     def left(self) -> str:
         """Say how long it will take; empty while nobody can know."""
         if self._budget_s is None:
-            return progress.time_left_text(self.pace)
+            return progress.time_left_text(self.eta)
         left_s = self._budget_s - self._spent_s()
-        return f"at most {pace.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
+        return f"at most {eta.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
 
     def _spent_s(self) -> float:
         return self._clock() - self._start
@@ -103,33 +103,33 @@ class TerminalListener(Listener):
 
     def planned(self, processes: Mapping[str, int], canaries: int) -> None:
         """See Listener."""
-        progress.expect_rounds(self._meter.pace, processes, canaries)
+        progress.expect_rounds(self._meter.eta, processes, canaries)
         self._meter.plan(sum(processes.values()))
 
     def canary_started(self) -> None:
         """See Listener."""
-        self._meter.pace.begin(pace.CANARIES)
+        self._meter.eta.begin(eta.CANARIES)
         self._show("canaries")
 
     def canary_finished(self, left: int) -> None:
         """See Listener."""
-        self._meter.pace.end()
-        self._meter.pace.expect(pace.CANARIES, left)
+        self._meter.eta.end()
+        self._meter.eta.expect(eta.CANARIES, left)
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener."""
-        self._meter.pace.begin(workload)
+        self._meter.eta.begin(workload)
         self._show(f"{workload} {process}/{of}")
 
     def finished(self, workload: str, seconds: float) -> None:
         """See Listener."""
         del workload, seconds
-        self._meter.pace.end()
+        self._meter.eta.end()
         self._meter.advance()
 
     def failed(self, failed: Failed, skipped: int) -> None:
         """See Listener."""
-        self._meter.pace.give_up()
+        self._meter.eta.give_up()
         self._meter.advance(1 + skipped)
         self._print(progress.describe(failed))
 

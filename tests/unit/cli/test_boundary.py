@@ -1,0 +1,32 @@
+"""Only the command line writes to stdout and stderr: everything else is a library."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[3] / "ci_perf"
+
+# measure/ holds the programs of child processes: what they write is read by their parent.
+ALLOWED = {"cli", "measure"}
+WRITERS = {("sys", "stdout"), ("sys", "stderr"), ("click", "echo"), ("click", "secho")}
+
+
+def writes(node):
+    """Whether a piece of code prints, or takes hold of a standard stream."""
+    match node:
+        case ast.Call(func=ast.Name(id="print")):
+            return True
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return (module, name) in WRITERS
+        case _:
+            return False
+
+
+def test_only_the_command_line_and_programs_of_child_processes_write_to_standard_streams():
+    writers = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if any(map(writes, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+    }
+
+    assert "cli/console.py" in writers
+    assert {file for file in writers if file.partition("/")[0] not in ALLOWED} == set()
