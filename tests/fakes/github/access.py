@@ -27,15 +27,9 @@ PERMISSIONS = {
     "reactions": ("issues", "pull_requests"),
 }
 EXCEPTIONS = {
-    "issues/get": ("issues",),
     "repos/compare-commits-with-basehead": ("contents",),
     "repos/create-commit-status": ("statuses",),
-    "repos/get-branch": ("contents",),
-    "repos/get-combined-status-for-ref": ("statuses",),
     "repos/get-content": ("contents",),
-    "repos/list-commit-statuses-for-ref": ("statuses",),
-    "repos/list-pull-requests-associated-with-commit": ("pull_requests",),
-    "users/get-authenticated": ("nobody",),
 }
 # What a person may do who may only read.
 FOR_READERS = {
@@ -72,7 +66,7 @@ class Access:
         if repository and repository.private and not self._sees(login, repository):
             raise RefusedError(404, "Not Found")
         if login is None:
-            if writes or operation == "users/get-authenticated":
+            if writes:
                 raise RefusedError(401, "Requires authentication")
         elif login == BOT:
             self._check_job(operation, repository, WRITES if writes else READS)

@@ -165,10 +165,6 @@ class FakeGitHub:
         self.state.move_branch(repository, branch, sha)
         return sha
 
-    def set_branch(self, branch, sha):
-        """Let a branch of the repository point to a commit that there is."""
-        self.state.move_branch(self._home, branch, self.state.commits[sha].sha)
-
     def delete_fork(self):
         """Let the fork be gone; its pull requests stay."""
         del self.state.repositories[FORK]

@@ -225,16 +225,9 @@ class Forms:
             "events": [],
         }
 
-    def annotation(self, annotation):
-        nothing = dict.fromkeys(("start_column", "end_column", "title", "raw_details"))
-        return {**nothing, **annotation, "blob_href": f"{self.html}/blob"}
-
     def status(self, status):
-        simple = self.simple_status(status)
-        return {**simple, "creator": self.user(status.creator)}
-
-    def simple_status(self, status):
         return {
+            "creator": self.user(status.creator),
             "id": status.id,
             "node_id": f"SC_{status.id}",
             "url": f"{self.api}/repos/{self._only_repository()}/statuses/{status.sha}",
@@ -267,26 +260,6 @@ class Forms:
             "size": len(content),
             "content": _base64(content),
             "encoding": "base64",
-        }
-
-    def tree(self, repository, commit):
-        """Every file at once; a commit is the name of its own tree here."""
-        address = f"{self.api}/repos/{repository.full_name}/git"
-        return {
-            "sha": commit.sha,
-            "url": f"{address}/trees/{commit.sha}",
-            "truncated": False,
-            "tree": [
-                {
-                    "path": path,
-                    "mode": "100644",
-                    "type": "blob",
-                    "sha": blob_sha(content),
-                    "size": len(content),
-                    "url": f"{address}/blobs/{blob_sha(content)}",
-                }
-                for path, content in sorted(commit.files.items())
-            ],
         }
 
     def git_commit(self, repository, commit):

@@ -18,16 +18,6 @@ def pull_files(call):
     return Answer(200, [call.forms.file_of_pull(*change) for change in page], headers)
 
 
-def pulls_of_commit(call):
-    """GitHub does not find those of a fork by their commit."""
-    sha, here = call.parts["commit_sha"], call.repository.full_name
-    found = [
-        p for p in call.state.pulls.values() if p.head_sha == sha and p.head_repository == here
-    ]
-    page, headers = call.page(found)
-    return Answer(200, [call.forms.simple_pull(pull) for pull in page], headers)
-
-
 def get_run(call):
     return Answer(200, call.forms.run(_run(call)))
 
@@ -40,7 +30,6 @@ def runs(call):
         for run in list(call.state.runs.values())[::-1]
         if all(call.query.get(q, getattr(run, a)) == getattr(run, a) for q, a in wanted.items())
         and call.query.get("status", run.status) in {run.status, run.conclusion}
-        and call.parts.get("workflow_id", run.path).rpartition("/")[2] == _file(run)
     ]
     page, headers = call.page(found)
     written = [call.forms.run(run) for run in page]
@@ -58,10 +47,6 @@ def artifacts(call):
     page, headers = call.page(found)
     written = [call.forms.artifact(artifact) for artifact in page]
     return Answer(200, {"total_count": len(found), "artifacts": written}, headers)
-
-
-def get_artifact(call):
-    return Answer(200, call.forms.artifact(_artifact(call)))
 
 
 def download(call):
@@ -83,10 +68,6 @@ def _is_wanted(call, pull):
         and base == pull.base_branch
         and (":" not in head or head == label)
     )
-
-
-def _file(run):
-    return run.path.partition("@")[0].rpartition("/")[2]
 
 
 def _pull(call):

@@ -32,10 +32,6 @@ def update(call):
     return Answer(200, call.forms.check_run(check))
 
 
-def get(call):
-    return Answer(200, call.forms.check_run(_check(call)))
-
-
 def listed(call):
     """The latest of each name, unless all are asked for."""
     sha = _commit(call)
@@ -48,11 +44,6 @@ def listed(call):
     page, headers = call.page(list(found.values())[::-1])
     runs = [call.forms.check_run(check) for check in page]
     return Answer(200, {"total_count": len(found), "check_runs": runs}, headers)
-
-
-def annotations(call):
-    page, headers = call.page(_check(call).annotations)
-    return Answer(200, [call.forms.annotation(annotation) for annotation in page], headers)
 
 
 def create_status(call):
@@ -74,29 +65,6 @@ def create_status(call):
     )
     call.state.statuses.append(status)
     return Answer(201, call.forms.status(status))
-
-
-def statuses(call):
-    """The newest first, all that there ever were."""
-    sha = _commit(call)
-    page, headers = call.page([s for s in call.state.statuses if s.sha == sha][::-1])
-    return Answer(200, [call.forms.status(status) for status in page], headers)
-
-
-def combined_status(call):
-    sha = _commit(call)
-    latest = {s.context: s for s in call.state.statuses if s.sha == sha}
-    address = f"{call.forms.api}/repos/{call.repository.full_name}/commits/{sha}"
-    body = {
-        "state": _combined([status.state for status in latest.values()]),
-        "sha": sha,
-        "total_count": len(latest),
-        "statuses": [call.forms.simple_status(status) for status in latest.values()],
-        "repository": call.forms.minimal_repository(call.repository),
-        "commit_url": address,
-        "url": f"{address}/status",
-    }
-    return Answer(200, body)
 
 
 def _change(call, check):
@@ -129,9 +97,3 @@ def _commit(call):
 def _refuse_unknown_commit(call, sha):
     if sha not in call.state.commits:
         raise RefusedError(422, f"No commit found for SHA: {sha}")
-
-
-def _combined(states):
-    if {"error", "failure"} & set(states):
-        return "failure"
-    return "success" if states and set(states) == {"success"} else "pending"

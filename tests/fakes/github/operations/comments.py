@@ -13,11 +13,6 @@ TOO_LONG = {
 BLANK = {"resource": "IssueComment", "code": "missing_field", "field": "body"}
 
 
-def get_issue(call):
-    pull = call.found(call.state.pulls, call.number("issue_number"))
-    return Answer(200, call.forms.issue(pull))
-
-
 def listed(call):
     call.found(call.state.pulls, call.number("issue_number"))
     since = call.query.get("since", "")
@@ -51,13 +46,6 @@ def delete(call):
     _refuse_others(call, comment)
     del call.state.comments[comment.id]
     return Answer(204)
-
-
-def reactions(call):
-    found = _comment(call).reactions
-    wanted = call.query.get("content")
-    page, headers = call.page([r for r in found if wanted in {None, r.content}])
-    return Answer(200, [call.forms.reaction(reaction) for reaction in page], headers)
 
 
 def react(call):

@@ -4,26 +4,10 @@ from tests.fakes.github.call import Answer, RefusedError
 
 # What the older of the two fields calls the newer levels.
 LEGACY = {"triage": "read", "maintain": "write"}
-RATE = {"limit": 1000, "used": 1, "remaining": 999, "reset": 1_800_000_000}
 
 
 def get(call):
     return Answer(200, call.forms.full_repository(call.repository))
-
-
-def branch(call):
-    name = call.parts["branch"]
-    sha = call.found(call.repository.branches, name)
-    address = f"{call.forms.api}/repos/{call.repository.full_name}"
-    body = {
-        "name": name,
-        "commit": _whole(call, call.state.commits[sha]),
-        "_links": {"self": f"{address}/branches/{name}", "html": call.forms.html},
-        "protected": False,
-        "protection": {"enabled": False},
-        "protection_url": f"{address}/branches/{name}/protection",
-    }
-    return Answer(200, body)
 
 
 def compare(call):
@@ -80,13 +64,6 @@ def git_blob(call):
     return Answer(200, call.forms.blob(call.repository, content))
 
 
-def git_tree(call):
-    if "recursive" not in call.query:
-        raise NotImplementedError("a tree without what lies below it")
-    commit = _commit(call, call.parts["tree_sha"])
-    return Answer(200, call.forms.tree(call.repository, commit))
-
-
 def git_commit(call):
     commit = _commit(call, call.parts["commit_sha"])
     return Answer(200, call.forms.git_commit(call.repository, commit))
@@ -108,20 +85,6 @@ def permission(call):
     }
     legacy = LEGACY.get(level, level)
     return Answer(200, {"permission": legacy, "role_name": level, "user": user})
-
-
-def myself(call):
-    """A person only; the token of a job is refused before it comes to this."""
-    return Answer(200, _public_user(call, call.login))
-
-
-def user(call):
-    return Answer(200, _public_user(call, call.parts["username"]))
-
-
-def rate_limit(_call):
-    resources = dict.fromkeys(("core", "search", "graphql"), RATE)
-    return Answer(200, {"resources": resources, "rate": RATE})
 
 
 def _commit(call, ref):
@@ -153,14 +116,3 @@ def _standing(ahead, behind):
     if ahead and behind:
         return "diverged"
     return "ahead" if ahead else "behind" if behind else "identical"
-
-
-def _public_user(call, login):
-    return {
-        **call.forms.user(login),
-        **dict.fromkeys(("name", "company", "location", "email", "hireable", "bio")),
-        "blog": "",
-        **dict.fromkeys(("public_repos", "public_gists", "followers", "following"), 0),
-        "created_at": "2020-01-01T00:00:00Z",
-        "updated_at": "2026-01-01T00:00:00Z",
-    }
