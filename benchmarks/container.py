@@ -30,7 +30,7 @@ from pathlib import Path
 from ci_perf import session, suite
 from ci_perf.judge import distributions, launch_numbers
 from ci_perf.launch import Launcher, containers, local
-from ci_perf.launch.containers import Settings, Side, engine, images
+from ci_perf.launch.containers import ContainerSide, Settings, engine, images
 from ci_perf.model import metrics
 from ci_perf.model.container import Container, EngineName
 from ci_perf.model.suite import PlannedWorkload
@@ -145,10 +145,10 @@ def main(arguments: argparse.Namespace) -> int:
     return _show(found, arguments)
 
 
-def _sides(arguments: argparse.Namespace) -> list[Side]:
+def _sides(arguments: argparse.Namespace) -> list[ContainerSide]:
     with_engine = engine.find(arguments.runner)
     image = images.resolve(with_engine, arguments.image, allow_unpinned=False, say=_say)
-    return [Side(root=ROOT, image=image)]
+    return [ContainerSide(root=ROOT, image=image)]
 
 
 def _settings(runner: EngineName) -> Settings:

@@ -7,7 +7,7 @@ from ci_perf.model import facts
 from ci_perf.model.run import Tool
 
 GIB = 2**30
-H200 = facts.Gpu(name="NVIDIA H200", memory_bytes=141 * GIB)
+H200 = facts.InstalledGpu(name="NVIDIA H200", memory_bytes=141 * GIB)
 NODES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm")
 
 
@@ -41,7 +41,7 @@ def an_nvml(*, driver="570.86.15", cuda="12.8", gpus=(H200,)):
 
 
 def a_silent_nvml(trouble, detail="NVMLError"):
-    return facts.NvmlSilence(trouble=facts.NvmlTrouble(trouble), detail=detail)
+    return facts.NvmlSilence(trouble=facts.NvmlError(trouble), detail=detail)
 
 
 def graphics(**more):
@@ -81,7 +81,9 @@ def programs(**more):
 
 
 def a_machine(**more):
-    plain = facts.Facts(host=a_host(), graphics=graphics(), torch=a_torch(), programs=programs())
+    plain = facts.MachineFacts(
+        host=a_host(), graphics=graphics(), torch=a_torch(), programs=programs()
+    )
     return msgspec.structs.replace(plain, **more)
 
 
@@ -101,7 +103,7 @@ def an_engine(**more):
 
 
 def an_image(**more):
-    plain = facts.Image(
+    plain = facts.PresentImage(
         reference=f"registry.example/perf@sha256:{'1' * 64}",
         is_pinned=True,
         identity=f"sha256:{'2' * 64}",

@@ -13,7 +13,7 @@ from ci_perf.errors import UsageError
 from ci_perf.gate.runners import Kind
 from ci_perf.model import codec
 from ci_perf.model.container import EngineName
-from ci_perf.model.facts import Facts
+from ci_perf.model.facts import MachineFacts
 from ci_perf.model.run import Tool
 from ci_perf.system import files
 from ci_perf.version import __version__
@@ -56,7 +56,7 @@ def command(*, runner: Kind, image: str | None, workloads: Path, json: bool) -> 
     return diagnosis.exit_code
 
 
-def _facts(runner: Kind, image: str | None, workloads: Path) -> Facts:
+def _facts(runner: Kind, image: str | None, workloads: Path) -> MachineFacts:
     """Gather what there is to know; of containers too, if these are asked for."""
     sources = machine_facts.this_machine()
     if runner != "local":

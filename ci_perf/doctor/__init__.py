@@ -9,9 +9,9 @@ from ci_perf.errors import ExitCode
 from ci_perf.model.base import SCHEMA_VERSION, Struct
 from ci_perf.model.facts import (
     Containers,
-    Facts,
     Host,
-    Image,
+    MachineFacts,
+    PresentImage,
     Programs,
     Space,
     Torch,
@@ -49,7 +49,7 @@ class Diagnosis(Struct, frozen=True, tag_field="type", tag="doctor", kw_only=Tru
     tool: Tool
     can_measure: tuple[Device, ...]
     findings: tuple[Finding, ...]
-    facts: Facts
+    facts: MachineFacts
 
     @property
     def exit_code(self) -> ExitCode:
@@ -57,7 +57,7 @@ class Diagnosis(Struct, frozen=True, tag_field="type", tag="doctor", kw_only=Tru
         return ExitCode.OK if self.can_measure else ExitCode.NO_ANSWER
 
 
-def diagnose(facts: Facts, tool: Tool) -> Diagnosis:
+def diagnose(facts: MachineFacts, tool: Tool) -> Diagnosis:
     """Explain this machine."""
     findings = [
         *_python(facts.programs),
@@ -75,19 +75,19 @@ def diagnose(facts: Facts, tool: Tool) -> Diagnosis:
     )
 
 
-def _here(facts: Facts) -> Iterable[Finding]:
+def _here(facts: MachineFacts) -> Iterable[Finding]:
     """Look at what processes of this machine are measured with."""
     yield from _torch(facts.torch, facts.programs)
     yield from gpu_findings.explain(facts)
     yield from _programs(facts.programs)
 
 
-def _in_containers(facts: Facts, containers: Containers) -> Iterable[Finding]:
+def _in_containers(facts: MachineFacts, containers: Containers) -> Iterable[Finding]:
     """Look at what containers are measured with: torch and all that it needs is the image's."""
     yield from container_findings.explain_engine(containers, facts.graphics)
     yield from container_findings.explain_image(containers, facts.torch)
     image, drivers = containers.image, list[Finding]()
-    if isinstance(image, Image):
+    if isinstance(image, PresentImage):
         drivers = container_findings.explain_driver_of_image(image, facts.torch, facts.graphics)
         yield from drivers
     is_explained = containers.gpus_refused or any(f.level is Level.PROBLEM for f in drivers)
@@ -98,7 +98,7 @@ def _in_containers(facts: Facts, containers: Containers) -> Iterable[Finding]:
         yield from [below] if below else []
 
 
-def _devices(facts: Facts) -> tuple[Device, ...]:
+def _devices(facts: MachineFacts) -> tuple[Device, ...]:
     if not isinstance(facts.torch, TorchBuild) or _is_too_old(facts.programs):
         return ()
     containers = facts.containers

@@ -27,9 +27,9 @@ from ci_perf.model.facts import (
     Containers,
     EngineAnswer,
     EngineSilence,
-    Facts,
-    Image,
-    ImageMissing,
+    MachineFacts,
+    MissingImage,
+    PresentImage,
     Refused,
     Space,
     Torch,
@@ -75,7 +75,7 @@ class ProbeResult:
 
 def gather(
     engine: EngineName, image: str | None, *, workloads: Path, checkout: Path, sources: Sources
-) -> Facts:
+) -> MachineFacts:
     """Gather what there is to know of this machine, and of containers on it.
 
     The limits, and the image where none is given, are those of `workloads`/suite.toml, if there is
@@ -143,21 +143,21 @@ class _Inspected(msgspec.Struct, rename="pascal"):
     config: _Config | None = None
 
 
-def _image(engine: Engine, reference: str) -> Image | ImageMissing:
+def _image(engine: Engine, reference: str) -> PresentImage | MissingImage:
     try:
         text = engine.must("image", "inspect", images.spelled(images.parse(reference)))
         (said,) = msgspec.json.decode(text, type=tuple[_Inspected])
     except CiPerfError as error:
         why = _refusal(engine.name, error)
-        return ImageMissing(reference=reference, why=why.why, next_step=why.next_step)
+        return MissingImage(reference=reference, why=why.why, next_step=why.next_step)
     except msgspec.MsgspecError as error:
         words = f"`{engine.name} image inspect`: expected JSON, found {error}"
-        return ImageMissing(
+        return MissingImage(
             reference=reference, why=words, next_step=f"bring {engine.name} up to date"
         )
     config = said.config or _Config()
     variables = dict(entry.partition("=")[::2] for entry in config.env or [])
-    return Image(
+    return PresentImage(
         reference=reference,
         is_pinned=images.is_pinned(reference),
         identity=f"sha256:{said.id.removeprefix('sha256:')}",
@@ -181,7 +181,7 @@ def _cuda(
 
 def _try_image(engine: Engine, asked: Probe, containers: Containers) -> ProbeResult:
     """Start a container from the image: with GPUs where there are some, else without."""
-    if not isinstance(containers.image, Image):
+    if not isinstance(containers.image, PresentImage):
         return ProbeResult(containers=containers, torch=TorchMissing())
     image = containers.image.identity
     with_gpus = _try(engine, asked, image, arguments.ALL) if asked.wants_gpus else None

@@ -10,9 +10,9 @@ from ci_perf.model.facts import (
     EngineAnswer,
     EngineSilence,
     Graphics,
-    Image,
-    ImageMissing,
+    MissingImage,
     NvmlAnswer,
+    PresentImage,
     Space,
     Toolkit,
     Torch,
@@ -196,7 +196,7 @@ def explain_image(containers: Containers, torch: Torch) -> list[Finding]:
     match containers.image:
         case None:
             return [_unnamed()] if isinstance(containers.engine, EngineAnswer) else []
-        case ImageMissing(why=why, next_step=then):
+        case MissingImage(why=why, next_step=then):
             return [problem("image_missing", f"{why}.", f"{then[:1].upper()}{then[1:]}.")]
         case image:
             return [*_pinned(image), *_of_this_host(image, containers), *_trial(containers, torch)]
@@ -206,7 +206,7 @@ def can_be_measured_in(containers: Containers, torch: Torch) -> bool:
     """Say whether a worker can run in a container from this image, and read the checkout."""
     image = containers.image
     return (
-        isinstance(image, Image)
+        isinstance(image, PresentImage)
         and containers.refused is None
         and containers.unreadable is None
         and isinstance(torch, TorchBuild)
@@ -223,7 +223,7 @@ def _unnamed() -> Finding:
     )
 
 
-def _pinned(image: Image) -> Iterable[Finding]:
+def _pinned(image: PresentImage) -> Iterable[Finding]:
     if not image.is_pinned:
         yield Finding(
             code="image_unpinned",
@@ -234,7 +234,7 @@ def _pinned(image: Image) -> Iterable[Finding]:
         )
 
 
-def _of_this_host(image: Image, containers: Containers) -> Iterable[Finding]:
+def _of_this_host(image: PresentImage, containers: Containers) -> Iterable[Finding]:
     """Refuse emulation: it runs the image too, many times slower."""
     if _is_foreign(image, containers):
         yield problem(
@@ -273,7 +273,7 @@ def _trial(containers: Containers, torch: Torch) -> Iterable[Finding]:
             )
 
 
-def _is_foreign(image: Image, containers: Containers) -> bool:
+def _is_foreign(image: PresentImage, containers: Containers) -> bool:
     host = _host_architecture(containers)
     return bool(host and image.architecture) and image.architecture != host
 
@@ -285,7 +285,7 @@ def _host_architecture(containers: Containers) -> str:
     return _ARCHITECTURES.get(name, name)
 
 
-def explain_driver_of_image(image: Image, torch: Torch, graphics: Graphics) -> list[Finding]:
+def explain_driver_of_image(image: PresentImage, torch: Torch, graphics: Graphics) -> list[Finding]:
     """Compare what an image needs with what the driver can; nothing where either is unknown."""
     nvml = graphics.nvml
     needed = _needed(image, torch)
@@ -300,7 +300,7 @@ def explain_driver_of_image(image: Image, torch: Torch, graphics: Graphics) -> l
     return [_new_enough(needed, nvml)] if needed else []
 
 
-def _needed(image: Image, torch: Torch) -> str:
+def _needed(image: PresentImage, torch: Torch) -> str:
     """Return the CUDA of the image: what torch was built for, else what the image says."""
     return (torch.cuda if isinstance(torch, TorchBuild) else None) or image.cuda
 
@@ -316,7 +316,7 @@ def _too_old(needed: str, nvml: NvmlAnswer) -> Finding:
     )
 
 
-def _refused_by_toolkit(image: Image, nvml: NvmlAnswer) -> Finding:
+def _refused_by_toolkit(image: PresentImage, nvml: NvmlAnswer) -> Finding:
     return problem(
         "image_requires_newer_driver",
         f"The image asks for {image.requires.split(' ')[0]} (NVIDIA_REQUIRE_CUDA), and "

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from ci_perf.doctor.finding import Finding, Level, problem
 from ci_perf.model.facts import (
     DeviceNode,
-    Facts,
     Graphics,
     Host,
+    MachineFacts,
     Nvml,
     NvmlAnswer,
+    NvmlError,
     NvmlSilence,
-    NvmlTrouble,
     Torch,
     TorchBuild,
 )
@@ -38,7 +38,7 @@ def cuda_works(torch: Torch) -> bool:
     return isinstance(torch, TorchBuild) and torch.device_count > 0 and not torch.cuda_error
 
 
-def explain(facts: Facts) -> list[Finding]:
+def explain(facts: MachineFacts) -> list[Finding]:
     """Say that CUDA works, or why it does not: below torch, in torch, or both."""
     if isinstance(facts.torch, TorchBuild) and cuda_works(facts.torch):
         return [_works(facts.torch), *_clocks_unseen(facts.graphics.nvml)]
@@ -48,7 +48,7 @@ def explain(facts: Facts) -> list[Finding]:
     return [finding for finding in (below, _above(facts, below)) if finding]
 
 
-def _above(facts: Facts, below: Finding | None) -> Finding | None:
+def _above(facts: MachineFacts, below: Finding | None) -> Finding | None:
     if not isinstance(facts.torch, TorchBuild):
         return None  # that torch is missing or broken is said elsewhere
     if _is_cpu_only(facts.torch):
@@ -76,12 +76,12 @@ def _clocks_unseen(nvml: Nvml) -> Iterable[Finding]:
         level=Level.WARNING,
         what=f"NVML cannot be asked ({nvml.detail}): clocks and throttling stay unseen.",
         next_step="`pip install nvidia-ml-py`."
-        if nvml.trouble is NvmlTrouble.NOT_INSTALLED
+        if nvml.trouble is NvmlError.NOT_INSTALLED
         else "In a container, set NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
     )
 
 
-def _no_gpu(facts: Facts) -> Finding:
+def _no_gpu(facts: MachineFacts) -> Finding:
     where = "container" if facts.host.container else "machine"
     hint = (
         f"If the host has one, {_how_to_give_gpus(facts.host)}."
@@ -117,7 +117,7 @@ def _container_without_gpus(host: Host, graphics: Graphics) -> Finding | None:
 
 def _no_driver(_host: Host, graphics: Graphics) -> Finding | None:
     loaded = graphics.kernel_module is not None or bool(graphics.nodes)
-    if loaded and _nvml_trouble(graphics) is not NvmlTrouble.DRIVER_NOT_LOADED:
+    if loaded and _nvml_trouble(graphics) is not NvmlError.DRIVER_NOT_LOADED:
         return None
     holder = " (nouveau holds it)" if graphics.nouveau else ""
     return problem(
@@ -129,7 +129,7 @@ def _no_driver(_host: Host, graphics: Graphics) -> Finding | None:
 
 
 def _driver_mismatch(_host: Host, graphics: Graphics) -> Finding | None:
-    if _nvml_trouble(graphics) is not NvmlTrouble.VERSION_MISMATCH:
+    if _nvml_trouble(graphics) is not NvmlError.VERSION_MISMATCH:
         return None
     return problem(
         "driver_mismatch",
@@ -163,7 +163,7 @@ def _no_permission(_host: Host, graphics: Graphics) -> Finding | None:
     # One GPU of several may belong to somebody else; the control nodes are needed for all.
     control = any(path in _CONTROL_NODES for path in refused)
     every_gpu = not any(node.usable for node in _gpu_nodes(graphics))
-    if not (control or every_gpu or _nvml_trouble(graphics) is NvmlTrouble.NO_PERMISSION):
+    if not (control or every_gpu or _nvml_trouble(graphics) is NvmlError.NO_PERMISSION):
         return None
     return problem(
         "no_permission",
@@ -175,7 +175,7 @@ def _no_permission(_host: Host, graphics: Graphics) -> Finding | None:
 
 
 def _driver_libraries_missing(host: Host, graphics: Graphics) -> Finding | None:
-    if _nvml_trouble(graphics) is not NvmlTrouble.LIBRARY_NOT_FOUND:
+    if _nvml_trouble(graphics) is not NvmlError.LIBRARY_NOT_FOUND:
         return None
     return problem(
         "driver_libraries_missing",
@@ -327,7 +327,7 @@ def _gpu_nodes(graphics: Graphics) -> list[DeviceNode]:
     return [node for node in graphics.nodes if node.path.removeprefix("/dev/nvidia").isdigit()]
 
 
-def _nvml_trouble(graphics: Graphics) -> NvmlTrouble | None:
+def _nvml_trouble(graphics: Graphics) -> NvmlError | None:
     """Return why NVML is silent, ``None`` when it is not."""
     return graphics.nvml.trouble if isinstance(graphics.nvml, NvmlSilence) else None
 

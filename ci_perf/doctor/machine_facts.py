@@ -18,9 +18,9 @@ from ci_perf.model.container import EngineName
 from ci_perf.model.facts import (
     Containers,
     DeviceNode,
-    Facts,
     Graphics,
     Host,
+    MachineFacts,
     Nvml,
     Programs,
     Space,
@@ -84,12 +84,12 @@ def this_machine() -> Sources:
     return Sources(root=Path("/"), environ=os.environ, temporary=Path(tempfile.gettempdir()))
 
 
-def gather(sources: Sources, containers: Containers | None = None) -> Facts:
+def gather(sources: Sources, containers: Containers | None = None) -> MachineFacts:
     """Read every fact; takes seconds, because torch is imported in a child.
 
     What is known of containers somebody else has asked: we start none.
     """
-    return Facts(
+    return MachineFacts(
         host=_host(sources),
         graphics=_graphics(sources),
         torch=sources.torch(),

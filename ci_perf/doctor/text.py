@@ -11,13 +11,13 @@ from ci_perf.doctor.finding import Finding, Level
 from ci_perf.model.facts import (
     Containers,
     EngineSilence,
-    Facts,
-    Gpu,
     Graphics,
     Host,
-    Image,
-    ImageMissing,
+    InstalledGpu,
+    MachineFacts,
+    MissingImage,
     NvmlAnswer,
+    PresentImage,
     Torch,
     TorchBroken,
     TorchBuild,
@@ -63,7 +63,7 @@ def _finding(finding: Finding) -> Text:
     return text
 
 
-def _machine(facts: Facts) -> list[tuple[str, str]]:
+def _machine(facts: MachineFacts) -> list[tuple[str, str]]:
     return [
         ("system", _system(facts.host)),
         ("cpu", _cpu(facts.host)),
@@ -90,13 +90,13 @@ def _engine(containers: Containers) -> str:
     return f"{engine.name} {engine.version}, {describe_engine(engine)}"
 
 
-def _image(image: Image | ImageMissing | None) -> str:
+def _image(image: PresentImage | MissingImage | None) -> str:
     match image:
         case None:
             return "none named"
-        case ImageMissing():
+        case MissingImage():
             return f"{image.reference}, which is not here"
-        case Image():
+        case PresentImage():
             return f"{image.reference} ({image.architecture or 'unknown'})"
 
 
@@ -128,7 +128,7 @@ def _gpus(graphics: Graphics) -> str:
     return "none seen"
 
 
-def _gpu(gpu: Gpu) -> str:
+def _gpu(gpu: InstalledGpu) -> str:
     return gpu.name if gpu.memory_bytes is None else f"{gpu.name} {gpu.memory_bytes / GIB:.0f} GiB"
 
 
@@ -141,10 +141,12 @@ def _driver(graphics: Graphics) -> str:
     return graphics.kernel_module or f"none ({graphics.nvml.detail})"
 
 
-def _torch(facts: Facts) -> list[tuple[str, str]]:
+def _torch(facts: MachineFacts) -> list[tuple[str, str]]:
     """Tell of torch, where somebody has looked for one: without an image there was none to ask."""
     within = facts.containers
-    if within is not None and (not isinstance(within.image, Image) or within.refused is not None):
+    if within is not None and (
+        not isinstance(within.image, PresentImage) or within.refused is not None
+    ):
         return []
     return [("torch", _torch_words(facts.torch))]
 

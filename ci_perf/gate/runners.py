@@ -18,7 +18,7 @@ from ci_perf import suite as suites
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify
 from ci_perf.launch import Launcher, containers, local
-from ci_perf.launch.containers import Settings, Side, engine, images
+from ci_perf.launch.containers import ContainerSide, Settings, engine, images
 from ci_perf.launch.containers.arguments import GpuAccess
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.model.container import Container, EngineName, Image
@@ -187,13 +187,13 @@ def _sides(
     workloads: Path,
     checkout: Checkout | None,
     notify: Notify,
-) -> list[Side]:
+) -> list[ContainerSide]:
     head = _image(runner, chosen_engine, plan.container.image, "the head", notify)
-    sides = [Side(root=Path(plan.root), image=head)]
+    sides = [ContainerSide(root=Path(plan.root), image=head)]
     if checkout is not None:
         pinned = "" if runner.image else _pinned_by_base(workloads, plan, checkout)
         base = _image(runner, chosen_engine, pinned, "the base", notify) if pinned else head
-        sides.append(Side(root=checkout.root, image=base))
+        sides.append(ContainerSide(root=checkout.root, image=base))
     return sides
 
 

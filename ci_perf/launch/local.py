@@ -149,7 +149,7 @@ class LocalLauncher:
             self._environment, protocol, self._cache(task, folder)
         )
         kills = self._kill_count()
-        with beside(task, folder, self._root, self._environment) as watch:
+        with watching(task, folder, self._root, self._environment) as report:
             ended = child.run(
                 _python(module_of(task), folder),
                 cwd=task.root,
@@ -159,7 +159,7 @@ class LocalLauncher:
                 interrupted=interrupted,
                 slot=slot,
             )
-        evidence = run_task.evidence_from(watch) if protocol.monitor_hz else None
+        evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         return Finished(ended=ended, evidence=evidence, kills=kills)
 
     def _cache(self, task: Task, folder: Scratch) -> Path:
@@ -215,12 +215,12 @@ def look(
     )
 
 
-def beside(
+def watching(
     task: Task, folder: Scratch, root: Path, environment: Mapping[str, str]
-) -> contextlib.AbstractContextManager[monitoring.Watch]:
+) -> contextlib.AbstractContextManager[monitoring.MonitorReport]:
     """Within, a monitor on this host watches the process of a task."""
     protocol = task.workload.protocol
-    return monitoring.beside(
+    return monitoring.watching(
         folder.path,
         task.gpus,
         protocol.monitor_hz,

@@ -31,7 +31,7 @@ _STDERR_BYTES = 64 * 1024
 _PROBLEM_CHARS = 500
 
 
-class Watch:
+class MonitorReport:
     """What the monitor left, once the block has ended. ``problem`` says why it left nothing."""
 
     def __init__(self, problem: str) -> None:
@@ -53,7 +53,7 @@ class Watch:
 
 
 @contextlib.contextmanager
-def beside(
+def watching(
     folder: Path,
     gpus: Sequence[str],
     hz: float,
@@ -61,32 +61,32 @@ def beside(
     environment: Mapping[str, str],
     *,
     end_s: float = _END_S,
-) -> Iterator[Watch]:
+) -> Iterator[MonitorReport]:
     """Within, a monitor reads `gpus` and the host `hz` times a second; with 0 there is none.
 
     It listens in `folder`, that of the launch; `python` is the command that starts Python with its
     switches; `end_s` is how long the monitor may take to end. Raises nothing of its own.
     """
-    watch = Watch("the monitor was not started")
+    report = MonitorReport("the monitor was not started")
     with contextlib.ExitStack() as stack:
-        monitor = _begun(stack, watch, folder, gpus, hz, python, environment) if hz > 0 else None
+        monitor = _begun(stack, report, folder, gpus, hz, python, environment) if hz > 0 else None
         try:
-            yield watch
+            yield report
         finally:
             if monitor is not None:
-                _finish(*monitor, watch, end_s)
+                _finish(*monitor, report, end_s)
 
 
 def _begun(
     stack: contextlib.ExitStack,
-    watch: Watch,
+    report: MonitorReport,
     folder: Path,
     gpus: Sequence[str],
     hz: float,
     python: Sequence[str],
     environment: Mapping[str, str],
 ) -> "tuple[subprocess.Popen[bytes], Scratch] | None":
-    """Start the monitor with a folder of its own; `None` where that fails, and `watch` says why.
+    """Start the monitor with a folder of its own; `None` where that fails, and `report` says why.
 
     The worker may put links into the folder that it shares with us. A monitor that wrote there
     would write wherever these lead, with rights that a worker in a container does not have.
@@ -96,11 +96,11 @@ def _begun(
         stack.callback(os.close, handle)
         own = stack.enter_context(scratch.folder())
     except OSError as error:
-        watch.problem = f"the monitor could not be started: {error}"
+        report.problem = f"the monitor could not be started: {error}"
         return None
     monitor = _start(handle, own.path, gpus, hz, python, environment)
     if isinstance(monitor, str):
-        watch.problem = monitor
+        report.problem = monitor
         return None
     return monitor, own
 
@@ -158,7 +158,7 @@ def _start(
 
 
 def _finish(
-    monitor: "subprocess.Popen[bytes]", folder: Scratch, watch: Watch, end_s: float
+    monitor: "subprocess.Popen[bytes]", folder: Scratch, report: MonitorReport, end_s: float
 ) -> None:
     """Let the monitor end, or end it, and read what it left."""
     assert monitor.stdin is not None
@@ -167,11 +167,11 @@ def _finish(
     try:
         code = monitor.wait(timeout=end_s)
     except subprocess.TimeoutExpired:
-        watch.problem = f"the monitor did not end within {end_s:g} s"
+        report.problem = f"the monitor did not end within {end_s:g} s"
         return
     finally:
         _kill(monitor)
-    watch.read(code, folder)
+    report.read(code, folder)
 
 
 def _kill(monitor: "subprocess.Popen[bytes]") -> None:

@@ -111,7 +111,7 @@ def not_started(error: Exception) -> TaskFailure:
     )
 
 
-def evidence_from(watch: monitoring.Watch) -> Evidence:
+def evidence_from(report: monitoring.MonitorReport) -> Evidence:
     """Return what the monitor saw; where it left nothing, only why."""
     nothing = HostEvidence(
         wall_s=0.0,
@@ -121,8 +121,8 @@ def evidence_from(watch: monitoring.Watch) -> Evidence:
         involuntary_switches=None,
         throttled_s=None,
     )
-    return watch.evidence() or Evidence(
-        host=nothing, gpus=(), host_rss_peak_bytes=None, overhead_cpu_s=0.0, trouble=watch.problem
+    return report.evidence() or Evidence(
+        host=nothing, gpus=(), host_rss_peak_bytes=None, overhead_cpu_s=0.0, trouble=report.problem
     )
 
 

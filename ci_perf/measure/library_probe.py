@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from ci_perf.model.facts import (
-    Gpu,
+    InstalledGpu,
     Nvml,
     NvmlAnswer,
+    NvmlError,
     NvmlSilence,
-    NvmlTrouble,
     Torch,
     TorchBroken,
     TorchBuild,
@@ -36,10 +36,10 @@ TIMEOUT_S = 120.0
 
 # nvmlReturn_t of NVIDIA's nvml.h; pynvml's exceptions carry it as `value`.
 _TROUBLE = {
-    4: NvmlTrouble.NO_PERMISSION,
-    9: NvmlTrouble.DRIVER_NOT_LOADED,
-    12: NvmlTrouble.LIBRARY_NOT_FOUND,
-    18: NvmlTrouble.VERSION_MISMATCH,
+    4: NvmlError.NO_PERMISSION,
+    9: NvmlError.DRIVER_NOT_LOADED,
+    12: NvmlError.LIBRARY_NOT_FOUND,
+    18: NvmlError.VERSION_MISMATCH,
 }
 
 
@@ -60,7 +60,7 @@ def nvml_facts(*, timeout_s: float = TIMEOUT_S) -> Nvml:
     try:
         return _ask("nvml", _NVML, timeout_s)
     except _NoAnswerError as error:
-        return NvmlSilence(trouble=NvmlTrouble.OTHER, detail=str(error))
+        return NvmlSilence(trouble=NvmlError.OTHER, detail=str(error))
 
 
 def read_torch() -> Torch:
@@ -82,11 +82,11 @@ def read_nvml() -> Nvml:
     try:
         import pynvml
     except ImportError as error:
-        return NvmlSilence(trouble=NvmlTrouble.NOT_INSTALLED, detail=_one_line(error))
+        return NvmlSilence(trouble=NvmlError.NOT_INSTALLED, detail=_one_line(error))
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        trouble = _TROUBLE.get(error.value, NvmlTrouble.OTHER)
+        trouble = _TROUBLE.get(error.value, NvmlError.OTHER)
         return NvmlSilence(trouble=trouble, detail=_one_line(error))
     try:
         return NvmlAnswer(driver=_driver(pynvml), cuda=_cuda(pynvml), gpus=_gpus(pynvml))
@@ -132,7 +132,7 @@ def _cuda(pynvml: Any) -> str | None:  # noqa: ANN401  the module
     return f"{number // 1000}.{number % 1000 // 10}"  # 12040 is CUDA 12.4
 
 
-def _gpus(pynvml: Any) -> tuple[Gpu, ...]:  # noqa: ANN401  the module
+def _gpus(pynvml: Any) -> tuple[InstalledGpu, ...]:  # noqa: ANN401  the module
     try:
         count = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError:
@@ -140,17 +140,17 @@ def _gpus(pynvml: Any) -> tuple[Gpu, ...]:  # noqa: ANN401  the module
     return tuple(_gpu(pynvml, index) for index in range(count))
 
 
-def _gpu(pynvml: Any, index: int) -> Gpu:  # noqa: ANN401  the module
+def _gpu(pynvml: Any, index: int) -> InstalledGpu:  # noqa: ANN401  the module
     """Name one GPU; a lost one stays in the list, with the error as its name."""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         name = str(pynvml.nvmlDeviceGetName(handle))
     except pynvml.NVMLError as error:
-        return Gpu(name=_one_line(error), memory_bytes=None)
+        return InstalledGpu(name=_one_line(error), memory_bytes=None)
     try:
-        return Gpu(name=name, memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+        return InstalledGpu(name=name, memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).total)
     except pynvml.NVMLError:
-        return Gpu(name=name, memory_bytes=None)
+        return InstalledGpu(name=name, memory_bytes=None)
 
 
 def _ask(library: str, decoder: "msgspec.json.Decoder[T]", timeout_s: float) -> T:

@@ -6,7 +6,7 @@ from ci_perf.model.base import Bytes, Count, Struct, Text
 from ci_perf.model.container import EngineName, Reference
 
 
-class Gpu(Struct, frozen=True, kw_only=True):
+class InstalledGpu(Struct, frozen=True, kw_only=True):
     """One GPU as NVML names it."""
 
     name: Text
@@ -18,10 +18,10 @@ class NvmlAnswer(Struct, frozen=True, tag_field="state", tag="answered", kw_only
 
     driver: Text | None
     cuda: Text | None
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[InstalledGpu, ...]
 
 
-class NvmlTrouble(Enum):
+class NvmlError(Enum):
     """Why NVML did not answer."""
 
     NOT_INSTALLED = "not_installed"  # the Python package nvidia-ml-py
@@ -35,7 +35,7 @@ class NvmlTrouble(Enum):
 class NvmlSilence(Struct, frozen=True, tag_field="state", tag="silent", kw_only=True):
     """NVML could not be asked."""
 
-    trouble: NvmlTrouble
+    trouble: NvmlError
     detail: Text
 
 
@@ -161,7 +161,7 @@ class EngineSilence(Struct, frozen=True, tag_field="state", tag="silent", kw_onl
     next_step: Text
 
 
-class Image(Struct, frozen=True, tag_field="state", tag="present", kw_only=True):
+class PresentImage(Struct, frozen=True, tag_field="state", tag="present", kw_only=True):
     """An image that the host has.
 
     ``requires`` is what it asks of the driver (NVIDIA_REQUIRE_CUDA), ``cuda`` the version that it
@@ -176,7 +176,7 @@ class Image(Struct, frozen=True, tag_field="state", tag="present", kw_only=True)
     cuda: Text
 
 
-class ImageMissing(Struct, frozen=True, tag_field="state", tag="missing", kw_only=True):
+class MissingImage(Struct, frozen=True, tag_field="state", tag="missing", kw_only=True):
     """An image that was asked for, and that the host does not have."""
 
     reference: Reference
@@ -201,7 +201,7 @@ class Containers(Struct, frozen=True, kw_only=True):
 
     engine: EngineAnswer | EngineSilence
     toolkit: Toolkit
-    image: Image | ImageMissing | None
+    image: PresentImage | MissingImage | None
     refused: Refused | None
     gpus_refused: Refused | None
     unreadable: Refused | None = None
@@ -218,7 +218,7 @@ class Programs(Struct, frozen=True, kw_only=True):
     cxx_compiler: bool
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class MachineFacts(Struct, frozen=True, kw_only=True):
     """Everything that `ci-perf doctor` looks at.
 
     With ``containers``, ``torch`` is that of the image: missing where there is no such image.

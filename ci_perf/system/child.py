@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Protocol, Self
 
 from ci_perf.system import linux, processes
-from ci_perf.system.processes import Process
+from ci_perf.system.processes import ProcessEntry
 
 # What is kept of a child's output: enough for a traceback, harmless when it prints gigabytes.
 TAIL_BYTES = 16 * 1024
@@ -211,7 +211,7 @@ def _carrying(cookie: Cookie) -> set[int]:
     return set(processes.carrying(cookie.variable, cookie.value))
 
 
-def _orphans(bystanders: Sequence[Process]) -> set[int]:
+def _orphans(bystanders: Sequence[ProcessEntry]) -> set[int]:
     """Return what we have adopted, and what is below it.
 
     Bystanders are our descendants from before the launch. What these start meanwhile is not ours

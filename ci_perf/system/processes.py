@@ -17,7 +17,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessEntry:
     """One process. Whoever leaves its parents' session makes a new one, and can join no other."""
 
     pid: int
@@ -25,12 +25,12 @@ class Process:
     session: int
 
 
-def below(root: int, *, but: Collection[int] = ()) -> list[Process]:
+def below(root: int, *, but: Collection[int] = ()) -> list[ProcessEntry]:
     """Return all descendants of `root`, also dead ones; those in `but` with theirs are left out."""
-    children: dict[int, list[Process]] = {}
+    children: dict[int, list[ProcessEntry]] = {}
     for process in _all():
         children.setdefault(process.parent, []).append(process)
-    descendants: list[Process] = []
+    descendants: list[ProcessEntry] = []
     parents = [root]
     while parents:
         born = [p for p in children.get(parents.pop(), []) if p.pid not in but]
@@ -58,14 +58,14 @@ def kill(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-def _all() -> list[Process]:
-    processes: list[Process] = []
+def _all() -> list[ProcessEntry]:
+    processes: list[ProcessEntry] = []
     for pid in _pids():
         with contextlib.suppress(OSError):
             stat = (_PROC / str(pid) / "stat").read_bytes()
             # "pid (name) state parent group session ...": the name may hold anything.
             _, parent, _, session = stat.rpartition(b")")[2].split()[:4]
-            processes.append(Process(pid, int(parent), int(session)))
+            processes.append(ProcessEntry(pid, int(parent), int(session)))
     return processes
 
 

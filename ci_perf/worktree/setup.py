@@ -43,12 +43,12 @@ def run(
     if ended.timed_out or ended.code != 0:
         raise CiPerfError(
             f"setup of the {side} in {root}: expected `{command}` to end with code 0 within "
-            f"{timeout_s:g} s, found {_found(ended)}; it is `setup` in suite.toml",
+            f"{timeout_s:g} s, found {_outcome(ended)}; it is `setup` in suite.toml",
             output=ended.tail,
         )
 
 
-def _found(ended: Ended) -> str:
+def _outcome(ended: Ended) -> str:
     if ended.timed_out:
         return "it still at work"
     if ended.code < 0:

@@ -6,7 +6,7 @@ import uuid
 import msgspec
 
 from ci_perf.launch import containers
-from ci_perf.launch.containers import Settings, Side, images
+from ci_perf.launch.containers import ContainerSide, Settings, images
 from ci_perf.model.container import Container
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task
@@ -40,7 +40,7 @@ class Bench:
         self.run = uuid.uuid4().hex[:12]
         self.image = images.resolve(engine, image, allow_unpinned=False, say=self.said.append)
         self.launcher = containers.ContainerLauncher(
-            [Side(root=root, image=self.image) for root in (self.root, *sides)],
+            [ContainerSide(root=root, image=self.image) for root in (self.root, *sides)],
             Settings(engine=engine, limits=limits, gpu_access=access, **more),
             run=self.run,
             folder=self.kept,

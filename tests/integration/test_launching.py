@@ -225,7 +225,7 @@ def test_the_gpus_of_a_task_are_looked_at_before_it_and_watched_beside_it(task, 
 
 
 def test_a_monitor_that_left_nothing_says_why():
-    watch = monitoring.Watch(problem="the monitor did not end within 5 s")
+    watch = monitoring.MonitorReport(problem="the monitor did not end within 5 s")
 
     evidence = run_task.evidence_from(watch)
 

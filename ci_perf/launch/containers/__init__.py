@@ -42,7 +42,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ContainerSide:
     """A checkout, and the image in which it is measured."""
 
     root: Path
@@ -82,7 +82,7 @@ class ContainerLauncher:
 
     def __init__(
         self,
-        sides: Sequence[Side],
+        sides: Sequence[ContainerSide],
         settings: Settings,
         *,
         run: str,
@@ -216,12 +216,12 @@ class ContainerLauncher:
                 task.device, task.gpus, task.workload.world_size, os.environ
             ),
         )
-        with local.beside(task, folder, root, os.environ) as watch:
+        with local.watching(task, folder, root, os.environ) as report:
             for path in (folders.out, folders.turns):
                 if path is not None:
                     mounts.hand_over(path, self._user)
             stop = self._run(spec, protocol.timeout_s, interrupted, slot)
-        evidence = run_task.evidence_from(watch) if protocol.monitor_hz else None
+        evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         return Finished(ended=stop.ended, evidence=evidence, kills=stop.kills)
 
     def _aside(
@@ -306,7 +306,7 @@ class ContainerLauncher:
 
 @contextlib.contextmanager
 def launcher(
-    sides: Sequence[Side], settings: Settings, *, run: str, say: Callable[[str], None]
+    sides: Sequence[ContainerSide], settings: Settings, *, run: str, say: Callable[[str], None]
 ) -> Iterator[ContainerLauncher]:
     """Provide a launcher that keeps compiled code until the end.
 

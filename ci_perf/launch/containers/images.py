@@ -27,7 +27,7 @@ _UNKNOWN = ("no such image", "image not known")
 _BUILT_HERE = "localhost"
 
 
-class FoundImage(msgspec.Struct, frozen=True, kw_only=True):
+class HostImage(msgspec.Struct, frozen=True, kw_only=True):
     """An image that the host has. ``digests`` are as the engine shows them: NAME@sha256:..."""
 
     identity: str
@@ -116,7 +116,7 @@ def name_for_comparison(image: Image) -> str:
     return f"sha256:{_short(image.config)}"
 
 
-def look(engine: Engine, asked: Named | Local) -> FoundImage | None:
+def look(engine: Engine, asked: Named | Local) -> HostImage | None:
     """Ask the engine for an image that the host has. Raises EngineError: no answer to that."""
     answer = engine.ask("image", "inspect", spelled(asked))
     if answer.code == 0:
@@ -134,7 +134,7 @@ def pull(engine: Engine, asked: Named, say: Callable[[str], None]) -> None:
     engine.must("pull", "--quiet", spelled(asked), timeout_s=PULL_S)
 
 
-def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> FoundImage:
+def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> HostImage:
     """Fetch an image that the host does not have. Raises EngineError."""
     if isinstance(asked, Local):
         raise EngineError(
@@ -177,7 +177,7 @@ def spelled(asked: Named | Local) -> str:
     return f"{asked.repository}:{asked.tag or 'latest'}"
 
 
-def _digest(asked: Named | Local, image: FoundImage) -> str:
+def _digest(asked: Named | Local, image: HostImage) -> str:
     """Return the digest of an image. Raises EngineError when it is not the one asked for."""
     if isinstance(asked, Local):
         _check_identity(asked, image)
@@ -192,14 +192,14 @@ def _digest(asked: Named | Local, image: FoundImage) -> str:
     return asked.digest
 
 
-def _check_identity(asked: Local, image: FoundImage) -> None:
+def _check_identity(asked: Local, image: HostImage) -> None:
     if asked.identity != image.identity:
         raise EngineError(
             f"image {asked.identity}: expected this id, found {image.identity}; name it by that"
         )
 
 
-def pushed(asked: Named, image: FoundImage) -> tuple[str, ...]:
+def pushed(asked: Named, image: HostImage) -> tuple[str, ...]:
     """Return the digests that an image has in the repository by which it was asked for."""
     is_of_registry = not asked.repository.startswith(f"{_BUILT_HERE}/")
     return image.digests_of(asked.repository) if is_of_registry else ()
@@ -217,7 +217,7 @@ class _Inspected(msgspec.Struct, rename="pascal"):
     config: _Config | None = None
 
 
-def _read(engine: EngineName, text: str) -> FoundImage:
+def _read(engine: EngineName, text: str) -> HostImage:
     try:
         (said,) = msgspec.json.decode(text, type=tuple[_Inspected])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -225,7 +225,7 @@ def _read(engine: EngineName, text: str) -> FoundImage:
             f"`{engine} image inspect`: expected JSON of one image, found: {error}"
         ) from None
     labels = (said.config.labels if said.config else None) or {}
-    return FoundImage(
+    return HostImage(
         identity=said.id if ":" in said.id else f"sha256:{said.id}",  # podman leaves it out
         digests=tuple(said.repo_digests or ()),
         inputs=host.short(labels.get(INPUTS_LABEL, "")),

@@ -19,7 +19,7 @@ from pathlib import Path
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch.containers import images
 from ci_perf.launch.containers.engine import Engine, EngineError
-from ci_perf.launch.containers.images import FoundImage
+from ci_perf.launch.containers.images import HostImage
 from ci_perf.model.container import Local, Named
 from ci_perf.system import files, processes
 from ci_perf.system.processes import Completed
@@ -99,7 +99,7 @@ def edited(text: str, reference: str, *, name: str = "suite.toml") -> str:
 
 def _find_image(
     engine: Engine, asked: Named | Local, *, ask_registry: bool, say: Callable[[str], None]
-) -> FoundImage:
+) -> HostImage:
     if isinstance(asked, Named) and ask_registry:
         images.pull(engine, asked, say)
     return images.look(engine, asked) or images.pulled(engine, asked, say)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ci_perf.launch import containers
-from ci_perf.launch.containers import Settings, Side, images, stale
+from ci_perf.launch.containers import ContainerSide, Settings, images, stale
 from ci_perf.launch.containers.arguments import OWNER_LABEL, RUN_LABEL
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.task import MachineDescription, TaskFailure
@@ -137,7 +137,7 @@ def test_compiled_code_of_a_workload_on_one_side_is_kept_for_that_alone(request,
 
 def test_what_is_kept_goes_with_the_launcher(bench):
     settings = Settings(engine=bench.engine, limits=SMALL, gpu_access="gpus")
-    sides = [Side(root=bench.root, image=bench.image)]
+    sides = [ContainerSide(root=bench.root, image=bench.image)]
     with containers.launcher(sides, settings, run=f"{bench.run}k", say=print) as launcher:
         folder = launcher._folder
         result_of(launcher.launch(bench.task(GOOD)))

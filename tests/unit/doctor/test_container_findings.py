@@ -78,7 +78,7 @@ def test_an_image_must_be_named():
 
 
 def test_an_image_must_be_here():
-    missing = facts.ImageMissing(reference="x", why="no image", next_step="pull it")
+    missing = facts.MissingImage(reference="x", why="no image", next_step="pull it")
 
     diagnosis = diagnose(image=missing, torch=facts.TorchMissing())
 

@@ -84,7 +84,7 @@ def test_a_machine_that_measures_in_containers_names_engine_and_image():
 
 def test_an_engine_and_an_image_that_are_not_there_are_told():
     silent = facts.EngineSilence(name="podman", is_installed=True, why="w", next_step="n")
-    missing = facts.ImageMissing(reference="perf:1", why="w", next_step="n")
+    missing = facts.MissingImage(reference="perf:1", why="w", next_step="n")
 
     text = render(
         containers=machines.containers(engine=silent, image=missing), torch=facts.TorchMissing()
@@ -105,7 +105,7 @@ def test_no_image_is_told_as_none():
 @pytest.mark.parametrize(
     "containers",
     [
-        {"image": facts.ImageMissing(reference="perf:1", why="w", next_step="n")},
+        {"image": facts.MissingImage(reference="perf:1", why="w", next_step="n")},
         {"refused": facts.Refused(why="w", next_step="n")},
     ],
 )
