@@ -21,16 +21,32 @@ def wait_for_children(pid):
     return children.read_text().split()
 
 
+def below(pid, module):
+    """Return the ids of the processes below one that run this module of ours."""
+    return [child.pid for child in processes.below(pid) if module in _command(child.pid)]
+
+
 def is_measuring(pid):
     """Whether a worker runs somewhere below a process."""
-    return any(b"ci_perf.measure" in _command(process.pid) for process in processes.below(pid))
+    return bool(below(pid, "ci_perf.measure"))
+
+
+def wait_for_polls(pid, count=5):
+    """Wait until a process that polls has slept this many times more."""
+    enough = _sleeps(pid) + count
+    wait_until(lambda: _sleeps(pid) >= enough)
+
+
+def _sleeps(pid):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 
 
 def _command(pid):
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     except OSError:
-        return b""
+        return ""
 
 
 def wait_until(condition):

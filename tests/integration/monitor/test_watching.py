@@ -1,5 +1,6 @@
 """The real monitor beside a small real worker, with a library that has NVML's own C interface."""
 
+import os
 import time
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ci_perf.measure import distrust
 from ci_perf.model.validity import Evidence
 from tests import drivers
+from tests.processes import below, wait_for_polls
 from tests.watched import WatchedWorker
 
 
@@ -86,7 +88,8 @@ def test_a_worker_without_a_gpu_is_watched_too(watch, worker_under_watch):
 def test_the_peak_of_memory_outlives_a_worker_that_is_killed(watch, worker_under_watch):
     with watch() as watched:
         worker = worker_under_watch().past("start").at("timing")
-        time.sleep(0.1)  # five polls
+        (monitor,) = set(below(os.getpid(), "ci_perf.measure.monitor")) - {worker.child.pid}
+        wait_for_polls(monitor)
         worker.child.kill()
         worker.child.wait()
 
