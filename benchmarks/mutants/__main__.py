@@ -12,14 +12,16 @@ it forks, and runs only the tests that reach a function; but it changes only wha
 functions, so no tolerance and no table of limits, and it takes no sample. cosmic-ray changes those
 too, but starts pytest for each mutant: five seconds for a file with two tests, and for all of
 `tests/unit/judge` more than a minute. Neither deletes statements or swaps branches. This script
-forks and selects as mutmut does, in one process.
+forks and selects as mutmut does, one mutant at a time.
 
 Strings, annotations, decorators and the insides of f-strings are left alone: they are words, or a
 type checker reads them. An assignment is not deleted: the next line would stop at its name.
 """
 
 import argparse
+import functools
 import math
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -27,9 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.mutants import faults, forks
+from benchmarks.mutants import faults, forks, noticing
 from benchmarks.mutants.faults import Mutant
-from benchmarks.mutants.forks import Outcome
+from benchmarks.mutants.noticing import Outcome
 
 T = TypeVar("T")
 
@@ -117,6 +119,11 @@ def table(outcomes: Sequence[tuple[Mutant, Outcome]]) -> str:
     return "\n".join(lines)
 
 
+def _tell(stdout: int, mutant: Mutant, outcome: Outcome) -> None:
+    """Write a line, also from a fork whose output goes elsewhere."""
+    os.write(stdout, f"{outcome.value:9}  {_place(mutant):45}  {mutant.change}\n".encode())
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print what became of every mutant, then the table; 1 where too many survived."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -126,18 +133,20 @@ def main(arguments: Sequence[str]) -> int:
         "--at", nargs="+", default=(), metavar="FILE[:LINE]", help="all mutants there instead"
     )
     options = parser.parse_args(arguments)
-    outcomes = []
+    outcomes: list[tuple[Mutant, Outcome]] = []
+    budget_s = math.inf if options.at else noticing.BUDGET_S
+    stdout = os.dup(1)
     with forks.copied():
         for area in AREAS:
             some = chosen(area, count=options.count, seed=options.seed, at=options.at)
-            if not some:
-                continue
-            tests = forks.reached(area.sources, area.tests)
-            for mutant in some:
-                budget_s = math.inf if options.at else forks.BUDGET_S
-                outcome = forks.judged(mutant, tests, budget_s=budget_s)
-                outcomes.append((mutant, outcome))
-                print(f"{outcome.value:9}  {_place(mutant):45}  {mutant.change}", flush=True)
+            if some:
+                outcomes += noticing.outcomes(
+                    some,
+                    area.sources,
+                    area.tests,
+                    budget_s=budget_s,
+                    tell=functools.partial(_tell, stdout),
+                )
     if not outcomes:
         parser.error("no mutants there")
     print("\n" + table(outcomes))

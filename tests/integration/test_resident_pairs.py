@@ -40,7 +40,7 @@ def test_of_a_resident_pair_one_process_runs_at_any_time(pair, tmp_path):
 
 
 def test_the_turns_of_a_resident_pair_alternate_and_are_equally_many(pair, tmp_path):
-    outcomes = pair(HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20)
+    outcomes = pair(HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20, timed_max_s=15.0)
 
     blocks = [len(result_of(outcome).process.timed.block_s) for outcome in outcomes]
     steps = sorted(steps_of(tmp_path, "first") + steps_of(tmp_path, "second"))

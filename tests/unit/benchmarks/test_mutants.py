@@ -6,8 +6,8 @@ import itertools
 import pytest
 
 from benchmarks.mutants import __main__ as command
-from benchmarks.mutants import faults, forks
-from benchmarks.mutants.forks import Outcome
+from benchmarks.mutants import faults, forks, noticing
+from benchmarks.mutants.noticing import Outcome
 
 
 def changes(source):
@@ -69,8 +69,8 @@ def test_the_file_is_whole_again_after_every_change():
 def test_a_function_notes_that_it_was_entered():
     source = '"""Text."""\nclass A:\n    def b(self):\n        """More."""\n        return 1\n'
     module = {}
-    exec(compile(forks.noting("a.py", source), "a.py", "exec"), module)
-    noted = module[forks._SET]
+    exec(compile(noticing.noting("a.py", source), "a.py", "exec"), module)
+    noted = module[noticing._SET]
     noted.clear()
 
     assert module["A"]().b() == 1
@@ -104,7 +104,7 @@ def test_short_tests_of_the_same_file_come_first_and_long_ones_only_within_the_b
     (mutant,) = faults.of("here", "ci_perf/a.py", "def f():\n    return x")
     entered = frozenset({("ci_perf/a.py", "f")})
     seconds = {"test_b.py::short": 0.1, "test_b.py::long": 9.0, "test_a.py::same": 0.5}
-    tests = forks.Tests(
+    tests = noticing.Tests(
         {**dict.fromkeys(seconds, entered), "test_c.py::other": frozenset()},
         {**seconds, "test_c.py::other": 0.1},
     )
