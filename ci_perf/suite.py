@@ -78,9 +78,9 @@ def load(folder: Path) -> SuiteFile:
         raise InvalidFileError(f"{path}: expected TOML, found it nested too deep") from None
     except ValueError as error:  # also a number of more digits than Python reads
         raise InvalidFileError(f"{path}: expected TOML, found: {error}") from None
-    found = codec.convert(data, SuiteFile, name=str(path))
-    _check(found, folder, path)
-    return found
+    suite_file = codec.convert(data, SuiteFile, name=str(path))
+    _check(suite_file, folder, path)
+    return suite_file
 
 
 def plan(
@@ -98,9 +98,9 @@ def plan(
     Raises InvalidFileError (suite.toml) and UsageError (no such suite, no such workload).
     """
     name, folder = locate(suite, folder)
-    found = load(folder)
-    spec = _suite(found, name, folder)
-    planned = tuple(_expand(found, spec, folder, name, protocol or {}))
+    suite_file = load(folder)
+    spec = _suite(suite_file, name, folder)
+    planned = tuple(_expand(suite_file, spec, folder, name, protocol or {}))
     if not planned:
         raise InvalidFileError(
             f"{folder / 'suite.toml'}: $.suites.{name}.workloads: expected at least one workload, "
@@ -111,16 +111,16 @@ def plan(
         suite=suite,
         root=_resolved(root),
         selection=selection,
-        tiers=found.environment,
+        tiers=suite_file.environment,
         limits=_limits(
-            found, name, planned, preset=spec.preset or preset, path=folder / "suite.toml"
+            suite_file, name, planned, preset=spec.preset or preset, path=folder / "suite.toml"
         ),
         device=spec.device,
         canaries=spec.canaries,
         fail_on=spec.fail_on,
-        setup=found.setup,
-        python_path=found.python_path,
-        container=found.container,
+        setup=suite_file.setup,
+        python_path=suite_file.python_path,
+        container=suite_file.container,
         workloads=tuple(w for w, _ in planned if is_selected(w.id, selection)),
     )
     # What could not be written must be refused now, not when everything has been measured.
@@ -129,18 +129,18 @@ def plan(
     )
 
 
-def screening(found: Plan) -> Plan:
+def screening(plan: Plan) -> Plan:
     """Return a plan that launches each workload no more often than a screen needs."""
     return msgspec.structs.replace(
-        found,
+        plan,
         workloads=tuple(
             msgspec.structs.replace(
-                one,
+                workload,
                 protocol=msgspec.structs.replace(
-                    one.protocol, processes=min(one.protocol.processes, SCREENED_LAUNCHES)
+                    workload.protocol, processes=min(workload.protocol.processes, SCREENED_LAUNCHES)
                 ),
             )
-            for one in found.workloads
+            for workload in plan.workloads
         ),
     )
 
@@ -157,10 +157,10 @@ def describe(path: Path) -> str:
     return line if short else line[: _MAX_DESCRIPTION_CHARS - 1] + "…"
 
 
-def _check(found: SuiteFile, folder: Path, path: Path) -> None:
+def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
     """Check what the types cannot: names of metrics, protocol settings and workload files."""
     available = [file.stem for file in folder.glob("*.py") if not file.name.startswith("_")]
-    for where, table in _limit_tables(found):
+    for where, table in _limit_tables(suite_file):
         _check_keys(table, _LIMITED, f"{path}: {where}.limits", "metric")
         for name in metrics.SPECIAL_LIMITS & table.keys():
             if table[name].absolute is not msgspec.UNSET:
@@ -168,16 +168,16 @@ def _check(found: SuiteFile, folder: Path, path: Path) -> None:
                     f"{path}: {where}.limits.{name}.absolute: expected only `relative` and `gate`, "
                     f"found {table[name].absolute!r}; {name} has no unit"
                 )
-    for where, settings in _protocol_tables(found):
+    for where, settings in _protocol_tables(suite_file):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
-    _check_keys(found.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
-    _check_image(found.container.image, f"{path}: $.container.image")
-    for name in found.suites:
+    _check_keys(suite_file.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
+    _check_image(suite_file.container.image, f"{path}: $.container.image")
+    for name in suite_file.suites:
         if name.startswith("builtin"):
             raise InvalidFileError(
                 f"{path}: $.suites.{name}: names of ours begin so; choose another"
             )
-    for where, entry in _entries(found):
+    for where, entry in _entries(suite_file):
         if entry.workload not in available:
             hint = codec.did_you_mean(entry.workload, available)
             raise InvalidFileError(
@@ -226,22 +226,22 @@ def _check_world_sizes(entry: Entry, where: str) -> None:
             )
 
 
-def _entries(found: SuiteFile) -> Iterator[tuple[str, Entry]]:
-    for name, spec in found.suites.items():
+def _entries(suite_file: SuiteFile) -> Iterator[tuple[str, Entry]]:
+    for name, spec in suite_file.suites.items():
         for index, entry in enumerate(spec.workloads):
             yield f"$.suites.{name}.workloads[{index}]", entry
 
 
-def _limit_tables(found: SuiteFile) -> Iterator[tuple[str, dict[str, LimitChange]]]:
-    yield "$", found.limits
-    yield from ((f"$.suites.{name}", spec.limits) for name, spec in found.suites.items())
-    yield from ((where, entry.limits) for where, entry in _entries(found))
+def _limit_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, LimitChange]]]:
+    yield "$", suite_file.limits
+    yield from ((f"$.suites.{name}", spec.limits) for name, spec in suite_file.suites.items())
+    yield from ((where, entry.limits) for where, entry in _entries(suite_file))
 
 
-def _protocol_tables(found: SuiteFile) -> Iterator[tuple[str, dict[str, Scalar]]]:
-    yield "$", found.protocol
-    yield from ((f"$.suites.{name}", spec.protocol) for name, spec in found.suites.items())
-    yield from ((where, entry.protocol) for where, entry in _entries(found))
+def _protocol_tables(suite_file: SuiteFile) -> Iterator[tuple[str, dict[str, Scalar]]]:
+    yield "$", suite_file.protocol
+    yield from ((f"$.suites.{name}", spec.protocol) for name, spec in suite_file.suites.items())
+    yield from ((where, entry.protocol) for where, entry in _entries(suite_file))
 
 
 def _check_different(values: tuple[Scalar, ...], where: str) -> None:
@@ -262,15 +262,15 @@ def _check_keys(keys: Iterable[str], known: list[str], where: str, kind: str) ->
             raise InvalidFileError(f"{where}: unknown {kind} {key!r}; {hint}")
 
 
-def _suite(found: SuiteFile, name: str, folder: Path) -> SuiteSpec:
-    if name not in found.suites:
-        hint = codec.did_you_mean(name, list(found.suites))
+def _suite(suite_file: SuiteFile, name: str, folder: Path) -> SuiteSpec:
+    if name not in suite_file.suites:
+        hint = codec.did_you_mean(name, list(suite_file.suites))
         raise UsageError(f"{folder / 'suite.toml'}: no suite {name!r}; {hint}")
-    return found.suites[name]
+    return suite_file.suites[name]
 
 
 def _expand(
-    found: SuiteFile,
+    suite_file: SuiteFile,
     spec: SuiteSpec,
     folder: Path,
     suite: str,
@@ -280,7 +280,7 @@ def _expand(
     seen: set[str] = set()
     for index, entry in enumerate(spec.workloads):
         where = f"{folder / 'suite.toml'}: $.suites.{suite}.workloads[{index}]"
-        merged = {**found.protocol, **spec.protocol, **entry.protocol, **override}
+        merged = {**suite_file.protocol, **spec.protocol, **entry.protocol, **override}
         protocol = codec.convert(merged, Protocol, name=f"{where}.protocol")
         file = folder / f"{entry.workload}.py"
         for point in _points(entry.matrix):
@@ -340,16 +340,16 @@ def _resolved(path: Path) -> str:
 
 
 def _limits(
-    found: SuiteFile,
+    suite_file: SuiteFile,
     name: str,
     planned: tuple[tuple[PlannedWorkload, Entry], ...],
     *,
     preset: Preset,
     path: Path,
 ) -> Limits:
-    spec = found.suites[name]
+    spec = suite_file.suites[name]
     default = policy.default_limits(preset)
-    for where, table in (("$", found.limits), (f"$.suites.{name}", spec.limits)):
+    for where, table in (("$", suite_file.limits), (f"$.suites.{name}", spec.limits)):
         default = _changed(default, table, f"{path}: {where}.limits")
     return Limits(
         default=default,

@@ -35,7 +35,7 @@ OLDEST_PYTHON = (3, 11)
 _INSTALL = "`pip install '.[measure]'` in a checkout of ci_perf"
 
 
-class Device(Enum):
+class DeviceKind(Enum):
     """What can be measured on this machine."""
 
     CPU = "cpu"
@@ -47,7 +47,7 @@ class Diagnosis(Struct, frozen=True, tag_field="type", tag="doctor", kw_only=Tru
 
     schema_version: int = SCHEMA_VERSION
     tool: Tool
-    can_measure: tuple[Device, ...]
+    can_measure: tuple[DeviceKind, ...]
     findings: tuple[Finding, ...]
     facts: MachineFacts
 
@@ -98,7 +98,7 @@ def _in_containers(facts: MachineFacts, containers: Containers) -> Iterable[Find
         yield from [below] if below else []
 
 
-def _devices(facts: MachineFacts) -> tuple[Device, ...]:
+def _devices(facts: MachineFacts) -> tuple[DeviceKind, ...]:
     if not isinstance(facts.torch, TorchBuild) or _is_too_old(facts.programs):
         return ()
     containers = facts.containers
@@ -106,7 +106,11 @@ def _devices(facts: MachineFacts) -> tuple[Device, ...]:
         containers, facts.torch
     ):
         return ()
-    return (Device.CPU, Device.CUDA) if gpu_findings.cuda_works(facts.torch) else (Device.CPU,)
+    return (
+        (DeviceKind.CPU, DeviceKind.CUDA)
+        if gpu_findings.cuda_works(facts.torch)
+        else (DeviceKind.CPU,)
+    )
 
 
 def _is_too_old(programs: Programs) -> bool:

@@ -117,7 +117,7 @@ def _container_without_gpus(host: Host, graphics: Graphics) -> Finding | None:
 
 def _no_driver(_host: Host, graphics: Graphics) -> Finding | None:
     loaded = graphics.kernel_module is not None or bool(graphics.nodes)
-    if loaded and _nvml_trouble(graphics) is not NvmlError.DRIVER_NOT_LOADED:
+    if loaded and _nvml_error(graphics) is not NvmlError.DRIVER_NOT_LOADED:
         return None
     holder = " (nouveau holds it)" if graphics.nouveau else ""
     return problem(
@@ -129,7 +129,7 @@ def _no_driver(_host: Host, graphics: Graphics) -> Finding | None:
 
 
 def _driver_mismatch(_host: Host, graphics: Graphics) -> Finding | None:
-    if _nvml_trouble(graphics) is not NvmlError.VERSION_MISMATCH:
+    if _nvml_error(graphics) is not NvmlError.VERSION_MISMATCH:
         return None
     return problem(
         "driver_mismatch",
@@ -163,7 +163,7 @@ def _no_permission(_host: Host, graphics: Graphics) -> Finding | None:
     # One GPU of several may belong to somebody else; the control nodes are needed for all.
     control = any(path in _CONTROL_NODES for path in refused)
     every_gpu = not any(node.usable for node in _gpu_nodes(graphics))
-    if not (control or every_gpu or _nvml_trouble(graphics) is NvmlError.NO_PERMISSION):
+    if not (control or every_gpu or _nvml_error(graphics) is NvmlError.NO_PERMISSION):
         return None
     return problem(
         "no_permission",
@@ -175,7 +175,7 @@ def _no_permission(_host: Host, graphics: Graphics) -> Finding | None:
 
 
 def _driver_libraries_missing(host: Host, graphics: Graphics) -> Finding | None:
-    if _nvml_trouble(graphics) is not NvmlError.LIBRARY_NOT_FOUND:
+    if _nvml_error(graphics) is not NvmlError.LIBRARY_NOT_FOUND:
         return None
     return problem(
         "driver_libraries_missing",
@@ -327,7 +327,7 @@ def _gpu_nodes(graphics: Graphics) -> list[DeviceNode]:
     return [node for node in graphics.nodes if node.path.removeprefix("/dev/nvidia").isdigit()]
 
 
-def _nvml_trouble(graphics: Graphics) -> NvmlError | None:
+def _nvml_error(graphics: Graphics) -> NvmlError | None:
     """Return why NVML is silent, ``None`` when it is not."""
     return graphics.nvml.trouble if isinstance(graphics.nvml, NvmlSilence) else None
 

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from ci_perf.doctor import Device, Diagnosis
+from ci_perf.doctor import DeviceKind, Diagnosis
 from ci_perf.doctor.container_findings import describe_engine
 from ci_perf.doctor.finding import Finding, Level
 from ci_perf.model.facts import (
@@ -50,7 +50,7 @@ def _headline(diagnosis: Diagnosis) -> str:
     )
     if not diagnosis.can_measure:
         return f"Nothing can be measured {where}."
-    if Device.CUDA in diagnosis.can_measure:
+    if DeviceKind.CUDA in diagnosis.can_measure:
         return f"CPU and GPU workloads can be measured {where}."
     return f"CPU workloads can be measured {where}, GPU workloads cannot."
 

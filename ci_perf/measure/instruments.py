@@ -8,7 +8,7 @@ from typing import TypeVar
 from ci_perf.measure import turn_client
 from ci_perf.measure.device import Device
 from ci_perf.measure.distributed import Group
-from ci_perf.measure.turn_client import Turns
+from ci_perf.measure.turn_client import TurnTaker
 from ci_perf.model.process import Phase, PhaseTimes
 
 T = TypeVar("T")
@@ -30,17 +30,17 @@ class Stopwatch:
         self.seconds: dict[Phase, float] = {}
         # What had been opened when things went wrong.
         self.device: Device | None = None
-        self.turns: Turns = turn_client.Alone()
+        self.turn_taker: TurnTaker = turn_client.Alone()
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
         """Enter a phase, in its turn; a crash that kills the process leaves its name behind."""
-        self.turns.take()
+        self.turn_taker.take()
         self.current = phase
         self._note.write_text(phase.value)
-        start = self.turns.clock()
+        start = self.turn_taker.clock()
         yield
-        self.seconds[phase] = self.turns.clock() - start
+        self.seconds[phase] = self.turn_taker.clock() - start
 
     def times(self, first_step_s: float) -> PhaseTimes:
         """Return how long each phase took; one after the timed region may not have come yet."""

@@ -35,7 +35,7 @@ _NVML: "msgspec.json.Decoder[Nvml]" = msgspec.json.Decoder(Nvml)
 TIMEOUT_S = 120.0
 
 # nvmlReturn_t of NVIDIA's nvml.h; pynvml's exceptions carry it as `value`.
-_TROUBLE = {
+_ERRORS = {
     4: NvmlError.NO_PERMISSION,
     9: NvmlError.DRIVER_NOT_LOADED,
     12: NvmlError.LIBRARY_NOT_FOUND,
@@ -86,8 +86,8 @@ def read_nvml() -> Nvml:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        trouble = _TROUBLE.get(error.value, NvmlError.OTHER)
-        return NvmlSilence(trouble=trouble, detail=_one_line(error))
+        kind = _ERRORS.get(error.value, NvmlError.OTHER)
+        return NvmlSilence(trouble=kind, detail=_one_line(error))
     try:
         return NvmlAnswer(driver=_driver(pynvml), cuda=_cuda(pynvml), gpus=_gpus(pynvml))
     finally:

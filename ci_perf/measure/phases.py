@@ -43,8 +43,8 @@ def go_through(todo: Task, stopwatch: Stopwatch, marks: Marks, keep: Keep) -> No
     Of several ranks, rank 0 keeps that of all.
     """
     protocol = todo.workload.protocol
-    stopwatch.turns = turn_client.of(todo.turns)
-    left = TimeLeft(protocol.timeout_s, stopwatch.turns.clock)
+    stopwatch.turn_taker = turn_client.of(todo.turns)
+    left = TimeLeft(protocol.timeout_s, stopwatch.turn_taker.clock)
     cache = counters.compile_cache()
     knobs.fix_process(protocol)
     watcher = Watcher()
@@ -68,7 +68,12 @@ def go_through(todo: Task, stopwatch: Stopwatch, marks: Marks, keep: Keep) -> No
     with stopwatch.phase(Phase.TIMED), _no_collector():
         marks.begin()
         timed = timing.time_blocks(
-            here, step, protocol, step_s=step_s, slowest=group.maximum, turns=stopwatch.turns
+            here,
+            step,
+            protocol,
+            step_s=step_s,
+            slowest=group.maximum,
+            turn_taker=stopwatch.turn_taker,
         )
         marks.end()
     process = Process(

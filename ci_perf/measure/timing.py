@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from ci_perf.measure.device import CudaDevice, Device, Step
-from ci_perf.measure.turn_client import Alone, Turns
+from ci_perf.measure.turn_client import Alone, TurnTaker
 from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
 from ci_perf.model.suite import Protocol
 
@@ -85,7 +85,7 @@ def time_blocks(
     *,
     step_s: float,
     slowest: Slowest = alone,
-    turns: Turns = _ALONE,
+    turn_taker: TurnTaker = _ALONE,
 ) -> Timed:
     """Time blocks of at least `block_min_s`; `step_s` is the step time that warm-up saw.
 
@@ -93,15 +93,15 @@ def time_blocks(
     caches that the other process has emptied.
     """
     steps_per_block = _steps_per_block(protocol, slowest(step_s))
-    start = turns.clock()
+    start = turn_taker.clock()
     progress = _Progress(protocol)
     block_s: list[float] = []
     device_s: list[float] = []
     issue_s: list[float] = []
     steps = _Steps()
     stopped: Stop | None = None
-    while turns.take_for_block(stopped):
-        if turns.is_shared:
+    while turn_taker.take_for_block(stopped):
+        if turn_taker.is_shared:
             device.time_block(step, 1)
         block = device.time_block(step, steps_per_block)
         block_s.append(slowest(block.step_s))
@@ -110,7 +110,7 @@ def time_blocks(
         if block.issue_s is not None:
             issue_s.append(slowest(block.issue_s))
         steps.add(block.steps_s)
-        stopped = stopped or progress.after(block_s[-1], slowest(turns.clock() - start))
+        stopped = stopped or progress.after(block_s[-1], slowest(turn_taker.clock() - start))
     return Timed(
         steps_per_block=steps_per_block,
         stopped=stopped or "partner",

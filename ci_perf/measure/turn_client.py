@@ -17,7 +17,7 @@ from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, TurnAnswer, TurnRequ
 Clock = Callable[[], float]
 
 
-class Turns(Protocol):
+class TurnTaker(Protocol):
     """When a process may run, and for how long it has."""
 
     @property
@@ -48,10 +48,10 @@ class Alone:
         self.clock = clock
 
     def take(self) -> None:
-        """See Turns."""
+        """See TurnTaker."""
 
     def take_for_block(self, stopped: Stop | None) -> bool:
-        """See Turns."""
+        """See TurnTaker."""
         return stopped is None
 
 
@@ -68,15 +68,15 @@ class Shared:
         self._granted = os.open(folder / TURN_ANSWERS, os.O_RDONLY)
 
     def clock(self) -> float:
-        """See Turns."""
+        """See TurnTaker."""
         return self._clock() - self._waited_s
 
     def take(self) -> None:
-        """See Turns."""
+        """See TurnTaker."""
         self._ask(TurnRequest.PHASE)
 
     def take_for_block(self, stopped: Stop | None) -> bool:
-        """See Turns."""
+        """See TurnTaker."""
         answer = self._ask(_request_of_block(stopped))
         return answer == TurnAnswer.TAKE if answer else stopped is None
 
@@ -98,6 +98,6 @@ def _request_of_block(stopped: Stop | None) -> TurnRequest:
     return TurnRequest.BLOCK_AFTER_CAP if stopped == "cap" else TurnRequest.BLOCK_AFTER_ENOUGH
 
 
-def of(folder: str) -> Turns:
+def of(folder: str) -> TurnTaker:
     """Return the turns that a task grants: `folder` is its `turns`. Raises OSError."""
     return Shared(Path(folder)) if folder else Alone()

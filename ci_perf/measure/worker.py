@@ -34,12 +34,12 @@ def main(folder: Path) -> int:
         go_through(todo, stopwatch, marks, lambda result: files.write(folder / task.RESULT, result))
         (folder / _of_this_rank(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
-        trouble = task.TaskFailure(
+        failure = task.TaskFailure(
             phase=stopwatch.current,
             reason=_reason(error),
             exhausted=memory.exhausted(error, stopwatch.device),
         )
-        files.write(folder / _of_this_rank(task.FAILURE), trouble)
+        files.write(folder / _of_this_rank(task.FAILURE), failure)
         with contextlib.suppress(Exception):  # stderr is the author's, who may have closed it
             traceback.print_exception(error.with_traceback(_of_the_author(error.__traceback__)))
         return 1

@@ -19,10 +19,10 @@ from ci_perf.model.suite import PlannedWorkload
 # The modules that a parent starts by name: it must not import them, as they may import torch.
 WORKER = "ci_perf.measure.worker"
 RANKS = "ci_perf.measure.ranks"
-CANARIES = "ci_perf.measure.canaries"
+CANARIES = "ci_perf.measure.canary_programs"
 MACHINE = "ci_perf.measure.environment_probe"
 GPU_STATES = "ci_perf.measure.gpu_probe"
-MONITOR = "ci_perf.measure.monitor.process"
+MONITOR = "ci_perf.measure.monitor.server"
 
 # The files of one launch, in a folder of its own.
 TASK = "task.json"

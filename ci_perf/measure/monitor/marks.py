@@ -60,13 +60,13 @@ class Marks:
         """Say that timing has ended, and wait until the counters have been read."""
         self._say(MonitorMark.END, self._mark_s)
 
-    def _say(self, word: MonitorMark, patience_s: float) -> None:
+    def _say(self, word: MonitorMark, timeout_s: float) -> None:
         if self._socket is None:
             return
-        deadline = self._clock() + patience_s
+        deadline = self._clock() + timeout_s
         try:
-            self._socket.settimeout(patience_s)
-            self._answered.settimeout(patience_s)
+            self._socket.settimeout(timeout_s)
+            self._answered.settimeout(timeout_s)
             answers = array.array("i", [self._answers.fileno()])
             # Not socket.send_fds: Python 3.11 forgets the address there.
             self._socket.sendmsg(

@@ -74,7 +74,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class GpuFacts:
     """What does not change while we measure, as far as anybody knows.
 
     ``rows_broken`` is whether memory rows wait to be replaced, or could not be.
@@ -151,7 +151,7 @@ class Gpu:
             ecc_errors=self._number("ecc_errors", 2**63, _ecc_errors),
         )
 
-    def facts(self) -> Facts:
+    def facts(self) -> GpuFacts:
         """Read what stays."""
         limit = self._number(
             "power_limit_w", _MAX_WATTS * 1000, lambda n, h: n.nvmlDeviceGetEnforcedPowerLimit(h)
@@ -162,7 +162,7 @@ class Gpu:
             lambda n, h: n.nvmlDeviceGetPowerManagementDefaultLimit(h),
         )
         rows = self._ask("rows_broken", lambda n, h: n.nvmlDeviceGetRemappedRows(h))
-        return Facts(
+        return GpuFacts(
             name=self._ask("name", lambda n, h: str(n.nvmlDeviceGetName(h))),
             uuid=self._ask("uuid", lambda n, h: str(n.nvmlDeviceGetUUID(h))),
             total_bytes=self._memory("total_bytes")[1],

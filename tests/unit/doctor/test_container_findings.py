@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_perf.doctor import Device
+from ci_perf.doctor import DeviceKind
 from ci_perf.doctor.finding import Level
 from ci_perf.errors import ExitCode
 from ci_perf.model import facts
@@ -28,7 +28,7 @@ def diagnose(*, torch=None, graphics=None, programs=None, **containers):
 def test_a_sound_host_with_a_sound_image_has_no_complaints():
     diagnosis = diagnose()
 
-    assert diagnosis.can_measure == (Device.CPU, Device.CUDA)
+    assert diagnosis.can_measure == (DeviceKind.CPU, DeviceKind.CUDA)
     assert {finding.level for finding in diagnosis.findings} == {Level.OK}
     assert set(codes(diagnosis)) == {
         "engine_works",
@@ -147,7 +147,7 @@ def test_gpus_that_were_refused_leave_the_cpu():
 
     assert codes(diagnosis)[0] == "gpus_refused"
     assert "cuda_init_error" not in codes(diagnosis)
-    assert diagnosis.can_measure == (Device.CPU,)
+    assert diagnosis.can_measure == (DeviceKind.CPU,)
 
 
 def test_docker_without_the_toolkit_is_told_how_to_get_it():
@@ -197,7 +197,7 @@ def test_a_host_without_a_gpu_needs_no_toolkit():
     )
 
     assert codes(diagnosis) == ["no_gpu", "engine_works", "image_works"]
-    assert diagnosis.can_measure == (Device.CPU,)
+    assert diagnosis.can_measure == (DeviceKind.CPU,)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_driver_that_is_too_old_is_told_once_and_from_which_on():
 
     assert "from 580 on" in finding("driver_too_old_for_image", diagnosis).next_step
     assert "driver_too_old" not in codes(diagnosis)
-    assert diagnosis.can_measure == (Device.CPU,)
+    assert diagnosis.can_measure == (DeviceKind.CPU,)
 
 
 @pytest.mark.parametrize("cuda", ["12.6.3", "12.6"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_perf.doctor import Device
+from ci_perf.doctor import DeviceKind
 from ci_perf.doctor.finding import Level
 from ci_perf.errors import ExitCode
 from ci_perf.model import facts
@@ -15,7 +15,7 @@ MIB, GIB = 2**20, 2**30
 def test_a_sound_gpu_machine_can_measure_both_and_has_no_complaints():
     diagnosis = diagnose()
 
-    assert diagnosis.can_measure == (Device.CPU, Device.CUDA)
+    assert diagnosis.can_measure == (DeviceKind.CPU, DeviceKind.CUDA)
     assert {finding.level for finding in diagnosis.findings} == {Level.OK}
     assert diagnosis.exit_code == ExitCode.OK
 
@@ -23,7 +23,7 @@ def test_a_sound_gpu_machine_can_measure_both_and_has_no_complaints():
 def test_a_machine_without_a_gpu_is_fine_for_cpu_workloads():
     diagnosis = diagnose(graphics=machines.no_graphics(), torch=machines.a_cpu_torch())
 
-    assert diagnosis.can_measure == (Device.CPU,)
+    assert diagnosis.can_measure == (DeviceKind.CPU,)
     assert codes(diagnosis) == ["no_gpu", "cpu_works"]
     assert diagnosis.exit_code == ExitCode.OK
 
@@ -66,7 +66,7 @@ def test_a_cpu_only_torch_on_a_gpu_machine_is_named_with_the_newest_cuda_it_may_
     assert codes(diagnosis) == ["cpu_only_torch", "cpu_works"]
     assert "NVIDIA H200" in finding("cpu_only_torch", diagnosis).what
     assert "12.8" in finding("cpu_only_torch", diagnosis).next_step
-    assert diagnosis.can_measure == (Device.CPU,)
+    assert diagnosis.can_measure == (DeviceKind.CPU,)
 
 
 def test_no_driver_and_a_cpu_only_torch_are_both_named():
@@ -224,7 +224,7 @@ def test_a_torch_without_kernels_for_this_gpu_is_named():
     diagnosis = diagnose(torch=machines.a_torch(error="no kernel image is available for execution"))
 
     assert codes(diagnosis)[0] == "gpu_unsupported"
-    assert diagnosis.can_measure == (Device.CPU,)
+    assert diagnosis.can_measure == (DeviceKind.CPU,)
 
 
 def test_an_init_error_beside_a_working_driver_is_quoted():
@@ -293,7 +293,7 @@ def test_a_gpu_without_nvml_can_be_measured_with_a_warning():
 
     diagnosis = diagnose(graphics=machines.graphics(nvml=nvml))
 
-    assert Device.CUDA in diagnosis.can_measure
+    assert DeviceKind.CUDA in diagnosis.can_measure
     assert codes(diagnosis)[0] == "nvml_unavailable"
     assert "pip install nvidia-ml-py" in finding("nvml_unavailable", diagnosis).next_step
 

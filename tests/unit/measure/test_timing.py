@@ -56,14 +56,14 @@ def warm_up(bench, *, slowest=timing.alone, **settings):
     )
 
 
-def time_blocks(bench, *, step_s, slowest=timing.alone, turns=None, **settings):
+def time_blocks(bench, *, step_s, slowest=timing.alone, turn_taker=None, **settings):
     return timing.time_blocks(
         bench.device,
         bench.step,
         Protocol(**settings),
         step_s=step_s,
         slowest=slowest,
-        turns=turns or Alone(bench.clock),
+        turn_taker=turn_taker or Alone(bench.clock),
     )
 
 
@@ -244,7 +244,7 @@ def test_a_gpu_has_them_for_every_block():
         lambda: stream.kernel(1_000_000),
         Protocol(timed_min_blocks=7, timed_min_s=0.0),
         step_s=0.001,
-        turns=Alone(lambda: stream.now / 1e9),
+        turn_taker=Alone(lambda: stream.now / 1e9),
     )
 
     assert len(timed.block_s) == 7
@@ -333,7 +333,7 @@ def test_the_first_step_of_each_shared_turn_is_not_timed():
         block_min_s=4.0,
         timed_min_blocks=3,
         timed_min_s=0.0,
-        turns=Granted(bench, blocks=3),
+        turn_taker=Granted(bench, blocks=3),
     )
 
     assert bench.steps == 15
@@ -345,7 +345,7 @@ def test_a_process_that_has_enough_goes_on_until_its_partner_has_enough_and_keep
     bench = Bench(1.0)
     turns = Granted(bench, blocks=12)
 
-    timed = time_blocks(bench, step_s=1.0, timed_min_blocks=3, timed_min_s=0.0, turns=turns)
+    timed = time_blocks(bench, step_s=1.0, timed_min_blocks=3, timed_min_s=0.0, turn_taker=turns)
 
     assert (timed.stopped, len(timed.block_s)) == ("quiet", 12)
     assert turns.said == [False] * 3 + [True] * 10
@@ -359,7 +359,7 @@ def test_a_process_whose_partner_has_enough_goes_on_until_it_has_enough_itself()
         step_s=1.0,
         timed_min_blocks=5,
         timed_min_s=0.0,
-        turns=Granted(bench, blocks=0),
+        turn_taker=Granted(bench, blocks=0),
     )
 
     assert len(timed.block_s) == 5
@@ -373,7 +373,7 @@ def test_what_the_partner_takes_is_not_spent():
         step_s=1.0,
         timed_min_blocks=2,
         timed_min_s=10.0,
-        turns=Granted(bench, blocks=0, partner_s=1000.0),
+        turn_taker=Granted(bench, blocks=0, partner_s=1000.0),
     )
 
     assert (timed.stopped, len(timed.block_s)) == ("quiet", 5)

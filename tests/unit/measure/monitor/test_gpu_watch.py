@@ -3,10 +3,10 @@ import dataclasses
 import pytest
 
 from ci_perf.measure.monitor.gpu_watch import GpuWatch
-from ci_perf.measure.monitor.nvml import Counters, Facts, Readings
+from ci_perf.measure.monitor.nvml import Counters, GpuFacts, Readings
 from ci_perf.model.validity import PcieLink, Span
 
-FACTS = Facts(
+FACTS = GpuFacts(
     name="a GPU",
     uuid="GPU-1",
     total_bytes=2**37,

@@ -1,6 +1,6 @@
 """The monitor: a process beside the worker that watches the GPUs and the host while it works.
 
-Run as `python -P -m ci_perf.measure.monitor.process FOLDER PARENT SOCKET HZ UUID...`: FOLDER is
+Run as `python -P -m ci_perf.measure.monitor.server FOLDER PARENT SOCKET HZ UUID...`: FOLDER is
 its own, PARENT the id of the process that waits, SOCKET the handle of the socket on
 which it hears marks.py. It ends when its stdin does, and leaves evidence.json.
 
@@ -111,7 +111,7 @@ class Monitor:
             gpus=tuple(gpu.evidence(wall_s) for gpu in self._gpus),
             host_rss_peak_bytes=sum(peaks) if peaks else None,
             overhead_cpu_s=max(0.0, end.own_cpu_s - begin.own_cpu_s),
-            trouble=self._trouble(),
+            trouble=self._problem(),
         )
 
     def _hello(self, mark: Mark) -> None:
@@ -154,7 +154,7 @@ class Monitor:
         if peak is not None:
             self._rss_peaks[pid] = peak
 
-    def _trouble(self) -> str:
+    def _problem(self) -> str:
         if self._begin is None:
             return "timing never began: these are differences over the monitor's whole life"
         if self._end is None or self._timing:

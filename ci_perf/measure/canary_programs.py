@@ -1,6 +1,6 @@
 """Fixed programs that no pull request can change: when they move, the machine has moved.
 
-`python -P -m ci_perf.measure.canaries FOLDER PARENT DEVICE THREADS`; the files in FOLDER are
+`python -P -m ci_perf.measure.canary_programs FOLDER PARENT DEVICE THREADS`; the files in FOLDER are
 named in task.py, PARENT is the id of the process that waits for them.
 """
 

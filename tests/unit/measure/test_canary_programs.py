@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ci_perf.measure import canaries
-from ci_perf.measure.canaries import CPU, GPU
+from ci_perf.measure import canary_programs
+from ci_perf.measure.canary_programs import CPU, GPU
 from ci_perf.measure.device import Block
 
 QUICK = msgspec.structs.replace(CPU, warmup_s=1.0, timed_s=2.0)
@@ -36,7 +36,7 @@ class Machine:
 
 
 def measured(machine, **programs):
-    return canaries.measure(machine, programs, QUICK, clock=machine.clock).median_s
+    return canary_programs.measure(machine, programs, QUICK, clock=machine.clock).median_s
 
 
 def nothing():
@@ -93,7 +93,7 @@ def child(folder, *, cwd, environment):
     """Run the child as the launcher does; its parent is this process."""
     done = subprocess.run(
         [
-            *(sys.executable, "-P", "-m", "ci_perf.measure.canaries"),
+            *(sys.executable, "-P", "-m", "ci_perf.measure.canary_programs"),
             *(str(folder), str(os.getpid()), "cpu", "1"),
         ],
         cwd=cwd,
@@ -116,7 +116,7 @@ def test_the_child_measures_with_the_real_torch(tmp_path):
 def test_without_torch_there_are_no_canaries(tmp_path):
     """As on a machine where it is not installed: here an import of it fails."""
     (tmp_path / "torch.py").write_text("raise ImportError('none')\n")
-    here = str(Path(canaries.__file__).parents[2])
+    here = str(Path(canary_programs.__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), here])}
 
     assert child(tmp_path, cwd=tmp_path, environment=environment) == {}
@@ -130,7 +130,7 @@ def test_the_matrices_hold_the_same_random_numbers_in_every_process():
 
     for seed in (1, 2):  # whatever else has drawn random numbers
         torch.manual_seed(seed)
-        canaries.programs(spy, "cpu", CPU)["matmul_random"]()
+        canary_programs.programs(spy, "cpu", CPU)["matmul_random"]()
 
     (left, right), again = seen
     assert torch.equal(left, again[0])

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from ci_perf.measure import distrust
-from ci_perf.measure.monitor.process import Mark, Monitor
+from ci_perf.measure.monitor.server import Mark, Monitor
 from ci_perf.model.task import MonitorMark
 from tests.clocks import Clock
 
