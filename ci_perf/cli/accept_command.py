@@ -12,7 +12,7 @@ from ci_perf.gate import accept
 from ci_perf.model.run import Run
 from ci_perf.pull_request import fetch
 from ci_perf.report import accept_help
-from ci_perf.system import files, git
+from ci_perf.system import files
 
 
 @click.command("accept")
@@ -91,23 +91,12 @@ def command(
 def _source(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run | Path, str]:
     """Return the run, or its file, and what messages call it."""
     if run_id is not None:
-        return _fetch(run_id, artifact), fetch.label(run_id, artifact)
+        source = fetch.fetch_for_person(
+            os.environ, files.current_folder(), run_id, artifact, notify=console.say
+        )
+        return source, fetch.label(run_id, artifact)
     assert file is not None
     return file, str(file)
-
-
-def _fetch(run_id: int, artifact: str) -> Run:
-    from ci_perf.github import access, runs
-    from ci_perf.github.client import Client
-
-    here = files.current_folder()
-    remote = git.run(here, "remote", "get-url", "origin")
-    client = Client(access.of_clone(os.environ, remote.out if remote.code == 0 else ""))
-    found = runs.find_run(client, run_id)
-    console.say(f"{runs.describe(run_id)} measured commit {found.sha[:12]}, branch {found.branch}")
-    if found.is_fork:
-        console.say("note: it was measured by code from a fork, which could make up any number")
-    return fetch.fetch_run(client, run_id, artifact)
 
 
 def _next_step(baselines: Path, *, patch: Path | None, into: Path | None) -> str:

@@ -4,15 +4,15 @@ Whatever the comment names is checked against what GitHub says now; whatever is 
 here, of numbers that a run has measured. Nothing of the pull request is run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.baselines import accept, layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
+from ci_perf.gate import Notify, compare
 from ci_perf.gate import accept as accepting
-from ci_perf.gate import compare
 from ci_perf.github import branches, comment_command, runs
 from ci_perf.github.branches import NewCommit
 from ci_perf.github.client import Client
@@ -66,7 +66,7 @@ def handle_comment(
     comment: CommandComment,
     options: BotOptions,
     *,
-    notify: Callable[[str], None],
+    notify: Notify,
 ) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
@@ -122,7 +122,7 @@ def _refuse_fork(pull: OpenPull) -> None:
         )
 
 
-def _accept(request: _Request, notify: Callable[[str], None]) -> str:
+def _accept(request: _Request, notify: Notify) -> str:
     """Commit what the run measured; return the answer to the comment."""
     accepted = [
         acceptance
@@ -142,9 +142,7 @@ def _accept(request: _Request, notify: Callable[[str], None]) -> str:
     return bot_replies.accepted(login, commit.sha, described)
 
 
-def _prepared(
-    request: _Request, artifact: str, notify: Callable[[str], None]
-) -> tuple[Acceptance, ...]:
+def _prepared(request: _Request, artifact: str, notify: Notify) -> tuple[Acceptance, ...]:
     """Decide what one artifact changes in the baselines as they are at the head."""
     options = request.options
     run = _trusted_run(request, artifact, notify)
@@ -170,7 +168,7 @@ def _prepared(
         )
 
 
-def _trusted_run(request: _Request, artifact: str, notify: Callable[[str], None]) -> Run:
+def _trusted_run(request: _Request, artifact: str, notify: Notify) -> Run:
     """Return what one artifact has of the head. Raises RefusedError where it is of other code."""
     run = fetch.fetch_run(request.client, request.run.number, artifact)
     trust.check_source(run, request.pull.sha, fetch.label(request.run.number, artifact))

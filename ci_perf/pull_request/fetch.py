@@ -4,14 +4,17 @@ The job that uploads it runs anybody's code, so it is read as data: of bounded s
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from ci_perf.errors import CiPerfError, InvalidFileError
-from ci_perf.github import artifacts
+from ci_perf.gate import Notify
+from ci_perf.github import access, artifacts, runs
 from ci_perf.github.client import Client
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.report.accept_help import USUAL_ARTIFACT
+from ci_perf.system import git
 
 FILE = "run.json"
 # More than any suite has; beyond it a judge would be busy for the rest of the job.
@@ -29,6 +32,19 @@ def fetch_run(client: Client, run: int, name: str) -> Run:
     fetched = codec.decode(data, Run, name=where)
     _check_size(fetched, where)
     return fetched
+
+
+def fetch_for_person(
+    environment: Mapping[str, str], clone: Path, run_id: int, artifact: str, *, notify: Notify
+) -> Run:
+    """Return the same to a person with a clone and a token. Raises UsageError: none of these."""
+    remote = git.run(clone, "remote", "get-url", "origin")
+    client = Client(access.of_clone(environment, remote.out if remote.code == 0 else ""))
+    run = runs.find_run(client, run_id)
+    notify(f"{runs.describe(run_id)} measured commit {run.sha[:12]}, branch {run.branch}")
+    if run.is_fork:
+        notify("note: it was measured by code from a fork, which could make up any number")
+    return fetch_run(client, run_id, artifact)
 
 
 @contextlib.contextmanager

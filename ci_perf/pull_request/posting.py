@@ -4,13 +4,14 @@ A failure here is noted and told; it changes no verdict.
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ci_perf import suite
 from ci_perf.errors import CiPerfError, ExitCode
+from ci_perf.gate import Notify
 from ci_perf.github import access, checks, pulls, report_comment, sections
 from ci_perf.github.actions import Event, EventKind
 from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
@@ -43,7 +44,7 @@ class Job:
     options: PublishOptions
     environment: Mapping[str, str]
     event: Event
-    notify: Callable[[str], None]
+    notify: Notify
     problems: list[str] = field(default_factory=list)
     is_judged_by_base: bool = False
 
@@ -82,9 +83,7 @@ class _Target:
 
 
 @contextmanager
-def noting(
-    problems: list[str], environment: Mapping[str, str], notify: Callable[[str], None]
-) -> Iterator[None]:
+def noting(problems: list[str], environment: Mapping[str, str], notify: Notify) -> Iterator[None]:
     """Note what goes wrong inside, and go on: a report that fails is no verdict."""
     try:
         yield

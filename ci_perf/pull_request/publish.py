@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ci_perf.gate import Notify
 from ci_perf.github import actions
 from ci_perf.github.actions import Event, EventKind
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
@@ -20,7 +21,7 @@ def publish(
     *,
     environment: Mapping[str, str],
     show: Callable[[str], None],
-    notify: Callable[[str], None],
+    notify: Notify,
     measured_by: Event | None = None,
 ) -> list[str]:
     """Show reports wherever the options ask for it and the event allows it; return what failed.

@@ -5,12 +5,12 @@ job has checked out.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.errors import CiPerfError, RefusedError
-from ci_perf.gate import compare
+from ci_perf.gate import Notify, compare
 from ci_perf.github import access, pulls, runs
 from ci_perf.github.actions import Event
 from ci_perf.github.client import Client
@@ -52,7 +52,7 @@ class JudgeOptions:
     baselines: Path
     workloads: Path
     suite: str | None = None
-    notify: Callable[[str], None]
+    notify: Notify
 
 
 def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> MeasuredPull | None:
