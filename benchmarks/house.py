@@ -5,7 +5,9 @@
 Prints sizes of files and functions; the files that a value walks through in `check --against` and
 in `report`; what `report` imports of the measuring side; and how long `ci-perf --help` takes. A
 walk is counted while the command runs in this process: every file of ci_perf outside of model/, in
-which a function is called with the value among its arguments, or with an object that holds it.
+which a function is called with the value among its arguments, or with an object that holds it. The
+base of `check` ends up in the run and in the report: it is counted with these documents, and up to
+them. In `report` the value is the document: the artifact, its run and the comparison made of it.
 """
 
 import ast
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
@@ -54,6 +57,15 @@ def build(context):
 '''
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Visit:
+    """A call of a function that was given the value, perhaps within a document of model/."""
+
+    file: str
+    _: dataclasses.KW_ONLY
+    in_document: bool
+
+
 def main() -> int:
     """Print all figures."""
     print("| figure | value |\n|:--|--:|")
@@ -87,14 +99,19 @@ def walks() -> Iterator[tuple[str, object]]:
         check = _walk_of_check(Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         report = _walk_of_report(Path(folder))
-    for name, walk in (("check --against", check), ("report", report)):
-        yield f"`{name}`: files that the value walks through", len(set(walk))
-        yield f"`{name}`: visits of these files", len(walk)
+    for name, walk in (
+        ("check --against", check),
+        ("check --against, up to the run", [visit for visit in check if not visit.in_document]),
+        ("report", report),
+    ):
+        files = [visit.file for visit in walk]
+        yield f"`{name}`: files that the value walks through", len(set(files))
+        yield f"`{name}`: visits of these files", sum(a != b for a, b in pairwise(["", *files]))
         if "-v" in sys.argv:
-            print(*sorted(set(walk)), sep="\n", file=sys.stderr)
+            print(f"\n{name}", *sorted(set(files)), sep="\n", file=sys.stderr)
 
 
-def _walk_of_check(folder: Path) -> list[str]:
+def _walk_of_check(folder: Path) -> list[Visit]:
     (folder / "workloads").mkdir()
     (folder / "workloads/suite.toml").write_text(SUITE)
     (folder / "workloads/sleep.py").write_text(WORKLOAD)
@@ -111,7 +128,7 @@ def _walk_of_check(folder: Path) -> list[str]:
     return _walk(words, lambda value: value == BASE)
 
 
-def _walk_of_report(folder: Path) -> list[str]:
+def _walk_of_report(folder: Path) -> list[Visit]:
     # The fake GitHub of the tests; pytest can change variables and folders for a while.
     import pytest
 
@@ -132,7 +149,8 @@ def _walk_of_report(folder: Path) -> list[str]:
         second_stage.SecondStage(job).measured(artifact=artifact, fork=True)
         job.happens("workflow_run", "completed", run_id=second_stage.RUN, run=900)
         words = ["report", "--run-id", str(second_stage.RUN)]
-        content = artifact["run.json"]
+        text = artifact["run.json"]
+        content = text if isinstance(text, bytes) else text.encode()
 
         def is_artifact(value: object) -> bool:
             if isinstance(value, bytes):
@@ -142,24 +160,25 @@ def _walk_of_report(folder: Path) -> list[str]:
         return _walk(words, is_artifact)
 
 
-def _walk(words: list[str], is_sought: Callable[[object], bool]) -> list[str]:
-    """Call the command line; return the files that meet the value, each time that it moves on."""
+def _walk(words: list[str], is_sought: Callable[[object], bool]) -> list[Visit]:
+    """Call the command line; return every call of a function that is given the value."""
     from ci_perf.cli.main import cli
 
-    route: list[str] = []
+    visits: list[Visit] = []
 
     def entered(frame: FrameType, event: str, _argument: object) -> None:
-        file = frame.f_code.co_filename
-        if event != "call" or not file.startswith(f"{PACKAGE}/"):
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(f"{PACKAGE}/"):
             return
-        name = str(Path(file).relative_to(PACKAGE))
-        if name.startswith("model/") or (route and route[-1] == name):
+        file = str(Path(code.co_filename).relative_to(PACKAGE))
+        if file.startswith("model/"):
             return
-        names = frame.f_code.co_varnames[
-            : frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount
-        ]
-        if any(_holds(frame.f_locals.get(local), is_sought, DEPTH) for local in names):
-            route.append(name)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        arguments = [frame.f_locals.get(name) for name in names]
+        if any(_holds(argument, is_sought, documents=False) for argument in arguments):
+            visits.append(Visit(file, in_document=False))
+        elif any(_holds(argument, is_sought, documents=True) for argument in arguments):
+            visits.append(Visit(file, in_document=True))
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         sys.setprofile(entered)
@@ -167,15 +186,20 @@ def _walk(words: list[str], is_sought: Callable[[object], bool]) -> list[str]:
             cli(words, prog_name="ci-perf", standalone_mode=False)
         finally:
             sys.setprofile(None)
-    return route
+    return visits
 
 
-def _holds(value: object, is_sought: Callable[[object], bool], depth: int) -> bool:
+def _holds(
+    value: object, is_sought: Callable[[object], bool], *, documents: bool, depth: int = DEPTH
+) -> bool:
+    """Say whether an object is or holds what is sought, in documents of model/ too if wanted."""
     if is_sought(value):
         return True
-    if depth == 0:
+    if depth == 0 or (isinstance(value, msgspec.Struct) and not documents):
         return False
-    return any(_holds(part, is_sought, depth - 1) for part in _parts(value))
+    return any(
+        _holds(part, is_sought, documents=documents, depth=depth - 1) for part in _parts(value)
+    )
 
 
 def _parts(value: object) -> Iterator[object]:

@@ -14,23 +14,20 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 226
+MOST_FILES = 228
 MOST_LINES = 400
 LONGEST_FUNCTION = 64
-MOST_RENAMED_IMPORTS = 32
-CLASSES_OF_ONE_NAME = 7
+MOST_RENAMED_IMPORTS = 25
+CLASSES_OF_ONE_NAME = 1
 
 # Names that say nothing of the thing that they stand for.
-EMPTY_NAMES = {"found": 36, "one": 13}
+EMPTY_NAMES = {"found": 18, "one": 8}
 
 # How many identifiers still have a word that docs/glossary.md forbids.
 LEFT_OF_FORBIDDEN_WORDS = {
-    "beside": 2,
-    "keeping": 1,
-    "pace": 3,
     "patience": 1,
     "room": 3,
-    "trouble": 5,
+    "trouble": 4,
     "turns": 5,
 }
 
