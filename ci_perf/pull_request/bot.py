@@ -21,7 +21,7 @@ from ci_perf.github.pulls import OpenPull
 from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
-from ci_perf.report import bot_replies
+from ci_perf.report import pull_request_notes
 from ci_perf.report.accept_help import AcceptHint
 
 # What a person can do something about. Anything else is GitHub's failure, or a bug of ours.
@@ -79,7 +79,7 @@ def handle_comment(
         _refuse_fork(request.pull)
         text = _accept(request, notify)
     except _DoneError as done:
-        text = bot_replies.accepted_before(comment.login, done.sha)
+        text = pull_request_notes.reply_accepted_before(comment.login, done.sha)
     except _REFUSALS as refusal:
         notify(f"refused: {refusal}")
         _refuse(client, comment, str(refusal), hint)
@@ -132,14 +132,14 @@ def _accept(request: _Request, notify: Notify) -> str:
     ]
     login = request.comment.login
     if not accepted:
-        return bot_replies.unchanged(login)
+        return pull_request_notes.reply_unchanged(login)
     commit = _commit(request, accepted)
     notify(f"committed {commit.sha} on {request.pull.branch}")
     described = [
         accepting.described(acceptance, _path(request.options, acceptance))
         for acceptance in accepted
     ]
-    return bot_replies.accepted(login, commit.sha, described)
+    return pull_request_notes.reply_accepted(login, commit.sha, described)
 
 
 def _prepared(request: _Request, artifact: str, notify: Notify) -> tuple[Acceptance, ...]:
@@ -219,6 +219,6 @@ def _hint(request: _Request) -> AcceptHint:
 
 
 def _refuse(client: Client, comment: CommandComment, reason: str, hint: AcceptHint | None) -> None:
-    text = bot_replies.refused(comment.login, reason, hint)
+    text = pull_request_notes.reply_refused(comment.login, reason, hint)
     comment_command.reply(client, comment.pull, comment.id, text)
     comment_command.react(client, comment.id, Reaction.REFUSED)

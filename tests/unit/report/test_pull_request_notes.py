@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.report import accept_help, bot_replies, publication, pull_request_notes
+from ci_perf.report import accept_help, publication, pull_request_notes
 from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Extras, Origin
@@ -109,7 +109,7 @@ def test_no_foreign_text_leaves_its_code_span(text, problem):
         folded=Markdown(pull_request_notes.baseline_table([edit]) + accept_help.folded(hint)),
     )
     page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, extras=beside))
-    answer = Page(bot_replies.refused("octocat", text, hint))
+    answer = Page(pull_request_notes.reply_refused("octocat", text, hint))
 
     assert page.open == answer.open == []
     assert "@" not in page.prose + answer.prose
@@ -141,7 +141,7 @@ def test_an_answer_says_what_was_committed():
         began=("step_time_s",),
         changed_numerics=False,
     )
-    page = Page(bot_replies.accepted("octocat", "b" * 40, [one]))
+    page = Page(pull_request_notes.reply_accepted("octocat", "b" * 40, [one]))
 
     assert "moved on  baselines/m/smoke/mlp.json" in page.code[2]
     assert "bbbbbbbbbbbb" in page.code[1]
@@ -149,4 +149,6 @@ def test_an_answer_says_what_was_committed():
 
 
 def test_a_refusal_without_another_way_ends_with_the_reason():
-    assert bot_replies.refused("octocat", "no", None) == ("Not accepted for `octocat`: `no`.\n")
+    assert pull_request_notes.reply_refused("octocat", "no", None) == (
+        "Not accepted for `octocat`: `no`.\n"
+    )
