@@ -7,11 +7,11 @@ from ci_perf.judge import summarise
 from ci_perf.judge.policy import default_limits
 from ci_perf.model import run as runs
 from ci_perf.model.suite import Limits, Tiers
-from tests.runs import BASE_COMMIT, STEADY, VALID, a_measured, a_process, a_run
+from tests.comparisons import an_interleaved
+from tests.runs import STEADY, VALID, a_measured, a_process, a_run
 
 # Six days of a quiet machine: sessions differ by a few thousandths, as launches do.
 DAYS = (1.0, 1.002, 0.999, 1.001, 0.998, 1.0)
-BASE = runs.Source(commit=BASE_COMMIT, branch="main", dirty=False)
 
 
 def scaled(values, factor):
@@ -68,13 +68,6 @@ def beside(ratio, *, workload="w"):
     """What a run says of pairs whose head takes `ratio` times as long: arguments of `a_run`."""
     one = runs.Paired(workload=workload, pairs=tuple(pairs(ratio)))
     return {"paired": (one,), "interleaved": an_interleaved()}
-
-
-def an_interleaved(**more):
-    plain = runs.Interleaved(
-        ref="main", source=BASE, suspects=1, budget_s=1200.0, spent_s=60.0, stopped="decided"
-    )
-    return msgspec.structs.replace(plain, **more)
 
 
 def judged(history, head, **more):

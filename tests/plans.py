@@ -1,24 +1,26 @@
 """Builders of plans that name only what a test is about."""
 
+import msgspec
+
 from ci_perf.model.suite import Limit, Limits, Plan, PlannedWorkload, Protocol, Tiers
 
 
 def a_planned(workload, *, statistic=None, **more):
     """One workload; with `statistic`, suite.toml sets it."""
-    return PlannedWorkload(
+    plain = PlannedWorkload(
         id=workload,
         file=f"{workload}.py",
         description="",
         parameters={},
         protocol=Protocol(statistic=statistic or "median"),
         own_statistic=statistic is not None,
-        **more,
     )
+    return msgspec.structs.replace(plain, **more)
 
 
 def a_plan(*workloads, limit=0.01, margin=0.02, **more):
     """A suite of these workloads, or of such of these names, with one limit for the step time."""
-    return Plan(
+    plain = Plan(
         suite="smoke",
         root="/repository",
         selection=(),
@@ -27,5 +29,5 @@ def a_plan(*workloads, limit=0.01, margin=0.02, **more):
         device="auto",
         canaries=False,
         workloads=tuple(a_planned(w) if isinstance(w, str) else w for w in workloads),
-        **more,
     )
+    return msgspec.structs.replace(plain, **more)

@@ -6,10 +6,11 @@ import msgspec
 
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
-from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Protocol, Tiers
+from ci_perf.model.suite import Limits, Protocol
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.session import Listener, MachineChecks
 from ci_perf.worktree import Checkout
+from tests.plans import a_plan, a_planned
 from tests.runs import a_process, an_environment
 
 SOURCE = Source(commit="b" * 40, branch="main", dirty=False)
@@ -135,28 +136,18 @@ def a_result(index=0, **more):
     return msgspec.structs.replace(plain, **own)
 
 
-def a_plan(root, *names, processes=1, canaries=False, **more):
-    """Workloads below `root` with files of their names."""
-    return Plan(
-        suite="smoke",
-        root=str(root),
-        selection=(),
-        tiers=Tiers(),
-        limits=Limits(default={}),
-        device="auto",
-        canaries=canaries,
-        workloads=tuple(
-            PlannedWorkload(
-                id=name,
-                file=str(root / "workloads" / f"{name}.py"),
-                description="",
-                parameters={},
-                protocol=Protocol(processes=processes),
-                **more,
-            )
-            for name in names
-        ),
+def a_plan_at(root, *names, processes=1, canaries=False, **more):
+    """Workloads below `root` with files of their names, and no limits."""
+    planned = (
+        a_planned(
+            name,
+            file=str(root / "workloads" / f"{name}.py"),
+            protocol=Protocol(processes=processes),
+            **more,
+        )
+        for name in names
     )
+    return a_plan(*planned, root=str(root), limits=Limits(default={}), canaries=canaries)
 
 
 def a_checkout(folder, *notes):

@@ -10,7 +10,8 @@ from ci_perf.errors import CiPerfError
 from ci_perf.model import codec
 from ci_perf.model import run as runs
 from tests.accepting import accepted
-from tests.histories import an_interleaved, beside
+from tests.comparisons import an_interleaved
+from tests.histories import beside
 from tests.integration.github.stage import PULL, Ended, Stage
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
 

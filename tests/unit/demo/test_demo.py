@@ -13,13 +13,12 @@ from ci_perf.cli import demo_command
 from ci_perf.demo import result, story
 from ci_perf.demo.shell import PROGRAMS, Shell, neutral
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.model import comparison as comparisons
-from ci_perf.model import run as runs
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.validity import Status, Validity
 from ci_perf.system import files
-from tests.comparisons import a_numerics
-from tests.runs import CPU, VALID, a_reason
+from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
+from tests.runs import a_reason
 
 EXAMPLE = suite.shipped("examples") / "tiny_vision"
 SLOWER, FATTER = (("classify_images", "step_time_s"), ("search_gallery", "host_rss_peak_bytes"))
@@ -34,68 +33,11 @@ if sys.argv[1] == "check":
 """
 
 
-def a_row(workload, metric, verdict, *, gate=True):
-    base, head = (1e-3, 2e-3) if metric == "step_time_s" else (300 * 2**20, 400 * 2**20)
-    return comparisons.Change(
-        workload=workload,
-        metric=metric,
-        base=base,
-        head=head,
-        base_processes=3,
-        head_processes=3,
-        base_sessions=1,
-        items_per_step=8,
-        item_unit="image",
-        ratio=head / base,
-        interval=None,
-        limit=0.25,
-        margin=0.5,
-        smallest_detectable=0.3,
-        gate=gate,
-        verdict=verdict,
-        code="a_code",
-    )
-
-
-def a_crash(workload):
-    return comparisons.Uncompared(
-        workload=workload,
-        metric="",
-        verdict=Verdict.FAILED,
-        code="crashed",
-        base={},
-        head={},
-        note="RuntimeError: boom",
-        output="",
-        parameters={},
-        gate=True,
-    )
-
-
-def a_side():
-    return comparisons.Side(
-        label="a side",
-        run="",
-        source=runs.Source(commit="unknown", branch="main", dirty=False),
-        machine=CPU,
-        sessions=1,
-        oldest="",
-        newest="",
-    )
-
-
-def a_comparison(*rows):
-    return comparisons.Comparison(
-        tool=runs.Tool(version="0.1.0"),
-        suite="smoke",
-        selection=(),
-        verdict=Verdict.REGRESSED,
-        exit_code=1,
-        base=a_side(),
-        head=a_side(),
-        validity=VALID,
-        differences=(),
-        rows=rows,
+def a_row(workload, metric, verdict, **more):
+    base = 1e-3 if metric == "step_time_s" else 300 * 2**20
+    ratio = 2 if metric == "step_time_s" else 4 / 3
+    return a_change(
+        workload, verdict, base=base, ratio=ratio, metric=metrics.BY_NAME[metric], **more
     )
 
 
@@ -170,7 +112,9 @@ def test_a_metric_without_a_gate_is_no_surprise():
 
 
 def test_a_workload_that_crashed_is_a_surprise():
-    (surprise,) = result.surprises(a_comparison(*AS_PLANTED, a_crash("embed_images")), 1)
+    (surprise,) = result.surprises(
+        a_comparison(*AS_PLANTED, an_uncompared("embed_images", note="RuntimeError: boom")), 1
+    )
 
     assert surprise == "embed_images: expected a comparison, found failed: RuntimeError: boom"
 

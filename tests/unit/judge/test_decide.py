@@ -7,10 +7,10 @@ from ci_perf.errors import ExitCode
 from ci_perf.judge.policy import LOOKS, default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
+from tests.comparisons import an_interleaved
 from tests.histories import (
     a_head,
     a_pair,
-    an_interleaved,
     in_turns,
     judged,
     pairs,

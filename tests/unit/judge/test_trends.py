@@ -4,29 +4,21 @@ import pytest
 
 from ci_perf.judge import trends
 from ci_perf.model import metrics
-from ci_perf.model.summary import SessionNumbers, Subject
-from tests.runs import CPU, SOFT
+from tests.subjects import a_session, a_subject
 
 
 def a_history(*sessions, workload="w", epochs=None):
     """One workload; each session is its step times, beside a count."""
-    return Subject(
-        workload=workload,
-        parameters={},
-        items_per_step=1.0,
-        item_unit="step",
-        statistic="median",
-        machine=CPU,
-        sessions=tuple(
-            SessionNumbers(
-                commit=f"commit{day}",
-                recorded_at=f"2026-11-{day:02}T10:00:00Z",
-                soft=SOFT,
-                processes=tuple({"step_time_s": s, "graph_breaks": 2.0} for s in session),
+    return a_subject(
+        *(
+            a_session(
+                *({"step_time_s": s, "graph_breaks": 2.0} for s in session),
+                day=day,
                 epochs={"step_time_s": epochs[day - 1]} if epochs else {},
             )
             for day, session in enumerate(sessions, 1)
         ),
+        workload=workload,
     )
 
 

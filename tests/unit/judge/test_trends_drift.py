@@ -13,8 +13,7 @@ from ci_perf.judge.variability import Variance
 from ci_perf.model import metrics
 from ci_perf.model.metrics import Kind
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.summary import SessionNumbers, Subject
-from tests.runs import CPU, SOFT
+from tests.subjects import a_session, a_subject
 
 logs = st.integers(-500, 500).map(lambda value: value / 1000)
 means = st.lists(logs, min_size=trends.LEAST_SESSIONS, max_size=20)
@@ -22,25 +21,16 @@ means = st.lists(logs, min_size=trends.LEAST_SESSIONS, max_size=20)
 
 def a_history(*sessions, workload="w", metric=metrics.STEP_TIME, epochs=()):
     """One workload; each session is the values of its launches, or a single one."""
-    return Subject(
-        workload=workload,
-        parameters={},
-        items_per_step=1.0,
-        item_unit="step",
-        statistic="median",
-        machine=CPU,
-        sessions=tuple(
-            SessionNumbers(
-                commit="a1b2c3d4",
-                recorded_at=f"2026-11-{day:02}T10:00:00Z",
-                soft=SOFT,
-                processes=tuple(
-                    {metric.name: s} for s in ([session] if isinstance(session, float) else session)
-                ),
+    return a_subject(
+        *(
+            a_session(
+                *({metric.name: s} for s in ([value] if isinstance(value, float) else value)),
+                day=day,
                 epochs={metric.name: epochs[day - 1]} if epochs else {},
             )
-            for day, session in enumerate(sessions, 1)
+            for day, value in enumerate(sessions, 1)
         ),
+        workload=workload,
     )
 
 

@@ -19,7 +19,7 @@ from tests.sessions import (
     Recorder,
     Suspects,
     a_checkout,
-    a_plan,
+    a_plan_at,
     a_result,
     some_checks,
 )
@@ -32,7 +32,7 @@ def interleaved(tmp_path, monkeypatch):
     (tmp_path / "head" / "workloads").mkdir(parents=True)
     (tmp_path / "base" / "workloads").mkdir(parents=True)
     names = ("a", "b")
-    plan = a_plan(tmp_path / "head", *names)
+    plan = a_plan_at(tmp_path / "head", *names)
 
     def measure(launcher, wanted, *, budget_s=1000.0, listener=None, checks=None, **more):
         def undecided(run):

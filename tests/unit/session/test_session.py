@@ -17,7 +17,7 @@ from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFail
 from ci_perf.model.validity import Status
 from ci_perf.session import runner
 from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image
-from tests.sessions import Recorder, a_plan, some_checks
+from tests.sessions import Recorder, a_plan_at, some_checks
 
 GPUS = ("GPU-a", "GPU-b")
 BOOM = TaskFailure(phase=Phase.BUILD, reason="RuntimeError: boom")
@@ -108,7 +108,7 @@ def measure(tmp_path, monkeypatch):
 
     def measure(launcher, *names, listener=None, wait_s=0.0, **plan):
         return session.measure(
-            a_plan(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
+            a_plan_at(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
             launcher,
             listener or Recorder(),
             device="auto",

@@ -18,7 +18,7 @@ from tests.sessions import (
     Recorder,
     Suspects,
     a_checkout,
-    a_plan,
+    a_plan_at,
     a_result,
     some_checks,
 )
@@ -72,7 +72,7 @@ def check(tmp_path, monkeypatch):
             return compare.undecided(before, head, limits=LIMITS, tiers=TIERS)
 
         run = session.measure(
-            a_plan(tmp_path / "head", *names, processes=3, canaries=True),
+            a_plan_at(tmp_path / "head", *names, processes=3, canaries=True),
             machine,
             more.pop("listener", Recorder()),
             device="auto",
