@@ -36,8 +36,10 @@ from ci_perf.system import signals
 from ci_perf.launch.local import LocalLauncher
 here = Path.cwd()
 plan = suite.plan(here / "workloads", "smoke", selection=(), root=here, protocol={"processes": 1})
-with signals.noted(), progress.listener() as listener:
-    run = session.measure(plan, LocalLauncher(here), listener, device="cpu", lock_timeout_s=60)
+with signals.noted():
+    run = session.measure(
+        plan, LocalLauncher(here), progress.listener(), device="cpu", lock_timeout_s=60
+    )
     files.write(here / "run.json", run)
 """
 
