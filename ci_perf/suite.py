@@ -1,4 +1,4 @@
-"""From suite.toml and a folder of workload files to a plan, without importing a workload."""
+"""Make a plan from suite.toml and a folder of workload files, without importing a workload."""
 
 import ast
 import itertools

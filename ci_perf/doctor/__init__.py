@@ -1,4 +1,4 @@
-"""Facts in, findings out: what is wrong with this machine, and what to do. Pure."""
+"""Turn facts of a machine into findings: what is wrong, and what to do about it. Pure."""
 
 from collections.abc import Iterable
 from enum import Enum

@@ -225,7 +225,7 @@ def _try(engine: Engine, asked: Probe, image: str, gpus: tuple[str, ...]) -> Tor
 
 
 def _answer(code: int, tail: str) -> Torch:
-    """Read what the container said; the answer is the last line, as for a child of ours."""
+    """Read the last line of the container's output: libraries may print before it."""
     last = tail.rstrip().rpartition("\n")[2]
     if code == 0:
         try:
@@ -258,7 +258,7 @@ def _silent(name: EngineName, error: CiPerfError, *, is_installed: bool) -> Engi
 
 
 def _refusal(name: EngineName, error: CiPerfError) -> Refused:
-    """Take a message of ours apart: what is wrong, then the next step."""
+    """Split an error message into what is wrong and the next step."""
     why, _, then = str(error).partition("; ")
     if then in ("", engine_errors.further(name)):
         then = f"try it by hand: `{name} info`, then `{name} run --rm IMAGE python3 --version`"

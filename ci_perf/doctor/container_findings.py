@@ -119,7 +119,7 @@ def _storage(engine: EngineAnswer) -> Iterable[Finding]:
 
 
 def _limits(engine: EngineAnswer) -> Iterable[Finding]:
-    """Look for limits that nobody enforces: rootless engines need control groups version 2."""
+    """Warn of limits that are not enforced: a rootless engine needs control groups version 2."""
     if engine.rootless and engine.cgroups == "1":
         yield Finding(
             code="no_limits",
@@ -132,7 +132,7 @@ def _limits(engine: EngineAnswer) -> Iterable[Finding]:
 
 
 def _unreadable(containers: Containers) -> Iterable[Finding]:
-    """Say that no container can read what is here: root is nobody inside."""
+    """Say that no container can read the checkout."""
     if containers.unreadable is not None:
         yield problem(
             "checkout_unreadable",

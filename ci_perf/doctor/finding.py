@@ -1,4 +1,4 @@
-"""One thing that the doctor has to say."""
+"""A finding of the doctor: its code, its level, what is the case and what to do."""
 
 from enum import Enum
 

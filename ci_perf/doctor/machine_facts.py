@@ -87,7 +87,7 @@ def this_machine() -> Sources:
 def gather(sources: Sources, containers: Containers | None = None) -> MachineFacts:
     """Read every fact; takes seconds, because torch is imported in a child.
 
-    What is known of containers somebody else has asked: we start none.
+    `containers` is what a probe of them found; none is started here.
     """
     return MachineFacts(
         host=_host(sources),

@@ -142,7 +142,7 @@ def _driver(graphics: Graphics) -> str:
 
 
 def _torch(facts: MachineFacts) -> list[tuple[str, str]]:
-    """Tell of torch, where somebody has looked for one: without an image there was none to ask."""
+    """Describe torch; nothing where no container could be asked for it."""
     within = facts.containers
     if within is not None and (
         not isinstance(within.image, PresentImage) or within.refused is not None

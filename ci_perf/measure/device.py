@@ -1,4 +1,4 @@
-"""The device seam: time and memory of a CPU and of a CUDA device behind one interface."""
+"""Time and memory of a CPU and of a CUDA device, behind one interface."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -137,8 +137,8 @@ class CpuDevice:
 class CudaDevice:
     """Steps only queue their work: events between them tell when the device got there.
 
-    Where one process serves several cards (DataParallel), `index` is the first of them: it is the
-    one that is timed, and `cards` is how many have memory to be read.
+    Where one process serves several cards (DataParallel), `index` is the first of them: it is
+    timed, and memory is read from `cards` cards.
 
     Events are recorded on the stream that is current. What a step queues on other streams counts
     for ``step_s``, and for the events as far as the current stream waits for it.

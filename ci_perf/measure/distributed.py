@@ -1,6 +1,6 @@
-"""The ranks of one workload: how they agree, and how far apart they arrive.
+"""How the ranks of one workload agree on a number, and how far apart they arrive.
 
-torch is imported by whoever joins, not by whoever imports this file.
+torch is imported by `join`, not by importing this file.
 """
 
 import datetime as dt

@@ -1,4 +1,4 @@
-"""The numbers that a workload computes, reduced to a few that two runs can be compared by."""
+"""Reduce the numbers that a workload computes to a few, by which two runs are compared."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

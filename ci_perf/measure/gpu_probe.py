@@ -1,4 +1,4 @@
-"""How the GPUs are before we touch them. Run in a child: a driver may hang.
+"""Read the state of the GPUs before a session uses them. Run in a child: a driver may hang.
 
 `python -P -m ci_perf.measure.gpu_probe FOLDER PARENT UUID...` writes GpuStates to
 FOLDER under the name that task.py has for results; PARENT is the id of the process that waits.

@@ -17,7 +17,7 @@ _INSTALLED = {"dist-packages", "site-packages"}
 
 
 class ForeignCodeError(Exception):
-    """The process is not what it is measured as."""
+    """The process has imported code of the other side."""
 
 
 def check(foreign_root: str, *, root: str, file: str) -> None:
@@ -64,7 +64,7 @@ class _Foreign:
 def _imported(modules: Mapping[str, object]) -> Iterable[tuple[str, Path]]:
     """Yield every module with its file, a namespace with its first folder."""
     for name, module in sorted(modules.items()):
-        # Not getattr: a lazy module would import what it is asked for.
+        # Not getattr: a lazy module would import the attribute that is read.
         said = getattr(module, "__dict__", {})
         file = said.get("__file__")
         if isinstance(file, str):

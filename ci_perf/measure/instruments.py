@@ -1,4 +1,4 @@
-"""How long each phase takes, how much time is left, and instruments that can fail by themselves."""
+"""Time each phase, count the time that is left, and take instruments that may fail alone."""
 
 import contextlib
 from collections.abc import Callable, Iterator

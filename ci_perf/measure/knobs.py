@@ -1,4 +1,4 @@
-"""What could change a number from machine to machine is fixed here, and written down after timing.
+"""Fix seeds, threads, CPUs and precision before measuring, and record them after timing.
 
 The parent fixes what must be in the environment before Python starts; see launch/local.py.
 """

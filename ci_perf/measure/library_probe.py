@@ -1,7 +1,7 @@
-"""What torch and NVML say of this machine, asked in a child process.
+"""Ask torch and NVML about this machine, in a child process.
 
-A driver that has lost its GPU hangs whoever asks it, and a torch built for another CPU ends the
-process with a signal: `doctor` must outlive both.
+A driver that has lost its GPU hangs its caller, and a torch built for another CPU ends the process
+with a signal: `doctor` must outlive both.
 """
 
 import os

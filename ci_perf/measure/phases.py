@@ -1,4 +1,4 @@
-"""One process, phase by phase, in the order of docs/measuring.md."""
+"""Measure one workload in one process: every phase, in the order of docs/measuring.md."""
 
 import contextlib
 import gc

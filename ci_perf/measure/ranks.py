@@ -1,4 +1,4 @@
-"""The agent between a launch and its ranks: torchrun on this host, and one verdict on all of them.
+"""Run the ranks of one workload by torchrun on this host, and report one result or failure for all.
 
 Run as `python -P -m ci_perf.measure.ranks FOLDER PARENT`, in the place of a worker: the files in
 FOLDER are named in task.py, PARENT is the id of the process that waits for them. Every rank is a
@@ -123,7 +123,7 @@ class Outputs:
 
 
 def _pipe(path: Path) -> int:
-    """Open both ends: it never ends then, whoever comes and goes, and no writer has to wait."""
+    """Make a pipe and open both ends: it stays open, and no writer waits for a reader."""
     os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -150,7 +150,7 @@ def main(folder: Path, *, worker: str = task.WORKER, port: Callable[[], int] | N
 
 
 def free_port() -> int:
-    """Return a port of this host that nobody listens on now."""
+    """Return a port of this host that is free now."""
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])
@@ -253,7 +253,7 @@ def _asked_where_it_hangs(folder: Path, outputs: Outputs) -> Iterator[None]:
 
 
 def _children() -> list[int]:
-    """Return the processes that this one has started, the ranks; none where nobody lists them."""
+    """Return the ids of the ranks, our child processes; none where /proc lacks the list."""
     us = os.getpid()
     try:
         return [int(pid) for pid in Path(f"/proc/{us}/task/{us}/children").read_text().split()]
@@ -271,7 +271,7 @@ def _slowest_phase(folder: Path, count: int) -> Phase:
 
 
 def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> TaskFailure:
-    """Tell what became of the rank that failed first; the others died of its death."""
+    """Describe the failure of the rank that failed first: the others ended because of it."""
     rank = _first(folder, failures, outputs)
     said = _read(folder, rank)
     if said is not None:

@@ -1,4 +1,4 @@
-"""The named parts of a step, timed in a pass of their own: the timed region has no clocks in it."""
+"""Time the named parts of a step, in a separate pass: the timed region contains no clocks."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ class Watcher:
         """
         self._device = device
         try:
-            # Compiled code that meets a phase is compiled anew now that somebody watches.
+            # Compiled code that enters a phase is compiled again once phases are timed.
             step()
             self._spans.clear()
             device.synchronize()

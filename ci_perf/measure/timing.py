@@ -175,7 +175,7 @@ def _spread(values: Sequence[float]) -> float:
 class _Steps:
     """Quantiles of any number of steps in little memory: those within 0.1 % are counted together.
 
-    Unlike a sample it misses no step, be it every eighth one that is slow. All steps between a
+    Unlike a sample it misses no step, even where only every eighth is slow. All steps between a
     nanosecond and a day make 32 000 groups; one workload has some hundreds.
     """
 

@@ -1,8 +1,9 @@
-"""Turns of two resident processes, of which only one runs at any time: the side of the process.
+"""Take turns with the other process of a resident pair: the child's side.
 
-A process is started in its first turn. It asks for the next one before each phase and before each
-block, which gives back the one it has: between two questions it has the machine for itself. The
-other side is launch/turn_scheduler.py. A process without a partner has the machine always.
+Of the two, only one runs at any time. A process is started in its first turn. Before each phase and
+each block it asks for the next turn, which gives back the turn it has: between two questions it has
+the machine for itself. A process without a partner has it always. The parent's side is
+launch/turn_scheduler.py.
 """
 
 import os
@@ -22,7 +23,7 @@ class TurnTaker(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether somebody else has been at the machine, and its caches, between two turns."""
+        """Whether a partner uses the machine, and its caches, between two turns."""
 
     def clock(self) -> float:
         """Return seconds; they do not pass while the process waits for its turn."""
@@ -56,7 +57,7 @@ class Alone:
 
 
 class Shared:
-    """A process with a partner. When nobody grants turns any more, it goes on alone."""
+    """A process with a partner. When the parent grants no more turns, the process goes on alone."""
 
     is_shared = True
 
@@ -81,7 +82,7 @@ class Shared:
         return answer == TurnAnswer.TAKE if answer else stopped is None
 
     def _ask(self, request: TurnRequest) -> bytes:
-        """Ask, and wait for the answer; it is empty when there is nobody to give one."""
+        """Ask, and wait for the answer; it is empty when the parent is gone."""
         start = self._clock()
         try:
             os.write(self._asked, request)

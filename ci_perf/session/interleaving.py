@@ -1,4 +1,4 @@
-"""Base and head launched in turns, until every suspect is decided or the budget is spent.
+"""Launch base and head in turns, until every suspect is decided or the budget is spent.
 
 schedule.py says whose turn it is. The judge is asked after every launch. The budget is looked at
 before every one, so that it is overrun by at most one pair.
@@ -183,7 +183,7 @@ class Interleaving:
         return msgspec.structs.replace(workload, file=str(own)) if own.is_file() else None
 
     def _launch_both(self, base: _Base) -> None:
-        """Launch both sides; whoever came second last time comes first."""
+        """Launch both sides; the one that came second last time comes first."""
         first, second = base.first, _other(base.first)
         tasks = [self._task(base, side, index=len(base.pairs)) for side in (first, second)]
         is_resident = self._may_be_resident(base)
@@ -202,7 +202,7 @@ class Interleaving:
     def _keep(self, base: _Base, by_side: dict[_Side, _Outcome], *, resident: bool) -> None:
         head, other = by_side["head"], self._checked(base.workload.id, by_side["base"])
         if isinstance(head, TaskFailure):
-            # The head ran before and crashes now: nobody may call that unchanged.
+            # The head ran before and crashes now: that is never unchanged.
             self._runner.fail(base.workload.id, head)
             return
         if isinstance(other, TaskFailure):

@@ -16,7 +16,7 @@ class Listener:
         """Hear that the session is over, however it ended."""
 
     def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
-        """Hear, again and again, that somebody else is measuring on the device."""
+        """Hear, again and again, that another session is measuring on the device."""
 
     def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
         """Hear, every few seconds, why the machine is not quiet, and how long it was waited for."""

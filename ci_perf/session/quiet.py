@@ -1,4 +1,4 @@
-"""Waits until nobody else uses the machine, for a limited time."""
+"""Wait, for a limited time, until no other program uses the machine."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from ci_perf.model.validity import Reason
 from ci_perf.session.listener import Listener
 
-# How long to wait where nobody says it: longer than the 10 s over which Linux averages pressure,
+# How long to wait where no option says it: longer than the 10 s over which Linux averages pressure,
 # shorter than measuring takes.
 DEFAULT_S = 60.0
 LOOK_EVERY_S = 2.0

@@ -1,4 +1,4 @@
-"""Launches every process of every workload, in rounds, with the canaries between the rounds."""
+"""Launch every process of every workload, in rounds, with the canaries between the rounds."""
 
 import os
 import statistics
@@ -215,7 +215,7 @@ class SessionRunner:
         )
 
     def _against_gpus(self) -> tuple[Reason, ...]:
-        """Return what speaks against the GPUs, before anything of ours is on them."""
+        """Return what speaks against the GPUs, before a worker uses them."""
         if self._machine.device == "cpu":
             return ()
         if not self._machine.gpus:

@@ -1,1 +1,1 @@
-"""The monitor: a process beside the worker that watches the GPUs and the host meanwhile."""
+"""The monitor: a process that watches the GPUs and the host while a worker measures."""

@@ -1,4 +1,4 @@
-"""From the readings of one GPU to the evidence about it."""
+"""Turn the readings of one GPU into the evidence about it."""
 
 import dataclasses
 from dataclasses import dataclass, field
@@ -116,7 +116,7 @@ class _Differences:
 
 
 class GpuWatch:
-    """Watches one GPU. The first look is taken when it is made: before ours has a context.
+    """Watches one GPU. The first reading is taken when it is made, before the worker has a context.
 
     Until `begin` everything counts; from then on only what lies between `begin` and `end`.
     """
@@ -134,7 +134,7 @@ class GpuWatch:
         self._used_before = self._used.highest()
 
     def came_too_late(self, why: str) -> None:
-        """Forget what was in use before ours had a context: it may have had one already."""
+        """Forget the memory in use before the worker had a context: it may have had one already."""
         self._used_before = None
         self._too_late = why
 

@@ -1,6 +1,6 @@
-"""What the kernel counts of a host and of processes: it only grows, two readings make a difference.
+"""Read the kernel's counters of a host and of processes; two readings make a difference.
 
-What is not there, or belongs to a process that has ended, is absent (`None`).
+A counter that does not exist, or belongs to a process that has ended, is absent (`None`).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The worker's words to the monitor: here I am, timing begins, timing has ended.
+"""Tell the monitor, from the worker, that timing begins and that it has ended.
 
 Each is a datagram with the word and the moment until which the worker waits, and a socket on which
 the monitor sends the word back when it has taken its readings: a name of ours it could not reach

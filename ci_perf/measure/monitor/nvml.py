@@ -1,6 +1,6 @@
-"""One GPU as NVML sees it, found by its UUID. What the driver cannot say is absent, with a reason.
+"""Ask NVML about one GPU, found by its UUID. What the driver lacks is absent, with a reason.
 
-Only child processes come here: a driver that has lost its GPU can hang whoever asks it. Nothing
+Used in child processes only: a driver that has lost its GPU can hang its caller. Nothing
 here raises, whatever the driver does.
 """
 
@@ -198,7 +198,7 @@ class Gpu:
         return None
 
     def _number(self, name: str, most: int, question: Callable[[Any, Any], int]) -> int | None:
-        """Return a number; one that cannot be is as good as none."""
+        """Return a number; an impossible one is absent."""
         number = self._ask(name, question)
         if number is None or 0 <= number <= most:
             return number

@@ -1,4 +1,4 @@
-"""The monitor: a process beside the worker that watches the GPUs and the host while it works.
+"""The monitor process: watches the GPUs and the host while a worker measures.
 
 Run as `python -P -m ci_perf.measure.monitor.server FOLDER PARENT SOCKET HZ UUID...`: FOLDER is
 its own, PARENT the id of the process that waits, SOCKET the handle of the socket on
