@@ -146,7 +146,7 @@ def places(parent: ast.AST, function: str = "", scope: str = "") -> Iterator[Pla
         for index, node in enumerate(children):
             if not isinstance(node, ast.AST) or isinstance(node, ast.JoinedStr):
                 continue
-            if field in _LEFT_ALONE:
+            if field in _LEFT_ALONE or _is_type(node):
                 continue
             inside, within = "" if field == "args" else function, scope
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -157,6 +157,15 @@ def places(parent: ast.AST, function: str = "", scope: str = "") -> Iterator[Pla
                 inside = "" if is_cached else within[:-1]
             yield Place(node, parent, field, index if value is children else None, inside)
             yield from places(node, inside, within)
+
+
+def _is_type(node: ast.AST) -> bool:
+    """Whether this is `Literal[…]`, which only a type checker reads."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "Literal"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,15 @@ def test_every_operator_makes_the_changes_that_it_promises(before, after):
 
 
 @pytest.mark.parametrize(
-    "source", ["x: int | None", "'text'", "x = f'{a + 1}'", "x = y", "@f(a=1)\ndef g(): ..."]
+    "source",
+    [
+        "x: int | None",
+        "'text'",
+        "x = f'{a + 1}'",
+        "x = y",
+        "@f(a=1)\ndef g(): ...",
+        "X = Literal[1]",
+    ],
 )
 def test_words_annotations_and_decorators_are_left_alone(source):
     assert not changes(source)

@@ -3,9 +3,9 @@
 import msgspec
 
 from ci_perf.errors import ExitCode
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.suite import Protocol, Tiers
-from tests.histories import judged
+from tests.histories import in_turns, judged, pairs
 from tests.runs import (
     GPU,
     MIB,
@@ -72,6 +72,18 @@ def test_other_parameters_are_incomparable():
 
     assert comparison.rows[0].code == "other_parameters"
     assert comparison.rows[0].note == "batch: 64 → 128"
+
+
+def test_numerics_that_no_baseline_can_judge_are_those_of_the_launched_base():
+    before = a_run(a_measured("w", *STEADY, parameters={"n": 1}, losses=(2.0,)))
+    head = a_run(a_measured("w", *STEADY, parameters={"n": 2}, losses=(3.0,)))
+    launched = pairs(1.0, losses=(3.0,), base={"losses": (3.0,)})
+
+    alone, paired = judged(before, head), judged(before, in_turns(head, launched))
+
+    assert not [row for row in alone.rows if isinstance(row, Numerics)]
+    (row,) = (row for row in paired.rows if isinstance(row, Numerics))
+    assert row.verdict is Verdict.UNCHANGED
 
 
 def test_another_statistic_is_incomparable():

@@ -55,6 +55,15 @@ def test_sides_that_differ_as_the_history_does_need_no_spread_from_it():
     assert in_modes(bases, heads, usual_variance=0.0184**2).call == "regressed"
 
 
+def test_of_the_usual_spread_only_what_the_sides_lack_is_added():
+    confirmation = a_confirmation(prior_variance=0.015**2, usual_variance=0.001)
+    confirmation.add(0.0)
+    confirmation.add(0.002, base=0.03)
+
+    shown = (2 * 0.015**2 + 2 * 0.016**2) / 2
+    assert confirmation.alarm_spread() == pytest.approx(math.sqrt(0.001 - shown))
+
+
 def test_a_change_far_beyond_the_modes_is_proven_all_the_same():
     assert in_modes([0] * 6, [5] * 6, usual_variance=0.0184**2).call == "regressed"
 
