@@ -185,7 +185,7 @@ def test_no_pair_leaves_everything_possible():
     found = a_confirmation().finish()
 
     assert (found.call, found.pairs) == ("inconclusive", 0)
-    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert (found.estimate, found.low, found.high) == (0.0, -math.inf, math.inf)
 
 
 def test_one_pair_without_history_leaves_everything_possible():
