@@ -232,7 +232,7 @@ def _needs_reason(row: Row, accepted: Acceptance) -> bool:
         is_worse = row.verdict is Verdict.REGRESSED or (row.ratio is not None and row.ratio > 1)
         return row.gate and is_worse and row.metric in accepted.began
     if isinstance(row, Numerics):
-        # Without a gate, `--append` takes other numerics in, and the speed keeps its history.
+        # Without a gate, `--append` adds other numerics, and the speed keeps its history.
         return row.gate and row.code == numerics.CHANGED
     # A history that does not compare is left behind, also where pairs have judged this run.
     is_missing = row.gate and row.verdict is Verdict.MISSING
@@ -293,7 +293,7 @@ def _action(
 
 
 def _asks_for_it(row: Row) -> bool:
-    """Whether the baseline no longer says what this run says, by what a gate can see."""
+    """Whether a row that gates shows that the baseline no longer describes this run."""
     if isinstance(row, Uncompared) and row.verdict is Verdict.NEW:
         return True  # it gets its first number
     return row.gate and bool(_moved(row, Mode.KEEP))
@@ -302,11 +302,11 @@ def _asks_for_it(row: Row) -> bool:
 def _moved(row: Row, mode: Mode) -> str:
     """Return the metric whose old values describe another speed than this run's; else nothing.
 
-    What is only suspected counts where a person says "this is the new baseline". Where sessions are
-    just collected it is how sessions differ, which is what a history is to show.
+    A suspected change counts where a person says "this is the new baseline". Where sessions are
+    only collected, it is how sessions differ, and a history shows just that.
     """
     if isinstance(row, Numerics):
-        # What varies from process to process would do so against any baseline.
+        # Numerics that vary from process to process would differ from any baseline.
         return metrics.FINGERPRINT if row.code == numerics.CHANGED else ""
     if isinstance(row, Change):
         is_meant = row.verdict in _SUSPECTED and mode is Mode.KEEP

@@ -22,17 +22,17 @@ from ci_perf.system import files
 # Enough to recompute every verdict, little enough to read; noise lives in the third digit.
 PROCESS_DIGITS = 6
 HEADLINE_DIGITS = 4
-# A number in fp32 has nine at most: what is computed must be seen to the last of them.
+# A number in fp32 has nine digits at most, and a change in the last one must be seen.
 FINGERPRINT_DIGITS = 9
 # Units that are counted one by one.
 _WHOLE = frozenset({Unit.BYTE, Unit.COUNT, Unit.FLOP})
 _RECORDED = frozenset(metric.name for metric in metrics.RECORDED)
-# What may have an epoch: what may have a verdict, the numerics among it.
+# The metrics that may have an epoch: those that may have a verdict, and the numerics.
 _JUDGED = (*(metric.name for metric in metrics.JUDGED), metrics.FINGERPRINT)
 # No step is shorter than a picosecond, no memory larger than an exabyte.
 SMALLEST, LARGEST = 1e-12, 1e18
 _UNSAFE = re.compile(r"[^a-z0-9]+")
-# Marketing in the names that kernels and drivers give, which only makes folders longer.
+# Words in the names of CPUs and GPUs that only make folders longer.
 _FILLER = re.compile(r"\((r|tm)\)|\b(processor|cpu)\b|@.*$")
 # File systems allow 255 bytes for the name of a folder.
 _MAX_KEY_CHARS = 80
@@ -227,8 +227,8 @@ def _current(baseline: Baseline, name: str) -> list[list[float]]:
 def _age(session: RecordedSession) -> tuple[int, str]:
     """Sort by accepted changes before time.
 
-    What a branch measured without a change that was merged meanwhile describes older code, however
-    late that was, and must not be the latest session.
+    A branch may measure late, and without a change that was merged meanwhile. Its session describes
+    older code, and must not be the latest.
     """
     return sum(session.epochs.values()), session.recorded_at
 
@@ -236,7 +236,7 @@ def _age(session: RecordedSession) -> tuple[int, str]:
 def _check(numbers: Numbers, where: str) -> None:
     for name, value in numbers.items():
         _check_name(name, metrics.BY_NAME, where)
-        # Of what has an interval the logarithm is taken.
+        # Metrics with an interval are judged by their logarithms.
         zero = metrics.BY_NAME[name].kind not in KIND_OF
         _check_range(value, f"{where}.{name}", zero=zero)
 

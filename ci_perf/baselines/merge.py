@@ -20,7 +20,7 @@ from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
 from ci_perf.system import files
 
-# What one step time stands for, and where: of two of these no history can be made.
+# What a step time stands for, and where it was measured: one history has one of each.
 _FIXED = (
     "workload",
     "suite",
@@ -93,7 +93,7 @@ def attributes_line(folder: Path) -> str:
 
 
 def _conflict(base: Baseline | None, ours: Baseline, theirs: Baseline) -> str:
-    """Return what is in the way; empty when nothing is."""
+    """Say why the histories cannot be merged; empty where they can."""
     if differing := [name for name in _FIXED if getattr(ours, name) != getattr(theirs, name)]:
         return f"expected the same {' and '.join(differing)} on both sides, found two"
     for side, history in (("ours", ours), ("theirs", theirs)):
@@ -116,7 +116,7 @@ def _gone(base: Baseline, side: Baseline) -> str:
 
 
 def _moved_apart(base: Baseline | None, ours: Baseline, theirs: Baseline) -> str:
-    """Name the metrics for which the two sides began the same epoch by different runs."""
+    """Say which metrics both sides changed: those whose next epoch two different runs began."""
     names = {name for session in (*ours.sessions, *theirs.sessions) for name in session.epochs}
     known = _openers(base.sessions, names) if base else {}
     mine, other = _openers(ours.sessions, names), _openers(theirs.sessions, names)

@@ -1,1 +1,1 @@
-"""Reports on GitHub: the only code that talks to a network. It makes no words of a report."""
+"""GitHub: its API, events and artifacts. No other package talks to a network."""

@@ -51,8 +51,8 @@ def of_job(environment: Mapping[str, str], repository: str) -> Access:
 def of_clone(environment: Mapping[str, str], remote: str) -> Access:
     """Return the access of a person with a clone. `remote` is the address of its `origin`.
 
-    The token is sent to github.com, or to the host that GITHUB_API_URL names, and never to one that
-    only a clone names. Raises UsageError.
+    The token is sent to github.com or to the host that GITHUB_API_URL names, never to a host that
+    only the clone names. Raises UsageError.
     """
     api_url = environment.get("GITHUB_API_URL", "")
     repository = environment.get("GITHUB_REPOSITORY") or _of(remote, is_anywhere=bool(api_url))

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 _DEPENDABOT = "dependabot[bot]"
 _MEASURED = "pull_request"
-# NVIDIA's copy-pr-bot copies a pull request that somebody has vouched for to such a branch.
+# NVIDIA's copy-pr-bot copies a pull request to such a branch when somebody has vouched for it.
 _PULL_REQUEST_BRANCH = re.compile(r"refs/heads/pull-request/([1-9][0-9]{0,8})")
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
@@ -30,7 +30,7 @@ MAX_SUMMARY_BYTES = 2**20
 
 
 class EventKind(Enum):
-    """What a job runs for, as far as it decides where a report goes."""
+    """The event that a job runs for, as far as it decides where a report goes."""
 
     NONE = "none"
     PULL_REQUEST = "pull_request"
@@ -46,7 +46,7 @@ class EventKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Where a pull request comes from: enough to find it without trusting what it says."""
+    """The branch that a pull request comes from: enough to find it without trusting its run."""
 
     label: str
     sha: str
@@ -66,11 +66,11 @@ class RunReference:
 class Event:
     """What happened, and to which pull request and commit.
 
-    ``pull`` is 0 where there is none, or none that the event itself knows: then ``head`` leads to
-    it. ``sha`` is the commit that a person would look at, never the trial merge; empty where only
-    the pull request knows it. ``branch`` is the one that this job was begun on, by its name, and
-    ``base`` the one that the pull request went to when the job was begun: it can be changed.
-    ``is_read_only``: the token of this job may post nothing.
+    ``pull`` is 0 where there is no pull request, or the event does not know it: then ``head`` leads
+    to it. ``sha`` is the commit that a person looks at, never the trial merge; it is empty where
+    only the pull request knows it. ``branch`` is the branch of this job. ``base`` is the branch
+    that the pull request went to when the job began; its author can change that. ``is_read_only``:
+    the token of this job may post nothing.
     """
 
     kind: EventKind
@@ -251,7 +251,7 @@ def _dispatch(environment: Mapping[str, str], payload: str) -> Event:
         repository=_repository(environment),
         run=_run(environment),
         pull=pull,
-        # What is dispatched for a pull request runs on another commit than its head.
+        # A job dispatched for a pull request runs on another commit than its head.
         sha="" if pull else _sha(environment.get("GITHUB_SHA", "")),
     )
 

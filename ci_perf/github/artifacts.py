@@ -1,4 +1,8 @@
-"""One artifact of one workflow run: by its exact name, of bounded size, as its digest says."""
+"""Download an artifact of a workflow run, and read one file of it; anybody may have made both.
+
+The size is bounded and the digest is checked. The archive stays in memory: nothing is unpacked to a
+disk, and no name in it is used as a path.
+"""
 
 import hashlib
 import io
@@ -14,7 +18,7 @@ from ci_perf.github import runs
 from ci_perf.github.client import Client
 
 _ALGORITHM = "sha256:"
-# A run of 100 workloads with raw blocks is about 2 MB, and a tenth of it when it is packed.
+# A run of 100 workloads with raw blocks is about 2 MB, and a tenth of that when packed.
 MAX_BYTES = 50 * 2**20
 MAX_FILE_BYTES = 50 * 2**20
 # An artifact of ours has a handful of files; each costs memory as soon as the list is read.
@@ -45,10 +49,10 @@ class _Artifacts(msgspec.Struct):
 
 
 def read_file(client: Client, run: int, name: str, file: str) -> bytes:
-    """Return the file `file` of the artifact `name` of this very run, as it was uploaded.
+    """Return the file `file` of the artifact `name` that this run has uploaded.
 
-    Raises GithubError; RefusedError: no such artifact, or it is gone; InvalidFileError: its data
-    are not what they must be.
+    Raises GithubError; RefusedError: there is no such artifact, or it has expired;
+    InvalidFileError: it is too large, damaged, or not what was uploaded.
     """
     where = describe(run, name)
     artifact = _newest(client, run, name)
@@ -96,7 +100,7 @@ def unpack_file(
 
 
 def _newest(client: Client, run: int, name: str) -> _Artifact:
-    """Choose that of the last attempt: a run that is repeated may have several of one name."""
+    """Choose the artifact of the last attempt: a repeated run may have several of one name."""
     where = describe(run, name)
     path = f"/actions/runs/{run}/artifacts"
     listed = client.get(path, _Artifacts, what=where, name=name, per_page=100)
@@ -124,7 +128,7 @@ def _download(client: Client, artifact: int, where: str) -> bytes:
 
 
 def _check_digest(data: bytes, digest: str | None, where: str) -> None:
-    """Compare with what was uploaded, where GitHub knows that; its Enterprise Server does not."""
+    """Check the digest of the upload, where GitHub knows it; its Enterprise Server does not."""
     if digest is None:
         return
     actual = _ALGORITHM + hashlib.sha256(data).hexdigest()
@@ -136,7 +140,7 @@ def _check_digest(data: bytes, digest: str | None, where: str) -> None:
 
 
 def _check_list(archive: bytes, where: str) -> None:
-    """Look how long the list of files is before anything reads it."""
+    """Check the length of the list of files before anything reads it."""
     start = archive.rfind(_END, -(_END_BYTES + _MAX_COMMENT_BYTES))
     if start < 0 or len(archive) < start + _END_BYTES:
         raise _damaged(where, "no end of an archive")

@@ -15,7 +15,7 @@ from ci_perf.github.failures import GithubError
 
 # Larger than any baseline; a hundred of them are read at once.
 _MAX_FILE_BYTES = 5 * 2**20
-# GitHub lists no more of a folder.
+# GitHub lists no more files of a folder.
 _MAX_FILES = 1_000
 _BLOB_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
@@ -131,8 +131,8 @@ def commit(
 ) -> NewCommit:
     """Put `files` on top of `parent`, if that is still the head of `branch`.
 
-    Asked twice it is done once, because the head is another one by then. Raises RefusedError
-    where the branch has moved, and GithubError.
+    Sent twice, it makes one commit: by then the head is another one. Raises RefusedError where the
+    branch has moved, and GithubError.
     """
     headline, _, body = message.partition("\n\n")
     what = f"commit on {branch}"
@@ -153,7 +153,7 @@ def commit(
     try:
         made = client.query(_COMMIT, _Answer, what=what, input=variables)
     except GithubError:
-        if (done := _anyway(client, branch, parent, message)) is None:
+        if (done := _made_after_all(client, branch, parent, message)) is None:
             raise
         return done
     new = made.create_commit_on_branch.commit
@@ -171,10 +171,10 @@ def _decoded(blob: _Blob, what: str) -> bytes:
         raise InvalidFileError(f"{what}: expected base64, found something else") from None
 
 
-def _anyway(client: Client, branch: str, parent: str, message: str) -> NewCommit | None:
-    """Find out, after a failure, whether it was done all the same; `None` where it was not.
+def _made_after_all(client: Client, branch: str, parent: str, message: str) -> NewCommit | None:
+    """Look, after a failure, whether the commit was made all the same; `None` where it was not.
 
-    Raises RefusedError where it cannot be done any more.
+    Raises RefusedError where the branch has moved.
     """
     head = _head(client, branch)
     if head == parent:

@@ -26,7 +26,7 @@ StatusState = Literal["success", "failure", "error", "pending"]
 
 
 class Conclusion(Enum):
-    """What a check says in the end; a neutral one satisfies a branch protection."""
+    """The end of a check; a neutral one satisfies a branch protection."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -102,7 +102,7 @@ def put_status(client: Client, sha: str, status: CommitStatus) -> None:
 
 
 def _begin(client: Client, sha: str, check: CheckRun) -> Resource:
-    """Take up what the same job has begun; where an answer is lost, look before asking again."""
+    """Continue a check that the same job has begun; where an answer is lost, look for it first."""
     lost: GithubError | None = None
     for _ in range(_TRIES):
         if (begun := _find(client, sha, check)) is not None:

@@ -25,7 +25,7 @@ from ci_perf.github.pulls import OpenPull
 
 _EVENT = "issue_comment"
 _BOT = "Bot"
-# What the older field of GitHub's answer says of everybody who may push ("maintain" is "write").
+# Levels of those who may push, in the older field of GitHub's answer ("maintain" is "write").
 _WRITERS = {"admin", "write"}
 _LOGIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _BRANCH = re.compile(r"[^\s~^:?*\[\\\x00-\x20\x7f]{1,250}")
@@ -37,7 +37,7 @@ _MAX_WORKLOADS = 50
 _CALL = re.compile(r"/ci-perf(?![^ \t])")
 _SHA = re.compile(r"[0-9a-f]{12,40}")
 _WORKLOAD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}")
-# A phone writes quotes of its own.
+# Phones type typographic quotes.
 _REASON = re.compile(r'[ \t]+(?:"([^"“”]*)"|“([^"“”]*)”)[ \t]*$')
 
 
@@ -63,7 +63,7 @@ class AcceptOrder:
 
 
 class Reaction(Enum):
-    """How a comment is answered at a glance."""
+    """The reactions that answer a comment at a glance."""
 
     SEEN = "eyes"
     DONE = "rocket"
@@ -100,9 +100,9 @@ class _Permission(msgspec.Struct):
 
 
 def read_event(environment: Mapping[str, str], payload: str) -> CommandComment | None:
-    """Say what was written; `None` where nobody has written something new on a pull request.
+    """Return the comment; `None` where it is not a person's new comment on a pull request.
 
-    Raises InvalidFileError where the payload is not what its name says.
+    Raises InvalidFileError where the payload is not of the named event.
     """
     if environment.get("GITHUB_EVENT_NAME") != _EVENT:
         return None
@@ -127,12 +127,12 @@ def read_event(environment: Mapping[str, str], payload: str) -> CommandComment |
 
 
 def is_order(body: str) -> bool:
-    """Whether a comment speaks to us at all: by the first word of its first line."""
+    """Whether a comment is addressed to ci-perf, by the first word of its first line."""
     return _CALL.match(_first_line(body)) is not None
 
 
 def parse_order(body: str) -> AcceptOrder:
-    """Understand a comment that speaks to us. Raises UsageError: it says what is wrong."""
+    """Parse a comment that is addressed to ci-perf. Raises UsageError that says what is wrong."""
     line = _first_line(body)
     if len(line) > _MAX_LINE_CHARS:
         raise _wrong(f"a line of at most {_MAX_LINE_CHARS:,} characters", "a longer one")
@@ -151,7 +151,7 @@ def parse_order(body: str) -> AcceptOrder:
 
 
 def check_permission(client: Client, login: str) -> None:
-    """Refuse who may not push. Raises RefusedError and GithubError."""
+    """Refuse a person who may not push. Raises RefusedError and GithubError."""
     what = f"permission of {login}"
     try:
         answer = client.get(f"/collaborators/{login}/permission", _Permission, what=what)
@@ -168,7 +168,7 @@ def check_permission(client: Client, login: str) -> None:
 
 
 def check_unchanged(client: Client, comment: CommandComment) -> None:
-    """Refuse what somebody has edited: who may edit need not be who wrote. Raises RefusedError."""
+    """Refuse an edited comment: its editor need not be its author. Raises RefusedError."""
     what = f"comment {comment.id}"
     answer = client.get(f"/issues/comments/{comment.id}", _Comment, what=what)
     is_edited = answer.updated_at != answer.created_at or answer.created_at != comment.created
@@ -188,7 +188,7 @@ def open_pull(client: Client, number: int) -> OpenPull:
 
 
 def check_head(pull: OpenPull, sha: str) -> None:
-    """Refuse to accept what is not the head any more. Raises RefusedError."""
+    """Refuse to accept a commit that is no longer the head. Raises RefusedError."""
     if not pull.sha.startswith(sha):
         raise RefusedError(
             f"pull request {pull.number}: expected {sha} at its head, found {pull.sha[:12]}; "

@@ -86,7 +86,7 @@ def from_exception(error: Exception, what: str, *, now: float) -> GithubError | 
         return _unanswered(what, f"no answer ({type(error).__name__})")
     if isinstance(error, json.JSONDecodeError):
         return _unanswered(what, "an answer that was cut off")
-    # PyGithub asserts that an address is one of the host that it was told, or says so.
+    # PyGithub asserts that an address is of the configured host, or says that it is not.
     if isinstance(error, AssertionError) or str(error).startswith("Github server redirected"):
         return GithubError(f"{what}: GitHub led to another host", kind=FailureKind.REFUSED)
     return None

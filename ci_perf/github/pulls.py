@@ -1,4 +1,4 @@
-"""The pull request that an event is about, by what GitHub says of it now, not a run."""
+"""The pull request that an event is about, by what GitHub says of it now; no run is trusted."""
 
 import re
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ class OpenPull:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """A file of a pull request, and the content that it gets there, by its name in git.
+    """A file that a pull request changes. ``sha`` names its new content in git.
 
-    ``before`` is another path only where it was renamed.
+    ``before`` is the old path of a renamed file, else the same path.
     """
 
     path: str
@@ -67,7 +67,7 @@ class PullRequest(msgspec.Struct):
 
     @property
     def is_fork(self) -> bool:
-        """Whether its head is not known to lie in the repository that it shall go to."""
+        """Whether its head is not known to lie in the repository of its base."""
         head, base = self.head.repo, self.base.repo
         return head is None or base is None or head.id != base.id
 
@@ -91,8 +91,8 @@ def answer_of(client: Client, number: int) -> PullRequest:
 def find(client: Client, event: Event) -> OpenPull | None:
     """Find the open pull request that `event` is about. Raises GithubError.
 
-    `None`: there is none, or its head is another commit by now. Raises RefusedError where it
-    could be one or the other.
+    `None`: there is none, or its head is another commit by now. Raises RefusedError where several
+    could be meant.
     """
     if event.pull:
         return _by_number(client, event.pull, event.sha)
@@ -114,7 +114,7 @@ def contains(client: Client, base: str, commit: str) -> bool:
 
 
 def as_open(answer: PullRequest) -> OpenPull:
-    """Return what counts of a pull request that is open."""
+    """Return the fields that count of an open pull request."""
     source = answer.head.repo
     return OpenPull(
         number=answer.number,
@@ -161,9 +161,9 @@ def _by_number(client: Client, number: int, sha: str) -> OpenPull | None:
 def _by_head(client: Client, head: Head, branch: str) -> OpenPull | None:
     """Look for the one whose branch, commit and repository are those that a run measured.
 
-    The list that an event carries is empty for forks, and a number that a run has written down
-    could be anybody's. Of several that only differ in where they go, the one for `branch` is meant:
-    that is checked out, and judges.
+    The list in an event is empty for forks, and a run could have written down any number. Of
+    several pull requests that differ in their base only, the one for `branch` is meant: that branch
+    is checked out, and judges.
     """
     listed = client.pages(
         "/pulls", PullRequest, what="pull requests", state="open", head=head.label

@@ -12,7 +12,7 @@ from ci_perf.github.client import Client
 # The only event whose runs measure what a pull request changes.
 MEASURED = "pull_request"
 _COMPLETED = "completed"
-# A regression fails the job that has found it.
+# The job that finds a regression fails.
 _MEASURED_ALL = {"success", "failure"}
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]+")
@@ -33,7 +33,7 @@ class WorkflowRun:
     is_fork: bool
 
     def as_event(self, repository: str, branch: str) -> Event:
-        """Return what happened, as if this run had just told a job on `branch`."""
+        """Return the event by which the end of this run starts a job on `branch`."""
         return Event(
             kind=EventKind.WORKFLOW_RUN,
             repository=repository,
@@ -93,7 +93,7 @@ def find_run(client: Client, number: int) -> WorkflowRun:
 
 
 def check_run(run: WorkflowRun, *, workflow: str) -> None:
-    """Refuse a run that did not measure a pull request by this very file.
+    """Refuse a run that did not measure a pull request by this workflow file.
 
     Another file may carry the same name, and any event may start a workflow. Raises RefusedError.
     """
@@ -148,7 +148,7 @@ def _is_of(run: _Run, sha: str, repository_id: int, workflow: str) -> bool:
 
 
 def _is_for(run: _Run, pull: int) -> bool:
-    """Whether it may be of this pull request: GitHub does not always know of which it is."""
+    """Whether it may belong to this pull request: GitHub does not always know to which it does."""
     return not run.pull_requests or pull in {open_pull.number for open_pull in run.pull_requests}
 
 

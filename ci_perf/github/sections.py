@@ -9,7 +9,7 @@ from dataclasses import dataclass
 MAX_BYTES = 65_000
 # History: 1 = first published form.
 _VERSION = "v1"
-# What we are called in all comments of ours; nothing that is shown may begin a line of it.
+# The beginning of every marker in a comment of ours; no foreign text may contain it.
 _OURS = "<!-- ci-perf:"
 _BEGIN = re.compile(
     r"^<!-- ci-perf:section name=(?P<name>[A-Za-z0-9_.+-]+) run=(?P<run>[0-9]{1,18}) "
@@ -27,7 +27,7 @@ _NOTE_BYTES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What one machine has to say: always `brief`, and `rest` where it fits.
+    """The report of one machine: always `brief`, and `rest` where it fits.
 
     A section of a later run, or a later attempt of it, is newer.
     """
@@ -71,12 +71,12 @@ def marker(key: str) -> str:
 
 
 def is_ours(body: str, key: str) -> bool:
-    """Whether a comment begins as ours does; who wrote it is another question."""
+    """Whether a comment begins with our marker; its author is checked elsewhere."""
     return _unix(body).startswith(marker(key) + "\n")
 
 
 def name(text: str) -> str:
-    """Make the name of a section of any text."""
+    """Turn any text into the name of a section."""
     return _word(text, _NOT_A_NAME)
 
 

@@ -39,7 +39,7 @@ def list_changes(client: Client, pull: OpenPull, folder: Path) -> list[ChangedFi
 
 
 def in_repository(folder: Path) -> PurePosixPath:
-    """Return where a folder lies in its repository, which may be checked out anywhere."""
+    """Return the path of a folder within its repository, which may be checked out anywhere."""
     if folder.is_dir():
         answer = git.run(folder, "rev-parse", "--show-prefix")
         if answer.code == 0:
@@ -66,9 +66,10 @@ def is_name(part: str) -> bool:
 
 @contextlib.contextmanager
 def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> Iterator[Path]:
-    """Write foreign baselines (by their place below the folder) to a folder of their own.
+    """Write foreign baselines to a temporary folder, on top of a copy of those in `base`.
 
-    Those of `base` lie below them; `None` removes one. Places have passed `inside`.
+    `contents` has them by their path below the folder, which has passed `inside`; `None` removes a
+    baseline.
     """
     with tempfile.TemporaryDirectory(prefix="ci-perf-") as folder:
         root = Path(folder) / "baselines"
@@ -81,7 +82,7 @@ def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> I
 
 
 def contents(client: Client, changed: list[ChangedFile], folder: Path) -> dict[str, bytes | None]:
-    """Read what a pull request makes of baselines: by their place, `None` for removed ones.
+    """Read the new content of changed baselines, by their path; `None` for removed ones.
 
     Raises GithubError, and InvalidFileError where there are too many to read.
     """
@@ -135,7 +136,7 @@ def _unread(file: ChangedFile) -> BaselineEdit:
 
 
 def _headline(content: bytes | None, path: str) -> Numbers:
-    """Return what a baseline says, if it holds together as one of ours does."""
+    """Return the headline of a foreign baseline, if it is a consistent one."""
     if content is None:
         return {}
     with written({_ANY: content}) as root:

@@ -24,7 +24,7 @@ from ci_perf.pull_request import baseline_changes, fetch, trust
 from ci_perf.report import pull_request_notes
 from ci_perf.report.accept_help import AcceptHint
 
-# What a person can do something about. Anything else is GitHub's failure, or a bug of ours.
+# Errors that a person can do something about; others are GitHub's failures, or bugs of ours.
 _REFUSALS = (RefusedError, UsageError, InvalidFileError)
 
 
@@ -43,7 +43,7 @@ class BotOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """An order that may be carried out: of which pull request, by the numbers of which run."""
+    """An order that was checked, its pull request, and the run that measured its commit."""
 
     client: Client
     comment: CommandComment
@@ -54,7 +54,7 @@ class _Request:
 
 
 class _DoneError(Exception):
-    """An earlier run of this job has made the commit `sha`, and was not able to say so."""
+    """An earlier run of this job has made the commit `sha`, but could not answer."""
 
     def __init__(self, sha: str) -> None:
         super().__init__(sha)
@@ -71,7 +71,7 @@ def handle_comment(
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
     try:
-        # First, and before our reaction: nothing of ours may pass for a change of the comment.
+        # Before our reaction, which GitHub might count as a change of the comment.
         comment_command.check_unchanged(client, comment)
         comment_command.react(client, comment.id, Reaction.SEEN)
         request = _request(client, comment, options)
@@ -169,7 +169,7 @@ def _prepared(request: _Request, artifact: str, notify: Notify) -> tuple[Accepta
 
 
 def _trusted_run(request: _Request, artifact: str, notify: Notify) -> Run:
-    """Return what one artifact has of the head. Raises RefusedError where it is of other code."""
+    """Return the run in an artifact. Raises RefusedError where it measured another commit."""
     run = fetch.fetch_run(request.client, request.run.number, artifact)
     trust.check_source(run, request.pull.sha, fetch.label(request.run.number, artifact))
     trusted = trust.trusted(request.client, run, base=request.pull.base)
@@ -203,7 +203,7 @@ def _path(options: BotOptions, acceptance: Acceptance) -> str:
 
 
 def _reason(request: _Request) -> str:
-    """Keep in the baseline who has given the reason; none is invented where none was given."""
+    """Return the reason with its author, for the baseline; empty where none was given."""
     reason, comment = request.order.reason, request.comment
     return f"{reason} ({comment.login}, #{comment.pull})" if reason else ""
 

@@ -17,7 +17,7 @@ from ci_perf.report.accept_help import USUAL_ARTIFACT
 from ci_perf.system import git
 
 FILE = "run.json"
-# More than any suite has; beyond it a judge would be busy for the rest of the job.
+# More than any suite has; to judge more would take the rest of the job.
 _MAX_WORKLOADS = 2_000
 _MAX_PROCESSES = 50_000
 
@@ -37,7 +37,7 @@ def fetch_run(client: Client, run: int, name: str) -> Run:
 def fetch_for_person(
     environment: Mapping[str, str], clone: Path, run_id: int, artifact: str, *, notify: Notify
 ) -> Run:
-    """Return the same to a person with a clone and a token. Raises UsageError: none of these."""
+    """Return the same for a person with a clone and a token. Raises UsageError: one is missing."""
     remote = git.run(clone, "remote", "get-url", "origin")
     client = Client(access.of_clone(environment, remote.out if remote.code == 0 else ""))
     run = runs.find_run(client, run_id)
@@ -49,7 +49,7 @@ def fetch_for_person(
 
 @contextlib.contextmanager
 def refusing_odd_numbers(name: str) -> Iterator[None]:
-    """Convert a failure to calculate with foreign numbers. Raises InvalidFileError."""
+    """Convert any failure to calculate with foreign numbers to InvalidFileError."""
     try:
         yield
     except CiPerfError:
@@ -62,7 +62,7 @@ def refusing_odd_numbers(name: str) -> Iterator[None]:
 
 
 def label(run: int, name: str) -> str:
-    """Say in a report where numbers come from; its advice makes options of it."""
+    """Name the source of numbers in a report; its advice turns this into options."""
     return f"workflow run {run}" + ("" if name == USUAL_ARTIFACT else f", artifact {name}")
 
 

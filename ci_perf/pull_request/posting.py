@@ -28,7 +28,7 @@ from ci_perf.report.publication import Extras, Origin
 from ci_perf.report.pull_request_notes import BaselineEdit
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
-# Where there is something that accepting changes, and no rule against it.
+# Verdicts of runs that may be accepted, and that accepting changes something for.
 _ACCEPTABLE = set(Verdict) - {Verdict.UNCHANGED, Verdict.INVALID, Verdict.INCONCLUSIVE}
 _NOTHING = PostedComment(outcome=CommentOutcome.SKIPPED)
 
@@ -119,7 +119,7 @@ def post(job: Job) -> PostedComment:
 
 
 def _post(job: Job, client: Client, *, has_pull: bool) -> PostedComment:
-    """Post one thing after the other: what fails keeps nothing else from being posted."""
+    """Post the comment, checks and statuses; a failure of one keeps no other from being posted."""
     posted, target, options = _NOTHING, None, job.options
     with job.noting():
         target = _target(job, client) if has_pull else None
@@ -189,7 +189,7 @@ def _draft(job: Job, report: Report, target: _Target) -> sections.Draft:
 
 
 def _extras(job: Job, report: Report, target: _Target) -> Extras:
-    """Say what the pull request does to baselines, and how its numbers become some."""
+    """Say what the pull request does to baselines, and how its numbers become baselines."""
     run, pull = job.event.run.number, target.pull
     hint = AcceptHint(
         pull=pull.number,
@@ -266,7 +266,7 @@ def _check(job: Job, report: Report, changed: frozenset[str], target: _Target | 
 
 
 def _conclusion(comparison: Comparison) -> Conclusion:
-    """Say as a check what the exit code says; what is undecided neither passes nor blames."""
+    """Translate the exit code; an undecided comparison neither passes nor blames."""
     if comparison.exit_code != ExitCode.OK:
         return Conclusion.FAILURE
     return Conclusion.NEUTRAL if comparison.verdict in _UNDECIDED else Conclusion.SUCCESS

@@ -26,12 +26,12 @@ def publish(
 ) -> list[str]:
     """Show reports wherever the options ask for it and the event allows it; return what failed.
 
-    ``measured_by`` is the event that has measured, where it is known better than by the event of
-    this job: then the verdicts are ours, by the baselines of the base branch. `show` is given the
-    results, `notify` what a person should know.
+    ``measured_by`` is the event of the run that measured, where this job has judged that run again:
+    then the verdicts are by the baselines of the base branch. `show` is given the results, `notify`
+    what a person should know.
     """
     problems: list[str] = []
-    # Some event of GitHub's, until it is known which: that alone allows only the job summary.
+    # Until the event is known, one that allows nothing but the job summary.
     event = Event(kind=EventKind.OTHER, run=actions.RunReference(number=0, attempt=1, url=""))
     with posting.noting(problems, environment, notify):
         event = measured_by or _event(environment)

@@ -27,10 +27,10 @@ from ci_perf.report.phrases import Phrase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPull:
-    """A workflow run that measured a pull request that is still open with that commit.
+    """A workflow run that measured the head of an open pull request.
 
-    ``branch`` is the one that judges: its checkout holds the baselines, and pairs count against
-    what lies in the history of its commit ``base``.
+    ``branch`` is the branch that judges: its checkout holds the baselines, and pairs count against
+    commits in the history of its commit ``base``.
     """
 
     client: Client
@@ -56,7 +56,7 @@ class JudgeOptions:
 
 
 def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> MeasuredPull | None:
-    """Find out which pull request a run measured; `None` where that has moved on.
+    """Find the pull request that a run measured; `None` where its head is another commit by now.
 
     Raises GithubError, MissingError, UsageError and RefusedError: not a run of pull requests.
     """
@@ -73,9 +73,9 @@ def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> Measu
 
 
 def _judging_branch(environment: Mapping[str, str], pull: OpenPull) -> tuple[str, str]:
-    """Return the branch that judges, and its commit: those of this job, not the author's choice.
+    """Return the branch of this job, and its commit: the author does not choose who judges.
 
-    The base of a pull request can be changed after it was judged.
+    An author can change the base of a pull request after it was judged.
     """
     branch = environment.get("GITHUB_REF_NAME", "")
     if branch in ("", pull.base_branch):

@@ -1,6 +1,6 @@
-"""How much of a run is trusted that anybody may have made: its numbers.
+"""How much is trusted of a run that anybody may have made: its numbers.
 
-Not which workloads it was to measure, and not against which commit it launched pairs.
+Not trusted: which workloads it had to measure, and against which commit it launched pairs.
 """
 
 from dataclasses import dataclass
@@ -70,8 +70,8 @@ def check_source(run: Run, head: str, label: str) -> None:
 def unproven(comparison: Comparison, *, are_pairs_refused: bool) -> tuple[Phrase, ...]:
     """Say that gating numbers look worse, where no pairs that count could say more.
 
-    A fork can leave out the pairs that would prove its loss. Where its pairs are refused, what is
-    inconclusive lacks them just as well.
+    A fork can leave out the pairs that would prove its loss. Where its pairs are refused, an
+    inconclusive number lacks them as well.
     """
     suspicious = {Verdict.UNCONFIRMED} | ({Verdict.INCONCLUSIVE} if are_pairs_refused else set())
     names = {
