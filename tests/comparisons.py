@@ -116,7 +116,7 @@ def a_remedy(pairs=None, **more):
 
 def an_interleaved(**more):
     """Base and head launched in turns until everything was settled, unless told."""
-    found = Interleaved(
+    plain = Interleaved(
         ref="main",
         source=Source(commit=BASE_COMMIT, branch="main", dirty=False),
         suspects=3,
@@ -124,7 +124,7 @@ def an_interleaved(**more):
         spent_s=250.0,
         stopped="decided",
     )
-    return msgspec.structs.replace(found, **more)
+    return msgspec.structs.replace(plain, **more)
 
 
 def a_side(**more):

@@ -1,4 +1,4 @@
-"""Words and pictures: a comparison or a run in, text out. No files, no network, no clock.
+"""Renders a comparison or a run as text. Pure: no files, no network, no clock.
 
 Templates are package data; every foreign string passes through `escape`.
 """

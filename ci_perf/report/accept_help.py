@@ -21,9 +21,9 @@ _INDENT = " " * 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptHint:
-    """Where the numbers are, and whose branch shall have them. ``pull`` and ``run`` are GitHub's.
+    """Where the numbers are, and whose branch accepts them. ``pull`` and ``run`` are GitHub's.
 
-    ``sha`` is empty where it is not known, or a comment could not have it accepted (a fork).
+    ``sha`` is empty where it is unknown, or where a comment cannot accept it (a fork).
     """
 
     pull: int
@@ -50,7 +50,7 @@ def folded(hint: AcceptHint) -> Markdown:
 
 
 def commands(hint: AcceptHint) -> str:
-    """Spell the commands, one per line."""
+    """Return the commands, one per line."""
     named = [] if hint.artifact == USUAL_ARTIFACT else ["--artifact", quoted(hint.artifact)]
     usual = hint.baselines == "baselines"
     folder = quoted(hint.baselines)
@@ -81,7 +81,7 @@ def _by_comment(hint: AcceptHint) -> list[str]:
 class Accepted:
     """What happened to one file; ``before`` and ``after`` are headlines.
 
-    ``before`` is empty for a new file. ``began`` names the metrics of which a new epoch begins.
+    ``before`` is empty for a new file. ``began`` names the metrics that begin a new epoch.
     """
 
     action: str

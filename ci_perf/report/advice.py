@@ -1,4 +1,4 @@
-"""What to do next: one sentence per kind of finding, each with the exact command."""
+"""What to do next: one sentence per topic, each with the exact command."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -29,7 +29,7 @@ from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.undecided import Need, Topic
 
-# A workload of which this is said is accepted with a reason, or not at all.
+# A workload with such a row is accepted with a reason, or not at all.
 _BLAMES = frozenset({Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 _UNRECORDED = frozenset({Severity.NEW, Severity.INCOMPARABLE})
 _SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
@@ -47,7 +47,7 @@ _OUT_OF_MEMORY = {
 
 
 def next_steps(comparison: Comparison) -> list[Phrase]:
-    """Say what to do, worst first; empty when nothing is to do."""
+    """Say what to do, worst first; empty where there is nothing to do."""
     is_of_samples = comparison.suite == samples.SUITE and not comparison.head.run
     steps = _STEPS_OF_SAMPLES if is_of_samples else _STEPS
     if not comparison.rows and is_of_samples:
@@ -59,7 +59,7 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
 
 
 def _topics(comparison: Comparison, *, is_of_samples: bool) -> dict[Topic, list[Row]]:
-    """Group the rows by what is to be said of them, worst first."""
+    """Group the rows by the topic of their advice, worst first."""
     groups: dict[Topic, list[Row]] = {}
     if comparison.validity.is_run_invalid:
         groups[Severity.INVALID] = []
@@ -87,7 +87,7 @@ def _topic(row: Row, comparison: Comparison) -> Topic:
 def _without_contradictions(
     topics: Sequence[tuple[Row, Topic]],
 ) -> Iterable[tuple[Row, Topic]]:
-    """Keep, of the needs of a workload that exclude each other, the rows of the first."""
+    """Drop rows whose need contradicts a surer need of the same workload."""
     needs: dict[str, set[Topic]] = {}
     for row, topic in topics:
         needs.setdefault(row.workload, set()).add(topic)
@@ -98,12 +98,12 @@ def _without_contradictions(
 
 
 def _topic_of_samples(row: Row) -> Topic:
-    """Tell apart what launches of ours would decide from what finer numbers would."""
+    """Tell rows that need finer numbers from those that more launches decide."""
     return Need.MORE_DIGITS if row.code == "rounded" else severity_of(row)
 
 
 def _without_blamed(rows: Iterable[Row]) -> list[Row]:
-    """Leave out what has no history, where its pairs blame it: that is not accepted unseen."""
+    """Leave out rows without a history where pairs blame the workload: look before accepting."""
     every = list(rows)
     blamed = set(phrases.names(row for row in every if severity_of(row) in _BLAMES))
     return [
@@ -236,7 +236,7 @@ def _record(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _once(rows: Iterable[Row]) -> Iterable[Row]:
-    """Take one row of each workload, of which all have the same note."""
+    """Take one row of each workload: all its rows have the same note."""
     return {row.workload: row for row in rows}.values()
 
 
@@ -277,7 +277,7 @@ def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
     )
 
 
-# Worst first. Warnings and unchanged rows ask nothing of anybody.
+# Worst first. Warnings and unchanged rows need no action.
 _STEPS: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
     Severity.FAILED: _fix_failures,
     Severity.NUMERICS_CHANGED: _explain_numbers,
@@ -329,7 +329,7 @@ def _sample_base(rows: list[Row], _: Comparison) -> Phrase:
     )
 
 
-# Nothing of ours was launched, so that no command of ours would measure it again or accept it.
+# ci-perf launched nothing here, so none of its commands measures again or accepts.
 _STEPS_OF_SAMPLES: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
     Severity.REGRESSED: _fix_or_record,
     Severity.UNCONFIRMED: _sample_pairs,

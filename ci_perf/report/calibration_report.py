@@ -18,7 +18,7 @@ from ci_perf.report.escape import Words
 from ci_perf.report.tables import Page, Phrase, Table
 
 _STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": "the fastest block"}
-# The share at which a smallest detectable change counts as detected, too.
+# The share of confirmations that the smallest detectable change is defined by, too.
 _NOTICED = 0.8
 
 

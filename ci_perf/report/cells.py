@@ -1,4 +1,4 @@
-"""What each cell of a table says, computed here so that every form of report only shows it.
+"""The text of each cell of a table, the same for every form of report.
 
 Cells of our own are `Words`; `workload`, `note` and unknown metrics are foreign and stay plain
 strings, for the renderer to escape.
@@ -27,13 +27,13 @@ HEADING = tuple(
     map(Words, ("", "Workload, metric", "Base → head", "Change [interval]", "Limit", "Evidence"))
 )
 
-# What stands below each other in a cell.
+# The parts of a cell, shown below each other.
 Cell = tuple[Phrase, ...]
 # A baseline keeps nine digits.
 _ROUNDING = 1e-8
 # An interval that is wider than this factor, and holds "no change", says nothing of the size.
 _MEANINGLESS = 10.0
-# Where it matters what could have been seen.
+# Rows for which it matters what could have been detected.
 _OPEN = frozenset({Severity.LIKELY_SLOWER, Severity.INCONCLUSIVE, Severity.UNCONFIRMED})
 
 
@@ -62,9 +62,9 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLine:
-    """One line of a table: one row, or the exact rows of a workload that have the same mark.
+    """One line of a table: one row, or the exact rows of a workload with the same mark.
 
-    ``opens``: the first line of its workload, which names it.
+    ``opens``: this is the first line of its workload, so it names the workload.
     """
 
     rows: tuple[TableRow, ...]
@@ -79,7 +79,7 @@ class TableLine:
 def of(line: TableLine, *, is_brief: bool = False) -> tuple[Cell, ...]:
     """Return the mark, the name, both values, the change, the limit and the evidence.
 
-    Brief: without the throughput, and without what could have been detected.
+    Brief: without the throughput and the smallest detectable change.
     """
     first, rows = line.first, line.rows
     rate, detects = ((), ()) if is_brief else (_part(first.rate), _part(first.detects))
@@ -120,7 +120,7 @@ def _part(text: Words) -> Cell:
 
 
 def _remark(line: TableLine) -> Cell:
-    """Say what the numbers do not, and quote what the code that was measured said."""
+    """Say what the numbers do not, and quote the note of the measured code."""
     said = Words("; ".join(dict.fromkeys(row.remark for row in line.rows if row.remark)))
     note = Sentence(line.first.note)
     if not note:
@@ -210,7 +210,7 @@ def which(row: Numerics) -> Words:
 
 
 def apart(row: Numerics) -> Words:
-    """Say how far the two sides are apart: by the largest difference, or by how many they are."""
+    """Say how far the two sides are apart: the largest difference, or how many numbers each has."""
     if row.difference is None:
         return Words(f"{len(row.base)} numbers → {len(row.head)}")
     if row.difference < _ROUNDING:
@@ -225,7 +225,7 @@ def _alone(numbers: Numbers, metric: str) -> Words:
 
 
 def _rate(row: Change) -> Words:
-    """Show the throughput that a step time means; "steps/s" would only repeat it."""
+    """Show the throughput that follows from a step time; "steps/s" would only repeat it."""
     if row.metric != phrases.STEP_TIME or row.item_unit == "step":
         return Words("")
     base = units.throughput(row.items_per_step, row.base, row.item_unit)
@@ -234,7 +234,7 @@ def _rate(row: Change) -> Words:
 
 
 def change(row: Change) -> Words:
-    """Show how far a metric has moved, with its interval, or with the difference it means."""
+    """Show how far a metric has moved, with its interval or its absolute difference."""
     known = metrics.BY_NAME.get(row.metric)
     if row.interval is None:
         text = moved(row)
@@ -269,15 +269,12 @@ def moved(row: Change) -> Words:
 
 
 def bound(row: Change) -> float:
-    """Return the size that a row has surely not reached; of what is noisy that is its margin."""
+    """Return the size that a change must exceed: the limit; of an unchanged row the margin."""
     return row.margin if row.verdict is Verdict.UNCHANGED else row.limit
 
 
 def _limit(row: Change) -> Words:
-    """Show the size that a change must exceed; of an unchanged row the margin that it keeps.
-
-    It is a share; one that is larger than the baseline itself is shown as a quantity.
-    """
+    """Show `bound` as a share, or as a quantity where it is larger than the baseline itself."""
     known = metrics.BY_NAME.get(row.metric)
     share = bound(row)
     size: str = units.limit(share)

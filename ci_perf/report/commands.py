@@ -1,4 +1,4 @@
-"""The commands that advice gives: exact, to copy, with every foreign word cleaned and quoted."""
+"""The commands that advice gives, ready to copy; every foreign word is cleaned and quoted."""
 
 import math
 import re
@@ -10,20 +10,20 @@ from ci_perf.report import phrases
 from ci_perf.report.escape import Command, clean
 
 _USUAL_BASELINES = "baselines"
-# What base and head are launched in turns against where nobody has said.
+# The base to launch where the comparison names none.
 _USUAL_REF = "main"
 _MAX_NAME_CHARS = 200
 # Long enough for most jobs that another one has to wait for.
 _LONG_WAIT = "15m"
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-# How `ci-perf report` calls what it judges.
+# The label that `ci-perf report` gives to the run that it judges.
 _WORKFLOW_RUN = re.compile(r"workflow run ([0-9]+)(?:, artifact (.+))?")
 
 
 def accept(
     rows: Iterable[Row], comparison: Comparison, *, reason: bool, append: bool = False
 ) -> Command:
-    """Spell the command for the very run that was judged: another file may hold other numbers."""
+    """Accept exactly the run that was judged: another file may hold other numbers."""
     named = [part for name in _few(rows) for part in ("--workload", name)]
     why = ["--append"] if append else []
     why += ["--reason", '"…"'] if reason else []
@@ -54,14 +54,14 @@ def measure(comparison: Comparison) -> Command:
 
 
 def replace(comparison: Comparison) -> Command:
-    """Begin the history anew with what `measure` wrote."""
+    """Start a new history with the run that `measure` wrote."""
     return _line(
         "ci-perf", "accept", "run.json", *_baselines(comparison), "--replace", "--reason", '"…"'
     )
 
 
 def append(comparison: Comparison) -> Command:
-    """Let a run of the main branch join the history."""
+    """Add a run of the main branch to the history."""
     return _line("ci-perf", "accept", "run.json", *_baselines(comparison), "--append")
 
 
@@ -78,7 +78,7 @@ def git_rm(rows: Iterable[Row], base: str) -> Command:
 
 
 def quoted(name: str) -> str:
-    """Make one harmless word of a foreign one."""
+    """Clean a foreign word and quote it for a shell."""
     return shlex.quote(clean(name, limit=_MAX_NAME_CHARS))
 
 

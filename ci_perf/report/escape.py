@@ -1,4 +1,4 @@
-"""Foreign text made harmless: whatever a run says is shown, and never obeyed.
+"""Makes foreign text harmless: whatever a run says is shown and never obeyed.
 
 Names, notes, commits and device names come from code that nobody has reviewed yet. Inside a code
 span or a fence GitHub interprets nothing: no mention, no link, no tag, no further table cell.
@@ -42,7 +42,7 @@ class Words(Markdown):
 
 
 class Sentence(str):
-    """A foreign sentence: shown as a name is, with more room."""
+    """A foreign sentence: shown like a name, but with a higher limit."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class Command(str):
 
 
 def clean(text: str, *, limit: int = MAX_CHARS) -> str:
-    """One line without anything unseen, at most `limit` characters long."""
+    """Return one line without invisible characters, at most `limit` characters long."""
     # Not printable: controls, bidi and zero-width marks, lone surrogates, odd spaces.
     printable = "".join(c if c.isprintable() else " " for c in text)
     line = _disarmed(" ".join(_without_invisible(printable).split()))
@@ -80,7 +80,7 @@ def command(text: Command) -> Markdown:
 
 
 def sentence(text: str) -> Markdown:
-    """Show a note: a code span with room for a sentence."""
+    """Show a note as a code span with the limit of a sentence."""
     return code(text, limit=MAX_SENTENCE_CHARS)
 
 

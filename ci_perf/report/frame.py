@@ -96,7 +96,7 @@ _Facts = dict[str, object]
 
 
 def of_run(run: Run) -> "DataFrame":
-    """One row per workload, metric and process; values in the unit of the column ``unit``."""
+    """Return one row per workload, metric and process; ``unit`` is the unit of ``value``."""
     common: _Facts = {
         "run": run.id,
         "started_at": run.started_at,
@@ -116,7 +116,7 @@ def of_run(run: Run) -> "DataFrame":
 
 
 def of_comparison(comparison: Comparison) -> "DataFrame":
-    """One row per row of the comparison, in its order; what a row lacks is empty."""
+    """Return one row per row of the comparison, in its order; absent values are empty."""
     common: _Facts = {
         "run": comparison.head.run,
         "base_commit": comparison.base.source.commit,
@@ -146,14 +146,14 @@ def parquet(frame: "DataFrame") -> bytes:
 
 
 def require(form: str) -> None:
-    """Find out before the work that a table cannot be made. Raises CiPerfError."""
+    """Check before the work that a table can be made. Raises CiPerfError."""
     _need("pandas")
     if form == "parquet":
         _need("pyarrow")
 
 
 def _cell(text: str) -> str:
-    """One line of text, with the mark before it that spreadsheets read as "this is text"."""
+    """Return one line of text, after the mark that tells a spreadsheet "this is text"."""
     line = escape.clean(text, limit=_MAX_CELL_CHARS)
     return f"'{line}" if line.startswith(_FORMULA) else line
 

@@ -24,7 +24,7 @@ from ci_perf.report.phrases import Phrase
 
 # More names of one kind than this do not fit into a line.
 _MAX_NAMED = 3
-# How a loss and a gain of a unit are called, in the order of naming.
+# What a loss and a gain of a unit are called, in the order of naming.
 _DIRECTIONS: dict[Unit | None, tuple[str, str]] = {
     Unit.SECOND: ("slower", "faster"),
     Unit.BYTE: ("more memory", "less memory"),
@@ -57,7 +57,7 @@ class _RowGroups:
 
     @property
     def failed(self) -> list[Row]:
-        """Return the workloads that failed, unless only a busy machine kept them from their end."""
+        """Return the workloads that failed, but for those that only a busy machine made late."""
         failed = self.of(Severity.FAILED)
         return [row for row in failed if not undecided.is_late(row, self.comparison)]
 
@@ -69,12 +69,12 @@ class _RowGroups:
 
     @property
     def unconfirmed(self) -> list[Row]:
-        """Return the losses that a history alone suspects."""
+        """Return the losses that are suspected from their history alone."""
         return [row for row in self.of(Severity.UNCONFIRMED) if not table_rows.is_gain(row)]
 
 
 def word(comparison: Comparison) -> HeadlineWord:
-    """Say in one word what the exit code says; 3 asks for action where something is to be mended.
+    """Say in one word what the exit code says; 3 asks for action where something must be fixed.
 
     A run that cannot be trusted, or a workload that ran out of time on a busy machine, says
     nothing of the code.
@@ -188,9 +188,9 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     """Name what is not proven, and say whether a busy machine is to blame for that."""
     likely = groups.of(Severity.LIKELY_SLOWER)
     unproven = [*groups.unconfirmed, *groups.of(Severity.INCONCLUSIVE)]
-    # What lies close to its base keeps nobody from an answer, where something else does not.
+    # Rows close to their base are named only if there is no row far from it.
     far = [row for row in unproven if signs.is_open_loss(row)] or unproven
-    # One pair alone promises nothing; beside counts that grew, more of them would show the same.
+    # More budget is promised only to rows far beyond their limit.
     provable = [row for row in likely if row.code == signs.FAR_BEYOND_LIMIT]
     yield _sized("far beyond the limit, and more budget would prove it", _worst(provable))
     yield _sized("likely slower", [row for row in likely if row.code != signs.FAR_BEYOND_LIMIT])

@@ -1,4 +1,4 @@
-"""The committed history as a table: for who looks after the machine, not for a gate."""
+"""The committed history as a table, for the owner of the machine; no verdict depends on it."""
 
 import csv
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ _NOTHING = "no baseline has a metric that gates; next: ci-perf accept run.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteHistory:
-    """The history of one suite on one class of machine. ``days`` says how long ago a time was."""
+    """The history of one suite on one class of machine. ``days``: the age of a time stamp."""
 
     machine: str
     suite: str
@@ -123,7 +123,7 @@ def _facts(history: SuiteHistory, line: MetricHistory) -> dict[str, object]:
 
 
 def _csv(histories: Sequence[SuiteHistory]) -> str:
-    """Write change line per metric; change points, of which there are several, as their dates."""
+    """Write one line per metric; its change points are a list of dates."""
     stream = StringIO()
     fields = ("machine", "suite", "unit", *MetricHistory.__dataclass_fields__)
     writer = csv.DictWriter(stream, fields, lineterminator="\n")

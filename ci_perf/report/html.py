@@ -1,4 +1,4 @@
-"""A run or a comparison as a small piece of HTML, for notebooks. Escaped by jinja2's autoescape."""
+"""A run or a comparison as a fragment of HTML for notebooks, escaped by jinja2's autoescape."""
 
 import functools
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _MAX_REASON_CHARS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """Rows under a line that can be folded."""
+    """Rows under a summary that folds them."""
 
     summary: str
     is_open: bool
@@ -38,7 +38,7 @@ class _Table:
 
 
 def run(measured_run: Run) -> str:
-    """Show workload line per workload, with workload value per metric for all its processes."""
+    """Show one line per workload, with one value per metric for all its processes."""
     values = {
         workload.workload: launch_numbers.of_workload(workload, measured_run)
         for workload in measured_run.measured
@@ -59,7 +59,7 @@ def run(measured_run: Run) -> str:
 
 
 def comparison(judged: Comparison) -> str:
-    """Show what the Markdown report shows, without what only a pull request needs."""
+    """Show what the Markdown report shows, but for what only a pull request needs."""
     warnings = (*notices.of(judged), *notices.validity(judged))
     changed, quiet = _lines(table_rows.changed(judged.rows)), _lines(table_rows.quiet(judged.rows))
     tables = [

@@ -33,7 +33,7 @@ SCHEMA = "ci-perf/report/1"
 # How many rows the table and the folded one may show: the first that keeps the report within its
 # bytes is taken. What is folded goes first.
 _SHOWN = ((1_000, 1_000), (1_000, 100), (1_000, 10), (100, 10), (30, 3), (10, 3), (3, 3))
-# Programs want rows too, but whoever needs them all reads the JSON of `ci-perf compare`.
+# Rows in the JSON for programs; `ci-perf compare --format json` has all of them.
 _SHOWN_TO_PROGRAMS = 100
 _BOLD = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 # Spaces between a number and its unit, where a line must not break.
@@ -44,7 +44,7 @@ _UNBROKEN_SPACE = re.compile(r" (?![\[(])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """Cells to loop over, and a sentence about those that found no room."""
+    """Cells to loop over, and a sentence about the rows that are left out."""
 
     cells: list[tuple[Markdown, ...]]
     left_out: Markdown
@@ -70,13 +70,13 @@ def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
 
 
 def opening(comparison: Comparison) -> Markdown:
-    """Say the verdict in a headline, and count below it what was found: how every report begins."""
+    """Return the first two lines of every report: the headline, and the counts below it."""
     head, counted = headline.of(comparison), headline.counts(comparison)
     return Markdown(f"### {phrase(_with_units(head))}\n\n{phrase(counted)}")
 
 
 def phrase(parts: Phrase) -> Markdown:
-    """Make Markdown of a phrase; what is foreign in it becomes a code span."""
+    """Make Markdown of a phrase; its foreign parts become code spans."""
     return Markdown("".join(_finalize(part) for part in parts))
 
 
@@ -214,7 +214,7 @@ def _profiles(comparison: Comparison, shown: int) -> Markdown:
     return Markdown(tables.markdown(profiles.page(comparison.profiles, shown=shown)))
 
 
-# --- for programs that find only the report
+# --- JSON for programs that have only the report
 
 
 def json_summary(comparison: Comparison, *, shown: int) -> str:

@@ -51,7 +51,7 @@ _INCOMPLETE = Words("⚠️ Some measurements did not finish, and are not judged
 
 
 def of(comparison: Comparison) -> list[Phrase]:
-    """Say who moved, why nothing proven fails the job, and what else differs."""
+    """Say what moved besides this change, why an unproven job fails, and what else differs."""
     said = (
         _fails_unproven(comparison),
         _cleared(comparison),
@@ -62,7 +62,7 @@ def of(comparison: Comparison) -> list[Phrase]:
 
 
 def _fails_unproven(comparison: Comparison) -> Phrase:
-    """Explain a red job without a culprit: only `fail_on` can ask for that."""
+    """Explain a job that fails without proof: only `fail_on` can ask for that."""
     if comparison.exit_code != ExitCode.REGRESSED:
         return ()
     if any(row.gate and severity_of(row) in _PROVES for row in comparison.rows):
@@ -71,7 +71,7 @@ def _fails_unproven(comparison: Comparison) -> Phrase:
 
 
 def _cleared(comparison: Comparison) -> Phrase:
-    """Name the suspects that pairs cleared: they must not drown among the unchanged."""
+    """Name the suspects that pairs cleared, which the table shows among the unchanged rows."""
     rows = [
         row
         for row in comparison.rows
@@ -129,7 +129,7 @@ def _moved(row: Change) -> Phrase:
 
 
 def _drifted(drifted: tuple[Drifted, ...]) -> Phrase:
-    """Say that main itself is no longer where its baseline began."""
+    """Say that the main branch is no longer where its baseline began."""
     if not drifted:
         return ()
     return (
@@ -216,7 +216,7 @@ def _step(difference: Difference) -> Phrase:
 
 
 def validity(comparison: Comparison) -> list[Phrase]:
-    """Say why the machine is not simply trusted, worst reasons first; empty when it is."""
+    """Say why the machine is not fully trusted, worst reasons first; empty if it is."""
     if comparison.validity.status is Status.VALID:
         return []
     order = list(Status)
@@ -255,7 +255,7 @@ def _moved_machine(comparison: Comparison, codes: set[str]) -> str:
 
 
 def _reason(group: list[Reason]) -> Phrase:
-    """Show the first of a kind whole, and of the others only whose they are, each once."""
+    """Show the first reason of a kind whole, and of the others only the workload."""
     first = group[0]
     whose: Phrase = (Words(" ("), first.workload, Words(")")) if first.workload else ()
     names = dict.fromkeys(r.workload for r in group if r.workload not in {"", first.workload})

@@ -23,7 +23,7 @@ from ci_perf.report.escape import Command, Words
 
 Phrase = tuple[str, ...]
 
-# More names than this make a sentence that nobody reads.
+# A sentence with more names than this is hard to read.
 MAX_NAMED = 5
 STEP_TIME = metrics.STEP_TIME.name
 ALL_ROWS = Command("ci-perf compare --format csv")
@@ -46,7 +46,7 @@ ICON = {
     Severity.NOT_GATING: Words("➖"),  # noqa: RUF001  an icon, not a minus
     Severity.UNCHANGED: Words("✅"),
 }
-# What a mark in a table means, where it is not simply the name of its severity.
+# What a mark in a table means, if it is more than the name of its severity.
 _MARKS = {
     Severity.REGRESSED: "proven worse by more than its limit",
     Severity.UNCONFIRMED: "suspected from its history alone",
@@ -112,7 +112,7 @@ _WORKLOADS = _METRICS | {
 
 
 def metric_title(name: str) -> str:
-    """Our title of a metric; the foreign name of one that this version does not know."""
+    """Return our title of a metric, or the foreign name of a metric unknown to this version."""
     known = metrics.BY_NAME.get(name)
     return Words(known.title) if known else name
 

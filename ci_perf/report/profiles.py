@@ -123,7 +123,7 @@ def _break_even(break_even: BreakEven) -> Phrase:
 def losses(runs: Sequence[tuple[str, Run]]) -> Page:
     """Show a table for each workload file: a row per step, a column per workload and run.
 
-    `runs` are runs with the word that names each in a heading, empty for a single one.
+    `runs` are pairs of a word for the headings, empty for a single run, and the run.
     """
     columns: dict[str, dict[str, list[_Column]]] = {}
     without: list[str] = []

@@ -33,7 +33,7 @@ def changed_files() -> Phrase:
 
 
 def foreign_base(commit: str) -> Phrase:
-    """Say that pairs are left alone."""
+    """Say that the pairs of the run are ignored."""
     return (
         Words("The pairs of this run are ignored: they were launched against "),
         commit[:12],
@@ -42,7 +42,7 @@ def foreign_base(commit: str) -> Phrase:
 
 
 def other_branch(base: str, judging: str) -> Phrase:
-    """Say that the pull request goes to another branch than the one whose baselines judge it."""
+    """Say that the pull request targets another branch than the one whose baselines judge it."""
     return (
         Words("The pull request targets the branch "),
         base,
@@ -53,7 +53,7 @@ def other_branch(base: str, judging: str) -> Phrase:
 
 
 def unproven(workloads: int) -> Phrase:
-    """Say that numbers look worse, and that no pairs that count prove or clear them."""
+    """Say that numbers look worse, and that no trusted pairs prove or clear them."""
     several = "s look" if workloads > 1 else " looks"
     return (
         Words(
@@ -64,7 +64,7 @@ def unproven(workloads: int) -> Phrase:
 
 
 def not_comparable(workloads: int) -> Phrase:
-    """Say that a fork may not choose by what it is judged."""
+    """Say that a fork cannot replace the baselines that judge it by its own pairs."""
     several = "s" if workloads > 1 else ""
     return (
         Words(
@@ -75,12 +75,12 @@ def not_comparable(workloads: int) -> Phrase:
 
 
 def not_reported(reason: str) -> Phrase:
-    """Say what is missing beside what is shown."""
+    """Say what could not be reported."""
     return (Words("Not reported: "), Sentence(reason))
 
 
 def trust_note(notes: Iterable[Phrase]) -> Markdown:
-    """Show all of them below the headline."""
+    """Show all notes below the headline."""
     lines = [f"> ⚠️ {markdown.phrase(note)}" for note in notes]
     return Markdown("\n\n".join(lines))
 
@@ -102,7 +102,7 @@ class BaselineEdit:
 def baseline_note(
     edits: Sequence[BaselineEdit], own: Comparison | None, *, is_judged_by_base: bool
 ) -> Markdown:
-    """Say below the headline that the baselines are changed, and what they would say themselves.
+    """Say below the headline that baselines are edited, and the verdict of the edited ones.
 
     ``own`` is the same run by the baselines of the pull request.
     """
@@ -201,7 +201,7 @@ def reply_unchanged(login: str) -> str:
 
 
 def reply_accepted_before(login: str, sha: str) -> str:
-    """Say that it was done, where the answer to it was lost."""
+    """Say that it was done before; the reply to that was lost."""
     return markdown.phrase(
         (Words("Already accepted for "), login, Words(", in commit "), sha[:12], Words("."))
     )

@@ -1,4 +1,4 @@
-"""What a row's verdict alone does not say: why, by how many pairs, and what would decide it."""
+"""Remarks on a row that its verdict does not make: why, and what would decide it."""
 
 from ci_perf.judge import signs
 from ci_perf.model.comparison import Change, Remedy, Row, Severity, Verdict, severity_of
@@ -43,7 +43,7 @@ _TRIED = ", and the base could not be launched"
 
 
 def of(row: Row) -> Words:
-    """Say what mark and numbers of a row do not; empty where they say everything."""
+    """Say what the mark and the numbers of a row do not; empty where nothing is missing."""
     said = "; ".join(filter(None, (_said(row), _signs(row), _own_file(row), _rounded(row))))
     severity = severity_of(row)
     if severity in _NUMERICS:
@@ -60,11 +60,6 @@ def undecided(row: Change) -> str:
     if row.smallest_detectable is None:
         return ""
     return f"a change of {units.about(row.smallest_detectable)} or more would have been proven"
-
-
-def pairs(number: int) -> str:
-    """Count pairs of launches."""
-    return f"{number:,} pair{'s' * (number != 1)}"
 
 
 def _said(row: Row) -> str:
@@ -88,9 +83,9 @@ def _said(row: Row) -> str:
 
 
 def _without_base(row: Change) -> str:
-    """Say that the base could not be launched, or since when: what noise would allow is no help."""
+    """Say that the base could not be launched, or since when."""
     known = _ALONE if row.code == _PREDICTED else _SAID.get(row.code, "")
-    since = f" after {pairs(row.pairs)}" if row.pairs else ""
+    since = f" after {units.numbered(row.pairs, 'pair')}" if row.pairs else ""
     no_base = f"the base could not be launched{since}"
     return f"{known}; {no_base}" if known else no_base
 
@@ -117,7 +112,7 @@ def _own_file(row: Row) -> str:
 
 
 def _rounded(row: Row) -> str:
-    """Say in which steps the numbers come, where these are no small part of the limit."""
+    """Say how coarse the numbers are, where that is a large part of the limit."""
     if not isinstance(row, Change) or not row.tick or row.tick < row.limit / 4:
         return ""
     return f"the numbers have a resolution of {units.about(row.tick)}"
@@ -129,12 +124,12 @@ def drift(row: Change) -> str:
 
 
 def quantity(row: Change, share: float) -> str:
-    """Show a share of the base in the unit of the metric: of one larger than the base itself."""
+    """Show a share of the base in the unit of the metric."""
     return units.value(share * row.base, phrases.unit(row.metric))
 
 
 def _remedy(remedy: Remedy) -> str:
     if remedy.pairs is not None:
-        return f"about {pairs(remedy.pairs)} would decide"
+        return f"about {units.numbered(remedy.pairs, 'pair')} would decide"
     spread, quiet = units.about(remedy.spread), units.about(remedy.quiet_spread)
     return f"pairs differ by {spread}; {quiet} would decide"

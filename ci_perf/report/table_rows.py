@@ -21,7 +21,7 @@ from ci_perf.report.phrases import Phrase
 
 # Numbers without noise: those of a workload share one line of the table.
 _EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
-# These need nobody's eyes, and are folded.
+# These rows are folded.
 _QUIET = frozenset({Severity.NOT_GATING, Severity.UNCHANGED})
 
 
@@ -31,7 +31,7 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
 
 
 def is_gain(row: Row) -> bool:
-    """Whether it is a suspicion that nobody minds."""
+    """Whether the row is a suspected gain."""
     is_suspected = row.verdict is Verdict.UNCONFIRMED
     return is_suspected and isinstance(row, Change) and row.ratio is not None and row.ratio < 1
 
@@ -65,7 +65,7 @@ def _is_exact(row: Row) -> bool:
 
 
 def quiet_summary(rows: Iterable[Row]) -> Phrase:
-    """Count the folded rows, and name the one that a reader would ask about."""
+    """Count the folded rows, and name the one closest to its limit."""
     folded = _quiet(rows)
     if not folded:
         return ()
@@ -85,7 +85,7 @@ def failed(rows: Iterable[Row]) -> list[Uncompared]:
 
 
 def closeness(row: Row) -> float:
-    """How much of its limit, or of the margin within which it is unchanged, a change uses up.
+    """Return how much of its limit, or of its margin if it is unchanged, a change uses up.
 
     1 is at the limit. Nothing to compare is 0.
     """

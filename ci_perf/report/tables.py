@@ -13,7 +13,7 @@ from rich.text import Text
 from ci_perf.report import escape
 from ci_perf.report.escape import Markdown
 
-# A name that is folded more often than this is read no more.
+# A narrower name is folded too often to be read.
 _NAME_WIDTH = 24
 _WORDS_WIDTH = 24
 # One blank on either side of a cell.
@@ -38,9 +38,9 @@ Page = Sequence[Phrase | Table]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. A name or words may be folded, a number never; what says least goes first.
+    """A column. A name or words may be folded, a number never.
 
-    ``from_width`` is 0 for what must be there.
+    A terminal narrower than ``from_width`` does not show it; 0 is always shown.
     """
 
     title: str
@@ -131,7 +131,7 @@ def _plain(text: str) -> str:
 def grid(
     columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
 ) -> rich.table.Table | None:
-    """Lay out a table of at most `width`; `None` where what must be there has no room.
+    """Lay out a table of at most `width`; `None` if the columns that are always shown need more.
 
     Every width is given to rich: left alone, it may make a table wider than the terminal, and cut.
     """
@@ -168,7 +168,7 @@ def _columns_with_room(
 def _widths(
     shown: Sequence[int], columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
 ) -> list[int]:
-    """Give each column what it needs, and take what there is not from the last that can spare."""
+    """Give each column what it needs; if that is too much, shrink the last columns that can."""
     widths = [_most(columns[at], _cells(lines, at)) for at in shown]
     for place in reversed(range(len(shown))):
         least = _least(columns[shown[place]], _cells(lines, shown[place]))

@@ -81,7 +81,7 @@ def render(comparison: Comparison, *, width: int, color: bool) -> str:
 
 
 def headline(comparison: Comparison) -> str:
-    """Say the verdict in one plain line, for a log beside which the report lies in a file."""
+    """Say the verdict in one plain line, for a log; the whole report is in a file."""
     return _text(headlines.of(comparison)).plain
 
 
@@ -124,7 +124,7 @@ def _part(part: str) -> str | tuple[str, str]:
 
 
 def _table(rows: list[cells.TableLine], width: int) -> RenderableType:
-    """Lay out the lines; where there is little room, numbers take two, then each is a sentence."""
+    """Lay out the lines; on a narrow terminal numbers take two lines, or rows become sentences."""
     lines, brief = (
         [
             TerminalLine(list(map(_below, cells.of(line, is_brief=is_brief))), _style(line))

@@ -1,4 +1,4 @@
-"""What would decide the rows that are undecided: a sentence for each need, and its command."""
+"""What undecided rows need to be decided: a sentence for each need, with its command."""
 
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -13,7 +13,7 @@ from ci_perf.report.phrases import Phrase
 
 
 class Need(Enum):
-    """What would give a row its answer; the surest and cheapest first."""
+    """What would decide a row; the surest and cheapest first."""
 
     LAUNCHABLE_BASE = "a base that can be launched"
     IDLE_MACHINE = "a machine that has nothing else to do"
@@ -78,7 +78,7 @@ def is_late(row: Row, comparison: Comparison) -> bool:
 
 
 def need(row: Row, comparison: Comparison) -> Topic:
-    """Say what would decide a row that is undecided, or unconfirmed for want of the base.
+    """Return what would decide a row: an undecided one, or one whose base could not be launched.
 
     While the machine is busy, nothing else is worth trying.
     """
@@ -112,7 +112,7 @@ def _is_beyond_budget(row: Row, comparison: Comparison) -> bool:
 
 
 def is_tried(row: Row) -> bool:
-    """Whether the base was to be launched beside it, and could not be."""
+    """Whether the base could not be launched for this row."""
     return isinstance(row, Change) and bool(row.note)
 
 
@@ -136,7 +136,7 @@ _SET_UP: Phrase = (
 
 
 def _free_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
-    """Say that the machine was too busy, and nothing of the code."""
+    """Say that the machine was too busy, without blaming the code."""
     return (
         Words("The machine was too busy for a verdict: "),
         *phrases.named(rows),
@@ -148,7 +148,7 @@ def _free_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _look_or_prove(rows: list[Row], comparison: Comparison) -> Phrase:
-    """Lead to what is counted, which explains a time that is not proven."""
+    """Name the counts that grew, which may explain a slowdown that is not proven."""
     moved = [row.signs.moved for row in rows if isinstance(row, Change) and row.signs]
     counted = dict.fromkeys(name for names in moved for name in names)
     named = phrases.joined((phrases.metric_title(name),) for name in counted)
@@ -210,7 +210,7 @@ def _calm_down(rows: list[Row], _: Comparison) -> Phrase:
 
 
 def _margins(rows: Iterable[Row]) -> dict[str, float]:
-    """Find the margin of each metric that would do, where it still promises something."""
+    """Find for each metric the margin that would decide, unless it is too wide to be useful."""
     margins: dict[str, float] = {}
     for row in rows:
         if isinstance(row, Change) and row.remedy is not None:
@@ -259,7 +259,7 @@ def _hold_the_clocks(rows: list[Row], _: Comparison) -> Phrase:
 
 
 def write_more_digits(rows: list[Row], _: Comparison) -> Phrase:
-    """Say whose numbers are rounded, and what would be finer."""
+    """Say whose numbers are rounded, and how to get finer ones."""
     return (
         Words("Inconclusive, because the numbers are rounded too coarsely: "),
         *phrases.named(rows),
