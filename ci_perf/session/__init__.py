@@ -105,14 +105,7 @@ def measure(
         plan = _completed(plan, baselines, machine)
         source = git.source(Path(plan.root))
         runner = SessionRunner(
-            plan,
-            launcher,
-            listener,
-            interrupts,
-            machine,
-            wait_s=wait_s,
-            checks=checks,
-            clock=clock,
+            plan, launcher, listener, interrupts, machine, wait_s=wait_s, checks=checks, clock=clock
         )
         with lock.hold_devices(
             machine.locks,

@@ -14,21 +14,20 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 224
+MOST_FILES = 225
 MOST_LINES = 400
-LONGEST_FUNCTION = 64
+LONGEST_FUNCTION = 60
 MOST_RENAMED_IMPORTS = 25
-CLASSES_OF_ONE_NAME = 1
+CLASSES_OF_ONE_NAME = 0
 
 # Names that say nothing of the thing that they stand for.
-EMPTY_NAMES = {"found": 18, "one": 8}
+EMPTY_NAMES = {"found": 5, "one": 4}
 
 # How many identifiers still have a word that docs/glossary.md forbids.
 LEFT_OF_FORBIDDEN_WORDS = {
-    "patience": 1,
     "room": 3,
-    "trouble": 4,
-    "turns": 5,
+    "trouble": 1,
+    "turns": 4,
 }
 
 GLOSSARY = (PACKAGE.parent / "docs/glossary.md").read_text(encoding="utf-8")
