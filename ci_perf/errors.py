@@ -1,4 +1,15 @@
-"""Every way ci-perf can end, and every failure a person can act on."""
+"""Every way ci-perf can end, and every failure a person can act on.
+
+    CiPerfError            every failure that ci_perf raises on purpose
+    ├── UsageError         options that do not fit together, or name what does not exist
+    ├── InvalidFileError   a run, a baseline or a suite that does not say what it must say
+    ├── CannotWriteError   a file that could not be written; what stood there is intact
+    ├── RefusedError       a run that must not become a baseline
+    ├── BusyError          a device that did not become free in time
+    └── EngineError        docker or podman is not there, or refuses
+
+Rooms that talk to GitHub or merge baselines have further subclasses of CiPerfError.
+"""
 
 from enum import IntEnum
 
@@ -45,3 +56,11 @@ class RefusedError(CiPerfError):
 
 class CannotWriteError(CiPerfError):
     """The target could not be written; what stood there before is intact."""
+
+
+class BusyError(CiPerfError):
+    """The device did not become free in time."""
+
+
+class EngineError(CiPerfError):
+    """The engine is not there, or refuses: the machine is to blame, and never a change."""

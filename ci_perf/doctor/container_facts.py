@@ -15,7 +15,7 @@ import msgspec
 from ci_perf import suite as suites
 from ci_perf.doctor import machine_facts
 from ci_perf.doctor.machine_facts import Sources
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import CiPerfError, EngineError
 from ci_perf.launch import child_environment, never
 from ci_perf.launch.containers import arguments, engine_errors, images, mounts, running, stale
 from ci_perf.launch.containers import engine as engines
@@ -283,7 +283,7 @@ def _read_docker(text: str, sources: Sources) -> EngineAnswer:
     said = msgspec.json.decode(text, type=_Docker)
     if said.server_errors or not said.server_version:
         words = "\n".join(said.server_errors or ["no server"])
-        raise engines.EngineError(engine_errors.explain("docker", "info", words))
+        raise EngineError(engine_errors.explain("docker", "info", words))
     return EngineAnswer(
         name="docker",
         version=said.server_version,

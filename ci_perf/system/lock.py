@@ -14,15 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
-from ci_perf.errors import CannotWriteError, CiPerfError
+from ci_perf.errors import BusyError, CannotWriteError
 from ci_perf.system import files
 
 _POLL_S = 0.2
 _OWNER_BYTES = 1000
-
-
-class BusyError(CiPerfError):
-    """The device did not become free in time."""
 
 
 def open_folder(path: Path) -> int:

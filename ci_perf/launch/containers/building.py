@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.errors import EngineError, InvalidFileError, UsageError
 from ci_perf.launch.containers import build_errors, images
-from ci_perf.launch.containers.engine import Engine, EngineError
+from ci_perf.launch.containers.engine import Engine
 from ci_perf.model.container import Local, Named
 from ci_perf.system import files, git
 from ci_perf.version import __version__

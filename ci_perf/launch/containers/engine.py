@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import EngineError
 from ci_perf.launch.containers import engine_errors
 from ci_perf.model.container import EngineName
 from ci_perf.system import processes
@@ -15,10 +15,6 @@ from ci_perf.system.processes import Completed
 _ANSWER_S = 120.0
 
 _VERSION = {"docker": "{{.Server.Version}}", "podman": "{{.Version}}"}
-
-
-class EngineError(CiPerfError):
-    """The engine is not there, or refuses: the machine is to blame, and never a change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

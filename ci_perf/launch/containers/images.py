@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from ci_perf.errors import UsageError
+from ci_perf.errors import EngineError, UsageError
 from ci_perf.launch.containers import engine_errors
-from ci_perf.launch.containers.engine import Engine, EngineError
+from ci_perf.launch.containers.engine import Engine
 from ci_perf.model import container as references
 from ci_perf.model.container import EngineName, Image, Local, Named
 from ci_perf.system import host

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError, EngineError, UsageError
 from ci_perf.launch.containers import images
-from ci_perf.launch.containers.engine import Engine, EngineError
+from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.containers.images import HostImage
 from ci_perf.model.container import Local, Named
 from ci_perf.system import files, processes

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf.errors import EngineError
 from ci_perf.launch import exit_status
 from ci_perf.launch.containers import engine_errors, stale
 from ci_perf.launch.containers.arguments import NAME_VARIABLE
-from ci_perf.launch.containers.engine import Engine, EngineError
+from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import EngineName

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from ci_perf.errors import EngineError
 from ci_perf.launch.containers import building
 from ci_perf.launch.containers.building import Recipe
-from ci_perf.launch.containers.engine import EngineError
 
 pytestmark = pytest.mark.container
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ci_perf.errors import EngineError
 from ci_perf.launch.containers import building
 from ci_perf.launch.containers.building import Recipe
-from ci_perf.launch.containers.engine import EngineError
 from tests.containers import images, roots, wheels
 
 pytestmark = pytest.mark.container

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from ci_perf.errors import EngineError
 from ci_perf.launch.containers import engine as engines
 from ci_perf.launch.containers import engine_errors, running, stale
-from ci_perf.launch.containers.engine import EngineError
 from ci_perf.system import processes
 
 pytestmark = pytest.mark.container

@@ -6,9 +6,8 @@ import uuid
 
 import pytest
 
-from ci_perf.errors import ExitCode
+from ci_perf.errors import EngineError, ExitCode
 from ci_perf.launch.containers import images as resolving
-from ci_perf.launch.containers.engine import EngineError
 from tests.containers import images
 from tests.projects import Project
 

@@ -4,8 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from ci_perf.cli import image_command
-from ci_perf.errors import UsageError
-from ci_perf.launch.containers.engine import EngineError
+from ci_perf.errors import EngineError, UsageError
 
 SUITE = '[[suites.smoke.workloads]]\nworkload = "nap"\n'
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.errors import CannotWriteError
+from ci_perf.errors import BusyError, CannotWriteError
 from ci_perf.system import lock
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -83,7 +83,7 @@ def test_who_waits_is_told_the_owner_and_gives_up_in_time(tmp_path, holder):
 
     with (
         pytest.raises(
-            lock.BusyError, match=r"GPU-0 to become free .* 5 s.*held by run a.*CI_PERF_LOCK_DIR"
+            BusyError, match=r"GPU-0 to become free .* 5 s.*held by run a.*CI_PERF_LOCK_DIR"
         ),
         held(
             tmp_path,
@@ -132,7 +132,7 @@ def test_another_device_is_not_waited_for(tmp_path, holder):
 def test_half_of_what_is_wanted_is_given_back(tmp_path, holder):
     holder("GPU-1")
 
-    with pytest.raises(lock.BusyError), held(tmp_path, "GPU-0", "GPU-1"):
+    with pytest.raises(BusyError), held(tmp_path, "GPU-0", "GPU-1"):
         pytest.fail("held twice")
     with held(tmp_path, "GPU-0"):
         pass
@@ -181,7 +181,7 @@ def test_an_owner_that_is_no_text_is_shown_as_far_as_it_can_be(tmp_path, holder)
     (tmp_path / "GPU-0.lock").write_bytes(b"run \xff of nobody")
 
     with (
-        pytest.raises(lock.BusyError, match="held by run \ufffd of nobody"),
+        pytest.raises(BusyError, match="held by run \ufffd of nobody"),
         held(tmp_path, "GPU-0"),
     ):
         pytest.fail("held twice")

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from ci_perf.errors import UsageError
+from ci_perf.errors import EngineError, UsageError
 from ci_perf.launch.containers import engine as engines
 from ci_perf.launch.containers import images
-from ci_perf.launch.containers.engine import EngineError
 from tests.runs import an_image
 
 HEX, OTHER = "0123456789abcdef" * 4, "fedcba9876543210" * 4
