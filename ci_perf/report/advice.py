@@ -202,7 +202,7 @@ def _confirm(rows: list[Row], comparison: Comparison) -> Phrase:
         Words(
             f". This is suspected, not proven{effect}. To decide, launch base and head in turns: "
         ),
-        commands.in_turns(rows, comparison, longer=True),
+        commands.check_by_pairs(rows, comparison, longer=True),
         Words(" (in the Action: the input "),
         Command("against"),
         Words(")."),

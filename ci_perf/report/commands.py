@@ -31,12 +31,12 @@ def accept(
     return _line("ci-perf", "accept", *run, *named, *_baselines(comparison), *why)
 
 
-def in_turns(
+def check_by_pairs(
     rows: Iterable[Row], comparison: Comparison, *, longer: bool = False, patient: bool = False
 ) -> Command:
-    """Launch base and head of `rows` in turns; `longer` than they were, if they were.
+    """Launch pairs of base and head for `rows`; for a `longer` time than before, if there were any.
 
-    Patient: wait for a machine that nobody else uses.
+    With `patient`, wait until the machine is idle.
     """
     interleaved = comparison.interleaved
     minutes = math.ceil(2 * interleaved.budget_s / 60) if interleaved else 0

@@ -143,7 +143,7 @@ def _free_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
         Words(". Stop the other programs on it ("),
         Command("ci-perf doctor"),
         Words(" says how busy it is), then measure again: "),
-        commands.in_turns(rows, comparison, patient=True),
+        commands.check_by_pairs(rows, comparison, patient=True),
     )
 
 
@@ -158,16 +158,16 @@ def _look_or_prove(rows: list[Row], comparison: Comparison) -> Phrase:
         Words(". The code does more work than before"),
         *((Words(" ("), *named, Words(")")) if named else ()),
         Words(", which may be the cause. More pairs would prove the slowdown: "),
-        commands.in_turns(rows, comparison, longer=True),
+        commands.check_by_pairs(rows, comparison, longer=True),
     )
 
 
-def _launch_in_turns(rows: list[Row], comparison: Comparison) -> Phrase:
+def _launch_pairs(rows: list[Row], comparison: Comparison) -> Phrase:
     return (
         Words("Not decided: "),
         *_titled(rows),
         Words(". Launch base and head in turns: "),
-        commands.in_turns(rows, comparison),
+        commands.check_by_pairs(rows, comparison),
     )
 
 
@@ -176,7 +176,7 @@ def _give_more_time(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Not decided: "),
         *_titled(rows),
         Words(". Launch more pairs: "),
-        commands.in_turns(rows, comparison, longer=True),
+        commands.check_by_pairs(rows, comparison, longer=True),
     )
 
 
@@ -185,7 +185,7 @@ def _find_the_modes(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Not decided, because each launch is either fast or slow: "),
         *phrases.named(rows),
         Words(". More pairs may decide: "),
-        commands.in_turns(rows, comparison, longer=True),
+        commands.check_by_pairs(rows, comparison, longer=True),
         Words(
             ". If not, look for a choice that differs between launches, such as a kernel or a "
             "placement."
@@ -228,7 +228,7 @@ def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Not decided, because the history has fewer than 3 sessions: "),
         *phrases.named(rows),
         Words(". Launch base and head in turns: "),
-        commands.in_turns(rows, comparison),
+        commands.check_by_pairs(rows, comparison),
         Words(". Or measure the main branch on more days, and add each run to the history: "),
         commands.append(comparison),
     )
@@ -239,7 +239,7 @@ def _wait_for_the_machine(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Not decided, because the speed of the machine changed: "),
         *phrases.named(rows),
         Words(". That does not matter if base and head are launched in turns: "),
-        commands.in_turns(rows, comparison),
+        commands.check_by_pairs(rows, comparison),
         Words(
             ". Or measure again when the machine is as before. If it stays as it is now, measure "
             "the main branch here, and accept that run as the new baseline."
@@ -278,7 +278,7 @@ def _do_the_same_work(rows: list[Row], _: Comparison) -> Phrase:
 STEPS: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
     Need.IDLE_MACHINE: _free_the_machine,
     Severity.LIKELY_SLOWER: _look_or_prove,
-    Need.PAIRED_RUNS: _launch_in_turns,
+    Need.PAIRED_RUNS: _launch_pairs,
     Need.MORE_PAIRS: _give_more_time,
     Need.ONE_SPEED: _find_the_modes,
     Need.LESS_NOISE: _calm_down,

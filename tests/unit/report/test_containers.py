@@ -24,7 +24,7 @@ def test_the_image_is_named_as_it_was_asked_for_with_registry_and_tag():
 def test_commands_to_copy_measure_in_containers_again():
     comparison = measured_in(an_image(engine="podman"))
 
-    assert "--runner podman" in str(commands.in_turns([ROW], comparison))
+    assert "--runner podman" in str(commands.check_by_pairs([ROW], comparison))
     assert "--runner podman" in str(commands.measure(comparison))
 
 
