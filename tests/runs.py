@@ -4,11 +4,19 @@ import msgspec
 
 from ci_perf.model import process as processes
 from ci_perf.model import run as runs
-from ci_perf.model import validity as validities
 from ci_perf.model.container import Image
 from ci_perf.model.environment import CpuMachine, Environment, GpuMachine, Noted, Software
 from ci_perf.model.suite import Protocol
-from ci_perf.model.validity import Evidence, GpuEvidence, HostEvidence, Span
+from ci_perf.model.validity import (
+    Canary,
+    Evidence,
+    GpuEvidence,
+    HostEvidence,
+    Reason,
+    Span,
+    Status,
+    Validity,
+)
 
 MIB = 2**20
 CPU = CpuMachine(cpu_model="AMD EPYC", logical_cores=2)
@@ -26,7 +34,7 @@ SOFT = Software(
     kernel="6.1.0",
 )
 NOTED = Noted(host_hash="0" * 12, memory_total_bytes=24 * 2**30, load_average=0.1, allocator="")
-VALID = validities.Validity(status=validities.Status.VALID)
+VALID = Validity(status=Status.VALID)
 # Step times of three quiet processes, and of the same code at half its speed.
 STEADY = (1e-3, 1.001e-3, 0.999e-3)
 SLOW = tuple(2 * s for s in STEADY)
@@ -202,17 +210,17 @@ def a_failed(workload, reason="RuntimeError: boom", *, phase=processes.Phase.TIM
     )
 
 
-def a_reason(code="clocks_held_down", workload="", status=validities.Status.INVALID):
+def a_reason(code="clocks_held_down", workload="", status=Status.INVALID):
     """Why a run, or one workload of it, is not to be trusted."""
-    return validities.Reason(code=code, status=status, detail="nothing left", workload=workload)
+    return Reason(code=code, status=status, detail="nothing left", workload=workload)
 
 
 def some_canaries(*, before=1e-3, after=None, name="matmul"):
     """A canary before and after the workloads; it stayed as it was unless told."""
     after = before if after is None else after
     return (
-        validities.Canary(name=name, position="before", median_s=before),
-        validities.Canary(name=name, position="after", median_s=after),
+        Canary(name=name, position="before", median_s=before),
+        Canary(name=name, position="after", median_s=after),
     )
 
 

@@ -20,7 +20,6 @@ from ci_perf.judge import (
 from ci_perf.judge.candidates import Candidate
 from ci_perf.judge.policy import default_limits
 from ci_perf.model import metrics
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import (
     Change,
     Comparison,
@@ -34,7 +33,7 @@ from ci_perf.model.comparison import (
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, Tiers
 from ci_perf.model.summary import Subject, Summary
-from ci_perf.model.validity import Reason, Validity
+from ci_perf.model.validity import Reason, Validity, validity_of
 from ci_perf.version import __version__
 
 R = TypeVar("R", Change, Numerics)
@@ -54,7 +53,7 @@ def compare(
     limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
-    validity = validities.of((*base.validity.reasons, *head.validity.reasons, *moved))
+    validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     judgements = changes.judge(
         list(_candidates(histories, head, limits, moved)), suspects=_suspects(head)
     )

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.judge import calibration as calibrations
 from ci_perf.judge import launch_numbers, policy
-from ci_perf.judge.calibration import Uniform, short
+from ci_perf.judge.calibration import Uniform, confirmed, prior, provenance, short
 from ci_perf.judge.confirm import Confirmation, share_alpha
 from ci_perf.judge.policy import MOST_PAIRS
 from ci_perf.model import metrics
@@ -68,7 +67,7 @@ class _Arms:
         )
         limit = plan.limits.of(workload.id)[metrics.STEP_TIME.name]
         step_s = math.exp(statistics.fmean(before))
-        variance, df = calibrations.prior(calibrated)
+        variance, df = prior(calibrated)
         return cls(
             statistic=statistic,
             before=before,
@@ -121,7 +120,7 @@ def qualify(
         machine=run.environment.hard,
         size=size,
         replays=REPLAYS,
-        provenance=calibrations.provenance(run, plan),
+        provenance=provenance(run, plan),
         workloads={
             workload.id: _workload(
                 _Arms.of(workload, measured, plan, known.get(workload.id), alpha), uniform
@@ -189,10 +188,9 @@ def _replays(
         difference = differences[int(uniform() * len(differences))]
         return -difference if is_same and uniform() < 0.5 else difference
 
-    recorded = calibrations.confirmed(arms.confirmation(), differences[:MOST_PAIRS])
+    recorded = confirmed(arms.confirmation(), differences[:MOST_PAIRS])
     outcomes = [
-        calibrations.confirmed(arms.confirmation(), [drawn() for _ in range(MOST_PAIRS)])
-        for _ in range(REPLAYS)
+        confirmed(arms.confirmation(), [drawn() for _ in range(MOST_PAIRS)]) for _ in range(REPLAYS)
     ]
     shares = {
         call: sum(outcome.call == call for outcome in outcomes) / REPLAYS

@@ -13,12 +13,13 @@ from ci_perf.judge import changes, compare, uncompared, variability
 from ci_perf.judge.candidates import Candidate
 from ci_perf.judge.metric_values import History
 from ci_perf.judge.policy import PolicyKind, default_limits, limit_of
-from ci_perf.model import metrics, validity
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison, Side
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.run import Source, Tool
 from ci_perf.model.samples import SUITE, Launch, Sampled, SampledMetric, Samples
 from ci_perf.model.suite import FailOn, Limit, Preset
+from ci_perf.model.validity import validity_of
 from ci_perf.version import __version__
 
 # What is exact and has a tolerance all the same: the allocator's rounding. Counts need none.
@@ -38,7 +39,7 @@ def judge(
     rows = compare.worst_first(
         judgement.change or uncompared.of_candidate(judgement.candidate) for judgement in judgements
     )
-    trust = validity.of(())
+    trust = validity_of(())
     verdict = compare.overall(rows, trust)
     sessions = max((len(sampled.history) for sampled in samples.workloads), default=0)
     return Comparison(

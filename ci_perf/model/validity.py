@@ -180,6 +180,6 @@ def distinct(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(kept.values())
 
 
-def of(reasons: tuple[Reason, ...]) -> Validity:
+def validity_of(reasons: tuple[Reason, ...]) -> Validity:
     """Make the verdict that follows from `reasons`."""
     return Validity(status=worst_of(reasons), reasons=reasons)

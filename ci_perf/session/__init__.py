@@ -14,10 +14,10 @@ from ci_perf.errors import CiPerfError
 from ci_perf.judge import calibration
 from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
-from ci_perf.model import validity
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
+from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.runner import MachineChecks, SessionRunner, threads
@@ -61,7 +61,7 @@ class _Record:
             suite=self.plan.suite,
             selection=self.plan.selection,
             environment=self.machine.environment,
-            validity=validity.of(validity.distinct(runner.reasons)),
+            validity=validity_of(distinct(runner.reasons)),
             canaries=tuple(runner.canaries),
             measured=runner.measured(),
             failed=runner.failed(),

@@ -7,11 +7,10 @@ import pytest
 from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import RefusedError, UsageError
 from ci_perf.judge.policy import default_limits
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.validity import Reason, Status, Validity
+from ci_perf.model.validity import Reason, Status, Validity, validity_of
 from tests.accepting import accepted, against, contents, history, says_what_it_says
 from tests.histories import in_turns, pairs
 from tests.runs import (
@@ -312,7 +311,7 @@ def test_a_figure_without_a_gate_that_is_gone_needs_no_reason_where_a_session_is
 
 
 def test_a_run_of_which_one_workload_is_invalid_is_refused_whole(root):
-    validity = validities.of((a_reason(workload="b"),))
+    validity = validity_of((a_reason(workload="b"),))
 
     with pytest.raises(RefusedError, match="clocks_held_down"):
         accepted(root, session(*STEADY, validity=validity))

@@ -1,14 +1,13 @@
 from pathlib import Path
 
 from ci_perf.gate import measure
-from ci_perf.model import validity
-from ci_perf.model.validity import Status
+from ci_perf.model.validity import Status, validity_of
 from tests.runs import STEADY, a_measured, a_reason, a_run
 
 
 def told(*reasons):
     """Return what is said of a run that has these reasons, between its first line and its last."""
-    run = a_run(a_measured("w", *STEADY), validity=validity.of(reasons))
+    run = a_run(a_measured("w", *STEADY), validity=validity_of(reasons))
     return measure.summary(run, Path("run.json")).splitlines()[1:-1]
 
 

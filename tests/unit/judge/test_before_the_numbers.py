@@ -4,18 +4,18 @@ import msgspec
 
 from ci_perf.errors import ExitCode
 from ci_perf.judge.policy import default_limits
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.suite import Limit, Limits
+from ci_perf.model.validity import validity_of
 from tests.comparisons import verdicts_of
 from tests.histories import in_turns, judged, pairs
 from tests.runs import SLOW, STEADY, a_measured, a_process, a_reason, a_run
 
-INVALID = validities.of((a_reason(),))
+INVALID = validity_of((a_reason(),))
 
 
 def partly_invalid(*workloads):
-    return validities.of(tuple(a_reason(workload=name) for name in workloads))
+    return validity_of(tuple(a_reason(workload=name) for name in workloads))
 
 
 def test_a_reason_against_one_workload_leaves_the_others_judged():

@@ -208,7 +208,7 @@ def test_the_document_says_when_of_what_and_under_what_doubts_it_was_made():
 def _doubted(code):
     from ci_perf.model import validity
 
-    return validity.of((a_reason(code, status=validity.Status.DEGRADED),))
+    return validity.validity_of((a_reason(code, status=validity.Status.DEGRADED),))
 
 
 def test_without_a_workload_that_was_measured_there_is_nothing_to_choose_by():

@@ -10,10 +10,9 @@ from ci_perf.errors import ExitCode
 from ci_perf.judge import canaries, summarise
 from ci_perf.judge import compare as judge
 from ci_perf.judge.policy import default_limits
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
-from ci_perf.model.validity import Status
+from ci_perf.model.validity import Canary, Status
 from tests.comparisons import judged
 from tests.runs import (
     GPU,
@@ -177,7 +176,7 @@ def test_canaries_of_another_machine_say_nothing_about_this_one():
 
 def test_a_burst_in_the_middle_is_no_drift():
     """It widens the spread of the processes that met it, and the interval sees that."""
-    burst = validities.Canary(name="matmul", position="between", median_s=2e-3)
+    burst = Canary(name="matmul", position="between", median_s=2e-3)
     comparison = judged(*a_slow_pair((), (*some_canaries(), burst)))
 
     assert comparison.validity.reasons == ()

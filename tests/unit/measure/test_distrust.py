@@ -28,7 +28,7 @@ def check(proc, tmp_path):
 
 
 def test_a_quiet_host_is_valid(check):
-    assert validity.of(check()).status is Status.VALID
+    assert validity.validity_of(check()).status is Status.VALID
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_host_that_says_nothing_is_not_distrusted(tmp_path):
 def test_the_worst_reason_decides(check, proc):
     pressed(proc, cpu=63.0)
 
-    assert validity.of((*check(), distrust.INTERRUPTED)).status is Status.INVALID
+    assert validity.validity_of((*check(), distrust.INTERRUPTED)).status is Status.INVALID
 
 
 def test_a_full_disk_makes_a_run_invalid(tmp_path):

@@ -1,10 +1,9 @@
 """Shapes of report of which base and head were launched in turns, or should have been."""
 
 from ci_perf.model import metrics
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Drifted, Interval, Signs, Stale, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
-from ci_perf.model.validity import Reason, Status
+from ci_perf.model.validity import Reason, Status, validity_of
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
 from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
 
@@ -222,7 +221,7 @@ def busy():
         ),
         an_exact("gpt_train", metrics.OPERATORS, 560, 642),
         a_change("search"),
-        validity=validities.of(
+        validity=validity_of(
             (
                 Reason(
                     code="host_pressure",

@@ -4,16 +4,15 @@ import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
-from ci_perf.model.validity import Status
+from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline
 from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.runs import a_reason
 from tests.unit.report import shapes, shapes_in_turns
 
-BUSY = validities.of((a_reason("host_pressure", status=Status.DEGRADED),))
+BUSY = validity_of((a_reason("host_pressure", status=Status.DEGRADED),))
 
 
 def first_line(*rows, **more):

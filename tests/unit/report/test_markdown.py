@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_perf.model import metrics
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Drifted, Interval, Verdict
 from ci_perf.model.run import Source
+from ci_perf.model.validity import validity_of
 from ci_perf.report import markdown
 from tests.comparisons import (
     a_change,
@@ -257,7 +257,7 @@ def test_a_machine_that_moved_is_said_before_the_table():
 
 def test_more_reasons_than_can_be_read_are_counted():
     reasons = tuple(a_reason(f"code_{i}") for i in range(7))
-    report = markdown.render(a_comparison(validity=validities.of(reasons)))
+    report = markdown.render(a_comparison(validity=validity_of(reasons)))
 
     assert report.count("- `code_") == 5
     assert "… and 2 more" in report
@@ -265,7 +265,7 @@ def test_more_reasons_than_can_be_read_are_counted():
 
 def test_a_reason_that_many_workloads_met_is_one_line_that_names_them():
     reasons = tuple(a_reason(workload=f"w{i}") for i in range(8))
-    report = markdown.render(a_comparison(validity=validities.of(reasons)))
+    report = markdown.render(a_comparison(validity=validity_of(reasons)))
 
     line = (
         "- `clocks_held_down` (`w0`): `nothing left`; also `w1`, `w2`, `w3`, `w4`, `w5` and 2 more"

@@ -4,10 +4,9 @@ import pytest
 
 from ci_perf.measure import distrust
 from ci_perf.model import metrics
-from ci_perf.model import validity as validities
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.run import Source
-from ci_perf.model.validity import Status
+from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import advice, remarks, undecided
 from ci_perf.report.escape import Command
 from tests.comparisons import a_change, a_comparison, a_remedy, a_side, an_interleaved
@@ -107,7 +106,7 @@ def test_launches_with_two_speeds_ask_for_what_they_choose():
 )
 @pytest.mark.parametrize("code", sorted(undecided.BUSY_CODES))
 def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
-    validity = validities.of((a_reason(code, workload="loader", status=Status.DEGRADED),))
+    validity = validity_of((a_reason(code, workload="loader", status=Status.DEGRADED),))
     (step,) = steps(row, validity=validity, interleaved=an_interleaved(stopped="budget"))
 
     assert step.startswith(
@@ -133,14 +132,14 @@ def test_a_likely_loss_leads_to_the_work_that_explains_it():
 
 
 def test_on_a_busy_machine_the_command_waits_for_a_quiet_one():
-    validity = validities.of((a_reason("host_pressure", status=Status.DEGRADED),))
+    validity = validity_of((a_reason("host_pressure", status=Status.DEGRADED),))
     (step,) = steps(an_undecided(), validity=validity)
 
     assert step.endswith("--against main --wait 15m")
 
 
 def test_pressure_on_another_workload_excuses_nobody():
-    validity = validities.of((a_reason("host_pressure", workload="other", status=Status.DEGRADED),))
+    validity = validity_of((a_reason("host_pressure", workload="other", status=Status.DEGRADED),))
     (step,) = steps(an_undecided(), validity=validity)
 
     assert "too busy" not in step
