@@ -110,6 +110,19 @@ def test_every_relative_link_leads_somewhere(document):
         assert not anchor or anchor in anchors(file), f"{target}: no such heading"
 
 
+def test_every_document_that_the_code_names_is_there():
+    sources = [
+        path for folder in ("ci_perf", "workloads") for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = {
+        name
+        for path in sources
+        for name in re.findall(r"\bdocs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_every_document_is_in_the_index():
     index = ROOT / "docs/README.md"
     linked = {(index.parent / target).resolve() for target in targets(index)}

@@ -17,7 +17,7 @@ NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)
 MOST_FILES = 225
 MOST_LINES = 400
 LONGEST_FUNCTION = 60
-MOST_RENAMED_IMPORTS = 25
+MOST_RENAMED_IMPORTS = 23
 CLASSES_OF_ONE_NAME = 0
 
 # Names that say nothing of the thing that they stand for.
