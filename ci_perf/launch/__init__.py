@@ -1,6 +1,6 @@
-"""Where a worker runs: siblings behind one interface.
+"""Launch tasks, each in a fresh process: the interface of all launchers.
 
-`local` is a child process here, `containers` a container of docker or podman.
+`local` starts child processes on this machine, `containers` starts containers of docker or podman.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,20 +29,20 @@ class Launcher(Protocol):
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
     ) -> MachineDescription | TaskFailure:
-        """Say what the machine is on which tasks will run; "auto" picks the device.
+        """Describe the machine on which tasks will run; "auto" picks the device.
 
-        `devices` is the largest number of them that any task will need.
+        `devices` is the largest number of devices that any task will need.
         """
 
     def look(
         self, gpus: Sequence[str], interrupted: Interrupted = never
     ) -> GpuStates | TaskFailure:
-        """Say in what state these GPUs are, by UUID, without using them."""
+        """Return the state of these GPUs, by UUID, without using them."""
 
     def canaries(
         self, device: str, threads: int, interrupted: Interrupted = never
     ) -> Mapping[str, float] | TaskFailure:
-        """Run the fixed programs; return seconds by name, none on a machine that cannot."""
+        """Run the fixed programs; return seconds by name, none where there is no torch."""
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> WorkerResult | TaskFailure:
         """Run one task to its end or its time limit."""
@@ -50,10 +50,10 @@ class Launcher(Protocol):
     def launch_pair(
         self, first: Task, second: Task, interrupted: Interrupted = never
     ) -> tuple[WorkerResult | TaskFailure, WorkerResult | TaskFailure]:
-        """Run two tasks as a resident pair: both processes are there, one at a time runs.
+        """Run two tasks as a resident pair: both processes exist, one at a time runs.
 
         They take turns phase by phase, `first` first, and block by block in an order that is drawn
-        each time; both time equally many blocks. When one fails, the other's result stands.
+        each time; both time equally many blocks. If one task fails, the other's result stands.
         `memory_check.reason_against` says whether a pair may be resident.
         """
 
@@ -68,6 +68,6 @@ class Launcher(Protocol):
     ) -> Ended:
         """Run a line of shell in the checkout at `root`, which it may change.
 
-        It gets the environment of what is measured, and `variables`. What it starts ends with it.
+        It gets the environment of the measured code, and `variables`. What it starts ends with it.
         Raises OSError and CiPerfError when it cannot be started.
         """

@@ -1,6 +1,6 @@
-"""The environment of a child process: ours, less what it must not have, with fixed knobs.
+"""The environment of a child process: ours without credentials, and with fixed settings.
 
-What has to be fixed inside the child is in measure/knobs.py.
+The settings that are made inside the child are in measure/knobs.py.
 """
 
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_perf.model.suite import Protocol
 
-# Credentials and files by which a step speaks to its CI: the measured code gets none of them.
+# Credentials, and files by which a step talks to its CI: the measured code gets none of them.
 WITHHELD = (
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
     "ACTIONS_ID_TOKEN_REQUEST_URL",

@@ -33,7 +33,7 @@ class MemoryKills(Protocol):
 
     @property
     def words(self) -> str:
-        """What a kill means, to be put behind how the process ended."""
+        """What a kill means: the end of the sentence on how the process ended."""
 
     def has_risen(self) -> bool:
         """Whether the kernel has killed a process since."""
@@ -58,7 +58,7 @@ class KillCount:
 
 
 def kill_count(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> KillCount | None:
-    """Count the kills so far: of our control group, else of the host. `None` if nobody counts."""
+    """Count the kills so far: of our control group, else of the host. `None` if unknown."""
     for file in _files(proc, cgroups):
         before = _count(file)
         if before is not None:
@@ -67,7 +67,7 @@ def kill_count(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> KillCount | None
 
 
 def kill_count_of_host(proc: Path = _PROC) -> KillCount | None:
-    """Count the kills so far of the whole host; `None` if nobody counts."""
+    """Count the kills so far of the whole host; `None` if unknown."""
     file = proc / "vmstat"
     before = _count(file)
     return None if before is None else KillCount(file=file, before=before, is_ours=False)
@@ -94,9 +94,9 @@ def with_memory(
 ) -> TaskFailure:
     """Add what is known of the memory, when a launch failed because there was too little of it.
 
-    A process that could still speak knows best. One that was killed cannot. Nor does a rank, or
-    what a workload has started, whose end another process tells: then the count speaks, as long
-    as it is that of our control group and not of everybody on this host.
+    The reason that a process gave itself counts first. A process that was killed gave none. The end
+    of a rank, or of a process that the workload has started, is told by another process: then the
+    count of kills decides, if it is that of our control group and not of the whole host.
     """
     if failure.exhausted is not None or kills is None or not kills.has_risen():
         return failure

@@ -1,4 +1,4 @@
-"""Launch workers as child processes of this machine."""
+"""Launch workers as child processes on this machine."""
 
 import contextlib
 import hashlib
@@ -50,7 +50,7 @@ class LocalLauncher:
         """Launch tasks in the root that each of them names; `root` is the repository under measure.
 
         Below `caches`, a workload finds the code that its earlier processes have compiled; without
-        it every process has to compile all of it. `kill_count` says whom the kernel has killed.
+        it every process has to compile all of it. `kill_count` is about kills by the kernel.
         """
         self._root = root
         self._environment = dict(os.environ if environment is None else environment)

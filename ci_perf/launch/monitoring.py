@@ -1,9 +1,8 @@
-"""Run the monitor beside a worker. Whatever happens to it, the worker's result stands.
+"""Run the monitor while a worker runs. If the monitor fails, the worker's result stands.
 
 The monitor is started before the worker and outside of its launch: it bears no cookie and has a
-session of its own, so that what cleans up after the worker, which may be early, leaves it alone. It
-ends when our end of its stdin closes, which the kernel does when nobody else can; linux.py's
-`end_with_parent` is the second rope.
+session of its own, so that cleaning up after the worker does not end it. It ends when our end of
+its stdin closes, at the latest when we die; in addition it calls `linux.end_with_parent`.
 """
 
 import contextlib
@@ -32,18 +31,18 @@ _PROBLEM_CHARS = 500
 
 
 class MonitorReport:
-    """What the monitor left, once the block has ended. ``problem`` says why it left nothing."""
+    """The evidence of the monitor, once the block has ended. ``problem`` says why there is none."""
 
     def __init__(self, problem: str) -> None:
         self._evidence: Evidence | None = None
         self.problem = problem
 
     def evidence(self) -> Evidence | None:
-        """Return what the monitor saw, `None` when it was not started or did not live to say."""
+        """Return what the monitor saw, `None` if it was not started or died."""
         return self._evidence
 
     def read(self, code: int, folder: Scratch) -> None:
-        """Read what a monitor left that ended with `code`."""
+        """Read the evidence of a monitor that ended with `code`."""
         try:
             self._evidence = folder.read(task.EVIDENCE, Evidence) if code == 0 else None
         except InvalidFileError as error:
@@ -106,10 +105,10 @@ def _begun(
 
 
 def without_partner(evidence: Evidence) -> Evidence:
-    """Return what was seen beside one process of a resident pair, less its partner.
+    """Return the evidence of one process of a resident pair, without its partner.
 
     The monitor counts the partner among the processes on a GPU, and cannot tell whose energy it
-    was. What speaks of the host holds: of both processes only one runs at any time.
+    was. The figures of the host hold: only one of both processes runs at any time.
     """
     return msgspec.structs.replace(evidence, gpus=tuple(map(_without_partner, evidence.gpus)))
 
@@ -175,7 +174,7 @@ def _finish(
 
 
 def _kill(monitor: "subprocess.Popen[bytes]") -> None:
-    """End a monitor that has not ended; one that a driver holds in the kernel is left to it."""
+    """Kill a monitor that has not ended; do not wait long for one that a driver holds."""
     if monitor.returncode is None:
         monitor.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):

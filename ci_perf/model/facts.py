@@ -1,4 +1,4 @@
-"""What a machine is, as plain facts: what is there, never what it means (doctor/ says that)."""
+"""The facts of a machine; doctor/ says what they mean."""
 
 from enum import Enum
 
@@ -78,7 +78,7 @@ class DeviceNode(Struct, frozen=True, kw_only=True):
 
 
 class Space(Struct, frozen=True, kw_only=True):
-    """Room in a folder."""
+    """Free space in a folder."""
 
     path: Text
     total_bytes: Bytes
@@ -153,7 +153,7 @@ class EngineAnswer(Struct, frozen=True, tag_field="state", tag="answered", kw_on
 
 
 class EngineSilence(Struct, frozen=True, tag_field="state", tag="silent", kw_only=True):
-    """An engine that is not there, does not run, or does not let us in."""
+    """An engine that is missing, does not run, or denies access."""
 
     name: EngineName
     is_installed: bool
@@ -185,14 +185,14 @@ class MissingImage(Struct, frozen=True, tag_field="state", tag="missing", kw_onl
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """A container that could not be started, and why."""
+    """Why a container could not be started."""
 
     why: Text
     next_step: Text
 
 
 class Containers(Struct, frozen=True, kw_only=True):
-    """What containers would be started by and from. ``image`` is ``None`` where none is named.
+    """The engine and the image of containers. ``image`` is ``None`` where none is named.
 
     ``refused`` says why no container could be started from it, ``gpus_refused`` why none with
     GPUs, ``unreadable`` why none could read the checkout; ``None`` where it could, or where it was
@@ -219,7 +219,7 @@ class Programs(Struct, frozen=True, kw_only=True):
 
 
 class MachineFacts(Struct, frozen=True, kw_only=True):
-    """Everything that `ci-perf doctor` looks at.
+    """All facts that `ci-perf doctor` judges.
 
     With ``containers``, ``torch`` is that of the image: missing where there is no such image.
     """

@@ -1,1 +1,1 @@
-"""Work with the operating system: processes, signals, locks, scratch folders, files, git."""
+"""The operating system: child processes, signals, locks, scratch folders, files, git."""

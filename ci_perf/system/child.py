@@ -1,4 +1,4 @@
-"""One child process: its output kept short, its time limited, nothing of it left behind."""
+"""Run one child process: keep the end of its output, limit its time, leave nothing of it behind."""
 
 import collections
 import contextlib
@@ -39,7 +39,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookie:
-    """An environment variable that every process of one launch inherits, to be found by it."""
+    """An environment variable that all processes of a launch inherit, and are recognized by."""
 
     variable: str
     value: str
@@ -101,7 +101,10 @@ def run(
 
 @contextlib.contextmanager
 def ending_orphans() -> Iterator[Callable[[], set[int]]]:
-    """Within, orphans come to us. Yields what finds those of our children; ends them at the end."""
+    """Adopt orphaned descendants within the block, and kill them at its end.
+
+    Yields a function that returns those that a child has left so far.
+    """
     bystanders = processes.below(os.getpid())
     with linux.adopting_orphans():
         try:
@@ -111,21 +114,21 @@ def ending_orphans() -> Iterator[Callable[[], set[int]]]:
 
 
 class _Tail:
-    """Drains a pipe in a thread, within its block, and remembers the last that came out."""
+    """Drains a pipe in a thread within its block, and keeps the end of what came out."""
 
     def __init__(self) -> None:
         self._chunks: collections.deque[bytes] = collections.deque()
         self._size = 0
         self._pipe: IO[bytes] | None = None
         self._thread: threading.Thread | None = None
-        # At its other end, an end of file says that no more will come that matters.
+        # The thread reads an end of file here once it need not wait for more output.
         self._over, self._say_over = os.pipe()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take what is still in the pipe. What keeps it open, or full, is not waited for."""
+        """Read the rest, but wait for no process that keeps the pipe open or full."""
         os.close(self._say_over)
         if self._thread is not None and self._pipe is not None:
             self._thread.join(timeout=5)
@@ -191,7 +194,7 @@ def _dump_stacks(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _end(child: "subprocess.Popen[bytes]", left: Callable[[], set[int]]) -> None:
-    """Kill the child, its group, and whatever else it has left."""
+    """Kill the child, its group, and all other processes that it has left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -199,7 +202,7 @@ def _end(child: "subprocess.Popen[bytes]", left: Callable[[], set[int]]) -> None
 
 
 def _kill(left: Callable[[], set[int]]) -> None:
-    """Kill what is left, until nothing is."""
+    """Kill the processes that `left` returns until there are none."""
     deadline = time.monotonic() + _LAST_GASP_S
     while (pids := left()) and time.monotonic() < deadline:
         for pid in pids:
@@ -212,10 +215,10 @@ def _carrying(cookie: Cookie) -> set[int]:
 
 
 def _orphans(bystanders: Sequence[ProcessEntry]) -> set[int]:
-    """Return what we have adopted, and what is below it.
+    """Return the adopted processes and their descendants.
 
-    Bystanders are our descendants from before the launch. What these start meanwhile is not ours
-    to end: it is below them, or orphaned in one of their sessions, which nobody else can join.
+    Bystanders are our descendants from before the launch. We must not end what these start
+    meanwhile: it is below them, or orphaned in one of their sessions, which no other can join.
     """
     pids = {p.pid for p in bystanders}
     sessions = {os.getsid(0), *(p.session for p in bystanders)}

@@ -31,8 +31,8 @@ def read_text(path: Path) -> str:
     """Return the text of `path`.
 
     Raises InvalidFileError: absent, no regular file, too large, not UTF-8. Pipes and devices are
-    read below /dev only, where a shell puts what it makes of `<(…)`: any other one, such as a pipe
-    in the place of a baseline, may have no writer.
+    read below /dev only, where a shell puts the pipe of `<(…)`: any other one, such as a pipe in
+    the place of a baseline, may have no writer.
     """
     is_of_shell = path.is_relative_to("/dev")
     try:
@@ -73,7 +73,7 @@ def read(path: Path, kind: type[T]) -> T:
 
 
 def is_missing(path: Path) -> bool:
-    """Whether nothing stands at `path`; reading will refuse what cannot be looked up."""
+    """Whether nothing is at `path`; a path that cannot be looked up is refused when it is read."""
     try:
         return not path.exists()
     except OSError:
@@ -118,7 +118,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def check_target(path: Path) -> None:
-    """Find out before the work, not after it, that `path` cannot be written.
+    """Check before the work that `path` can be written.
 
     Raises CannotWriteError.
     """

@@ -1,4 +1,4 @@
-"""What git says of the code under measure, and how it is asked anything at all."""
+"""Run git: without hooks, helpers, network or tokens; describe the commit under measure."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _ELSEWHERE = (
 )
 # Git may start helpers that a checkout or its user has set up: none needs a token.
 _SECRET = ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
-# Nothing is asked of a person or of the network, and what git says is English.
+# Git asks neither a person nor the network, and answers in English.
 _QUIET = {
     "GIT_ALLOW_PROTOCOL": "file",
     "GIT_LFS_SKIP_SMUDGE": "1",  # files of Git LFS that are here are used, none is downloaded
@@ -34,7 +34,7 @@ _QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-# No hook or helper of the user runs because of us, and none stays behind.
+# We start no hook or helper of the user, and leave none running.
 _ALONE = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
@@ -66,7 +66,7 @@ def source_of_base(commit: str, ref: str) -> Source:
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    """Spell a git command that works in `folder` and starts no program of the user's."""
+    """Return the git command that works in `folder` and starts no program of the user."""
     return ["git", "-C", str(folder), *_ALONE, *arguments]
 
 
@@ -100,7 +100,7 @@ def _short(name: str | None) -> str:
 
 
 def _ask(root: Path, *arguments: str) -> str:
-    """Return what git answers, or nothing when it cannot."""
+    """Return the answer of git, empty if it fails."""
     try:
         answer = run(root, *arguments)
     except CiPerfError:

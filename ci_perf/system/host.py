@@ -1,4 +1,4 @@
-"""What the host says of itself under /proc: memory of this process, pressure, load."""
+"""What Linux says under /proc: memory of this process, pressure, processor, host memory."""
 
 import hashlib
 import re
@@ -30,7 +30,7 @@ def rss_peak_bytes(proc: Path = PROC) -> int:
 
 
 def address_space_peak_bytes(proc: Path = PROC) -> int | None:
-    """Return the largest address space of this process so far; `None` where nobody says."""
+    """Return the largest address space of this process so far; `None` if unknown."""
     try:
         match = re.search(r"^VmPeak:\s+(\d+) kB", (proc / "self/status").read_text(), re.MULTILINE)
     except OSError:
@@ -57,7 +57,7 @@ def _pressure(proc: Path, resource: str) -> float | None:
 
 
 def name_hash() -> str:
-    """Tell this host from another one; the name itself is nobody's business."""
+    """Return a hash that tells hosts apart without publishing their names."""
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""Requests to the Linux kernel that Python has no words for; elsewhere they do nothing."""
+"""Requests to the Linux kernel that Python has no function for; elsewhere they do nothing."""
 
 import contextlib
 import ctypes
@@ -16,7 +16,7 @@ _GET_CHILD_SUBREAPER = 37
 def end_with_parent(parent: int) -> None:
     """Have this process killed when its parent dies, however that dies.
 
-    `parent` is the id of the parent: who has died already is missed by the kernel.
+    `parent` is the id of the parent: the kernel does not notice one that has died already.
     """
     if _prctl(_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() != parent:
         os._exit(1)
@@ -44,7 +44,7 @@ def adopting_orphans() -> Iterator[None]:
 
 
 def _prctl(option: int, argument: object) -> bool:
-    """Whether the kernel has understood."""
+    """Whether the kernel has accepted the request."""
     try:
         return bool(ctypes.CDLL(None).prctl(option, argument, 0, 0, 0) == 0)
     except (AttributeError, OSError):  # not Linux

@@ -113,7 +113,7 @@ def _open(where: Path, device: str) -> TextIOWrapper:
         raise CannotWriteError(
             f"{path}: cannot be locked: {error.strerror}; CI_PERF_LOCK_DIR names another folder"
         ) from None
-    # Every user may write there: what is no text must not keep us from telling who holds the lock.
+    # Every user may write there: bytes that are no text must not stop us from naming the owner.
     return os.fdopen(handle, "r+", errors="replace")
 
 
@@ -134,7 +134,7 @@ def _read(file: TextIOWrapper) -> str:
 
 
 def _write(file: TextIOWrapper, owner: str) -> None:
-    """Say who holds the lock. That is for people: on a full disk the lock holds without it."""
+    """Write the owner into the lock file, for people: on a full disk the lock holds without it."""
     with contextlib.suppress(OSError):
         os.ftruncate(file.fileno(), 0)
         os.pwrite(file.fileno(), f"{owner}\n".encode(), 0)

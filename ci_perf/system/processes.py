@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class ProcessEntry:
-    """One process. Whoever leaves its parents' session makes a new one, and can join no other."""
+    """One process of /proc. It can leave its parent's session for a new one, but join no other."""
 
     pid: int
     parent: int
@@ -70,7 +70,7 @@ def _all() -> list[ProcessEntry]:
 
 
 def _pids() -> list[int]:
-    """Return who was there a moment ago: any of them may be gone when it is looked at."""
+    """Return the ids of all processes; each may have ended when it is looked at."""
     with contextlib.suppress(OSError):
         return [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]
     return []
@@ -78,7 +78,7 @@ def _pids() -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """How a program ended, and what it said; ``code`` is negative for a signal."""
+    """How a program ended, and its output; ``code`` is negative for a signal."""
 
     code: int
     out: str
@@ -88,7 +88,10 @@ class Completed:
 def capture(
     command: Sequence[str], *, timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> Completed:
-    """Run a program to its end. Raises OSError: none such; TimeoutError: no end in time."""
+    """Run a program and capture its output; Ctrl-C does not reach it.
+
+    Raises OSError if it cannot be started, TimeoutError if it does not end in time.
+    """
     with _started(command, os.environ if environment is None else environment) as process:
         try:
             out, err = process.communicate(timeout=timeout_s)
@@ -101,11 +104,11 @@ def capture(
 def _started(
     command: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator["subprocess.Popen[str]"]:
-    """Start a program in a session of its own, and leave it ended. Raises OSError.
+    """Start a program in a session of its own; it has ended when the block ends. Raises OSError.
 
-    Ctrl-C goes to our whole group, to which a child belongs until it has a session: one that came
-    just then would end a `git worktree remove` before it has begun. So the program starts with
-    these signals blocked, and stays so; we end it by another.
+    Ctrl-C goes to our whole group, to which a child belongs until it has a session: at that moment
+    it would end a `git worktree remove` before that has begun. So the program starts with the
+    ending signals blocked, and keeps them so; SIGKILL ends it.
     """
     before = signals.block()
     try:
@@ -124,7 +127,7 @@ def _started(
         raise
     with process:
         try:
-            # A signal that came during the start raises here, where the program is ended for it.
+            # A signal that came during the start raises here, and the program is killed.
             signals.unblock(before)
             yield process
         except BaseException:

@@ -35,10 +35,10 @@ _MEANINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """The base's code in `root`. ``notes`` are what a reader of the comparison has to know.
+    """The base's code in ``root``. ``notes`` are for the reader of the comparison.
 
-    ``top`` is the top of its worktree, ``head_top`` that of the head's: what one side must not
-    import from the other.
+    ``top`` is the top of its worktree, ``head_top`` that of the head's: neither side must import
+    from the other's.
     """
 
     root: Path
@@ -75,7 +75,7 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
 
 
 def _runner(folder: Path, interrupted: Callable[[], bool]) -> RunGit:
-    """Return what runs git, and ends it with all that it has started when we are interrupted."""
+    """Return a function that runs git, and ends all that git has started if we are interrupted."""
 
     def run(where: Path, arguments: Sequence[str]) -> Ended:
         try:
@@ -118,7 +118,7 @@ def _add(start: Start, folder: Path, run: RunGit) -> None:
 
 
 def _fill(start: Start, folder: Path, run: RunGit, *, has_setup: bool) -> list[str]:
-    """Provide what a worktree comes without; return what is still missing, in words."""
+    """Provide submodules; return in words what the worktree still lacks."""
     empty = contents.provide_submodules(folder, start.top, run)
     lost = [submodule for submodule in empty if submodule.is_loss]
     if lost and not has_setup:

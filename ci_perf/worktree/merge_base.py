@@ -1,4 +1,4 @@
-"""The commit where a change began, or why it cannot be told. Reads; never writes, never fetches."""
+"""Find the commit where a change began; never write or fetch anything."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""The suite's own command that makes one side ready to be measured: it builds, it installs."""
+"""Run the suite's `setup` command, which builds or installs one side before it is measured."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from ci_perf.system.child import Ended
 
 Side = Literal["base", "head"]
 
-# By which the command knows for whom it works.
+# Tells the command which side it prepares.
 SIDE = "CI_PERF_SIDE"
 
 
@@ -23,9 +23,9 @@ def run(
     timeout_s: float,
     interrupted: Callable[[], bool],
 ) -> None:
-    """Run a line of shell in `root`, once, where and as what is measured will run.
+    """Run a line of shell in `root` once, as the measured code will run.
 
-    What it starts ends with it. Raises CiPerfError for a failure, with its last output, and
+    Its processes end with it. Raises CiPerfError for a failure, with its last output, and
     KeyboardInterrupt.
     """
     try:

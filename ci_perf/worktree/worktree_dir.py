@@ -20,7 +20,7 @@ from ci_perf.errors import CannotWriteError, CiPerfError
 from ci_perf.system import git, scratch
 from ci_perf.system.child import Cookie
 
-# git keeps it beside the worktree, so that ours are known by more than a name.
+# git keeps it with the worktree, so that ours are recognized by more than a name.
 REASON = "ci-perf: the base of a comparison, removed at its end"
 
 _PREFIX = "ci-perf-base-"
@@ -28,10 +28,10 @@ _RANDOM = 8
 _LETTERS = string.ascii_lowercase + string.digits
 _OURS = re.compile(f"{_PREFIX}[{_LETTERS}]{{{_RANDOM}}}_*")
 _LONGEST_NAME = 255
-# Of 36 letters: also one that stands alone finds a free name.
+# Enough to find a free name even of a single one of 36 letters.
 _TRIES = 100
 
-# A folder that is gone cannot say who holds it: its owner may run on another host.
+# The owner of a folder that is gone may run on another host.
 _FORGOTTEN_S = 24 * 3600.0
 
 
@@ -63,7 +63,7 @@ def cookie(path: Path) -> Cookie:
 
 
 def sweep(top: Path) -> None:
-    """Remove what was left by owners that were killed; whatever cannot be, stays."""
+    """Remove the folders of owners that were killed, as far as possible."""
     for path in {*_left_in_temporary(), *_known_to_git(top)}:
         with contextlib.suppress(OSError, CiPerfError):
             _sweep(top, path)
@@ -128,7 +128,7 @@ def _candidates(top: Path) -> Iterator[Path]:
 
 
 def _name(length: int) -> str:
-    """Make up a name: ours where it fits, letters where it does not."""
+    """Return a random name: with our prefix if that fits, else of letters."""
     letters = [secrets.choice(_LETTERS) for _ in range(length)]
     if length < len(_PREFIX) + _RANDOM:
         return "".join(letters)
@@ -141,7 +141,7 @@ def _temporary() -> Path:
 
 
 def _remove(top: Path, path: Path) -> None:
-    """Remove a folder as far as possible, whatever its code has made of it, and forget it."""
+    """Remove a folder, whatever its code has done to it, and have git forget it."""
     scratch.remove_tree(path)
     _forget(top, path)
 

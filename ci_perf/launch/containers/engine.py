@@ -30,7 +30,7 @@ class Engine:
         return [self.program, *arguments]
 
     def ask(self, *arguments: str, timeout_s: float = _ANSWER_S) -> Completed:
-        """Run one command; its code may say anything. Raises EngineError: no answer at all."""
+        """Run one command, whatever its exit code is. Raises EngineError if there is no answer."""
         try:
             return processes.capture(
                 self.command(*arguments), timeout_s=timeout_s, environment=self.environment
@@ -46,7 +46,7 @@ class Engine:
             ) from None
 
     def must(self, *arguments: str, timeout_s: float = _ANSWER_S) -> str:
-        """Run one command and return what it says. Raises EngineError when it fails."""
+        """Run one command and return its output. Raises EngineError if it fails."""
         answer = self.ask(*arguments, timeout_s=timeout_s)
         if answer.code != 0:
             raise EngineError(
@@ -55,7 +55,7 @@ class Engine:
         return answer.out
 
     def version(self) -> str:
-        """Return the version of what runs containers. Raises EngineError when nothing does."""
+        """Return the version of the daemon. Raises EngineError if none answers."""
         return self.must("version", "--format", _VERSION[self.name])
 
 

@@ -301,8 +301,8 @@ _CONTAINERS = (
     ),
 )
 
-# The first that fits speaks, so the particular stands before the general: a daemon that does not
-# answer before a registry, a full disk before the mount that it has broken.
+# The first pattern that matches counts, so the particular stands before the general: a daemon that
+# does not answer before a registry, a full disk before the mount that it has broken.
 PATTERNS = (*_DAEMON, *_GPUS, *_IMAGES, *_LIMITS, *_CONTAINERS)
 
 
@@ -314,7 +314,7 @@ _NOISE = re.compile(
     r"^$|^See '|^Run '|^Usage: |^WARNING: |level=(warning|info|debug)|^Trying to pull |^Copying "
     r"|^Getting image |^Writing manifest|^Storing signatures|^Using default tag"
 )
-# What stands before the reason: who speaks, and which of its parts called which.
+# What stands before the reason: the program, and its parts that called each other.
 _PREFIXES = re.compile(
     r"^(docker: |podman: |Error response from daemon: |Error: |failed to create task for "
     r"container: |failed to create shim task: |OCI runtime (create failed|error): "
@@ -322,7 +322,7 @@ _PREFIXES = re.compile(
     r"|unable to start container process: |failed to solve( with frontend [\w.]+)?: "
     r"|failed to create LLB definition: )+"
 )
-# What stands behind it: containerd's and podman's class of the error, which repeats it.
+# What follows the reason: containerd's and podman's class of the error, which repeats it.
 _SUFFIXES = re.compile(r"(: unknown|: OCI permission denied|: OCI runtime attempted to .*)?\.?$")
 
 
@@ -337,7 +337,7 @@ def absent(engine: EngineName) -> str:
 def explain(engine: EngineName, stage: str, said: str) -> str:
     """Say why a command of the engine failed; `said` is what it wrote to stderr.
 
-    Words that nobody knows are passed on: the last line that says something, shortened.
+    Of words that no pattern matches, the last line that says something is passed on, shortened.
     """
     lines = _meaningful(said)
     return (
@@ -347,17 +347,17 @@ def explain(engine: EngineName, stage: str, said: str) -> str:
 
 
 def reason(said: str) -> str:
-    """Return the last line that says something, without who says it."""
+    """Return the last line that says something, without the name of the program."""
     return _last(_meaningful(said))
 
 
 def further(engine: EngineName) -> str:
-    """Say who knows more, where we do not."""
+    """Name the command that may say more."""
     return f"`ci-perf doctor --runner {engine}` looks further"
 
 
 def known(engine: EngineName, stage: str, said: str) -> str | None:
-    """Say what these words mean, and what to do; `None` when nobody knows them."""
+    """Say what these words mean, and what to do; `None` if no pattern matches them."""
     return next((_in_words(engine, stage, error, match) for error, match in _matches(said)), None)
 
 

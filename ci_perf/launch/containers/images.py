@@ -1,4 +1,4 @@
-"""Which image is measured in: what may be asked for, and what the engine says that it is."""
+"""Find the image of a measurement: which references are allowed, and what the engine has."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -49,13 +49,13 @@ def parse(reference: str) -> Named | Local:
 
 
 def is_pinned(reference: str) -> bool:
-    """Whether a reference can mean no other image tomorrow. Raises UsageError: no reference."""
+    """Whether a reference always means the same image. Raises UsageError: no reference."""
     asked = parse(reference)
     return isinstance(asked, Local) or bool(asked.digest)
 
 
 def check(reference: str, *, allow_unpinned: bool) -> None:
-    """Refuse what is no reference, and what may mean another image tomorrow. Raises UsageError."""
+    """Refuse a reference that is invalid, or may mean another image tomorrow. Raises UsageError."""
     asked = parse(reference)
     if allow_unpinned or isinstance(asked, Local) or asked.digest:
         return
@@ -73,7 +73,7 @@ def is_allowed(reference: str, prefixes: Iterable[str]) -> bool:
     Raises UsageError: no such reference, no such prefix.
     """
     asked = parse(reference)
-    under = [_is_under(asked, prefix) for prefix in prefixes]  # each is looked at: one may be wrong
+    under = [_is_under(asked, prefix) for prefix in prefixes]  # all are checked: one may be wrong
     return not under or any(under)
 
 
@@ -154,7 +154,7 @@ def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> 
 
 
 def _check_built_here(engine: Engine, asked: Named) -> None:
-    """Ask nobody else for what podman has built: it calls that localhost/NAME, docker just NAME."""
+    """Ask no registry for an image that podman has built: it calls it localhost/NAME."""
     here = Named(name="", repository=f"{_BUILT_HERE}/{asked.name}", tag=asked.tag, digest="")
     is_short = asked.repository != asked.name and not asked.digest
     if engine.name == "podman" and is_short and look(engine, here) is not None:

@@ -29,7 +29,7 @@ DATA = "/data"
 CHECKPOINTS = "/checkpoints"
 TURNS = "/turns"
 
-# Nobody's number: root is never root inside.
+# The user inside if ci-perf runs as root: root is never root inside.
 NOBODY = 10001
 
 
@@ -46,7 +46,7 @@ class Mount:
 class Folders:
     """The folders of the host that go with one launch.
 
-    ``data`` is ``None`` where nobody has given any: the launcher's own then, in ``own_data``.
+    ``own_data`` of the launcher is mounted where ``data`` is ``None``.
     """
 
     out: Path
@@ -67,7 +67,7 @@ class User:
 
 
 def task_inside(outside: Task, *, turns: bool = False) -> Task:
-    """Spell a task as it is inside. It has its GPUs for itself, and counts them from 0."""
+    """Return a task with the paths inside. It has its GPUs for itself, and counts them from 0."""
     file = Path(outside.workload.file)
     root = Path(outside.root)
     if file.is_relative_to(root):
@@ -86,7 +86,7 @@ def task_inside(outside: Task, *, turns: bool = False) -> Task:
 
 
 def task_mounts(outside: Task, place: Path, folders: Folders, package: Path) -> tuple[Mount, ...]:
-    """Say what of the host a task sees: its root as it is in `place`, and our own `package`."""
+    """Return the mounts of a task: its root, which lies in `place`, and our own `package`."""
     file, root = Path(outside.workload.file), Path(outside.root)
     mounts = [
         *our_mounts(folders.out, package),
@@ -104,7 +104,7 @@ def task_mounts(outside: Task, place: Path, folders: Folders, package: Path) -> 
 
 
 def our_mounts(out: Path, package: Path) -> tuple[Mount, ...]:
-    """Say what every container of ours sees: our code, and the folder for its answer."""
+    """Return the mounts of every container: our code, and the folder for its result."""
     return (
         Mount(source=package, target=f"{PACKAGE}/{package.name}"),
         Mount(source=out, target=OUT, writable=True),
@@ -112,9 +112,9 @@ def our_mounts(out: Path, package: Path) -> tuple[Mount, ...]:
 
 
 def hidden_folders(root: Path) -> tuple[str, ...]:
-    """Return what a container must find empty: folders of git, where checkouts keep tokens.
+    """Return the folders of git, where checkouts keep tokens: a container must find them empty.
 
-    Also those of other checkouts within this one. What a link leads to is not there inside.
+    Also those of other checkouts within this one. The target of a link is not mounted.
     """
     folders = []
     for folder, inner, _ in os.walk(root):
@@ -127,13 +127,13 @@ def hidden_folders(root: Path) -> tuple[str, ...]:
 
 
 def user(engine: Engine) -> User:
-    """Return who runs inside: whoever runs ci-perf, so that both may write the same files."""
+    """Return the user inside: the one who runs ci-perf, so that both may write the same files."""
     uid, gid = os.geteuid(), os.getegid()
     if engine.name == "podman" and uid != 0:
         return User(uid=uid, gid=gid, userns="keep-id")
     security = engine.must("info", "--format", "{{.SecurityOptions}}") if _is_docker(engine) else ""
     if "name=rootless" in security:
-        return User(uid=0, gid=0)  # root of its own namespace: outside it is whoever runs ci-perf
+        return User(uid=0, gid=0)  # root of its own namespace: outside, the user who runs ci-perf
     userns = "host" if "name=userns" in security else ""
     if uid == 0:
         uid = gid = NOBODY
@@ -161,9 +161,9 @@ def check_readable(root: Path, whom: User) -> None:
 def hand_over(folder: Path, whom: User) -> None:
     """Let the user of a container write a folder that we have just made, and the files in it.
 
-    Raises OSError. Only what no container has seen yet: of what one may change meanwhile, root must
-    not give anything away. The folder itself stays ours: of others, the next start removes none
-    that a killed one has left.
+    Raises OSError. No container must have seen the folder yet: root must not give away what a
+    container may change meanwhile. The folder itself stays ours: the next start removes only our
+    own folders after a kill.
     """
     if os.geteuid() != 0:
         return
@@ -223,7 +223,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _first_error(error: OSError) -> str:
-    """Say the first of what went wrong: a tree has many files."""
+    """Return the first error of many: a tree has many files."""
     if isinstance(error, shutil.Error) and error.args and error.args[0]:
         source, _, why = error.args[0][0]
         return f"{source}: {why}"

@@ -23,13 +23,13 @@ from ci_perf.model.container import EngineName
 from ci_perf.system import child, processes
 from ci_perf.system.child import Cookie, Ended
 
-# What ends a program of the engine with its children, as it does any child of ours.
+# The engine's program and its children bear this variable, as every child of ours does.
 _COOKIE = "CI_PERF_CONTAINER"
 
-# Its number here, and in its own namespace: "NSpid:\t4711\t1".
+# Its process id here, and in its own namespace: "NSpid:\t4711\t1".
 _INIT = re.compile(r"^NSpid:\t.*\t1$", re.MULTILINE)
 
-# What `inspect` says of one that has ended, or never began.
+# What `inspect` says of a container that has ended, or never began.
 _OVER = frozenset({"created", "configured", "initialized", "exited", "stopped", "dead"})
 _TRIES = 10
 _MOMENT_S = 0.1
@@ -68,7 +68,7 @@ class ContainerEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryKill:
-    """What the engine and the kernel say of the memory of one container; no words, no kill."""
+    """Whether the memory of one container ran out, in words; empty if it did not."""
 
     words: str
     is_ours: bool = True
@@ -107,7 +107,7 @@ def run(
 ) -> ContainerEnd:
     """Run a container called `name`, which `create` makes, to its end or its time limit.
 
-    Raises EngineError when it did not begin, or is still there afterwards; KeyboardInterrupt.
+    Raises EngineError if it did not begin or cannot be removed; KeyboardInterrupt.
     """
     before = exit_status.kill_count_of_host()
     try:
@@ -156,10 +156,10 @@ class ContainerProcesses:
             )
 
     def _first(self) -> int:
-        """Return the number of its init; 0 once it has ended. Raises OSError: it is not seen.
+        """Return the process id of its init; 0 once it has ended. Raises OSError if it is not seen.
 
-        The engine's own number means something to the engine only: its daemon may be in another
-        namespace of process ids, where that of an init of ours is here that of a stranger.
+        The id that the engine tells has a meaning for the engine only: its daemon may be in another
+        namespace of process ids, and here the same id may be that of another process.
         """
         if not self._is_init(self._init):
             bearers = processes.carrying(NAME_VARIABLE, self.name)
@@ -173,7 +173,7 @@ class ContainerProcesses:
         return self._init
 
     def _is_init(self, pid: int) -> bool:
-        """Whether it is the first of its namespace, and of this container."""
+        """Whether a process is the first of its namespace, and belongs to this container."""
         with contextlib.suppress(OSError):
             marks = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             status = Path(f"/proc/{pid}/status").read_text()
@@ -193,10 +193,10 @@ class _ContainerSlot:
     """A slot whose turns a container takes, and not the child that waits for it."""
 
     slot: Slot
-    inhabitants: ContainerProcesses
+    processes: ContainerProcesses
 
     def started(self, _child: "subprocess.Popen[bytes]") -> None:
-        self.slot.assign(self.inhabitants)
+        self.slot.assign(self.processes)
 
     def clock(self) -> float:
         return self.slot.clock()
@@ -226,7 +226,7 @@ class _State(msgspec.Struct):
 def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> ContainerState:
     """Ask how a container stopped. Raises EngineError."""
     state = _asked(engine, name)
-    for _ in range(_TRIES):  # who waited for it may hear of its end before it is written down
+    for _ in range(_TRIES):  # `start` may return before the engine has noted the end
         if state.status in _OVER or ended.timed_out:
             break
         time.sleep(_MOMENT_S)
@@ -291,8 +291,8 @@ def _unfit(tail: str) -> str | None:
 def out_of_memory(engine: EngineName, stopped: ContainerState) -> str | None:
     """Say that memory ran out, to be put behind how it ended; `None` if it did not.
 
-    Podman with runc does not tell; then a process that was killed, and not by us, while the
-    kernel killed somebody for want of memory, most likely is this one.
+    Podman with runc does not say so. If the container was killed, and not by us, while the kernel
+    killed a process for want of memory, that most likely was a process of the container.
     """
     if stopped.oom_killed:
         return "; the container's memory ran out (`memory` in [container], or the host's)"

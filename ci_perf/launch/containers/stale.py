@@ -1,8 +1,8 @@
-"""Containers that a killed ci-perf has left: found by their labels, removed at the next start.
+"""Remove containers that a killed ci-perf has left: the next start knows them by their labels.
 
 A container names its owner: a process, the start of that process, and the boot and the namespace
-of process ids in which these mean something. What belongs to another namespace is left alone:
-whether its owner lives cannot be told from here.
+of process ids in which these are valid. Containers of another namespace are left alone: from here
+nobody can tell whether their owner lives.
 """
 
 import os
@@ -24,7 +24,7 @@ _WHOSE = {
     "docker": f'{{{{.ID}}}} {{{{.Names}}}} {{{{.Label "{OWNER_LABEL}"}}}}',
     "podman": f'{{{{.ID}}}} {{{{.Names}}}} {{{{index .Labels "{OWNER_LABEL}"}}}}',
 }
-# An image may carry our labels, and hand them on to whatever runs in it; names it cannot give.
+# An image may bear our labels and pass them on to its containers, but it cannot name them.
 _NAME = re.compile(r"ci-perf-[0-9a-z]+-[0-9]+")
 
 
@@ -35,7 +35,7 @@ def owner(pid: int | None = None, proc: Path = _PROC) -> str:
 
 
 def sweep(engine: Engine, say: Callable[[str], None], proc: Path = _PROC) -> None:
-    """Remove the containers whose owner is gone. Raises EngineError: nobody can be asked."""
+    """Remove the containers whose owner is gone. Raises EngineError: no answer."""
     ours = ("--filter", f"label={OWNER_LABEL}", "--format", _WHOSE[engine.name])
     listed = engine.must("ps", "--all", "--no-trunc", *ours)
     for line in listed.splitlines():
@@ -48,7 +48,7 @@ def sweep(engine: Engine, say: Callable[[str], None], proc: Path = _PROC) -> Non
 def remove(engine: Engine, name: str) -> None:
     """Remove a container, running or not, with what only it uses. Raises EngineError.
 
-    One that is just being started can be neither ended nor removed; a moment later it can.
+    A container that is just being started can be neither ended nor removed; a moment later it can.
     """
     for _ in range(_TRIES):
         answer = engine.ask("rm", "--force", "--volumes", name)
