@@ -73,16 +73,16 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     found = {workload.id: Pairs() for workload in planned}
     draw = random.Random(0)  # noqa: S311  no secret is made of it
     with local.launcher(ROOT) as launcher, tempfile.TemporaryDirectory() as data_dir:
-        surroundings = _described(launcher, device)
+        machine = _described(launcher, device)
         for index in range(rounds):
             for workload in planned:
                 todo = Task(
                     workload=workload,
                     index=index,
-                    device=surroundings.device,
+                    device=machine.device,
                     root=str(ROOT),
                     data_dir=data_dir,
-                    gpus=surroundings.gpus,
+                    gpus=machine.gpus,
                 )
                 for mode in draw.sample((LAUNCH, RESIDENT), 2):
                     getattr(found[workload.id], mode).append(_pair(launcher, todo, mode))

@@ -153,8 +153,8 @@ def _describe(
     plan: Plan, launcher: Launcher, device: str, interrupts: Interrupts
 ) -> MachineDescription:
     widest = max(plan.workloads, key=lambda workload: workload.world_size)
-    machine = launcher.describe(device, threads(plan), widest.world_size, interrupts.have_come)
-    if isinstance(machine, TaskFailure):
+    answer = launcher.describe(device, threads(plan), widest.world_size, interrupts.have_come)
+    if isinstance(answer, TaskFailure):
         whose = f" ({widest.id} needs {widest.world_size})" if widest.world_size > 1 else ""
-        raise CiPerfError(machine.reason + whose, output=machine.output)
-    return machine
+        raise CiPerfError(answer.reason + whose, output=answer.output)
+    return answer

@@ -220,7 +220,7 @@ import sys, torch
 from ci_perf.measure import counters
 from ci_perf.measure.device import CpuDevice
 ones = torch.ones(3, 3)
-assert counters.count(lambda: ones @ ones, CpuDevice(), None).flops == 54
+assert counters.count_work(lambda: ones @ ones, CpuDevice(), None).flops == 54
 print("torch._dynamo" in sys.modules)
 """
     done = subprocess.run(

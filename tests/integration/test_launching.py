@@ -122,12 +122,12 @@ def test_a_gpu_that_has_no_more_memory_is_clean_for_the_next_process(task, tmp_p
         "        kept.append(torch.empty(2**30, dtype=torch.uint8, device='cuda'))\n"
     )
     launcher = LocalLauncher(tmp_path)
-    surroundings = launcher.describe("cuda:0", 1, 1)
-    assert isinstance(surroundings, MachineDescription), surroundings.reason
-    todo = msgspec.structs.replace(task(hog + BUILD), device="cuda:0", gpus=surroundings.gpus)
+    machine = launcher.describe("cuda:0", 1, 1)
+    assert isinstance(machine, MachineDescription), machine.reason
+    todo = msgspec.structs.replace(task(hog + BUILD), device="cuda:0", gpus=machine.gpus)
 
     found = exhausted(trouble_of(launcher.launch(todo)))
-    states = launcher.look(surroundings.gpus)
+    states = launcher.look(machine.gpus)
 
     assert found.kind == "device"
     assert found.device is not None

@@ -240,11 +240,11 @@ def build(context):
     return Workload(step=lambda: matrix @ matrix)
 """
     launcher = LocalLauncher(tmp_path)
-    surroundings = launcher.describe("cuda:0", 1, 1)
-    assert isinstance(surroundings, MachineDescription), surroundings.reason
+    machine = launcher.describe("cuda:0", 1, 1)
+    assert isinstance(machine, MachineDescription), machine.reason
     tasks = [
         msgspec.structs.replace(
-            watched(task(name, source, timeout_s=120)), device="cuda:0", gpus=surroundings.gpus
+            watched(task(name, source, timeout_s=120)), device="cuda:0", gpus=machine.gpus
         )
         for name in ("base", "head")
     ]

@@ -181,26 +181,26 @@ def of_torch(docker, torch_image, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def surroundings(of_torch):
+def machine(of_torch):
     found = of_torch.launcher.describe("auto", 1, 1)
     assert isinstance(found, MachineDescription), found
     return found
 
 
-def test_a_run_tells_in_which_image_and_on_which_host_it_was(of_torch, surroundings):
-    environment = surroundings.environment
+def test_a_run_tells_in_which_image_and_on_which_host_it_was(of_torch, machine):
+    environment = machine.environment
 
     assert environment.image == of_torch.image
     assert environment.soft.image == images.name_for_comparison(of_torch.image)
     assert environment.noted.host_hash == host.name_hash()
 
 
-def test_a_container_describes_this_machine_as_a_child_does(of_torch, surroundings):
+def test_a_container_describes_this_machine_as_a_child_does(of_torch, machine):
     here = LocalLauncher(of_torch.root).describe("auto", 1, 1)
     assert isinstance(here, MachineDescription)
 
-    assert (surroundings.device, surroundings.locks) == (here.device, here.locks)
-    assert surroundings.environment.hard == here.environment.hard
+    assert (machine.device, machine.locks) == (here.device, here.locks)
+    assert machine.environment.hard == here.environment.hard
 
 
 def test_the_canaries_sing_in_a_container(of_torch):

@@ -12,12 +12,12 @@ import pytest
 from ci_perf import session
 from ci_perf.errors import CiPerfError
 from ci_perf.measure import distrust
-from ci_perf.model.process import Exhausted, Fingerprint, Phase, WorkerResult
+from ci_perf.model.process import Exhausted, Fingerprint, Phase
 from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.model.validity import Status
 from ci_perf.session import runner
-from tests.runs import a_gpu_evidence, a_process, an_environment, an_evidence, an_image
-from tests.sessions import Recorder, a_plan_at, some_checks
+from tests.runs import a_gpu_evidence, an_environment, an_evidence, an_image
+from tests.sessions import Recorder, a_plan_at, a_result, some_checks
 
 GPUS = ("GPU-a", "GPU-b")
 BOOM = TaskFailure(phase=Phase.BUILD, reason="RuntimeError: boom")
@@ -64,17 +64,7 @@ class Answers:
     def launch(self, task, _interrupted=None):
         self.asked.append(f"{task.workload.id} {task.index}")
         self.tasks.append(task)
-        return self._failing.get(task.workload.id) or a_result(task.index, self._evidence)
-
-
-def a_result(index=0, evidence=None):
-    return WorkerResult(
-        items_per_step=1,
-        item_unit="step",
-        precision="",
-        knobs={},
-        process=a_process(index, evidence=evidence),
-    )
+        return self._failing.get(task.workload.id) or a_result(task.index, evidence=self._evidence)
 
 
 def a_look(used_bytes=0, uuid="GPU-a"):
@@ -193,7 +183,7 @@ def test_memory_that_ran_out_is_kept_with_the_failure_and_stops_nothing(measure)
 
 
 def test_what_a_process_could_not_show_is_told_and_its_times_stand(measure):
-    result = a_result(0, None)
+    result = a_result()
     process = msgspec.structs.replace(
         result.process,
         absent={"memory": "MemoryError: no more"},
