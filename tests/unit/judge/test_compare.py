@@ -146,6 +146,17 @@ def test_half_the_work_in_less_time_is_no_improvement():
     assert "items_per_step: 8.0 → 4" in comparison.rows[0].note
 
 
+def test_a_metric_that_only_the_head_has_is_new_unless_the_base_was_launched():
+    """A launched base has said whether it has the metric: there is nothing to wait for."""
+    base = a_run(a_measured("a", *STEADY))
+    head = a_run(a_measured("a", *STEADY, device=a_device_memory()))
+
+    alone, paired = judged(base, head), judged(base, slower(head, ratio=1.0))
+
+    assert verdicts_of(alone, "a")["peak_allocated_bytes"] is Verdict.NEW
+    assert "peak_allocated_bytes" not in verdicts_of(paired, "a")
+
+
 def test_a_missing_metric_that_does_not_gate_fails_no_job():
     device = a_device_memory()
     limits = Limits(

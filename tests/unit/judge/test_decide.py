@@ -227,6 +227,17 @@ def test_a_canary_that_moves_at_the_end_takes_no_proof_back():
     assert said(moved, workload="w1") == (Verdict.INCONCLUSIVE, "canary_moved")
 
 
+def test_a_cleared_workload_takes_no_chance_from_a_suspect_even_if_it_had_pairs():
+    measured = [a_measured(name, *STEADY) for name in ("w", "same")]
+    history = [a_run(*measured)] * 6
+    head = in_turns(a_run(a_measured("w", *SLOWER), measured[1]), pairs(1.1, spread=0.05))
+    both = in_turns(head, pairs(1.0), workload="same")
+
+    sizes = [row_of(judged(history, run)).smallest_detectable for run in (head, both)]
+
+    assert sizes[0] == sizes[1] > row_of(judged(history, head)).margin
+
+
 def test_what_does_not_gate_takes_no_chance_from_what_does():
     """Step times are one suspect of two that gate; the tails and first steps do not count."""
     _, suspects = undecided([], a_head(SLOWER))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ci_perf.judge.policy import PolicyKind, policy_of
-from ci_perf.judge.screen import Screened, predict
+from ci_perf.judge.screen import Screened, predict, smallest_detectable
 
 TIME = policy_of(PolicyKind.TIME)
 
@@ -59,6 +59,14 @@ def test_a_prediction_agrees_with_the_t_test_of_scipy(difference, error, df, alp
     assert found == ("unconfirmed" if beyond < alpha / 2 else "inconclusive") or (
         beyond == pytest.approx(alpha / 2)
     )
+
+
+def test_the_smallest_detectable_change_is_that_of_the_t_test_of_scipy_in_four_of_five_cases():
+    screened = a_screened(0.1, error=0.004, df=6.0)
+    reach = stats.t.isf(0.025, 6) + stats.t.isf(0.2, 6)
+
+    assert smallest_detectable(screened, TIME, 0.05) == pytest.approx(TIME.floor + 0.004 * reach)
+    assert smallest_detectable(a_screened(0.1, error=1e-6), TIME, 0.05) == TIME.margin
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, math.nan])
