@@ -129,7 +129,7 @@ def test_an_image_that_makes_it_slower_is_judged_by_pairs(recorded, variants):
     head_of_report, _, table = recorded.report().partition("\n| ")
     (note,) = recorded.notes()
     assert done.code == ExitCode.REGRESSED, done.err
-    assert f"⚠️ Image changed: `{fast}` → `{slow}`. A change below" in head_of_report
+    assert f"⚠️ Image changed: `{fast}` → `{slow}`. This may explain" in head_of_report
     assert re.search(r"\| ❌ \| .*pairs", table)
     assert f"the head is measured in {slow}, the base, where it is launched, in {fast}" in note
     assert f"note: {note}" in done.err
