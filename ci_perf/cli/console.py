@@ -54,7 +54,7 @@ def width() -> int:
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
     try:
-        found = os.get_terminal_size(sys.stdout.fileno()).columns
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError):  # no terminal; a stream without a file has no number either
         return _NO_TERMINAL
-    return found or _NO_TERMINAL  # a terminal that nobody has told its size says 0
+    return columns or _NO_TERMINAL  # a terminal that nobody has told its size says 0

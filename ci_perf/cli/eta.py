@@ -61,7 +61,7 @@ class TimeEstimate:
     def _usual_s(self, name: str) -> float | None:
         if own := self._took.get(name):
             return statistics.fmean(own)
-        others = [statistics.fmean(took) for one, took in self._took.items() if one != CANARIES]
+        others = [statistics.fmean(took) for other, took in self._took.items() if other != CANARIES]
         return statistics.fmean(others) if others else None
 
 

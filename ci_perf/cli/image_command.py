@@ -1,20 +1,24 @@
 """`ci-perf image`: make the image that a suite is measured in, and pin it."""
 
-import shlex
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from ci_perf import suite
 from ci_perf.cli import console, options
-from ci_perf.errors import UsageError
-from ci_perf.launch.containers import building, pinning
-from ci_perf.launch.containers import engine as engines
+from ci_perf.gate import image
+from ci_perf.launch.containers import pinning
+from ci_perf.launch.containers.building import Recipe
 from ci_perf.model.container import EngineName
-from ci_perf.system import files
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_ENGINE = click.option(
+    "--engine",
+    type=click.Choice(get_args(EngineName)),
+    default="docker",
+    show_default=True,
+    help="The engine that builds images and holds them.",
+)
 
 
 @click.group("image")
@@ -68,24 +72,15 @@ def lock(
         constraints=constraint,
         python_version=python_version,
     )
-    written = pinning.default_output(requirements[0]) if target is None else target
-    pinning.lock_requirements(request, written, header=_spelled(request, written))
-    if pinning.asks_for_torch(request):
-        console.say("torch is left out: the base image brings it")
-    console.say(f"wrote {written}; next: build the image anew (`ci-perf image build`)")
+    output = pinning.default_output(requirements[0]) if target is None else target
+    image.lock(request, output, notify=console.say)
 
 
 @command.command("build")
 @click.argument(
     "context", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
 )
-@click.option(
-    "--engine",
-    type=click.Choice(get_args(EngineName)),
-    default="docker",
-    show_default=True,
-    help="What builds.",
-)
+@_ENGINE
 @click.option(
     "-f",
     "--file",
@@ -124,39 +119,27 @@ def build(
     means this image and no other, but on this host only. Once it is pushed, `ci-perf image pin`
     finds the digest that it has everywhere.
     """
-    recipe = building.Recipe(
+    recipe = Recipe(
         context=context,
-        dockerfile=dockerfile or _dockerfile(context),
+        dockerfile=dockerfile or image.default_dockerfile(context),
         base=base,
         arguments=arguments,
     )
-    building.check_ignored(recipe)
-    if not allow_unpinned:
-        building.check_base(recipe)
-    inputs = building.inputs(recipe)
-    name = tag or building.default_tag(inputs)
-    image = building.build(
-        engines.find(engine),
+    made = image.build(
         recipe,
-        tag=name,
-        labels=building.labels(recipe, inputs),
+        engine,
+        tag=tag,
         network=network,
-        hear=console.say,
+        allow_unpinned=allow_unpinned,
+        notify=console.say,
     )
-    console.say(f"built {name} from {inputs}")
-    console.emit(image, output=None)
+    console.emit(made, output=None)
 
 
 @command.command("pin")
 @click.argument("reference", required=False)
 @options.workloads
-@click.option(
-    "--engine",
-    type=click.Choice(get_args(EngineName)),
-    default="docker",
-    show_default=True,
-    help="Whose images are meant.",
-)
+@_ENGINE
 @click.option(
     "--pull",
     is_flag=True,
@@ -175,42 +158,15 @@ def pin(
     REFERENCE is a tag, by default that of the image in suite.toml: what it means now is written as
     NAME:TAG@sha256:... into the table [container]. Shows it on stdout.
     """
-    path = workloads / "suite.toml"
-    before = suite.load(workloads).container.image
-    wanted = reference or _tagged(before, path)
-    after = pinning.pin(
-        engines.find(engine), wanted, allow_local=local, ask_registry=pull, say=console.say
+    pinned = image.pin(
+        reference,
+        workloads,
+        engine,
+        ask_registry=pull,
+        allow_local=local,
+        notify=console.say,
     )
-    if after.startswith("sha256:"):
-        console.say(f"warning: {after} means something on this host only: no other runner has it")
-    if after == before:
-        console.say(f"{path}: has this image already")
-    else:
-        pinning.write(path, after)
-        console.say(f"{path}: $.container.image: {before or 'none'} → {after}")
-        console.say(f"next: git add {shlex.quote(str(path))} && git commit")
-    console.emit(after, output=None)
-
-
-def _dockerfile(context: Path) -> Path:
-    """Return the Dockerfile that comes with a checkout of ours. Raises UsageError: not there."""
-    ours = context / "docker/Dockerfile"
-    if files.is_missing(ours):
-        raise UsageError(
-            f"{ours}: expected the Dockerfile of ci_perf, found none; run it in a checkout of "
-            "ci_perf, or name a Dockerfile with -f"
-        )
-    return ours
-
-
-def _tagged(reference: str, path: Path) -> str:
-    """Return the reference without its digest, where a tag remains that means something."""
-    if not reference:
-        raise UsageError(
-            f"{path}: $.container.image: expected an image to pin, found none; name one: "
-            "`ci-perf image pin NAME:TAG`"
-        )
-    return pinning.tag_of(reference)
+    console.emit(pinned, output=None)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -218,15 +174,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not (name and equals):
         raise click.BadParameter(f"expected NAME=VALUE, found {text!r}", param_hint="--build-arg")
     return name, value
-
-
-def _spelled(request: pinning.LockRequest, written: Path) -> str:
-    """Return the command that makes this lock again; no option that is a default."""
-    words = ["ci-perf", "image", "lock"]
-    words += [word for path in request.sources for word in ("--requirements", str(path))]
-    words += [word for extra in request.extras for word in ("--extra", extra)]
-    words += [word for group in request.groups for word in ("--group", group)]
-    words += [word for path in request.constraints for word in ("--constraint", str(path))]
-    if request.python_version != pinning.OLDEST_PYTHON:
-        words += ["--python-version", request.python_version]
-    return shlex.join([*words, "--output", str(written)])

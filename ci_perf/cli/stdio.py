@@ -53,8 +53,8 @@ def prepare() -> None:
 def failure_of_stdout() -> OSError | None:
     """Return what kept the result from being written; a reader that went away does not count."""
     sys.stdout.flush()
-    found = getattr(sys.stdout, "failure", None)
-    return None if isinstance(found, BrokenPipeError) else found
+    failure: OSError | None = getattr(sys.stdout, "failure", None)
+    return None if isinstance(failure, BrokenPipeError) else failure
 
 
 def _unfailing(stream: TextIO) -> TextIO:

@@ -60,7 +60,7 @@ def test_the_wheel_holds_the_suite_the_example_and_the_templates(wheel):
         "ci_perf/_shipped/examples/tiny_vision/workloads/suite.toml",
         "ci_perf/_shipped/examples/workflows/measure.yml",
         "ci_perf/_shipped/examples/workflows/baseline.yml",
-        "ci_perf/cli/templates/suite.toml",
+        "ci_perf/gate/templates/suite.toml",
         "ci_perf/report/templates/report.md.jinja",
         "ci_perf/py.typed",
     ):

@@ -11,13 +11,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from ci_perf import suite
-from ci_perf.cli import init_command
+from ci_perf.gate import first_files
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.model.suite import SuiteFile
 
 ROOT = Path(__file__).parents[2]
-SUITE, EXAMPLE, WORKFLOW, BASELINE_WORKFLOW = init_command.TARGETS.values()
+SUITE, EXAMPLE, WORKFLOW, BASELINE_WORKFLOW = first_files.TARGETS.values()
 
 
 def ci_perf(folder, *arguments):
@@ -42,7 +42,7 @@ def test_an_empty_repository_gets_every_file_and_the_next_steps(repository):
     done = ci_perf(repository, "init")
 
     assert done.returncode == 0, done.stderr
-    assert all((repository / target).is_file() for target in init_command.TARGETS.values())
+    assert all((repository / target).is_file() for target in first_files.TARGETS.values())
     assert done.stdout.splitlines() == [
         f"wrote  {path}" for path in (SUITE, EXAMPLE, WORKFLOW, BASELINE_WORKFLOW)
     ]

@@ -123,7 +123,7 @@ def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(f
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = (
-    "ci_perf/cli/templates/suite.toml",
+    "ci_perf/gate/templates/suite.toml",
     "workloads/suite.toml",
     "examples/tiny_vision/workloads/suite.toml",
 )
