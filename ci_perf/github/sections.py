@@ -200,17 +200,3 @@ def _unix(text: str) -> str:
 
 def _word(text: str, unwanted: re.Pattern[str]) -> str:
     return unwanted.sub("-", text)[:_MAX_NAME_CHARS].strip("-") or "unknown"
-
-
-__all__ = [
-    "MAX_BYTES",
-    "Draft",
-    "Section",
-    "compose",
-    "harmless",
-    "is_ours",
-    "marker",
-    "name",
-    "newest",
-    "parse",
-]
