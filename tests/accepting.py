@@ -17,9 +17,9 @@ def against(root, run, limits=None):
 
 def accepted(root, run, *, limits=None, **options):
     """Accept for real; return the action per workload."""
-    found = accept.prepare(root, run, against(root, run, limits), **options)
-    accept.write(root, found)
-    return {a.workload: a.action for a in found}
+    files = accept.prepare(root, run, against(root, run, limits), **options)
+    accept.write(root, files)
+    return {a.workload: a.action for a in files}
 
 
 def says_what_it_says(root, run):

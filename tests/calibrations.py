@@ -51,14 +51,14 @@ def some_replays(call="unchanged", **shares):
     return model.Replays(call=call, estimate=0.0, pairs=4.5, **shares)
 
 
-def a_qualified(found=1.0, alarms=0.0, **more):
+def a_qualified(noticed=1.0, alarms=0.0, **more):
     plain = model.QualifiedWorkload(
         statistic="median",
         limit=0.01,
         spread=0.012,
         pairs=18,
         same=some_replays(regressed=alarms, unchanged=1 - alarms),
-        slower=some_replays("regressed", regressed=found, inconclusive=1 - found),
+        slower=some_replays("regressed", regressed=noticed, inconclusive=1 - noticed),
     )
     return msgspec.structs.replace(plain, **more)
 
@@ -69,6 +69,6 @@ def a_qualification(*workloads, **more):
         size=0.05,
         replays=500,
         provenance=PROVENANCE,
-        workloads={f"w{i}": one for i, one in enumerate(workloads)},
+        workloads={f"w{i}": workload for i, workload in enumerate(workloads)},
         **more,
     )

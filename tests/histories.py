@@ -23,14 +23,14 @@ def sessions_of(workload="w", *, days=DAYS, step_s=STEADY, **more):
     return [a_run(a_measured(workload, *scaled(step_s, day), **more)) for day in days]
 
 
-def a_history(*found):
+def a_history(*measured):
     """The sessions of several runs as one side, oldest first."""
-    sides = [summarise.run(run, label="baselines") for run in found]
+    sides = [summarise.run(run, label="baselines") for run in measured]
     latest = sides[-1]
     subjects = []
     for subject in latest.subjects:
         same = [s for side in sides for s in side.subjects if s.workload == subject.workload]
-        sessions = tuple(session for one in same for session in one.sessions)
+        sessions = tuple(session for other in same for session in other.sessions)
         subjects.append(msgspec.structs.replace(subject, sessions=sessions))
     return msgspec.structs.replace(latest, subjects=tuple(subjects))
 
@@ -56,18 +56,18 @@ def pairs(ratio, *, count=18, base_s=1e-3, spread=0.001, **more):
     return [a_pair(base_s, base_s * ratio * noise[i % 3], **more) for i in range(count)]
 
 
-def in_turns(run, found=(), *, workload="w", trouble="", file="head", **more):
+def in_turns(run, launched=(), *, workload="w", trouble="", file="head", **more):
     """The same run, of which the base was launched beside the head of one workload."""
-    one = runs.Paired(workload=workload, file=file, pairs=tuple(found), trouble=trouble)
+    paired = runs.Paired(workload=workload, file=file, pairs=tuple(launched), trouble=trouble)
     return msgspec.structs.replace(
-        run, paired=(*run.paired, one), interleaved=an_interleaved(**more)
+        run, paired=(*run.paired, paired), interleaved=an_interleaved(**more)
     )
 
 
 def beside(ratio, *, workload="w"):
     """What a run says of pairs whose head takes `ratio` times as long: arguments of `a_run`."""
-    one = runs.Paired(workload=workload, pairs=tuple(pairs(ratio)))
-    return {"paired": (one,), "interleaved": an_interleaved()}
+    paired = runs.Paired(workload=workload, pairs=tuple(pairs(ratio)))
+    return {"paired": (paired,), "interleaved": an_interleaved()}
 
 
 def judged(history, head, **more):
@@ -79,8 +79,8 @@ def judged(history, head, **more):
 
 def row_of(comparison, metric="step_time_s", workload="w"):
     """What is said of one metric."""
-    found = [r for r in comparison.rows if r.workload == workload]
-    return next(r for r in found if getattr(r, "metric", None) == metric)
+    rows = [r for r in comparison.rows if r.workload == workload]
+    return next(r for r in rows if getattr(r, "metric", None) == metric)
 
 
 def said(comparison, metric="step_time_s", workload="w"):
@@ -97,5 +97,5 @@ def a_head(step_s=STEADY, **more):
 def undecided(history, head, limits=None):
     """Whom another pair may decide, and how many suspects there are."""
     before = a_history(*history) if history else no_history(head)
-    found = limits or Limits(default=default_limits())
-    return judge.undecided(before, summarise.run(head, label=""), limits=found, tiers=Tiers())
+    known = limits or Limits(default=default_limits())
+    return judge.undecided(before, summarise.run(head, label=""), limits=known, tiers=Tiers())

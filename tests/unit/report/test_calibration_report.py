@@ -63,7 +63,7 @@ def test_a_workload_with_a_statistic_of_its_own_says_so():
 
 
 def test_the_conclusion_counts_workloads_and_false_alarms():
-    found = read(a_qualification(a_qualified(), a_qualified(found=0.3, alarms=0.01)))
+    found = read(a_qualification(a_qualified(), a_qualified(noticed=0.3, alarms=0.01)))
 
     assert found.startswith(
         "This machine notices +5.0 % in 1 of 2 workloads, and raises a false alarm in 0.5 % of "
@@ -73,7 +73,7 @@ def test_the_conclusion_counts_workloads_and_false_alarms():
 
 
 def test_a_workload_whose_limit_lies_above_the_change_is_no_surprise():
-    found = read(a_qualification(a_qualified(found=0.0, limit=0.25)))
+    found = read(a_qualification(a_qualified(noticed=0.0, limit=0.25)))
 
     assert "w0 (0 %; its limit is not smaller)." in found
 

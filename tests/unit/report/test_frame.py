@@ -52,18 +52,18 @@ def test_a_table_holds_also_what_is_recorded_and_never_judged():
         a_measured("a", 1e-3, evidence=evidence, flops=10**9, precision="bf16"),
         environment=an_environment(hard=GPU),
     )
-    found = frame.of_run(run).set_index("metric")
+    table = frame.of_run(run).set_index("metric")
 
-    assert found.loc["mfu", "value"] == pytest.approx(1e12 / 989.4e12)
-    assert list(found.loc[["mfu", "power_w", "energy_j"], "unit"]) == ["share", "W", "J"]
+    assert table.loc["mfu", "value"] == pytest.approx(1e12 / 989.4e12)
+    assert list(table.loc[["mfu", "power_w", "energy_j"], "unit"]) == ["share", "W", "J"]
 
 
 def test_numerics_have_a_row_with_their_difference():
-    found = frame.of_comparison(shapes.numerics_changed()).query("metric == 'numerics'")
+    table = frame.of_comparison(shapes.numerics_changed()).query("metric == 'numerics'")
 
-    assert list(found["difference"]) == [0.0099, 0.0, 0.0]
-    assert set(found["limit"]) == {0.001}
-    assert not found["gate"].any()
+    assert list(table["difference"]) == [0.0099, 0.0, 0.0]
+    assert set(table["limit"]) == {0.001}
+    assert not table["gate"].any()
 
 
 def test_a_failed_workload_has_a_row_with_its_reason():
@@ -78,19 +78,19 @@ def test_the_processes_that_finished_before_a_failure_are_kept():
     lost = msgspec.structs.replace(
         a_failed("conv", "the third process crashed"), processes=(a_process(0), a_process(1))
     )
-    found = frame.of_run(a_run(lost))
+    table = frame.of_run(a_run(lost))
 
-    assert list(found.query("metric == 'step_time_s'")["process"]) == [0, 1]
-    assert set(found["outcome"]) == {"failed"}
+    assert list(table.query("metric == 'step_time_s'")["process"]) == [0, 1]
+    assert set(table["outcome"]) == {"failed"}
 
 
 def test_a_row_of_pairs_has_their_number_and_how_far_its_history_lies():
-    found = frame.of_comparison(shapes.regressed()).query("drift > 1").iloc[0]
+    row = frame.of_comparison(shapes.regressed()).query("drift > 1").iloc[0]
 
-    assert found["pairs"] == 9
-    assert found["drift"] == pytest.approx(1.058)
-    assert found["margin"] == pytest.approx(0.02)
-    assert found["smallest_detectable"] == pytest.approx(0.024)
+    assert row["pairs"] == 9
+    assert row["drift"] == pytest.approx(1.058)
+    assert row["margin"] == pytest.approx(0.02)
+    assert row["smallest_detectable"] == pytest.approx(0.024)
 
 
 def test_the_note_of_a_change_is_kept():
@@ -100,20 +100,20 @@ def test_the_note_of_a_change_is_kept():
 
 
 def test_a_row_has_what_exact_evidence_says_of_its_workload():
-    found = frame.of_comparison(shapes_in_turns.likely_slower()).set_index("workload")["signs"]
+    table = frame.of_comparison(shapes_in_turns.likely_slower()).set_index("workload")["signs"]
 
-    assert found.loc["loader"] == "equal"
-    assert found.loc["vmap"].tolist() == ["worse", pd.NA]
+    assert table.loc["loader"] == "equal"
+    assert table.loc["vmap"].tolist() == ["worse", pd.NA]
 
 
 def test_a_comparison_has_one_row_per_row_in_its_order():
     comparison = shapes.regressed()
-    found = frame.of_comparison(comparison)
+    table = frame.of_comparison(comparison)
 
-    assert list(found["workload"]) == [row.workload for row in comparison.rows]
-    assert list(found["verdict"]) == [row.verdict.value for row in comparison.rows]
-    assert found.loc[1, "ratio"] == pytest.approx(1.061)
-    assert found.loc[0, ["ratio", "gate", "head_processes"]].isna().all()
+    assert list(table["workload"]) == [row.workload for row in comparison.rows]
+    assert list(table["verdict"]) == [row.verdict.value for row in comparison.rows]
+    assert table.loc[1, "ratio"] == pytest.approx(1.061)
+    assert table.loc[0, ["ratio", "gate", "head_processes"]].isna().all()
 
 
 @pytest.mark.parametrize("empty", [frame.of_run(a_run()), frame.of_comparison(a_comparison())])

@@ -28,9 +28,9 @@ def text(phrase):
 
 
 def test_slower_workloads_come_first_then_memory_each_worst_first():
-    found = text(headline.of(shapes_in_turns.slower_and_larger()))
+    line = text(headline.of(shapes_in_turns.slower_and_larger()))
 
-    assert found == (
+    assert line == (
         "❌ Act: slower: gpt_infer +19.9 %, gpt_train +17.0 %; more memory: gpt_train +5.0 %"
     )
 
@@ -163,9 +163,9 @@ def test_other_numbers_are_named_before_any_gain(gate, word):
 
 
 def test_a_busy_machine_has_no_answer_and_nobody_is_told_to_act():
-    found = text(headline.of(shapes_in_turns.busy()))
+    line = text(headline.of(shapes_in_turns.busy()))
 
-    assert found == (
+    assert line == (
         "❓ Unknown: the machine was too busy for a verdict: gpt_train +5.0 %, gpt_infer +5.0 %, "
         "classify"
     )
@@ -189,10 +189,10 @@ def test_a_likely_loss_is_unknown_and_says_how_large_it_looks():
 
 
 def test_a_run_that_cannot_be_trusted_blames_nobody():
-    found = shapes.invalid()
-    rows = (*found.rows, an_uncompared("conv", Verdict.FAILED))
+    invalid = shapes.invalid()
+    rows = (*invalid.rows, an_uncompared("conv", Verdict.FAILED))
 
-    assert text(headline.of(msgspec.structs.replace(found, rows=rows))) == (
+    assert text(headline.of(msgspec.structs.replace(invalid, rows=rows))) == (
         "❓ Unknown: this run cannot be trusted; failed: conv"
     )
 
@@ -210,9 +210,9 @@ def test_where_nothing_could_be_compared_it_says_why(shape, said):
 
 
 def test_numbers_that_are_not_believed_lead_to_the_notes():
-    found = first_line(a_change(), exit_code=3)
+    line = first_line(a_change(), exit_code=3)
 
-    assert found == "❓ Unknown: the notes below say why these numbers decide nothing"
+    assert line == "❓ Unknown: the notes below say why these numbers decide nothing"
 
 
 def test_the_second_line_counts_verdicts_workloads_and_metrics():

@@ -87,11 +87,11 @@ def test_what_finds_no_room_is_said_to_be_in_the_summary():
 
 def test_a_finding_is_told_in_plain_words():
     row = a_change("mlp", Verdict.REGRESSED, ratio=1.1)
-    (found,) = publication.file_notes(a_comparison(row, a_change("fine")))
+    (note,) = publication.file_notes(a_comparison(row, a_change("fine")))
 
-    assert (found.workload, found.level) == ("mlp", "failure")
-    assert found.title == "ci_perf: mlp: regressed"
-    assert found.message.startswith("step time: 41.2 → 45.3 ms (+10.0 % [")
+    assert (note.workload, note.level) == ("mlp", "failure")
+    assert note.title == "ci_perf: mlp: regressed"
+    assert note.message.startswith("step time: 41.2 → 45.3 ms (+10.0 % [")
 
 
 def test_what_cannot_fail_the_job_only_warns():
@@ -100,8 +100,8 @@ def test_what_cannot_fail_the_job_only_warns():
         a_change("b", Verdict.UNCONFIRMED, ratio=1.1),
     ]
 
-    found = publication.file_notes(a_comparison(*rows))
-    assert {(one.workload, one.level) for one in found} == {("a", "warning"), ("b", "warning")}
+    notes = publication.file_notes(a_comparison(*rows))
+    assert {(note.workload, note.level) for note in notes} == {("a", "warning"), ("b", "warning")}
 
 
 HOSTILE = st.text(min_size=1, max_size=60) | st.sampled_from(
