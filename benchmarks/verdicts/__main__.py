@@ -80,10 +80,10 @@ def main(*, full: bool, data: Path | None, picture: Path | None, preset: Preset)
 
 def _rules(sessions: int, ours_by: Policy) -> dict[str, Rule]:
     """Return our rule first, then every other that can speak after this many sessions."""
-    found: dict[str, Rule] = {OURS: functools.partial(ours.judge, policy=ours_by)}
+    rules: dict[str, Rule] = {OURS: functools.partial(ours.judge, policy=ours_by)}
     for peer in peers.available(sessions):
-        found[peer.name] = peer.judge
-    return found
+        rules[peer.name] = peer.judge
+    return rules
 
 
 def _simulated(

@@ -21,7 +21,7 @@ def draw(scores: Mapping[str, Sequence[Score]]) -> str:
     width = LEFT + COLUMNS * (PANEL + GAP) + LEGEND
     height = TOP + rows * (PANEL + GAP)
     panels = [
-        _panel(name, found, *_corner(place)) for place, (name, found) in enumerate(scores.items())
+        _panel(name, panel, *_corner(place)) for place, (name, panel) in enumerate(scores.items())
     ]
     return "\n".join(
         [
@@ -83,8 +83,8 @@ def _marks(scores: Sequence[Score], left: int, top: int) -> list[str]:
 
 def _place(score: Score) -> tuple[float, float]:
     """Return where a rule lies: percent of pull requests alarmed, percent of changes found."""
-    found = score.found[EFFECT].right
-    return 100 * score.alarmed_pull_requests.share, 100 * found.share
+    power = score.by_effect[EFFECT].right
+    return 100 * score.alarmed_pull_requests.share, 100 * power.share
 
 
 def _neighbours(places: Sequence[tuple[float, float]]) -> list[list[int]]:

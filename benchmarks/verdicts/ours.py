@@ -38,27 +38,27 @@ def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
     for first in np.unique(asked // observed.suite) * observed.suite:
         suite = range(first, first + observed.suite)
         screened = screen.screen([(sessions[i], head[i]) for i in suite], policy)
-        alpha = confirm.share_alpha(max(1, sum(found.is_suspect for found in screened)))
+        alpha = confirm.share_alpha(max(1, sum(result.is_suspect for result in screened)))
         for place in np.flatnonzero(asked // observed.suite == first // observed.suite):
-            found = screened[asked[place] - first]
-            if found.is_suspect:
+            result = screened[asked[place] - first]
+            if result.is_suspect:
                 usually = variability.usual_variance([*sessions[asked[place]], head[asked[place]]])
-                outcome = _confirmed(found, usually, pairs[asked[place]], policy, alpha)
+                outcome = _confirmed(result, usually, pairs[asked[place]], policy, alpha)
                 calls[place] = CODES[outcome.call]
                 launches[place] += 2 * outcome.pairs
     return Judged(calls, launches)
 
 
 def _confirmed(
-    found: screen.Screened, usual_variance: float, pairs: Array, policy: Policy, alpha: float
+    screened: screen.Screened, usual_variance: float, pairs: Array, policy: Policy, alpha: float
 ) -> confirm.Outcome:
     """Confirm one suspect; `pairs` is [pairs, 2], base and head."""
     confirmation = confirm.Confirmation(
         policy,
         alpha,
-        found.prior_variance,
-        found.prior_df,
-        suspected=confirm.sign(found.difference),
+        screened.prior_variance,
+        screened.prior_df,
+        suspected=confirm.sign(screened.difference),
         usual_variance=usual_variance,
     )
     for base, head in pairs.tolist():

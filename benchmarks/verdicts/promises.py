@@ -18,10 +18,10 @@ def broken(scores: Mapping[str, Score]) -> list[str]:
         for regime, score in scores.items()
         if score.alarmed_pull_requests.share > MOST_ALARMED
     ]
-    found = scores["typical"].together(0.05).right.share
-    if found < LEAST_FOUND:
+    share = scores["typical"].together(0.05).right.share
+    if share < LEAST_FOUND:
         words.append(
-            f"typical: {found:.1%} of the changes by 5 % are found, "
+            f"typical: {share:.1%} of the changes by 5 % are found, "
             f"expected at least {LEAST_FOUND:.0%}"
         )
     return words

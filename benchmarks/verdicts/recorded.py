@@ -30,13 +30,15 @@ def sessions(folder: Path) -> Iterator[Batch]:
 
     Raises ValueError when fewer than two sessions are there.
     """
-    found = [_cycles(path) for path in sorted(folder.glob("session*.json"))]
-    if len(found) < 2:
-        raise ValueError(f"{folder}: expected at least 2 files session*.json, found {len(found)}")
+    recorded = [_cycles(path) for path in sorted(folder.glob("session*.json"))]
+    if len(recorded) < 2:
+        raise ValueError(
+            f"{folder}: expected at least 2 files session*.json, found {len(recorded)}"
+        )
     random = np.random.default_rng(SEED)
     for variant, effect in VARIANTS.items():
-        for place, head in enumerate(found):
-            others = found[:place] + found[place + 1 :]
+        for place, head in enumerate(recorded):
+            others = recorded[:place] + recorded[place + 1 :]
             for start in range(0, len(head) - LAUNCHES - PAIRS + 1, STRIDE):
                 observed = _window(head[start:], others, variant, random)
                 yield Batch(effect, observed, np.arange(len(observed)))
@@ -81,8 +83,8 @@ def _window(
 
 def _turn(cycle: dict[str, list[Array]], variant: str, place: int) -> tuple[Array, Array]:
     """Return a launch of the base and one of the variant, of the same cycle."""
-    one, other = cycle["A"][place % 2], cycle["A"][1 - place % 2]
-    return one, other if variant == "A" else cycle[variant][0]
+    base, again = cycle["A"][place % 2], cycle["A"][1 - place % 2]
+    return base, again if variant == "A" else cycle[variant][0]
 
 
 def mlperf(path: Path) -> Iterator[Batch]:

@@ -38,7 +38,7 @@ class Rate:
 
 
 @dataclass
-class Found:
+class Shares:
     """What was said of a change that is there."""
 
     right: Rate = Rate()
@@ -56,7 +56,7 @@ class Score:
     alarmed_pull_requests: Rate = Rate()
     inconclusive: Rate = Rate()
     launches: float = 0.0
-    found: dict[float, Found] = field(default_factory=dict)
+    by_effect: dict[float, Shares] = field(default_factory=dict)
 
     def add(self, effect: float, judged: Judged, suite: int) -> None:
         """Count the calls; where `effect` is 0, each `suite` of them is one pull request."""
@@ -70,13 +70,15 @@ class Score:
         """Launches of the head's job that an unchanged workload took, in the mean."""
         return self.launches / self.alarms.of
 
-    def together(self, size: float) -> Found:
+    def together(self, size: float) -> Shares:
         """Return what was said of changes of this size in either direction."""
-        return _sum([self.found[effect] for effect in (size, -size) if effect in self.found])
+        return _sum(
+            [self.by_effect[effect] for effect in (size, -size) if effect in self.by_effect]
+        )
 
-    def all_sizes(self) -> Found:
+    def all_sizes(self) -> Shares:
         """Return what was said of all changes."""
-        return _sum(list(self.found.values()))
+        return _sum(list(self.by_effect.values()))
 
     def _add_unchanged(self, judged: Judged, suite: int) -> None:
         is_alarm = np.abs(judged.calls) == 1
@@ -87,17 +89,17 @@ class Score:
         self.launches += float(judged.launches.sum())
 
     def _add_changed(self, effect: float, judged: Judged) -> None:
-        found = self.found.setdefault(effect, Found())
-        found.right += _rate(judged.calls == np.sign(effect))
-        found.wrong_sign += _rate(judged.calls == -np.sign(effect))
-        found.green += _rate(judged.calls == SILENT)
+        shares = self.by_effect.setdefault(effect, Shares())
+        shares.right += _rate(judged.calls == np.sign(effect))
+        shares.wrong_sign += _rate(judged.calls == -np.sign(effect))
+        shares.green += _rate(judged.calls == SILENT)
 
 
-def _sum(several: Sequence[Found]) -> Found:
-    return Found(
-        right=sum((one.right for one in several), Rate()),
-        wrong_sign=sum((one.wrong_sign for one in several), Rate()),
-        green=sum((one.green for one in several), Rate()),
+def _sum(several: Sequence[Shares]) -> Shares:
+    return Shares(
+        right=sum((shares.right for shares in several), Rate()),
+        wrong_sign=sum((shares.wrong_sign for shares in several), Rate()),
+        green=sum((shares.green for shares in several), Rate()),
     )
 
 

@@ -59,25 +59,27 @@ def by_part(scores: Mapping[str, Mapping[str, Score]]) -> str:
     head = ["regime", *(f"{figure}, {part}" for figure in figures for part in parts)]
     lines = _header(head)
     for regime, per_part in scores.items():
-        found = list(per_part.values())
-        cells = [_with_bounds(score.alarmed_pull_requests) for score in found]
-        cells += [_percent(score.together(size).right) for size in (0.03, 0.05) for score in found]
-        cells += [f"{score.launches_per_workload:.1f}" for score in found]
+        of_parts = list(per_part.values())
+        cells = [_with_bounds(score.alarmed_pull_requests) for score in of_parts]
+        cells += [
+            _percent(score.together(size).right) for size in (0.03, 0.05) for score in of_parts
+        ]
+        cells += [f"{score.launches_per_workload:.1f}" for score in of_parts]
         lines.append(_line([regime, *cells]))
     return "\n".join(lines)
 
 
 def misses(regime: str, score: Score) -> list[str]:
     """Return, in words, each figure to reach that our rule does not reach."""
-    found = []
+    missed = []
     if score.alarmed_pull_requests.share > ALARMED_TO_REACH:
-        found.append("false alarms")
+        missed.append("false alarms")
     for size, least in zip((0.03, 0.05), POWER_TO_REACH.get(regime, ()), strict=False):
         if score.together(size).right.share < least:
-            found.append(f"{100 * size:.0f} % in {100 * least:.0f} %")
+            missed.append(f"{100 * size:.0f} % in {100 * least:.0f} %")
     if regime == "typical" and score.launches_per_workload > TYPICAL_LAUNCHES_TO_REACH:
-        found.append(f"{TYPICAL_LAUNCHES_TO_REACH:.0f} launches")
-    return found
+        missed.append(f"{TYPICAL_LAUNCHES_TO_REACH:.0f} launches")
+    return missed
 
 
 def _target_cells(regime: str, score: Score) -> list[str]:
@@ -109,11 +111,11 @@ def _cells(score: Score) -> list[str]:
 
 
 def _sizes(score: Score, direction: int) -> list[float]:
-    return sorted((effect for effect in score.found if effect * direction > 0), key=abs)
+    return sorted((effect for effect in score.by_effect if effect * direction > 0), key=abs)
 
 
 def _found(score: Score, direction: int) -> str:
-    shares = [score.found[effect].right.share for effect in _sizes(score, direction)]
+    shares = [score.by_effect[effect].right.share for effect in _sizes(score, direction)]
     return "/".join(f"{100 * share:.0f}" for share in shares) or "-"
 
 

@@ -75,7 +75,7 @@ def _candidate(sampled: Sampled, preset: Preset) -> Candidate:
         limit=_limit(sampled.metric, preset),
         history=History(current=[_values(session) for session in sessions]) if sessions else None,
         head=_values(sampled.head),
-        pairs=[(value(base), value(head)) for base, head in sampled.pairs],
+        pairs=[(_value(base), _value(head)) for base, head in sampled.pairs],
         tick=0.0 if is_exact else _tick(sampled),
         is_inverse=sampled.metric.direction == "higher" and metric.better is Better.LOWER,
     )
@@ -95,13 +95,13 @@ def _limit(sampled: SampledMetric, preset: Preset) -> Limit:
     return limit_of(PolicyKind(sampled.kind), preset)
 
 
-def value(launch: Launch) -> float:
+def _value(launch: Launch) -> float:
     """Return the one number that stands for a launch: the median of its steps."""
     return statistics.median(launch) if isinstance(launch, tuple) else launch
 
 
 def _values(launches: Sequence[Launch]) -> list[float]:
-    return [value(launch) for launch in launches]
+    return [_value(launch) for launch in launches]
 
 
 def _tick(sampled: Sampled) -> float:

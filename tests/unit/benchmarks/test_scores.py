@@ -42,7 +42,7 @@ def test_what_is_right_depends_on_the_direction_of_the_change():
     score = Score("rule")
     score.add(-0.05, judged(SLOWER, FASTER, SILENT, INCONCLUSIVE), suite=1)
 
-    found = score.found[-0.05]
+    found = score.by_effect[-0.05]
 
     assert found.right == Rate(1, 4)
     assert found.wrong_sign == Rate(1, 4)
