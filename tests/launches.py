@@ -20,12 +20,12 @@ QUICK = Protocol(
 
 
 def result_of(outcome):
-    """Return the result; trouble would be a surprise."""
+    """Return the result; failure would be a surprise."""
     assert isinstance(outcome, WorkerResult), f"{outcome.reason}: {outcome.output}"
     return outcome
 
 
-def trouble_of(outcome):
-    """Return the trouble; a result would be a surprise."""
+def failure_of(outcome):
+    """Return the failure; a result would be a surprise."""
     assert isinstance(outcome, TaskFailure)
     return outcome

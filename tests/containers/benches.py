@@ -10,7 +10,7 @@ from ci_perf.launch.containers import ContainerSide, Settings, images
 from ci_perf.model.container import Container
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task
-from tests.launches import QUICK, trouble_of
+from tests.launches import QUICK, failure_of
 
 # Room for Python and what a worker imports; little enough for many at once.
 SMALL = Container(shm_size="64m", tmp_size="64m", pids=512)
@@ -81,9 +81,9 @@ class Bench:
 
     def facts(self, source, **more):
         """Launch a workload that looks around, and return what it gives to `report`."""
-        trouble = trouble_of(self.launch(REPORTING + source, **more))
-        _, marked, said = trouble.output.rpartition(_REPORT)
-        assert marked, f"{trouble.reason}: {trouble.output}"
+        failure = failure_of(self.launch(REPORTING + source, **more))
+        _, marked, said = failure.output.rpartition(_REPORT)
+        assert marked, f"{failure.reason}: {failure.output}"
         return json.loads(said.splitlines()[0])
 
     def left(self):

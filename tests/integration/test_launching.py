@@ -61,58 +61,58 @@ def task(tmp_path):
     return make
 
 
-def trouble_of(outcome):
-    """Return the trouble; a result would be a surprise."""
+def failure_of(outcome):
+    """Return the failure; a result would be a surprise."""
     assert isinstance(outcome, TaskFailure)
     return outcome
 
 
 def process_of(outcome):
-    """Return what was measured; trouble would be a surprise."""
+    """Return what was measured; failure would be a surprise."""
     assert isinstance(outcome, WorkerResult), outcome.reason
     return outcome.process
 
 
-def exhausted(trouble):
+def exhausted(failure):
     """Return what is known of memory that ran out."""
-    assert trouble.exhausted is not None, trouble.reason
-    return trouble.exhausted
+    assert failure.exhausted is not None, failure.reason
+    return failure.exhausted
 
 
 def test_a_limit_of_memory_makes_a_failure_that_says_so(task, tmp_path):
     hog = "def step():\n    bytearray(64 * 2**30)\n"
 
-    trouble = trouble_of(
+    failure = failure_of(
         LocalLauncher(tmp_path).launch(task(hog + BUILD, memory_limit_bytes=4 * GIB))
     )
 
-    assert (trouble.phase, trouble.reason) == (Phase.FIRST_STEP, "MemoryError")
-    assert exhausted(trouble).kind == "limit"
-    assert exhausted(trouble).host_rss_peak_bytes > 2**20
-    assert exhausted(trouble).device is None
+    assert (failure.phase, failure.reason) == (Phase.FIRST_STEP, "MemoryError")
+    assert exhausted(failure).kind == "limit"
+    assert exhausted(failure).host_rss_peak_bytes > 2**20
+    assert exhausted(failure).device is None
 
 
 def test_memory_that_torch_cannot_have_is_the_same(task, tmp_path):
     hog = "import torch\ndef step():\n    torch.empty(2**36, dtype=torch.uint8)\n"
 
-    trouble = trouble_of(
+    failure = failure_of(
         LocalLauncher(tmp_path).launch(task(hog + BUILD, memory_limit_bytes=16 * GIB))
     )
 
-    assert trouble.phase is Phase.FIRST_STEP
-    assert "can't allocate memory" in trouble.reason
-    assert exhausted(trouble).kind == "limit"
+    assert failure.phase is Phase.FIRST_STEP
+    assert "can't allocate memory" in failure.reason
+    assert exhausted(failure).kind == "limit"
 
 
 def test_a_gpu_without_memory_is_told_from_a_host_without(task, tmp_path):
     """torch raises this on a GPU; here the workload does, there being none."""
     hog = "import torch\ndef step():\n    raise torch.OutOfMemoryError('CUDA out of memory.')\n"
 
-    trouble = trouble_of(LocalLauncher(tmp_path).launch(task(hog + BUILD)))
+    failure = failure_of(LocalLauncher(tmp_path).launch(task(hog + BUILD)))
 
-    assert trouble.reason == "OutOfMemoryError: CUDA out of memory."
-    assert exhausted(trouble).kind == "device"
-    assert exhausted(trouble).device is None  # absent, not zero
+    assert failure.reason == "OutOfMemoryError: CUDA out of memory."
+    assert exhausted(failure).kind == "device"
+    assert exhausted(failure).device is None  # absent, not zero
 
 
 @pytest.mark.gpu
@@ -126,7 +126,7 @@ def test_a_gpu_that_has_no_more_memory_is_clean_for_the_next_process(task, tmp_p
     assert isinstance(machine, MachineDescription), machine.reason
     todo = msgspec.structs.replace(task(hog + BUILD), device="cuda:0", gpus=machine.gpus)
 
-    found = exhausted(trouble_of(launcher.launch(todo)))
+    found = exhausted(failure_of(launcher.launch(todo)))
     states = launcher.look(machine.gpus)
 
     assert found.kind == "device"
@@ -154,23 +154,23 @@ def test_a_process_that_the_kernel_kills_for_memory_is_known_by_its_count(task, 
         return exit_status.kill_count(proc=tmp_path, cgroups=tmp_path)
 
     launcher = LocalLauncher(tmp_path, kill_count=count)
-    trouble = trouble_of(launcher.launch(task(killed + BUILD)))
-    next_one = trouble_of(launcher.launch(task("raise ValueError('mine')\n", name="next")))
+    failure = failure_of(launcher.launch(task(killed + BUILD)))
+    next_one = failure_of(launcher.launch(task("raise ValueError('mine')\n", name="next")))
 
-    assert trouble.phase is Phase.FIRST_STEP
-    assert "SIGKILL in phase first_step; the kernel's out-of-memory killer did" in trouble.reason
-    assert exhausted(trouble) == Exhausted(kind="host")
+    assert failure.phase is Phase.FIRST_STEP
+    assert "SIGKILL in phase first_step; the kernel's out-of-memory killer did" in failure.reason
+    assert exhausted(failure) == Exhausted(kind="host")
     assert (next_one.reason, next_one.exhausted) == ("ValueError: mine", None)
 
 
 def test_compiled_code_is_kept_from_one_process_of_a_workload_to_the_next(task, tmp_path):
     with local.launcher(tmp_path) as launcher:
         first, second, other = (
-            trouble_of(launcher.launch(task(CACHED, name=name))).reason
+            failure_of(launcher.launch(task(CACHED, name=name))).reason
             for name in ("one", "one", "other")
         )
     with local.launcher(tmp_path) as launcher:
-        later = trouble_of(launcher.launch(task(CACHED, name="one"))).reason
+        later = failure_of(launcher.launch(task(CACHED, name="one"))).reason
 
     assert (first, second, other, later) == (NEW, OLD, NEW, NEW)
 
@@ -178,7 +178,7 @@ def test_compiled_code_is_kept_from_one_process_of_a_workload_to_the_next(task, 
 def test_without_a_place_for_it_compiled_code_ends_with_its_process(task, tmp_path):
     launcher = LocalLauncher(tmp_path)
 
-    reasons = [trouble_of(launcher.launch(task(CACHED))).reason for _ in range(2)]
+    reasons = [failure_of(launcher.launch(task(CACHED))).reason for _ in range(2)]
 
     assert reasons == [NEW, NEW]
 

@@ -13,7 +13,7 @@ from ci_perf.measure import distrust
 from ci_perf.model.process import Phase
 from ci_perf.model.task import MachineDescription
 from tests import residents
-from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
+from tests.launches import BUILD, GOOD, HEAD, QUICK, failure_of, result_of
 from tests.processes import is_alive
 from tests.residents import JUNK
 
@@ -89,7 +89,7 @@ def test_a_process_whose_partner_fails_goes_on(pair, bad, phase, is_first):
     outcomes = pair(bad, GOOD) if is_first else pair(GOOD, bad)
 
     failed, other = outcomes if is_first else outcomes[::-1]
-    assert trouble_of(failed).phase is phase
+    assert failure_of(failed).phase is phase
     assert len(result_of(other).process.timed.block_s) >= QUICK.timed_min_blocks
 
 
@@ -109,7 +109,7 @@ def step():
 
     failed, other = pair(HEAD + dying + BUILD, HEAD + NOTING, timed_min_blocks=20)
 
-    assert trouble_of(failed).phase is Phase.TIMED
+    assert failure_of(failed).phase is Phase.TIMED
     assert len(result_of(other).process.timed.block_s) >= 20
 
 
@@ -121,15 +121,15 @@ def test_waiting_for_a_partner_that_hangs_costs_nobody_his_time(pair, is_first):
     outcomes = pair(*(sources if is_first else sources[::-1]), timeout_s=10)
 
     failed, other = outcomes if is_first else outcomes[::-1]
-    assert "time limit of 10 s" in trouble_of(failed).reason
-    assert "in step" in trouble_of(failed).output
+    assert "time limit of 10 s" in failure_of(failed).reason
+    assert "in step" in failure_of(failed).output
     assert result_of(other)
 
 
 def test_who_stops_and_asks_for_junk_harms_only_himself(pair):
     failed, other = pair(JUNK, GOOD)
 
-    assert "without a result" in trouble_of(failed).reason
+    assert "without a result" in failure_of(failed).reason
     assert result_of(other)
 
 
@@ -151,7 +151,7 @@ def step():
 
     failed, other = pair(first, HEAD + daemon + BUILD)
 
-    assert "exit code 3" in trouble_of(failed).reason
+    assert "exit code 3" in failure_of(failed).reason
     assert result_of(other)
     assert not is_alive(int(note.read_text()))
 
@@ -217,7 +217,7 @@ def test_ranks_cannot_be_a_resident_pair(task, tmp_path):
 
     outcomes = LocalLauncher(tmp_path).launch_pair(one, ranks)
 
-    assert [trouble_of(outcome).phase for outcome in outcomes] == [Phase.LAUNCH] * 2
+    assert [failure_of(outcome).phase for outcome in outcomes] == [Phase.LAUNCH] * 2
 
 
 def test_a_resident_pair_without_a_place_for_its_folder_is_two_troubles(
@@ -227,7 +227,7 @@ def test_a_resident_pair_without_a_place_for_its_folder_is_two_troubles(
 
     outcomes = LocalLauncher(tmp_path).launch_pair(task("one", GOOD), task("other", GOOD))
 
-    assert ["cannot start a process" in trouble_of(one).reason for one in outcomes] == [True] * 2
+    assert ["cannot start a process" in failure_of(one).reason for one in outcomes] == [True] * 2
 
 
 @pytest.mark.gpu

@@ -14,7 +14,7 @@ from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, processes
 from tests.containers import benches, images, keeper, roots
 from tests.containers.benches import SMALL, Bench
-from tests.launches import BUILD, GOOD, HEAD, result_of, trouble_of
+from tests.launches import BUILD, GOOD, HEAD, failure_of, result_of
 from tests.processes import wait_until
 from tests.projects import SLOW_STEP
 
@@ -52,10 +52,10 @@ def test_a_limit_that_is_too_small_to_describe_the_machine_is_named(request, whi
     limits = msgspec.structs.replace(SMALL, memory="8m")
     bench = benches.of(request, which, tmp_path, limits=limits)
 
-    trouble = bench.launcher.describe("cpu", 1, 1)
+    failure = bench.launcher.describe("cpu", 1, 1)
 
-    assert isinstance(trouble, TaskFailure)
-    assert "the container's memory ran out" in trouble.reason
+    assert isinstance(failure, TaskFailure)
+    assert "the container's memory ran out" in failure.reason
     assert bench.left() == []
 
 
@@ -72,10 +72,10 @@ def test_who_waits_for_a_container_and_is_killed_does_not_make_it_end_well(bench
         return False
 
     task = bench.task(HEAD + SLOW_STEP + BUILD)
-    trouble = trouble_of(bench.launcher.launch(task, once_started))
+    failure = failure_of(bench.launcher.launch(task, once_started))
 
     assert killed
-    assert "expected to have ended, found it running" in trouble.reason
+    assert "expected to have ended, found it running" in failure.reason
     assert bench.left() == []
 
 
@@ -100,25 +100,25 @@ def test_memory_that_runs_out_is_named_and_the_next_task_is_measured(request, wh
     limits = msgspec.structs.replace(SMALL, memory="128m")
     bench = benches.of(request, which, tmp_path, limits=limits)
     hog = "def step():\n    return len(bytearray(2**30))\n"
-    trouble = trouble_of(bench.launch(HEAD + hog + BUILD))
+    failure = failure_of(bench.launch(HEAD + hog + BUILD))
 
-    assert trouble.phase is Phase.FIRST_STEP
-    assert "SIGKILL" in trouble.reason
-    assert "the container's memory ran out" in trouble.reason
-    assert "`memory` in [container]" in trouble.reason
-    assert trouble.exhausted is not None
-    assert trouble.exhausted.kind == "host"
+    assert failure.phase is Phase.FIRST_STEP
+    assert "SIGKILL" in failure.reason
+    assert "the container's memory ran out" in failure.reason
+    assert "`memory` in [container]" in failure.reason
+    assert failure.exhausted is not None
+    assert failure.exhausted.kind == "host"
     assert result_of(bench.launch(GOOD))
 
 
 @BOTH
 def test_a_task_that_hangs_says_where_and_ends_with_all_it_has_started(bench, seconds):
     source = HEAD + HANGING.format(seconds=seconds) + BUILD
-    trouble = trouble_of(bench.launch(source, protocol={"timeout_s": 3}))
+    failure = failure_of(bench.launch(source, protocol={"timeout_s": 3}))
 
-    assert trouble.phase is Phase.FIRST_STEP
-    assert "no result within the time limit of 3 s" in trouble.reason
-    assert 'it.py", line 9 in step' in trouble.output
+    assert failure.phase is Phase.FIRST_STEP
+    assert "no result within the time limit of 3 s" in failure.reason
+    assert 'it.py", line 9 in step' in failure.output
     assert bench.left() == []
     assert sleepers(seconds) == []
 
@@ -150,22 +150,22 @@ def test_an_interrupt_ends_a_task(bench, seconds):
 )
 def test_an_end_is_told_as_that_of_a_child(bench, end, reason, output):
     source = f"import ctypes, os, signal\ndef step():\n    {end}\n"
-    trouble = trouble_of(bench.launch(HEAD + source + BUILD))
+    failure = failure_of(bench.launch(HEAD + source + BUILD))
 
-    assert trouble.phase is Phase.FIRST_STEP
-    assert reason in trouble.reason
-    assert output in trouble.output
-    assert trouble.exhausted is None
+    assert failure.phase is Phase.FIRST_STEP
+    assert reason in failure.reason
+    assert output in failure.output
+    assert failure.exhausted is None
 
 
 def test_of_much_output_the_end_is_kept(bench):
     talk = "for _ in range(200):\n    print('x' * 2**20)\nprint('the last line')\n1 / 0\n"
-    trouble = trouble_of(bench.launch(talk))
+    failure = failure_of(bench.launch(talk))
 
-    assert len(trouble.output) <= child.TAIL_BYTES
+    assert len(failure.output) <= child.TAIL_BYTES
     # Which of two streams comes first through an engine is left to chance: the error is no measure.
-    assert "the last line" in trouble.output
-    assert "ZeroDivisionError" in trouble.reason
+    assert "the last line" in failure.output
+    assert "ZeroDivisionError" in failure.reason
 
 
 @BOTH
@@ -181,12 +181,12 @@ if os.path.exists(it):
 os.symlink({str(secret)!r}, it)
 os._exit(0)
 """
-    trouble = trouble_of(bench.launch(source))
+    failure = failure_of(bench.launch(source))
 
-    assert "secret" not in trouble.reason
+    assert "secret" not in failure.reason
     assert secret.stat().st_uid == os.getuid()
     if name != "phase":
-        assert f"invalid result: {name}" in trouble.reason
+        assert f"invalid result: {name}" in failure.reason
 
 
 @pytest.fixture
@@ -199,40 +199,40 @@ def image_without_python(request, which, tmp_path):
 
 @BOTH
 def test_an_image_without_python_is_named(image_without_python):
-    trouble = trouble_of(image_without_python.launch(GOOD))
+    failure = failure_of(image_without_python.launch(GOOD))
 
-    assert trouble.phase is Phase.LAUNCH
-    assert "the image has no program" in trouble.reason
-    assert "use an image with Python 3.11 or newer" in trouble.reason
+    assert failure.phase is Phase.LAUNCH
+    assert "the image has no program" in failure.reason
+    assert "use an image with Python 3.11 or newer" in failure.reason
     assert image_without_python.left() == []
 
 
 def test_an_image_that_is_gone_is_named(image_without_python):
     bench = image_without_python
     bench.engine.must("rmi", "--force", bench.image.config)
-    trouble = trouble_of(bench.launch(GOOD))
+    failure = failure_of(bench.launch(GOOD))
 
-    assert trouble.phase is Phase.LAUNCH
-    assert f"`{bench.engine.name} create`" in trouble.reason
-    assert "image" in trouble.reason
+    assert failure.phase is Phase.LAUNCH
+    assert f"`{bench.engine.name} create`" in failure.reason
+    assert "image" in failure.reason
 
 
 def test_an_image_that_lacks_what_a_worker_imports_is_named(docker, tmp_path):
     image = images.import_into(docker, roots.of_python())
-    trouble = trouble_of(Bench(tmp_path, docker, image).launch(GOOD))
+    failure = failure_of(Bench(tmp_path, docker, image).launch(GOOD))
     docker.must("rmi", "--force", image)
 
-    assert trouble.phase is Phase.LAUNCH
-    assert "expected the package msgspec" in trouble.reason
+    assert failure.phase is Phase.LAUNCH
+    assert "expected the package msgspec" in failure.reason
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others are themselves inside")
 def test_a_checkout_that_only_root_can_read_is_named(bench):
     bench.root.chmod(0o700)
-    trouble = trouble_of(bench.launch(GOOD))
+    failure = failure_of(bench.launch(GOOD))
 
-    assert trouble.phase is Phase.LAUNCH
-    assert f"chmod o+rx {bench.root}" in trouble.reason
+    assert failure.phase is Phase.LAUNCH
+    assert f"chmod o+rx {bench.root}" in failure.reason
 
 
 def test_an_engine_that_no_longer_answers_is_named(request, tmp_path):
@@ -241,7 +241,7 @@ def test_an_engine_that_no_longer_answers_is_named(request, tmp_path):
     nowhere = {**settings.engine.environment, "DOCKER_HOST": f"unix://{tmp_path}/socket"}
     engine = dataclasses.replace(settings.engine, environment=nowhere)
     bench.launcher._settings = dataclasses.replace(settings, engine=engine)
-    trouble = trouble_of(bench.launch(GOOD))
+    failure = failure_of(bench.launch(GOOD))
 
-    assert trouble.phase is Phase.LAUNCH
-    assert "expected a running daemon" in trouble.reason
+    assert failure.phase is Phase.LAUNCH
+    assert "expected a running daemon" in failure.reason

@@ -8,7 +8,7 @@ import pytest
 from ci_perf.model.process import Phase
 from ci_perf.model.task import TaskFailure
 from tests.containers import benches
-from tests.launches import GOOD, trouble_of
+from tests.launches import GOOD, failure_of
 
 pytestmark = pytest.mark.container
 
@@ -64,16 +64,16 @@ def test_a_task_on_the_cpu_is_given_none(bench):
 
 def test_a_gpu_that_the_engine_does_not_know_is_named(bench):
     missing = "GPU-00000000-0000-0000-0000-000000000000"
-    trouble = trouble_of(bench.launch(GOOD, device="cuda:0", gpus=(missing,)))
+    failure = failure_of(bench.launch(GOOD, device="cuda:0", gpus=(missing,)))
 
-    assert trouble.phase is Phase.LAUNCH
-    assert missing in trouble.reason
-    assert "; " in trouble.reason
+    assert failure.phase is Phase.LAUNCH
+    assert missing in failure.reason
+    assert "; " in failure.reason
     assert bench.left() == []
 
 
 def test_a_machine_is_described_with_the_gpus_that_its_owner_shows(bench, gpus, monkeypatch):
-    """The image has no torch: the answer is a trouble, and the hook tells what was asked for."""
+    """The image has no torch: the answer is a failure, and the hook tells what was asked for."""
     one, _, other, _ = gpus.uuids
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"{other},{one}")
     asked = len(gpus.asked())

@@ -9,7 +9,7 @@ import pytest
 from ci_perf.model.process import Phase
 from tests import residents
 from tests.containers import benches
-from tests.launches import BUILD, GOOD, HEAD, QUICK, result_of, trouble_of
+from tests.launches import BUILD, GOOD, HEAD, QUICK, failure_of, result_of
 from tests.residents import JUNK
 
 pytestmark = pytest.mark.container
@@ -99,7 +99,7 @@ def test_a_container_whose_partner_fails_goes_on(pair, bad, phase, is_first):
     outcomes = pair(bad, GOOD) if is_first else pair(GOOD, bad)
 
     failed, other = outcomes if is_first else outcomes[::-1]
-    assert trouble_of(failed).phase is phase
+    assert failure_of(failed).phase is phase
     assert len(result_of(other).process.timed.block_s) >= QUICK.timed_min_blocks
 
 
@@ -112,13 +112,13 @@ def test_a_container_that_never_begins_leaves_the_turn_to_its_partner(benched):
     of_first, of_second = pair(GOOD, GOOD)
 
     assert result_of(of_first)
-    assert trouble_of(of_second).phase is Phase.LAUNCH
+    assert failure_of(of_second).phase is Phase.LAUNCH
 
 
 def test_who_stops_and_asks_for_junk_harms_only_himself(pair):
     failed, other = pair(JUNK, GOOD)
 
-    assert "without a result" in trouble_of(failed).reason
+    assert "without a result" in failure_of(failed).reason
     assert result_of(other)
 
 
@@ -127,8 +127,8 @@ def test_a_partner_that_hangs_is_ended_and_costs_nobody_his_time(pair):
 
     failed, other = pair(HEAD + hanging + BUILD, GOOD, timeout_s=3)
 
-    assert "time limit of 3 s" in trouble_of(failed).reason
-    assert "in step" in trouble_of(failed).output
+    assert "time limit of 3 s" in failure_of(failed).reason
+    assert "in step" in failure_of(failed).output
     assert result_of(other)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from ci_perf.model.process import Phase, Ranks
 from tests.containers.benches import Bench
-from tests.launches import HEAD, result_of, trouble_of
+from tests.launches import HEAD, failure_of, result_of
 from tests.ranks import FEW_STEPS
 
 pytestmark = pytest.mark.container
@@ -46,7 +46,7 @@ def test_ranks_meet_and_are_measured(ranks):
 
 
 def test_a_rank_that_dies_makes_one_clear_failure(ranks):
-    trouble = trouble_of(ranks("context.rank == 1 and os.kill(os.getpid(), 9)"))
+    failure = failure_of(ranks("context.rank == 1 and os.kill(os.getpid(), 9)"))
 
-    assert trouble.phase is Phase.FIRST_STEP
-    assert trouble.reason.startswith("rank 1 of 2: the process was ended by SIGKILL")
+    assert failure.phase is Phase.FIRST_STEP
+    assert failure.reason.startswith("rank 1 of 2: the process was ended by SIGKILL")

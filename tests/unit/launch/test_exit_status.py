@@ -89,12 +89,12 @@ def test_a_kill_for_memory_is_recorded_with_the_peak_that_the_monitor_saw(host):
     host.version_2(0)
     kills = host.count()
     host.version_2(1)
-    trouble = TaskFailure(phase=Phase.BUILD, reason="the process was ended by SIGKILL")
+    failure = TaskFailure(phase=Phase.BUILD, reason="the process was ended by SIGKILL")
 
-    found = exit_status.with_memory(trouble, ended(-signal.SIGKILL), kills, EVIDENCE)
+    found = exit_status.with_memory(failure, ended(-signal.SIGKILL), kills, EVIDENCE)
 
     assert found.exhausted == Exhausted(kind="host", host_rss_peak_bytes=PEAK)
-    assert found.reason == trouble.reason
+    assert found.reason == failure.reason
 
 
 def test_a_process_whose_helper_was_killed_for_memory_says_so(host):

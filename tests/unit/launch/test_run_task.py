@@ -13,7 +13,7 @@ from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import files
 from ci_perf.system.child import Ended
-from tests.launches import QUICK, result_of, trouble_of
+from tests.launches import QUICK, failure_of, result_of
 from tests.runs import a_process
 
 TASK = Task(
@@ -34,15 +34,15 @@ KILLED = Ended(code=-signal.SIGKILL, timed_out=False, tail="")
 LATE = Ended(code=-signal.SIGKILL, timed_out=True, tail="")
 
 
-def launched(phase, ended, *, kept=KEPT, trouble=""):
+def launched(phase, ended, *, kept=KEPT, failure=""):
     """Launch a process that left these files and ended so."""
 
     def run(folder):
         (folder.path / tasks.PHASE).write_text(phase.value)
         if kept is not None:
             files.write(folder.path / tasks.RESULT, kept)
-        if trouble:
-            files.write(folder.path / tasks.FAILURE, TaskFailure(phase=phase, reason=trouble))
+        if failure:
+            files.write(folder.path / tasks.FAILURE, TaskFailure(phase=phase, reason=failure))
         return Finished(ended=ended)
 
     return run_task.run(TASK, run)
@@ -64,38 +64,38 @@ def launched(phase, ended, *, kept=KEPT, trouble=""):
     ],
 )
 def test_a_process_that_was_timed_keeps_its_times_however_it_ends(phase, ended, reason):
-    found = result_of(launched(phase, ended))
+    outcome = result_of(launched(phase, ended))
 
-    assert found.process.timed == KEPT.process.timed
-    assert found.process.absent[phase.value].startswith(reason)
-    assert "counters" in found.process.absent
+    assert outcome.process.timed == KEPT.process.timed
+    assert outcome.process.absent[phase.value].startswith(reason)
+    assert "counters" in outcome.process.absent
 
 
 def test_ranks_that_failed_after_they_were_timed_keep_their_times():
-    """The agent tells the trouble of the rank that failed first."""
+    """The agent tells the failure of the rank that failed first."""
     ended = Ended(code=1, timed_out=False, tail="")
 
-    found = result_of(launched(Phase.MEMORY, ended, trouble="rank 1 of 2: out of memory"))
+    outcome = result_of(launched(Phase.MEMORY, ended, failure="rank 1 of 2: out of memory"))
 
-    assert found.process.absent["memory"] == "rank 1 of 2: out of memory"
+    assert outcome.process.absent["memory"] == "rank 1 of 2: out of memory"
 
 
 def test_a_process_that_ran_foreign_code_has_no_result():
     ended = Ended(code=1, timed_out=False, tail="")
 
-    found = trouble_of(launched(Phase.TEARDOWN, ended, trouble="ForeignCodeError: package"))
+    outcome = failure_of(launched(Phase.TEARDOWN, ended, failure="ForeignCodeError: package"))
 
-    assert found.reason == "ForeignCodeError: package"
+    assert outcome.reason == "ForeignCodeError: package"
 
 
 @pytest.mark.parametrize("phase", [Phase.BUILD, Phase.WARMUP, Phase.TIMED])
 def test_a_process_that_was_not_timed_has_failed(phase):
-    found = trouble_of(launched(phase, KILLED))
+    outcome = failure_of(launched(phase, KILLED))
 
-    assert found.phase is phase
+    assert outcome.phase is phase
 
 
 def test_a_process_that_kept_nothing_has_failed():
-    found = trouble_of(launched(Phase.MEMORY, KILLED, kept=None))
+    outcome = failure_of(launched(Phase.MEMORY, KILLED, kept=None))
 
-    assert found.phase is Phase.MEMORY
+    assert outcome.phase is Phase.MEMORY
