@@ -71,6 +71,19 @@ def test_pairs_of_which_one_side_lacks_a_metric_say_nothing_of_it(side):
     assert (row.verdict, row.pairs) == (Verdict.REGRESSED, 0)
 
 
+@pytest.mark.parametrize("metric", ["peak_allocated_bytes", "peak_reserved_bytes"])
+@pytest.mark.parametrize(
+    ("more_mib", "verdict"), [(1.9, Verdict.UNCHANGED), (2.1, Verdict.REGRESSED)]
+)
+def test_memory_may_differ_by_one_block_of_the_allocator(metric, more_mib, verdict):
+    base, head = (
+        a_run(a_measured("w", *STEADY, device=a_device_memory(**{metric: round(peak)})))
+        for peak in (10 * MIB, (10 + more_mib) * MIB)
+    )
+
+    assert row_of(judged([base] * 3, head), metric).verdict is verdict
+
+
 def test_an_exact_suspect_is_launched_as_often_as_the_first_look_asks():
     history = [of_memory(100 * MIB)] * 3
     few = in_turns(of_memory(200 * MIB), device_pairs(100 * MIB, 200 * MIB, count=3))
