@@ -53,6 +53,14 @@ def test_ranks_that_wait_for_each_other_are_not_under_pressure(root):
     assert accepted(root, a_run(ranks)) == {"a": Action.CREATED}
 
 
+def test_a_process_that_could_not_see_the_pressure_leaves_it_to_the_others(root):
+    seen, blind = under(cpu_pressure=0.93), under(workload="b", cpu_pressure=None)
+
+    with pytest.raises(RefusedError, match="tasks waited for a CPU 93% of the timed region"):
+        accepted(root, a_run(seen, blind))
+    assert accepted(root, a_run(blind)) == {"b": Action.CREATED}
+
+
 def test_a_run_without_evidence_is_not_suspected(root):
     assert accepted(root, a_run(a_measured("a", *STEADY))) == {"a": Action.CREATED}
 

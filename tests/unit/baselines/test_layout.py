@@ -1,12 +1,21 @@
 import json
 
+import msgspec
 import pytest
 
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
 from ci_perf.model.environment import CpuMachine, GpuMachine
 from tests.accepting import accepted
-from tests.runs import CPU, STEADY, a_measured, a_run, some_canaries
+from tests.runs import (
+    CPU,
+    GPU,
+    STEADY,
+    a_measured,
+    a_run,
+    an_environment,
+    some_canaries,
+)
 
 LOSSES = (2.302585092994046, 2.295412345678901)
 
@@ -100,9 +109,19 @@ def a_gpu(model, *, count=1, mig=False):
         (CpuMachine(cpu_model="", logical_cores=1), "cpu-unknown-1-cores"),
         (a_gpu("NVIDIA H200"), "nvidia-h200"),
         (a_gpu("NVIDIA A100-SXM4-80GB", count=4), "nvidia-a100-sxm4-80gb-x4"),
+        (a_gpu("NVIDIA H200", count=2), "nvidia-h200-x2"),
         (a_gpu("NVIDIA H100", mig=True), "nvidia-h100-mig"),
         (a_gpu("../../etc"), "etc"),
     ],
 )
 def test_a_class_of_machines_has_a_readable_name(machine, key):
     assert layout.machine_key(machine) == key
+
+
+def test_without_baselines_of_a_machine_those_of_the_most_similar_name_are_read(root):
+    accepted(root, a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU)))
+    similar = msgspec.structs.replace(GPU, gpu_count=8)
+    (root / "nvidia-h200-x4/smoke").mkdir(parents=True)  # nothing lies there
+
+    assert [baseline.workload for baseline in layout.read_all(root, similar, "smoke")] == ["a"]
+    assert layout.read_all(root, similar, "standard") == ()

@@ -131,3 +131,16 @@ def test_no_line_is_a_command_to_the_runner(text):
         assert not shown.startswith("::")
         assert " ::" not in shown
         assert "##[" not in shown
+
+
+def test_a_text_that_just_fits_is_shown_whole_and_one_character_more_is_cut():
+    assert escape.clean("x" * escape.MAX_CHARS) == "x" * escape.MAX_CHARS
+    assert escape.clean("x" * (escape.MAX_CHARS + 1)) == "x" * (escape.MAX_CHARS - 1) + "…"
+
+
+def test_of_one_line_that_is_too_long_the_end_is_shown():
+    shown = escape.tail("short\n" + "x" * 10_000 + "the end")
+
+    assert shown.startswith("… 1 earlier lines\n…xxx")
+    assert shown.endswith("xxxthe end")
+    assert len(shown.encode()) < escape.MAX_FENCED_BYTES + 50
