@@ -18,12 +18,12 @@ from ci_perf.report import (
     escape,
     headline,
     notices,
+    phrases,
     provenance,
     table_rows,
     units,
 )
-from ci_perf.report.escape import Command, Markdown, Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Markdown, Words
 
 _MAX_REASON_CHARS = 500
 
@@ -48,7 +48,7 @@ def run(measured_run: Run) -> str:
     return _template("run.html.jinja").render(
         run=measured_run,
         machine=provenance.machine(measured_run.environment.hard),
-        commit=_plain(provenance.commit(measured_run.source)),
+        commit=phrases.plain(provenance.commit(measured_run.source)),
         titles=[metric.title for metric in shown],
         rows=[
             _measured(workload, values[workload.workload], shown)
@@ -64,27 +64,29 @@ def comparison(judged: Comparison) -> str:
     changed, quiet = _lines(table_rows.changed(judged.rows)), _lines(table_rows.quiet(judged.rows))
     tables = [
         _Table(summary=f"{len(changed)} to look at", is_open=True, lines=changed),
-        _Table(summary=_plain(table_rows.quiet_summary(judged.rows)), is_open=False, lines=quiet),
+        _Table(
+            summary=phrases.plain(table_rows.quiet_summary(judged.rows)), is_open=False, lines=quiet
+        ),
     ]
     return _template("comparison.html.jinja").render(
-        headline=_plain(headline.of(judged)),
-        counts=_plain(headline.counts(judged)),
+        headline=phrases.plain(headline.of(judged)),
+        counts=phrases.plain(headline.counts(judged)),
         heading=cells.HEADING,
-        warnings=[_plain(phrase) for phrase in warnings],
-        steps=[_plain(phrase) for phrase in advice.next_steps(judged)],
+        warnings=[phrases.plain(phrase) for phrase in warnings],
+        steps=[phrases.plain(phrase) for phrase in advice.next_steps(judged)],
         tables=[table for table in tables if table.lines],
         interleaving=[
-            _plain(phrase)
+            phrases.plain(phrase)
             for phrase in (provenance.interleaving(judged), *provenance.interleaving_notes(judged))
             if phrase
         ],
-        footer=_plain(provenance.footer(judged)),
+        footer=phrases.plain(provenance.footer(judged)),
     )
 
 
 def _lines(lines: Sequence[cells.TableLine]) -> list[list[list[Markdown]]]:
     """Make plain text of every part of every cell of every line."""
-    return [[[_plain(part) for part in cell] for cell in cells.of(line)] for line in lines]
+    return [[[phrases.plain(part) for part in cell] for cell in cells.of(line)] for line in lines]
 
 
 @functools.cache
@@ -105,17 +107,6 @@ def _finalize(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markdown):
         return escape.clean(value, limit=_MAX_REASON_CHARS)
     return value
-
-
-def _plain(parts: Phrase) -> Markdown:
-    """Join a phrase as plain text, its foreign parts cleaned."""
-    return Markdown("".join(map(_part, parts)))
-
-
-def _part(part: str) -> str:
-    if isinstance(part, Sentence):
-        return escape.clean(part, limit=escape.MAX_SENTENCE_CHARS)
-    return part if isinstance(part, Markdown | Command) else escape.clean(part)
 
 
 def _measured(

@@ -19,7 +19,7 @@ from ci_perf.model.comparison import (
 )
 from ci_perf.model.metrics import Better
 from ci_perf.report import units
-from ci_perf.report.escape import Command, Words
+from ci_perf.report.escape import MAX_SENTENCE_CHARS, Command, Markdown, Sentence, Words, clean
 
 Phrase = tuple[str, ...]
 
@@ -197,3 +197,14 @@ def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED) -> Phrase:
         parts += [Words(", "), *phrase] if position else phrase
     more = len(every) - most
     return (*parts, Words(f" and {more:,} more")) if more > 0 else tuple(parts)
+
+
+def plain(phrase: Phrase) -> Markdown:
+    """Join a phrase as plain text, its foreign parts cleaned."""
+    return Markdown("".join(map(_plain_part, phrase)))
+
+
+def _plain_part(part: str) -> str:
+    if isinstance(part, Sentence):
+        return clean(part, limit=MAX_SENTENCE_CHARS)
+    return part if isinstance(part, Markdown | Command) else clean(part)

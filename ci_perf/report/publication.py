@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_perf.model.comparison import Comparison, Row, Severity, severity_of
-from ci_perf.report import cells, escape, headline, markdown, table_rows, units
+from ci_perf.report import cells, escape, headline, markdown, phrases, table_rows, units
 from ci_perf.report.cells import TableRow
-from ci_perf.report.escape import Command, Markdown, Sentence
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.escape import Markdown, Sentence
 
 _FAILS = frozenset(
     {
@@ -95,7 +94,7 @@ def whole(
 
 def title(comparison: Comparison, *, base: str = "", max_chars: int = 1_000) -> str:
     """Say the verdict, and for which branch it holds, in one line of plain text."""
-    verdict = _plain(headline.of(comparison))
+    verdict = phrases.plain(headline.of(comparison))
     ending = f" · for {escape.clean(base, limit=_MAX_BRANCH_CHARS)}" if base else ""
     room = max_chars - len(ending)
     return (verdict if len(verdict) <= room else f"{verdict[: room - 1]}…") + ending
@@ -126,27 +125,16 @@ def _file_note(row: Row) -> FileNote:
     return FileNote(
         workload=row.workload,
         level="failure" if row.gate and shown.severity in _FAILS else "warning",
-        title=f"ci_perf: {_plain((shown.workload,))}: {shown.severity.value}",
+        title=f"ci_perf: {phrases.plain((shown.workload,))}: {shown.severity.value}",
         message=_message(shown),
     )
 
 
 def _message(shown: TableRow) -> str:
-    note = _plain((Sentence(shown.note),))
+    note = phrases.plain((Sentence(shown.note),))
     if shown.change == units.NOTHING:
-        return ": ".join(filter(None, (_plain((shown.metric,)), shown.remark, note)))
+        return ": ".join(filter(None, (phrases.plain((shown.metric,)), shown.remark, note)))
     values = f"{units.both(shown.base, shown.head)} ({shown.change}), limit {shown.limit}"
     said = ": ".join(filter(None, (shown.remark, note)))
-    moved = f"{_plain((shown.metric,))}: {values}"
+    moved = f"{phrases.plain((shown.metric,))}: {values}"
     return "; ".join(filter(None, (moved, shown.evidence, said)))
-
-
-def _plain(parts: Phrase) -> str:
-    """Join a phrase as plain text, its foreign parts cleaned."""
-    return "".join(map(_part, parts))
-
-
-def _part(part: str) -> str:
-    if isinstance(part, Sentence):
-        return escape.clean(part, limit=escape.MAX_SENTENCE_CHARS)
-    return part if isinstance(part, Markdown | Command) else escape.clean(part)
