@@ -64,7 +64,7 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
 def _told(comparison: Comparison, target: Path) -> str:
     from ci_perf.report import terminal
 
-    return f"{terminal.headline(comparison)}\nreport: {target}\nexit code: {comparison.exit_code}"
+    return f"{terminal.first_line(comparison)}\nreport: {target}\nexit code: {comparison.exit_code}"
 
 
 def _text(comparison: Comparison, form: str) -> str:

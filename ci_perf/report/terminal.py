@@ -13,6 +13,7 @@ from ci_perf.report import (
     advice,
     cells,
     escape,
+    headline,
     notices,
     phrases,
     profiles,
@@ -21,7 +22,6 @@ from ci_perf.report import (
     tables,
     units,
 )
-from ci_perf.report import headline as headlines
 from ci_perf.report.cells import TableRow
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.phrases import Phrase
@@ -80,14 +80,14 @@ def render(comparison: Comparison, *, width: int, color: bool) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def headline(comparison: Comparison) -> str:
+def first_line(comparison: Comparison) -> str:
     """Say the verdict in one plain line, for a log; the whole report is in a file."""
-    return _text(headlines.of(comparison)).plain
+    return _text(headline.of(comparison)).plain
 
 
 def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
-    yield _text(headlines.of(comparison), style="bold")
-    yield Padding(_text(headlines.counts(comparison)), (0, 0, 1, 0))
+    yield _text(headline.of(comparison), style="bold")
+    yield Padding(_text(headline.counts(comparison)), (0, 0, 1, 0))
     for step in advice.next_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
     for warning in (*notices.of(comparison), *notices.validity(comparison)):
