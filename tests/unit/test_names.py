@@ -14,14 +14,14 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 225
+MOST_FILES = 226
 MOST_LINES = 400
 LONGEST_FUNCTION = 60
-MOST_RENAMED_IMPORTS = 23
+MOST_RENAMED_IMPORTS = 21
 CLASSES_OF_ONE_NAME = 0
 
 # Names that say nothing of the thing that they stand for.
-EMPTY_NAMES = {"found": 5, "one": 4}
+EMPTY_NAMES = {"found": 3, "one": 3}
 
 # How many identifiers still have a word that docs/glossary.md forbids.
 LEFT_OF_FORBIDDEN_WORDS = {
