@@ -1,1 +1,1 @@
-"""The front door: one thin file per command; options in, one call per step, exit code out."""
+"""The command line: one thin file per command. Options in, one call, exit code out."""

@@ -95,7 +95,7 @@ def test_canaries_are_kept_in_the_run_and_no_file_of_the_repository_is_one(proje
 def test_a_canary_that_cannot_sing_is_told_and_the_run_goes_on(project, plain, tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/torch.py").write_text(
-        "import sys\nif 'canaries' in sys.argv[0]:\n    raise OSError('libcudart: cannot open')\n"
+        "import sys\nif 'canary' in sys.argv[0]:\n    raise OSError('libcudart: cannot open')\n"
         "raise ImportError\n"
     )
     project.workload("good").suite("good", canaries=True)

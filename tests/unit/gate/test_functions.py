@@ -1,0 +1,95 @@
+"""compare, accept and judge as functions: values in, values out."""
+
+from pathlib import Path
+
+import pytest
+
+from ci_perf.errors import RefusedError, UsageError
+from ci_perf.gate import accept, compare, judge
+from ci_perf.gate.accept import AcceptOptions
+from ci_perf.gate.judge import HarnessFiles
+from ci_perf.model.comparison import Verdict
+from tests.accepting import accepted
+from tests.runs import SLOW, STEADY, a_measured, a_run
+
+
+def compared(head, base, folders, notify=lambda _line: None):
+    return compare.compare(head, base, **folders, fail_on=None, notify=notify)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return {"baselines": tmp_path / "baselines", "workloads": tmp_path / "workloads"}
+
+
+def test_two_runs_are_compared_without_a_file(folders):
+    base, head = a_run(a_measured("w", *STEADY)), a_run(a_measured("w", *STEADY))
+
+    comparison = compared(head, base, folders)
+
+    assert comparison.base.label == comparison.head.label == f"run {head.id}"
+    assert comparison.exit_code == 0
+
+
+def test_a_run_alone_is_compared_with_the_baselines(folders):
+    accepted(folders["baselines"], a_run(a_measured("w", *STEADY)))
+
+    comparison = compared(a_run(a_measured("w", *STEADY)), None, folders)
+
+    assert comparison.verdict is Verdict.INCONCLUSIVE  # one session proves little
+    assert {row.workload for row in comparison.rows} == {"w"}
+
+
+def test_a_suite_that_is_not_there_is_told_and_judged_by_the_defaults(folders):
+    said = []
+    run = a_run(a_measured("w", *STEADY))
+
+    compared(run, run, folders, said.append)
+
+    assert said == [
+        f"{folders['workloads']}/suite.toml: not found; the default limits apply",
+    ]
+
+
+def test_accepting_writes_into_another_folder_and_leaves_the_baselines_alone(folders, tmp_path):
+    options = AcceptOptions(root=tmp_path, into=tmp_path / "into", **folders)
+
+    (acceptance,) = accept.accept(
+        a_run(a_measured("w", *STEADY)), options, label="run", notify=lambda _line: None
+    )
+
+    assert acceptance.action.value == "created"
+    assert list((tmp_path / "into").rglob("w.json"))
+    assert not folders["baselines"].exists()
+
+
+def test_a_refused_run_writes_nothing(folders, tmp_path):
+    accepted(folders["baselines"], a_run(a_measured("w", *STEADY)))
+    before = {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")}
+    options = AcceptOptions(root=tmp_path, **folders)
+
+    with pytest.raises(RefusedError, match="expected a reason"):
+        accept.accept(
+            a_run(a_measured("w", *SLOW), id="slow"),
+            options,
+            label="run",
+            notify=lambda _line: None,
+        )
+    assert {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")} == before
+
+
+@pytest.mark.parametrize(
+    ("harness", "said"),
+    [
+        (HarnessFiles(), "expected SAMPLES, or --from TOOL"),
+        (HarnessFiles(head=(Path("new.json"),)), "expected --from TOOL, which says who wrote them"),
+        (HarnessFiles(tool="nose"), "--from: expected one of pytest-benchmark"),
+        (
+            HarnessFiles(tool="pyperf", head=(Path("new.json"),)),
+            "expected --base FILE and --head FILE",
+        ),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(harness, said):
+    with pytest.raises(UsageError, match=said):
+        judge.judge([], harness, preset="default", fail_on="regressed", notify=print)

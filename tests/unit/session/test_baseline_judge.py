@@ -1,0 +1,59 @@
+"""What the committed baselines say of a run, before the base is launched and after each pair."""
+
+import shutil
+
+import pytest
+
+from ci_perf import session
+from ci_perf.baselines.accept import Mode
+from tests.accepting import accepted
+from tests.histories import DAYS, scaled
+from tests.projects import Project
+from tests.runs import SLOW, STEADY, a_measured, a_run
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A repository with a suite and the baseline of one workload, of several days."""
+    project = Project(tmp_path / "head")
+    project.root.mkdir()
+    project.workload("mlp").suite("mlp")
+    for number, day in enumerate(DAYS):
+        run = a_run(a_measured("mlp", *scaled(STEADY, day)), id=f"day-{number}")
+        accepted(project.root / "baselines", run, mode=Mode.APPEND, reason="Another day")
+    return project.root
+
+
+def judge(root, baselines=None):
+    return session.BaselineJudge(
+        baselines=baselines or root / "baselines", workloads=root / "workloads", root=root
+    )
+
+
+def test_a_workload_as_fast_as_its_baseline_needs_no_base(root):
+    assert judge(root).undecided(a_run(a_measured("mlp", *STEADY)))[0] == ()
+
+
+def test_a_slower_workload_is_a_suspect_by_the_baselines_of_the_first_question(root):
+    asked = judge(root)
+    slower = a_run(a_measured("mlp", *SLOW))
+    first = asked.undecided(slower)
+    shutil.rmtree(root / "baselines")
+
+    assert first == (("mlp",), 1)
+    assert asked.undecided(slower) == first
+
+
+def test_what_the_base_has_not_accepted_is_named(root, tmp_path):
+    run = a_run(a_measured("mlp", *STEADY))
+    shutil.copytree(root / "baselines", tmp_path / "same/baselines")
+
+    assert "step_time_s" in judge(root).accepted(run, tmp_path / "base")["mlp"]
+    assert judge(root).accepted(run, tmp_path / "same") == {}
+
+
+def test_baselines_outside_of_the_repository_are_the_same_for_both_sides(root, tmp_path):
+    outside = shutil.copytree(root / "baselines", tmp_path / "elsewhere")
+    run = a_run(a_measured("mlp", *STEADY))
+
+    assert judge(root, outside).accepted(run, tmp_path / "base") == {}
