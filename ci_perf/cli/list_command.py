@@ -19,11 +19,8 @@ from ci_perf.system import files
 def command(suite: str, workloads: Path, *, json: bool) -> None:
     """Show the workloads of a suite, without importing them."""
     plan = suites.plan(workloads, suite, root=files.current_folder())
-    console.emit(_json(plan) if json else _table(plan), output=None)
-
-
-def _json(plan: Plan) -> str:
-    return msgspec.json.format(msgspec.json.encode(plan), indent=1).decode()
+    document = msgspec.json.format(msgspec.json.encode(plan), indent=1).decode()
+    console.emit(document if json else _table(plan), output=None)
 
 
 def _spelled(value: Scalar) -> str:

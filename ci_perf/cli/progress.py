@@ -255,9 +255,9 @@ def _announced(processes: Mapping[str, int]) -> str:
     return f"measuring {workloads} in {numbered(sum(processes.values()), 'process', 'processes')}"
 
 
-def numbered(count: int, one: str, many: str) -> str:
+def numbered(count: int, singular: str, plural: str) -> str:
     """1 pair, 2 pairs."""
-    return f"{count} {one if count == 1 else many}"
+    return f"{count} {singular if count == 1 else plural}"
 
 
 def expect_rounds(known: TimeEstimate, processes: Mapping[str, int], canaries: int) -> None:
