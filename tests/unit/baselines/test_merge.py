@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -5,10 +7,12 @@ from hypothesis import strategies as st
 
 from ci_perf.baselines import layout, merge, summaries
 from ci_perf.baselines.merge import ConflictError
+from ci_perf.errors import UsageError
 from ci_perf.judge import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
 from ci_perf.model.run import Source
+from tests import repositories
 from tests.runs import CPU, GPU, HEAD_COMMIT, SOFT
 
 METRICS = ("graph_breaks", "step_time_s")
@@ -255,3 +259,20 @@ def test_sessions_stand_by_epoch_so_that_the_latest_knows_every_change(found):
     for history in (base, ours, once.sessions if once else ()):
         changes = [sum(session.epochs.values()) for session in history]
         assert changes == sorted(changes)
+
+
+def test_the_driver_is_installed_once_and_for_baselines_of_this_repository_only(
+    tmp_path, monkeypatch
+):
+    git = repositories.init(tmp_path / "app")
+    monkeypatch.chdir(git.root)
+    attributes = git.root / ".gitattributes"
+    attributes.write_text("*.png binary")
+
+    for _ in range(2):
+        assert merge.install_driver(Path("baselines")) == attributes
+
+    assert attributes.read_text() == "*.png binary\n/baselines/*/*/*.json merge=ci-perf\n"
+    assert git.ask("config", "merge.ci-perf.driver").endswith(" baseline merge %O %A %B --path %P")
+    with pytest.raises(UsageError, match="outside it, which git never merges"):
+        merge.install_driver(tmp_path / "elsewhere")
