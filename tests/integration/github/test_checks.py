@@ -5,7 +5,7 @@ import pytest
 from ci_perf.errors import ExitCode
 from ci_perf.github import checks
 from ci_perf.github.access import Access
-from ci_perf.github.checks import Annotation, CheckRun, Conclusion
+from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
 from ci_perf.github.client import Client
 from ci_perf.github.failures import GithubError, RetryPolicy
 from ci_perf.model.comparison import Verdict
@@ -112,7 +112,12 @@ def test_a_workload_with_another_name_than_its_file_is_found_by_suite_toml(on_pu
     on_pull.publish("--check", of=[worse(workload="wide")])
 
     (made,) = on_pull.github.checks(HEAD)
-    assert [one["path"] for one in made.annotations] == ["workloads/mlp.py"]
+    (annotation,) = made.annotations
+    assert (annotation["path"], annotation["start_line"], annotation["end_line"]) == (
+        "workloads/mlp.py",
+        1,
+        1,
+    )
 
 
 def test_a_matrix_of_findings_goes_in_several_requests(on_pull):
@@ -172,6 +177,15 @@ def test_what_is_too_long_is_cut_to_what_github_takes(client, github):
     (made,) = github.checks(HEAD)
     assert len(made.output["title"]) == 255
     assert len(made.output["summary"]) == checks.MAX_CHARS
+
+
+@pytest.mark.parametrize(("chars", "ends"), [(140, "ww"), (141, "w…")])
+def test_a_status_of_140_characters_is_shown_whole(client, github, chars, ends):
+    status = CommitStatus(context="c", state="success", description="w" * chars)
+    checks.put_status(client, HEAD, status)
+
+    (said,) = github.statuses(HEAD)
+    assert (len(said.description), said.description[-2:]) == (140, ends)
 
 
 def test_a_status_is_short(on_pull):

@@ -321,6 +321,12 @@ def test_the_host_of_artifacts_never_sees_the_token(second):
     assert second.github.token not in str(asked)
 
 
+def test_every_request_to_github_itself_shows_the_token(second):
+    second.measured(slower()).report()
+
+    assert {request.token for request in second.github.requests} == {second.github.token}
+
+
 @pytest.mark.parametrize(
     ("method", "path", "fault"),
     [
