@@ -175,6 +175,16 @@ def test_one_job_reports_all_machines_at_once(on_pull):
     assert len(on_pull.github.sent("POST", COMMENTS)) == 1
 
 
+def test_a_second_comment_of_ours_goes_also_where_the_report_is_the_same(on_pull):
+    on_pull.publish()
+    (body,) = on_pull.bodies()
+    on_pull.github.add_comment(PULL, body)
+
+    on_pull.publish()
+
+    assert on_pull.bodies() == [body]
+
+
 def test_two_suites_have_a_comment_each(on_pull):
     on_pull.publish(of=[fine(suite="smoke"), fine(suite="standard")])
 
