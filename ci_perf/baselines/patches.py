@@ -19,16 +19,18 @@ def write(file: Path, accepted: Iterable[Acceptance], *, root: Path) -> bool:
     Raises UsageError (baselines outside of it) and CannotWriteError.
     """
     top = _top(root)
-    parts = [_of(one, top) for one in accepted if one.action is not Action.KEPT]
+    changed = [acceptance for acceptance in accepted if acceptance.action is not Action.KEPT]
+    parts = [_patch_of(acceptance, top) for acceptance in changed]
     if parts:
         files.write_bytes(file, "".join(parts).encode())
     return bool(parts)
 
 
-def _of(one: Acceptance, top: Path) -> str:
-    path = _inside(one.path, top)
-    before = _lines(one.path.read_bytes().decode(errors="replace")) if one.path.exists() else []
-    after = _lines(layout.render(one.baseline))
+def _patch_of(acceptance: Acceptance, top: Path) -> str:
+    path = _inside(acceptance.path, top)
+    content = acceptance.path.read_bytes() if acceptance.path.exists() else b""
+    before = _lines(content.decode(errors="replace"))
+    after = _lines(layout.render(acceptance.baseline))
     head = [f"diff --git a/{path} b/{path}\n"]
     head += [] if before else ["new file mode 100644\n"]
     # A name with spaces ends at a tab.
