@@ -85,7 +85,7 @@ versions: $(STAMP) $(WASM_STAMP) ## Types by Python 3.12 to 3.14; tests of judge
 	for version in 3.12 3.13 3.14; do \
 	  $(BIN)/python -m mypy --python-version "$$version" --enable-error-code deprecated || exit; \
 	done
-	node tests/wasm/run.mjs '$(CURDIR)' '$(CURDIR)/$(WASM)' "$(PURELIB)" tests/unit/judge tests/unit/report
+	node tests/wasm/run.mjs '$(CURDIR)' '$(CURDIR)/$(WASM)' "$(PURELIB)" tests/unit/judging tests/unit/report
 
 $(WASM_STAMP): $(STAMP) tests/wasm/package.json tests/wasm/package-lock.json
 	npm ci --prefix tests/wasm --ignore-scripts --no-audit --no-fund --loglevel=error

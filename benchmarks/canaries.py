@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ci_perf.judge import canaries
-from ci_perf.judge.canaries import Move
-from ci_perf.judge.policy import default_limits
+from ci_perf.judging import canaries
+from ci_perf.judging.canaries import Move
+from ci_perf.judging.policy import default_limits
 from ci_perf.model.metrics import CANARY
 from ci_perf.model.summary import Numbers
 

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ci_perf import session, suite
-from ci_perf.judge import distributions, launch_numbers
+from ci_perf.judging import distributions, launch_numbers
 from ci_perf.launch import Launcher, containers, local
 from ci_perf.launch.containers import ContainerSide, Settings, engine, images
 from ci_perf.model import metrics

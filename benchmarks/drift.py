@@ -25,8 +25,8 @@ from benchmarks.verdicts.observed import Array
 from benchmarks.verdicts.regimes import LAUNCHES, REGIMES, Regime, Workloads
 from benchmarks.verdicts.scores import Rate
 from benchmarks.verdicts.simulated import SEED, SUITE, Part
-from ci_perf.judge import trends
-from ci_perf.judge.policy import PolicyKind, policy_of
+from ci_perf.judging import trends
+from ci_perf.judging.policy import PolicyKind, policy_of
 from ci_perf.model.baseline import MAX_SESSIONS
 
 QUICK, FULL = 40, 300

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Self
 
 from ci_perf import suite
-from ci_perf.judge import launch_numbers
+from ci_perf.judging import launch_numbers
 from ci_perf.model import metrics, task
 from ci_perf.model.process import Process, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
@@ -47,7 +47,7 @@ import os, sys
 from pathlib import Path
 import torch
 from transformers import BertModel, GPT2LMHeadModel, ResNetForImageClassification
-from ci_perf.measure import phases, worker
+from ci_perf.measuring import phases, worker
 print("ready", flush=True)
 for folder in sys.stdin:
     if not (child := os.fork()):
@@ -109,7 +109,7 @@ class Server:
 def fresh(folder: Path) -> None:
     """Run one worker as ci-perf does."""
     subprocess.run(
-        [sys.executable, "-P", "-m", "ci_perf.measure.worker", str(folder), str(os.getpid())],
+        [sys.executable, "-P", "-m", "ci_perf.measuring.worker", str(folder), str(os.getpid())],
         cwd=ROOT,
         env={**os.environ, **KNOBS},
         check=True,

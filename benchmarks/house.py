@@ -29,7 +29,7 @@ import msgspec
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ci_perf"
-MEASURING = ("launch", "session", "worktree", "measure")
+MEASURING = ("launch", "session", "worktree", "measuring")
 BASE = "the-base-of-the-walk"
 DEPTH = 3  # how deep in an object a value is looked for
 STARTS = 7

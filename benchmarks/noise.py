@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci_perf.judge import launch_numbers
+from ci_perf.judging import launch_numbers
 from ci_perf.model import metrics
 from ci_perf.model.process import PhaseTimes, Process
 from ci_perf.model.run import Measured, Run

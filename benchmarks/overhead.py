@@ -28,9 +28,9 @@ from pathlib import Path
 import torch
 from torch.utils import benchmark
 
-from ci_perf.judge import launch_numbers
-from ci_perf.measure import user_code
-from ci_perf.measure.device import Device, Step, open_device
+from ci_perf.judging import launch_numbers
+from ci_perf.measuring import user_code
+from ci_perf.measuring.device import Device, Step, open_device
 from ci_perf.model import metrics
 from ci_perf.model.run import Run
 from ci_perf.system import files

@@ -11,11 +11,9 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 
 # Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ci_perf.errors import CiPerfError
@@ -304,18 +302,3 @@ def _below(root: Location | None, path: Location) -> Path:
 
 def _silent(_text: str) -> None:
     """Tell nobody."""
-
-
-class _Package(ModuleType):
-    """The package itself: its functions `measure` and `judge` have namesakes among subpackages.
-
-    Importing a subpackage sets an attribute of its parent, which would replace the function.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute, but put no subpackage in the place of a function."""
-        if name not in __all__ or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

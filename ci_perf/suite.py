@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.judge import launch_numbers, policy
-from ci_perf.judge.policy import SCREENED_LAUNCHES
+from ci_perf.judging import launch_numbers, policy
+from ci_perf.judging.policy import SCREENED_LAUNCHES
 from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.environment import Software

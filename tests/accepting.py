@@ -4,8 +4,8 @@ import math
 
 from ci_perf.baselines import accept, layout, summaries
 from ci_perf.errors import ExitCode
-from ci_perf.judge import compare
-from ci_perf.judge import summarise as judged
+from ci_perf.judging import compare
+from ci_perf.judging import summarise as judged
 from ci_perf.model.comparison import Change
 from tests.runs import CPU
 

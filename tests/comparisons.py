@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ci_perf.judge import compare, summarise
-from ci_perf.judge import compare as judge
+from ci_perf.judging import compare, summarise
+from ci_perf.judging import compare as judge
 from ci_perf.model import comparison as c
 from ci_perf.model import metrics
 from ci_perf.model.run import Interleaved, Source, Tool

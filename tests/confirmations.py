@@ -1,7 +1,7 @@
 """Builders of confirmations: pairs in, an outcome out."""
 
-from ci_perf.judge.confirm import Confirmation
-from ci_perf.judge.policy import ALPHA, PolicyKind, policy_of
+from ci_perf.judging.confirm import Confirmation
+from ci_perf.judging.policy import ALPHA, PolicyKind, policy_of
 
 TIME = policy_of(PolicyKind.TIME)
 # Without a spread: what is left is the size of the change alone.

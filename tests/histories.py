@@ -2,9 +2,9 @@
 
 import msgspec
 
-from ci_perf.judge import compare as judge
-from ci_perf.judge import summarise
-from ci_perf.judge.policy import default_limits
+from ci_perf.judging import compare as judge
+from ci_perf.judging import summarise
+from ci_perf.judging.policy import default_limits
 from ci_perf.model import run as runs
 from ci_perf.model.suite import Limits, Tiers
 from tests.comparisons import an_interleaved

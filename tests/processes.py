@@ -28,7 +28,7 @@ def below(pid, module):
 
 def is_measuring(pid):
     """Whether a worker runs somewhere below a process."""
-    return bool(below(pid, "ci_perf.measure"))
+    return bool(below(pid, "ci_perf.measuring"))
 
 
 def wait_for_polls(pid, count=5):

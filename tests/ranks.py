@@ -77,7 +77,7 @@ class Launch:
     def command(self, *, worker="stand_in", port="None"):
         run = (
             "import itertools, os, sys\nfrom pathlib import Path\n"
-            "from ci_perf.measure import ranks\nfrom ci_perf.system import linux\n"
+            "from ci_perf.measuring import ranks\nfrom ci_perf.system import linux\n"
             f"sys.exit(ranks.main(Path(sys.argv[1]), worker={worker!r}, port={port}))"
         )
         return [sys.executable, "-P", "-c", run, str(self.folder)]
@@ -102,7 +102,7 @@ class Launch:
             interrupted=never,
         )
 
-    def real(self, prefix=(), *, agent="ci_perf.measure.ranks"):
+    def real(self, prefix=(), *, agent="ci_perf.measuring.ranks"):
         """Run with our own worker, from the command line that a launcher uses."""
         parent = str(os.getpid())
         command = [sys.executable, "-P", "-m", agent, str(self.folder), parent]

@@ -7,12 +7,12 @@ code of every area, and runs the tests that reach the changed function, until on
 became of each, and a table. The working tree is only copied. With --at all tests that reach it are
 run; for a sample, those of 40 seconds, short ones first.
 
-Why not a tool: mutmut 3.8 and cosmic-ray 8.7 were both tried on `judge/`. mutmut is quick, because
-it forks, and runs only the tests that reach a function; but it changes only what stands inside of
-functions, so no tolerance and no table of limits, and it takes no sample. cosmic-ray changes those
-too, but starts pytest for each mutant: five seconds for a file with two tests, and for all of
-`tests/unit/judge` more than a minute. Neither deletes statements or swaps branches. This script
-forks and selects as mutmut does, one mutant at a time.
+Why not a tool: mutmut 3.8 and cosmic-ray 8.7 were both tried on `judging/`. mutmut is quick,
+because it forks, and runs only the tests that reach a function; but it changes only what stands
+inside of functions, so no tolerance and no table of limits, and it takes no sample. cosmic-ray
+changes those too, but starts pytest for each mutant: five seconds for a file with two tests, and
+for all of `tests/unit/judging` more than a minute. Neither deletes statements or swaps branches.
+This script forks and selects as mutmut does, one mutant at a time.
 
 Strings, annotations, decorators and the insides of f-strings are left alone: they are words, or a
 type checker reads them. An assignment is not deleted: the next line would stop at its name.
@@ -50,7 +50,7 @@ class Area:
 
 
 AREAS = (
-    Area(name="judge", sources=("ci_perf/judge",), tests=("tests/unit/judge",), share=0.4),
+    Area(name="judge", sources=("ci_perf/judging",), tests=("tests/unit/judging",), share=0.4),
     Area(
         name="baselines",
         sources=("ci_perf/baselines",),

@@ -27,7 +27,7 @@ from benchmarks.verdicts.observed import Rule
 from benchmarks.verdicts.regimes import HARSH, OLDER_SESSIONS, ORDINARY, SESSIONS, Regime
 from benchmarks.verdicts.scores import Score
 from benchmarks.verdicts.simulated import EFFECTS, Batch, Part
-from ci_perf.judge.policy import Policy, PolicyKind, policy_of
+from ci_perf.judging.policy import Policy, PolicyKind, policy_of
 from ci_perf.model.suite import Preset
 
 # Pull requests per regime and part: unchanged ones, and ones for each size and direction.

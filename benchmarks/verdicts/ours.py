@@ -12,8 +12,8 @@ from benchmarks.verdicts.observed import (
     Observed,
     Rows,
 )
-from ci_perf.judge import confirm, screen, variability
-from ci_perf.judge.policy import Policy
+from ci_perf.judging import confirm, screen, variability
+from ci_perf.judging.policy import Policy
 
 # Launches of the head that the screen looks at.
 HEAD_LAUNCHES = 3

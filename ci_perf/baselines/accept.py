@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge import canaries, launch_numbers, metric_values, numerics
+from ci_perf.judging import canaries, launch_numbers, metric_values, numerics
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.judge import metric_values
-from ci_perf.judge.policy import KIND_OF
+from ci_perf.judging import metric_values
+from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
 from ci_perf.model.environment import CpuMachine, Machine

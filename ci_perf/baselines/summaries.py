@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
-from ci_perf.judge import metric_values
+from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.environment import Machine, is_same

@@ -8,7 +8,7 @@ import click
 from ci_perf.cli import console, measure_options, options, progress, reports
 from ci_perf.gate import machine
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.judge.calibration import FEWEST_PROCESSES
+from ci_perf.judging.calibration import FEWEST_PROCESSES
 from ci_perf.system import files
 
 

@@ -109,7 +109,7 @@ def checking(command: _Command) -> _Command:
 def measurement(
     said: Mapping[str, Any], *, run_output: Path, outputs: Iterable[Path | None] = ()
 ) -> dict[str, Any]:
-    """Return what the options of `measuring` or `checking` say, as keywords of `ci_perf.measure`.
+    """Return what the options of `measuring` or `checking` say, as keywords of `ci_perf.measuring`.
 
     `outputs` are other files that will be written, where measured code may lay links. Raises
     UsageError: options that do not fit together.

@@ -202,7 +202,7 @@ def _try(engine: Engine, asked: Probe, image: str, gpus: tuple[str, ...]) -> Tor
             engine.name,
             name=name,
             image=image,
-            command=("python3", "-P", "-m", "ci_perf.measure.library_probe", "torch"),
+            command=("python3", "-P", "-m", "ci_perf.measuring.library_probe", "torch"),
             labels=Labels(run=name, owner=stale.owner()),
             user=mounts.user(engine),
             limits=asked.limits,

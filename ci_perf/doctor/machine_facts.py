@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ci_perf.measure import library_probe
+from ci_perf.measuring import library_probe
 from ci_perf.model.container import EngineName
 from ci_perf.model.facts import (
     Containers,

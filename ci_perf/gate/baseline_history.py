@@ -8,7 +8,7 @@ from pathlib import Path
 from ci_perf.baselines import change_points, layout, summaries
 from ci_perf.errors import UsageError
 from ci_perf.gate import Notify, compare
-from ci_perf.judge import trends
+from ci_perf.judging import trends
 from ci_perf.model import codec
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.suite import is_selected

@@ -10,9 +10,9 @@ from ci_perf import suite
 from ci_perf.baselines import layout, machine_documents, summaries
 from ci_perf.errors import UsageError
 from ci_perf.gate import Notify
-from ci_perf.judge import compare as judge
-from ci_perf.judge import summarise
-from ci_perf.judge.policy import default_limits
+from ci_perf.judging import compare as judge
+from ci_perf.judging import summarise
+from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run, Source

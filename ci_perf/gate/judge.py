@@ -8,7 +8,7 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import Notify
 from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
-from ci_perf.judge import samples
+from ci_perf.judging import samples
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.samples import Samples
 from ci_perf.model.suite import FailOn, Preset

@@ -12,7 +12,7 @@ from ci_perf.baselines import machine_documents
 from ci_perf.errors import ExitCode
 from ci_perf.gate import Notify, measure
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.judge import calibration, qualification
+from ci_perf.judging import calibration, qualification
 from ci_perf.model.calibration import Calibration, Qualification
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Protocol

@@ -12,7 +12,7 @@ from ci_perf.errors import UsageError
 from ci_perf.gate import Notify, compare, runners
 from ci_perf.gate.runners import Runner
 from ci_perf.launch import Launcher
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan

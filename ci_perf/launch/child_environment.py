@@ -1,6 +1,6 @@
 """The environment of a child process: ours without credentials, and with fixed settings.
 
-The settings that are made inside the child are in measure/knobs.py.
+The settings that are made inside the child are in measuring/knobs.py.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Let two resident processes take turns, of which only one runs at any time: the parent's side.
 
-The child's side is measure/turn_client.py. A process that waits is stopped (SIGSTOP) with its
+The child's side is measuring/turn_client.py. A process that waits is stopped (SIGSTOP) with its
 group: the workers of its data loader, or threads that spin, would otherwise work while the partner
 is timed, and what they fetched ahead would make its own next block look fast.
 """

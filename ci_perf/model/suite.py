@@ -36,7 +36,7 @@ SuiteDevice = Literal["auto", "cpu", "cuda"]
 SLOWEST_MONITOR_HZ = 0.1
 
 
-# How small a change must be found, and how quiet the machine must be for it (judge/policy.py).
+# How small a change must be found, and how quiet the machine must be for it (judging/policy.py).
 Preset = Literal["strict", "default", "relaxed", "shared"]
 # The mildest finding that ends with exit code 1. A gain that is only predicted never does.
 FailOn = Literal["regressed", "unconfirmed", "inconclusive", "never"]

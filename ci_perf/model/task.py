@@ -17,12 +17,12 @@ from ci_perf.model.process import Exhausted, Phase
 from ci_perf.model.suite import PlannedWorkload
 
 # The modules that a parent starts by name: it must not import them, as they may import torch.
-WORKER = "ci_perf.measure.worker"
-RANKS = "ci_perf.measure.ranks"
-CANARIES = "ci_perf.measure.canary_programs"
-MACHINE = "ci_perf.measure.environment_probe"
-GPU_STATES = "ci_perf.measure.gpu_probe"
-MONITOR = "ci_perf.measure.monitor.server"
+WORKER = "ci_perf.measuring.worker"
+RANKS = "ci_perf.measuring.ranks"
+CANARIES = "ci_perf.measuring.canary_programs"
+MACHINE = "ci_perf.measuring.environment_probe"
+GPU_STATES = "ci_perf.measuring.gpu_probe"
+MONITOR = "ci_perf.measuring.monitor.server"
 
 # The files of one launch, in a folder of its own.
 TASK = "task.json"

@@ -3,8 +3,8 @@
 import math
 import statistics
 
-from ci_perf.judge.calibration import MOST_INCONCLUSIVE, STATISTICS
-from ci_perf.judge.policy import LOOKS, PolicyKind, policy_of
+from ci_perf.judging.calibration import MOST_INCONCLUSIVE, STATISTICS
+from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
 from ci_perf.model.calibration import (
     CalibratedWorkload,
     Calibration,

@@ -6,7 +6,7 @@ strings, for the renderer to escape.
 
 from dataclasses import dataclass
 
-from ci_perf.judge.policy import KIND_OF
+from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     Change,

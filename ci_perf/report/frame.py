@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ci_perf.errors import CiPerfError
-from ci_perf.judge import launch_numbers
+from ci_perf.judging import launch_numbers
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row

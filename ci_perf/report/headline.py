@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge import signs
+from ci_perf.judging import signs
 from ci_perf.model.comparison import (
     Change,
     Comparison,

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ci_perf.judge.trends import ChangePoint, MetricHistory
+from ci_perf.judging.trends import ChangePoint, MetricHistory
 from ci_perf.model import metrics
 from ci_perf.report import escape, units
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import jinja2
 
-from ci_perf.judge import launch_numbers, metric_values
+from ci_perf.judging import launch_numbers, metric_values
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Comparison

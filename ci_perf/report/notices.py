@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from ci_perf.errors import ExitCode
-from ci_perf.judge import canaries
-from ci_perf.judge.comparability import NONE
+from ci_perf.judging import canaries
+from ci_perf.judging.comparability import NONE
 from ci_perf.model.comparison import (
     Change,
     Comparison,

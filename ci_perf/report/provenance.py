@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ci_perf.judge.comparability import NONE
+from ci_perf.judging.comparability import NONE
 from ci_perf.model.comparison import Comparison, Side
 from ci_perf.model.environment import GpuMachine, Machine, is_same
 from ci_perf.model.run import Interleaved, Source

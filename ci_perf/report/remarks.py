@@ -1,6 +1,6 @@
 """Remarks on a row that its verdict does not make: why, and what would decide it."""
 
-from ci_perf.judge import signs
+from ci_perf.judging import signs
 from ci_perf.model.comparison import Change, Remedy, Row, Severity, Verdict, severity_of
 from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words

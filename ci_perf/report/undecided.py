@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Literal
 
-from ci_perf.judge import canaries
+from ci_perf.judging import canaries
 from ci_perf.model.comparison import Change, Comparison, Row, Severity, Uncompared, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.report import cells, commands, phrases, remarks, units

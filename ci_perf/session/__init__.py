@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ci_perf.baselines import machine_documents
 from ci_perf.errors import CiPerfError
-from ci_perf.judge import calibration
+from ci_perf.judging import calibration
 from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
 from ci_perf.model.run import Source

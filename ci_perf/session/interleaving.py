@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from ci_perf.judge.policy import MOST_PAIRS
+from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import memory_check
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run

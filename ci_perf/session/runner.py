@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ci_perf.launch import Launcher, memory_check
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload

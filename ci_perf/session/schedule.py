@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judge.policy import LOOKS, MOST_PAIRS
+from ci_perf.judging.policy import LOOKS, MOST_PAIRS
 
 # With fewer pairs there is no alarm.
 PAIRS_FOR_ALARM = LOOKS[0]

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ci_perf import suite as suites
 from ci_perf.baselines import machine_documents, summaries
-from ci_perf.judge import compare, summarise
+from ci_perf.judging import compare, summarise
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Limits, Tiers
 from ci_perf.model.summary import Summary

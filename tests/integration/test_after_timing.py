@@ -12,7 +12,7 @@ IN_THE_MEMORY_PASS = (
 import os, sys
 def step():
     frame = sys._getframe()
-    while frame and not frame.f_code.co_filename.endswith("measure/memory.py"):
+    while frame and not frame.f_code.co_filename.endswith("measuring/memory.py"):
         frame = frame.f_back
     if frame:
         {}

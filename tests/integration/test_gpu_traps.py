@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ci_perf.measure.device import open_device
+from ci_perf.measuring.device import open_device
 
 pytestmark = pytest.mark.gpu
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import _dynamo
 
-from ci_perf.measure import counters
+from ci_perf.measuring import counters
 
 
 @_dynamo.disable

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from ci_perf.measure import counters, fingerprint
-from ci_perf.measure.device import CpuDevice
-from ci_perf.measure.step_phases import Watcher
-from ci_perf.measure.user_code import WorkloadError
+from ci_perf.measuring import counters, fingerprint
+from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.step_phases import Watcher
+from ci_perf.measuring.user_code import WorkloadError
 from ci_perf.workload import Workload
 
 CPU = CpuDevice()
@@ -217,8 +217,8 @@ def test_inference_mode_hides_no_part_of_a_composite_operator(model):
 def test_counting_does_not_import_the_compiler():
     code = """
 import sys, torch
-from ci_perf.measure import counters
-from ci_perf.measure.device import CpuDevice
+from ci_perf.measuring import counters
+from ci_perf.measuring.device import CpuDevice
 ones = torch.ones(3, 3)
 assert counters.count_work(lambda: ones @ ones, CpuDevice(), None).flops == 54
 print("torch._dynamo" in sys.modules)

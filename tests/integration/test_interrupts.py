@@ -124,7 +124,7 @@ def test_a_worker_whose_parent_is_gone_before_it_listens_ends_itself(tmp_path):
     nobody = 0
 
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "ci_perf.measure.worker", str(tmp_path), str(nobody)],
+        [sys.executable, "-P", "-m", "ci_perf.measuring.worker", str(tmp_path), str(nobody)],
         check=False,
         capture_output=True,
     )

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ci_perf.measure import knobs
+from ci_perf.measuring import knobs
 from ci_perf.model.process import WorkerResult
 from tests.launches import HEAD
 
@@ -14,7 +14,7 @@ from tests.launches import HEAD
 CHILD = """
 import json, os, sys
 import torch
-from ci_perf.measure import knobs
+from ci_perf.measuring import knobs
 from ci_perf.model.suite import Protocol
 for way in json.loads(sys.argv[1]):
     if not os.fork():

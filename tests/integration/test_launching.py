@@ -8,7 +8,7 @@ import pytest
 
 from ci_perf.launch import exit_status, local, monitoring, run_task
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model.process import Exhausted, Phase, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ci_perf.measure import library_probe
+from ci_perf.measuring import library_probe
 from ci_perf.model.facts import NvmlSilence, TorchBroken, TorchBuild, TorchMissing
 
 
@@ -118,7 +118,7 @@ def test_nvml_that_kills_its_process_is_silent(tmp_path, monkeypatch):
 
 def test_asking_leaves_torch_out_of_the_asking_process():
     code = (
-        "import sys; from ci_perf.measure import library_probe; library_probe.torch_facts;"
+        "import sys; from ci_perf.measuring import library_probe; library_probe.torch_facts;"
         "assert 'torch' not in sys.modules"
     )
 

@@ -11,7 +11,7 @@ from tests import drivers
 
 ASK = """
 import json, sys
-from ci_perf.measure import environment_probe
+from ci_perf.measuring import environment_probe
 print(json.dumps(environment_probe.identify_gpu(*sys.argv[1:])))
 """
 WHOLE = drivers.UUID.removeprefix("GPU-")

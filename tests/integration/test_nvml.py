@@ -12,7 +12,7 @@ from tests import drivers
 # Answers each line of stdin with everything that can be read at that moment.
 READER = """
 import dataclasses, json, sys
-from ci_perf.measure.monitor import nvml
+from ci_perf.measuring.monitor import nvml
 with nvml.opened(sys.argv[1:]) as gpus:
     for _ in sys.stdin:
         found = [

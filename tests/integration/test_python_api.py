@@ -71,8 +71,8 @@ def test_importing_the_package_imports_nothing_heavy():
 
 def test_functions_stay_functions_when_packages_of_their_name_are_imported():
     code = """
-import ci_perf, ci_perf.measure, ci_perf.judge
-from ci_perf.measure import worker
+import ci_perf, ci_perf.measuring, ci_perf.judging
+from ci_perf.measuring import worker
 assert all(callable(getattr(ci_perf, name)) for name in ci_perf.__all__ if name[0] != "_")
 """
     execute([code])

@@ -35,7 +35,7 @@ import gc, json, os, sys, time
 from pathlib import Path
 import torch
 import bert_base_finetune
-from ci_perf.measure import distributed
+from ci_perf.measuring import distributed
 from ci_perf.workload import Context
 class Device:
     def synchronize(self):
@@ -343,7 +343,7 @@ def test_data_parallel_on_a_gpu_is_a_process_of_its_own(launch):
     file = WORKLOADS / "bert_base_finetune.py"
     launch.planned(file, world_size=1, parameters=parameters, device="cuda:0", start="process")
 
-    ended = launch.real(agent="ci_perf.measure.worker")
+    ended = launch.real(agent="ci_perf.measuring.worker")
 
     assert ended.code == 0, ended.tail
     assert launch.result.process.ranks is None

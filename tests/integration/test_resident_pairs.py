@@ -9,7 +9,7 @@ import pytest
 
 from ci_perf.launch import local
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model.process import Phase
 from ci_perf.model.task import MachineDescription
 from tests import residents

@@ -14,11 +14,11 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judge import changes, decide, signs
-from ci_perf.judge.confirm import Confirmation, share_alpha
-from ci_perf.judge.policy import PolicyKind, default_limits, policy_of
+from ci_perf.judging import changes, decide, signs
+from ci_perf.judging.confirm import Confirmation, share_alpha
+from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.launch import child_environment
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import NUMERICS_VARY, Verdict
 from ci_perf.model.process import Phase
@@ -331,10 +331,10 @@ def codes():
     yield from (*decide.CODES, *signs.CODES)
     yield from (*changes.CODES, NUMERICS_VARY)
     for module in ("uncompared", "numerics"):
-        for node in ast.walk(ast.parse(text(f"ci_perf/judge/{module}.py"))):
+        for node in ast.walk(ast.parse(text(f"ci_perf/judging/{module}.py"))):
             if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):
                 yield node.value
-    yield from re.findall(r'return "(other_\w+)"', text("ci_perf/judge/comparability.py"))
+    yield from re.findall(r'return "(other_\w+)"', text("ci_perf/judging/comparability.py"))
     yield from (f"failed_in_{phase.value}" for phase in Phase)
 
 
@@ -352,7 +352,10 @@ def test_every_reason_to_distrust_a_machine_is_explained():
 
 
 def test_every_reason_to_distrust_a_machine_can_be_given():
-    sources = [*(ROOT / "ci_perf/measure").rglob("*.py"), *(ROOT / "ci_perf/session").rglob("*.py")]
+    sources = [
+        *(ROOT / "ci_perf/measuring").rglob("*.py"),
+        *(ROOT / "ci_perf/session").rglob("*.py"),
+    ]
     code = "".join(path.read_text(encoding="utf-8") for path in sources)
 
     # Once in the table of weights, and where a rule gives it.

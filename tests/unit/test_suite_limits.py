@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.judge.confirm import Confirmation, share_alpha
-from ci_perf.judge.policy import Policy
+from ci_perf.judging.confirm import Confirmation, share_alpha
+from ci_perf.judging.policy import Policy
 from ci_perf.model.suite import Limit
 from tests import suites
 from tests.suites import plan

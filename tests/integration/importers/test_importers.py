@@ -9,7 +9,7 @@ import pytest
 from ci_perf.errors import InvalidFileError
 from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
-from ci_perf.judge import samples as judge
+from ci_perf.judging import samples as judge
 from ci_perf.model import codec
 from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.samples import Samples

@@ -17,7 +17,7 @@ from tests.watched import PYTHON
 QUICK_WORKER = """
 import sys
 from pathlib import Path
-from ci_perf.measure.monitor.marks import Marks
+from ci_perf.measuring.monitor.marks import Marks
 marks = Marks(Path(sys.argv[1]))
 marks.hello()
 marks.begin()
@@ -145,7 +145,7 @@ CARELESS_KEEPER = """
 import os, socket, subprocess, sys
 line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 line.bind("")
-monitor = [sys.executable, "-P", "-m", "ci_perf.measure.monitor.server", sys.argv[1]]
+monitor = [sys.executable, "-P", "-m", "ci_perf.measuring.monitor.server", sys.argv[1]]
 ours = [str(os.getpid()), str(line.fileno()), "5"]
 subprocess.Popen([*monitor, *ours], pass_fds=[line.fileno()]).wait()
 """

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model import task
 from ci_perf.model.task import GpuStates
 from ci_perf.model.validity import Status
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from ci_perf.system import files
 from ci_perf.model import task
-from ci_perf.measure import gpu_probe
+from ci_perf.measuring import gpu_probe
 states = gpu_probe.look(sys.argv[3:], sleep=lambda seconds: None)
 files.write(Path(sys.argv[1]) / task.RESULT, states)
 """
@@ -43,7 +43,7 @@ def look(tmp_path):
 
 
 def test_a_gpu_at_rest_is_trusted(driver, look):
-    states = look(driver, program=("-m", "ci_perf.measure.gpu_probe"))
+    states = look(driver, program=("-m", "ci_perf.measuring.gpu_probe"))
 
     assert [state.uuid for state in states.gpus] == [drivers.UUID]
     assert [state.total_bytes for state in states.gpus] == [141 * 2**30]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model.validity import Evidence
 from tests import drivers
 from tests.processes import below, wait_for_polls
@@ -88,7 +88,7 @@ def test_a_worker_without_a_gpu_is_watched_too(watch, worker_under_watch):
 def test_the_peak_of_memory_outlives_a_worker_that_is_killed(watch, worker_under_watch):
     with watch() as watched:
         worker = worker_under_watch().past("start").at("timing")
-        (monitor,) = set(below(os.getpid(), "ci_perf.measure.monitor")) - {worker.child.pid}
+        (monitor,) = set(below(os.getpid(), "ci_perf.measuring.monitor")) - {worker.child.pid}
         wait_for_polls(monitor)
         worker.child.kill()
         worker.child.wait()

@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judge.policy import default_limits
+from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Numerics, Verdict
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import Limit, Limits

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ci_perf.baselines import accept, summaries
 from ci_perf.baselines.accept import Action, Mode
 from ci_perf.errors import ExitCode, RefusedError
-from ci_perf.judge import metric_values
+from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Verdict
 from tests.accepting import accepted, against, history

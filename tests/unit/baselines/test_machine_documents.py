@@ -8,7 +8,7 @@ import pytest
 
 from ci_perf.baselines import layout, machine_documents
 from ci_perf.errors import InvalidFileError
-from ci_perf.judge import calibration as judge
+from ci_perf.judging import calibration as judge
 from tests.plans import a_plan, a_planned
 from tests.runs import CPU, GPU, a_measured, a_run, an_environment
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ci_perf.baselines import layout, merge, summaries
 from ci_perf.baselines.merge import ConflictError
 from ci_perf.errors import UsageError
-from ci_perf.judge import metric_values
+from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
 from ci_perf.model.run import Source

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.verdicts import ours, regimes
 from benchmarks.verdicts.observed import INCONCLUSIVE, SILENT, SLOWER
-from ci_perf.judge.policy import LOOKS, PolicyKind, policy_of
+from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
 
 TIME = policy_of(PolicyKind.TIME)
 QUIET = regimes.REGIMES[0]

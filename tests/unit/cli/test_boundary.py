@@ -5,8 +5,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[3] / "ci_perf"
 
-# measure/ holds the programs of child processes: what they write is read by their parent.
-ALLOWED = {"cli", "measure"}
+# measuring/ holds the programs of child processes: what they write is read by their parent.
+ALLOWED = {"cli", "measuring"}
 WRITERS = {("sys", "stdout"), ("sys", "stderr"), ("click", "echo"), ("click", "secho")}
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ci_perf.launch import turn_scheduler
-from ci_perf.measure.turn_client import Alone, Shared
+from ci_perf.measuring.turn_client import Alone, Shared
 from ci_perf.model.task import TurnAnswer, TurnRequest
 from tests.clocks import Clock
 

@@ -7,7 +7,7 @@ import pytest
 
 from ci_perf import suite
 from ci_perf.baselines import accept
-from ci_perf.judge import compare, summarise
+from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.calibrations import a_calibration, a_qualification, a_qualified

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 COMMANDS = ("report_command", "publish_command", "bot_command")
-LAUNCHING = ("launch", "measure", "session", "worktree")
+LAUNCHING = ("launch", "measuring", "session", "worktree")
 # A fresh interpreter, because other tests have loaded everything in this one.
 PROGRAM = f"""
 import importlib, sys

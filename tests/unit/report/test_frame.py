@@ -8,7 +8,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from ci_perf.judge import launch_numbers
+from ci_perf.judging import launch_numbers
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import frame
 from tests.comparisons import a_change, a_comparison

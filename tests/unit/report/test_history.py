@@ -2,7 +2,7 @@ import csv
 import dataclasses
 import io
 
-from ci_perf.judge.trends import ChangePoint, MetricHistory
+from ci_perf.judging.trends import ChangePoint, MetricHistory
 from ci_perf.report import history, units
 from ci_perf.report.history import SuiteHistory
 

@@ -2,7 +2,7 @@ import tomllib
 
 import pytest
 
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.run import Source

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from ci_perf import session
-from ci_perf.judge.policy import LOOKS
-from ci_perf.measure import distrust
+from ci_perf.judging.policy import LOOKS
+from ci_perf.measuring import distrust
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import schedule
 from tests.clocks import Clock

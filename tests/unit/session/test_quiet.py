@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.session import quiet
 from tests.clocks import Clock
 from tests.sessions import Recorder

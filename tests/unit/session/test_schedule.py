@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from ci_perf.judge.policy import LOOKS, MOST_PAIRS
+from ci_perf.judging.policy import LOOKS, MOST_PAIRS
 from ci_perf.session import schedule
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 

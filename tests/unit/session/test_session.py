@@ -11,7 +11,7 @@ import pytest
 
 from ci_perf import session
 from ci_perf.errors import CiPerfError
-from ci_perf.measure import distrust
+from ci_perf.measuring import distrust
 from ci_perf.model.process import Exhausted, Fingerprint, Phase
 from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.model.validity import Status

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from ci_perf import session
-from ci_perf.judge import compare, summarise
-from ci_perf.judge.policy import default_limits
+from ci_perf.judging import compare, summarise
+from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limits, Tiers
 from ci_perf.session import schedule

@@ -1,6 +1,6 @@
 import pytest
 
-from ci_perf.measure import environment_probe
+from ci_perf.measuring import environment_probe
 from ci_perf.system import host
 
 

@@ -1,0 +1,276 @@
+"""Calibration: choose the statistic and the preset of a machine by launches of the same code.
+
+No head is measured here, so no choice can favour one.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from ci_perf.errors import CiPerfError
+from ci_perf.judging import launch_numbers, policy, variability
+from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha
+from ci_perf.judging.policy import (
+    LAUNCH_PRIOR_DF,
+    MOST_PAIRS,
+    PRIOR_DF_CAP,
+    SMALLEST_VARIANCE,
+    PolicyKind,
+)
+from ci_perf.judging.variability import Variance
+from ci_perf.model.base import Statistic
+from ci_perf.model.calibration import CalibratedWorkload, Calibration, Provenance
+from ci_perf.model.run import Measured, Run
+from ci_perf.model.suite import Plan, Preset
+
+# Evenly from 0 to below 1, from a seed.
+Uniform = Callable[[], float]
+
+# From the statistic that uses most blocks to the one that uses a single one.
+STATISTICS: tuple[Statistic, ...] = ("median", "p25", "min")
+PRESETS: tuple[Preset, ...] = get_args(Preset)
+# How much quieter a statistic must be than one that uses more blocks. On quiet machines all three
+# repeat equally well (public launches of GPU and JVM benchmarks: within 5 %), on a crowded one the
+# minimum was two to three times quieter.
+QUIETER = 0.75
+# A preset that leaves more workloads undecided asks too much of the machine.
+MOST_INCONCLUSIVE = 0.10
+# Of fewer launches two modes cannot be seen, and these are only three pairs.
+FEWEST_PROCESSES = 6
+# Simulated confirmations per workload: a share of 10 % is then known to 2 points.
+SIMULATED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """The launches of one workload as logarithms, and its own statistic, if it has one."""
+
+    name: str
+    by: Mapping[Statistic, Sequence[float]]
+    own: Statistic | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Projected:
+    """How simulated confirmations of an unchanged workload ended."""
+
+    inconclusive: float
+    pairs: float
+
+
+def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
+    """Choose statistic and preset by launches of the same code. Raises CiPerfError without any."""
+    check_measured(run)
+    own = {
+        workload.id: workload.protocol.statistic
+        for workload in plan.workloads
+        if workload.own_statistic
+    }
+    launches = [_launches(measured, own.get(measured.workload)) for measured in run.measured]
+    spreads = {
+        name: _typical([of_workload.by[name] for of_workload in launches]) for name in STATISTICS
+    }
+    statistic = _quietest(spreads)
+    pairs = _moderated(
+        [_of_pairs(of_workload.by[of_workload.own or statistic]) for of_workload in launches]
+    )
+    projected = _project(pairs, uniform)
+    inconclusive = {
+        preset: statistics.fmean(workload.inconclusive for workload in workloads)
+        for preset, workloads in projected.items()
+    }
+    preset = _smallest(inconclusive)
+    return Calibration(
+        machine=run.environment.hard,
+        statistic=statistic,
+        preset=preset,
+        provenance=provenance(run, plan),
+        launches={name: short(spread) for name, spread in spreads.items()},
+        inconclusive={name: short(share) for name, share in inconclusive.items()},
+        workloads={
+            of_workload.name: _workload(
+                of_workload,
+                of_workload.own or statistic,
+                variance,
+                simulated,
+                preset,
+                len(launches),
+            )
+            for of_workload, variance, simulated in zip(
+                launches, pairs, projected[preset], strict=True
+            )
+        },
+    )
+
+
+def applied(plan: Plan, calibration: Calibration | None) -> Plan:
+    """Return the plan with the machine's statistic wherever suite.toml says nothing of its own."""
+    if calibration is None:
+        return plan
+    workloads = tuple(
+        workload
+        if workload.own_statistic
+        else msgspec.structs.replace(
+            workload,
+            protocol=msgspec.structs.replace(workload.protocol, statistic=calibration.statistic),
+        )
+        for workload in plan.workloads
+    )
+    return msgspec.structs.replace(plan, workloads=workloads)
+
+
+def prior(workload: CalibratedWorkload | None) -> tuple[float, float]:
+    """Return the variance of one launch and its degrees of freedom, for a confirmation."""
+    if workload is None:
+        return 0.0, 0.0
+    return workload.pairs**2 / 2, min(workload.pairs_df, PRIOR_DF_CAP)
+
+
+def confirmed(confirmation: Confirmation, differences: Sequence[float]) -> Outcome:
+    """Let pairs decide, in their order; those after the decision are left alone."""
+    for difference in differences:
+        if outcome := confirmation.add(difference):
+            return outcome
+    return confirmation.finish()
+
+
+def check_measured(run: Run) -> None:
+    """Refuse a run without a measured workload."""
+    if not run.measured:
+        raise CiPerfError(
+            f"suite {run.suite!r}: expected at least one workload with numbers, found none of "
+            f"{len(run.failed)}; see the reasons above"
+        )
+
+
+def provenance(run: Run, plan: Plan) -> Provenance:
+    """Say what was measured when, for whoever reads the document later."""
+    return Provenance(
+        recorded_at=run.started_at,
+        source=run.source,
+        run=run.id,
+        tool_version=run.tool.version,
+        suite=plan.suite,
+        selection=plan.selection,
+        soft=run.environment.soft,
+        distrust=tuple(sorted({reason.code for reason in run.validity.reasons})),
+    )
+
+
+def short(number: float) -> float:
+    """Round to three digits: further ones are chance, and would be noise in a diff."""
+    return float(f"{number:.3g}")
+
+
+def _launches(measured: Measured, own: Statistic | None) -> _Launches:
+    blocks = [process.timed.block_s for process in measured.processes]
+    by = {
+        name: [math.log(launch_numbers.of_blocks(block_s, name)) for block_s in blocks]
+        for name in STATISTICS
+    }
+    return _Launches(name=measured.workload, by=by, own=own)
+
+
+def _typical(groups: Sequence[Sequence[float]]) -> float:
+    """Return the geometric mean of the workloads' spreads, which no single one dominates."""
+    logs = [math.log(max(statistics.variance(group), SMALLEST_VARIANCE)) for group in groups]
+    return math.exp(statistics.fmean(logs) / 2)
+
+
+def _quietest(spreads: Mapping[Statistic, float]) -> Statistic:
+    """Choose the quietest statistic; one that uses fewer blocks must be quieter by a quarter."""
+    chosen, *others = STATISTICS
+    for name in others:
+        if spreads[name] <= QUIETER * spreads[chosen]:
+            chosen = name
+    return chosen
+
+
+def _of_pairs(launches: Sequence[float]) -> Variance:
+    """Return the variance of the difference of two launches next to each other.
+
+    Their mean is known to be zero: the code was the same.
+    """
+    differences = [
+        after - before for before, after in zip(launches[::2], launches[1::2], strict=False)
+    ]
+    return Variance(statistics.fmean(d * d for d in differences), len(differences))
+
+
+def _moderated(variances: Sequence[Variance]) -> list[Variance]:
+    """Draw each variance towards what the suite has in common, as verdicts do."""
+    shared = variability.prior(variances, LAUNCH_PRIOR_DF)
+    return [variability.moderate(own, shared) for own in variances]
+
+
+def _project(pairs: Sequence[Variance], uniform: Uniform) -> dict[Preset, list[_Projected]]:
+    """Simulate confirmations without a change; all presets meet the same noise."""
+    alpha = share_alpha(len(pairs))
+    normal = statistics.NormalDist()
+    projected: dict[Preset, list[_Projected]] = {preset: [] for preset in PRESETS}
+    for variance in pairs:
+        noise = [
+            [normal.inv_cdf(max(uniform(), SMALLEST_VARIANCE)) for _ in range(MOST_PAIRS)]
+            for _ in range(SIMULATED)
+        ]
+        for preset in PRESETS:
+            projected[preset].append(_projected(variance, preset, alpha, noise))
+    return projected
+
+
+def _projected(
+    variance: Variance, preset: Preset, alpha: float, noise: Sequence[Sequence[float]]
+) -> _Projected:
+    spread = math.sqrt(variance.value)
+    outcomes = [
+        confirmed(_confirmation(variance, preset, alpha), [spread * error for error in pairs])
+        for pairs in noise
+    ]
+    return _Projected(
+        inconclusive=statistics.fmean(outcome.call == "inconclusive" for outcome in outcomes),
+        pairs=statistics.fmean(outcome.pairs for outcome in outcomes),
+    )
+
+
+def _confirmation(variance: Variance, preset: Preset, alpha: float) -> Confirmation:
+    return Confirmation(
+        policy=policy.policy_of(PolicyKind.TIME, preset),
+        alpha=alpha,
+        prior_variance=variance.value / 2,
+        prior_df=min(variance.df, PRIOR_DF_CAP),
+    )
+
+
+def _smallest(inconclusive: Mapping[Preset, float]) -> Preset:
+    """Return the preset that finds the smallest changes and still decides; else the widest."""
+    deciding = (name for name in PRESETS if inconclusive[name] <= MOST_INCONCLUSIVE)
+    return next(deciding, PRESETS[-1])
+
+
+def _workload(
+    launches: _Launches,
+    statistic: Statistic,
+    pairs: Variance,
+    projected: _Projected,
+    preset: Preset,
+    workloads: int,
+) -> CalibratedWorkload:
+    values = launches.by[statistic]
+    confirmation = _confirmation(pairs, preset, share_alpha(workloads))
+    floor = policy.policy_of(PolicyKind.TIME, preset).floor
+    return CalibratedWorkload(
+        processes=len(values),
+        statistic=statistic,
+        step_time_s=float(f"{math.exp(statistics.fmean(values)):.4g}"),
+        launches={name: short(statistics.stdev(logs)) for name, logs in launches.by.items()},
+        pairs=short(math.sqrt(pairs.value)),
+        pairs_df=short(pairs.df),
+        smallest_detectable=short(math.expm1(confirmation.smallest_detectable())),
+        expected_pairs=short(projected.pairs),
+        inconclusive=short(projected.inconclusive),
+        two_modes=variability.two_modes(values, smallest_gap=floor) is not None,
+    )

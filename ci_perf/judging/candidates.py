@@ -1,0 +1,171 @@
+"""Candidates for a verdict: a metric of a workload, with what both sides measured of it."""
+
+import itertools
+import math
+import statistics
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_perf.judging import metric_values, variability
+from ci_perf.judging.decide import NoisyMetric
+from ci_perf.judging.metric_values import History, Sessions
+from ci_perf.judging.policy import KIND_OF, policy_under
+from ci_perf.model import metrics
+from ci_perf.model.metrics import Better, Kind, Metric
+from ci_perf.model.suite import Limit
+from ci_perf.model.summary import Numbers, PairedNumbers, Subject
+
+Pairs = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One metric of one workload; values are in its unit, one per launch.
+
+    ``history`` is ``None`` where none compares. ``head`` are the head's own launches, ``pairs``
+    those of base and head in turns, in order, and ``cycles`` the same in clock cycles where a GPU's
+    clock was seen. ``tick`` is what a noisy metric was rounded to, as a logarithm. ``paired`` says
+    how launching the base went.
+
+    ``clears`` says whether the history may clear the head: not when the machine has moved. Where
+    the change has been accepted already, the base is known to differ, and there are no pairs.
+    ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
+    values are one over the metric, such as steps per second of a time.
+    """
+
+    workload: str
+    metric: Metric
+    limit: Limit
+    history: History | None
+    head: Sequence[float]
+    pairs: Pairs = ()
+    cycles: Pairs = ()
+    tick: float = 0.0
+    paired: PairedNumbers | None = None
+    items_per_step: float = 1.0
+    item_unit: str = "step"
+    clears: bool = True
+    is_accepted: bool = False
+    has_pairs_without: bool = False
+    is_inverse: bool = False
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether screen and confirmation decide, and not ranges."""
+        return self.metric.kind in KIND_OF
+
+    @property
+    def may_get_pairs(self) -> bool:
+        """Whether another pair of launches could say something of the metric."""
+        return self.limit.gate and not (self.is_accepted or self.has_pairs_without)
+
+    def cost(self, value: float) -> float:
+        """Return the logarithm of a quantity of which less is better."""
+        is_more_better = (self.metric.better is Better.HIGHER) != self.is_inverse
+        return -math.log(value) if is_more_better else math.log(value)
+
+    def shown(self, cost: float) -> float:
+        """Turn a cost back into the metric's own unit."""
+        return math.exp(-cost if self.metric.better is Better.HIGHER else cost)
+
+    def centre(self, sessions: Sessions) -> float:
+        """Return the one value that stands for these sessions, in the metric's own unit."""
+        if not self.is_noisy:
+            return metric_values.centre(self.metric.kind, sessions)
+        costs = [statistics.fmean(map(self.cost, session)) for session in sessions]
+        return self.shown(statistics.fmean(costs))
+
+    def noisy(self) -> NoisyMetric:
+        """Return what screen and confirmation need to know of a noisy metric."""
+        return NoisyMetric(
+            kind=KIND_OF[self.metric.kind],
+            policy=policy_under(self.metric, self.limit, self._base()),
+            history=self.history.map(self.cost) if self.history else None,
+            head=[self.cost(value) for value in self.head],
+            pairs=self._costs(self.pairs),
+            cycles=self._costs(self.cycles),
+            gate=self.limit.gate,
+            clears=self.clears,
+            tick=self.tick,
+        )
+
+    def _base(self) -> float:
+        """Return the value that the absolute part of a limit is a share of; 1 where it has none."""
+        if not self.limit.absolute:
+            return 1.0
+        sessions = self.history.current if self.history else []
+        return metric_values.centre(
+            self.metric.kind, sessions or [[base for base, _ in self.pairs] or self.head]
+        )
+
+    def _costs(self, pairs: Pairs) -> Pairs:
+        return [(self.cost(base), self.cost(head)) for base, head in pairs]
+
+
+def of_workload(
+    head: Subject,
+    base: Subject | None,
+    limits: dict[str, Limit],
+    *,
+    moved: frozenset[Kind],
+    accepted: Collection[str] = (),
+) -> Iterator[Candidate]:
+    """Yield what can be judged of one workload; `base` is its history where that compares.
+
+    The history clears no metric of a kind in `moved`; `accepted` metrics are judged by it alone. A
+    count that is zero everywhere is no candidate: nothing is compiled here.
+    """
+    for metric in metrics.JUDGED:
+        sessions = metric_values.of_current_epoch(head, metric)
+        if metric.name not in limits or not sessions:
+            continue
+        history = metric_values.history(base, metric) if base else None
+        known = history if history and history.current else None
+        is_accepted = metric.name in accepted and known is not None
+        pairs = [] if is_accepted else _paired(head, metric)
+        values = list(itertools.chain(*sessions))
+        if metric.kind is Kind.COUNT and not any(_all_values(known, values, pairs)):
+            continue
+        yield Candidate(
+            workload=head.workload,
+            metric=metric,
+            limit=limits[metric.name],
+            history=known,
+            head=values,
+            pairs=pairs,
+            cycles=_cycles(head, metric) if pairs else [],
+            tick=_tick(metric, _all_values(known, values, pairs)),
+            paired=head.paired,
+            items_per_step=head.items_per_step,
+            item_unit=head.item_unit,
+            clears=metric.kind not in moved,
+            is_accepted=is_accepted,
+            has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
+        )
+
+
+def _all_values(history: History | None, head: Sequence[float], pairs: Pairs) -> list[float]:
+    """Return the values of both sides, without those of earlier epochs."""
+    return [*head, *itertools.chain(*(history.current if history else ()), *pairs)]
+
+
+def _tick(metric: Metric, values: Sequence[float]) -> float:
+    """Return what values were rounded to: each is that of a block, or the middle of two."""
+    return variability.relative_tick(values, values) if metric.kind in KIND_OF else 0.0
+
+
+def _cycles(subject: Subject, metric: Metric) -> Pairs:
+    """Return the pairs of a step time in cycles, where a GPU's clock was seen."""
+    return _paired(subject, metrics.STEP_CYCLES) if metric is metrics.STEP_TIME else []
+
+
+def _paired(subject: Subject, metric: Metric) -> Pairs:
+    """Return what both sides of a pair have; a pair without the metric says nothing of it."""
+    pairs = subject.paired.pairs if subject.paired else ()
+    return [
+        (base[metric.name], head[metric.name]) for base, head in pairs if _both(base, head, metric)
+    ]
+
+
+def _both(base: Numbers, head: Numbers, metric: Metric) -> bool:
+    return metric.name in base and metric.name in head

@@ -1,0 +1,310 @@
+"""Candidates in, changes out: noisy metrics by screen and pairs, all others by ranges."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ci_perf.judging import decide, metric_values
+from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.confirm import Needs
+from ci_perf.judging.decide import Decision
+from ci_perf.judging.metric_values import Sessions
+from ci_perf.judging.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
+from ci_perf.model.comparison import Change, Interval, Remedy, Stale, Verdict
+from ci_perf.model.metrics import Kind
+
+BASE_FAILED, ACCEPTED = "base_failed", "accepted"
+BEYOND, WITHIN, OVERLAP = "beyond_limit", "within_limit", "ranges_overlap"
+CODES = (BASE_FAILED, ACCEPTED, BEYOND, WITHIN, OVERLAP)
+
+# Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
+_NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
+_LARGEST = 700.0  # exp(709) is the largest float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What is said of a candidate; no change while there is nothing to compare with.
+
+    A suspect is what its history does not clear. ``is_open``: one more pair may still decide.
+    """
+
+    candidate: Candidate
+    change: Change | None
+    is_suspect: bool
+    is_open: bool
+
+
+def judge(candidates: Sequence[Candidate], *, suspects: int = 0) -> list[Judgement]:
+    """Judge all candidates of a run, noisy metrics together; in any order.
+
+    ``suspects`` is how many noisy ones shared alpha when pairs began to be launched.
+    """
+    noisy = [candidate for candidate in candidates if candidate.is_noisy]
+    metrics = [candidate.noisy() for candidate in noisy]
+    decisions = decide.decide(metrics, suspects=suspects)
+    return [
+        *(
+            _of_noisy(candidate, metric.policy, decision)
+            for candidate, metric, decision in zip(noisy, metrics, decisions, strict=True)
+        ),
+        *(_of_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
+    ]
+
+
+def count_suspects(candidates: Sequence[Candidate]) -> int:
+    """Count what will share alpha: noisy metrics that gate and that no history clears."""
+    return decide.count_suspects(
+        [
+            candidate.noisy()
+            for candidate in candidates
+            if candidate.is_noisy and not candidate.is_accepted
+        ]
+    )
+
+
+# --- noisy metrics
+
+
+def _of_noisy(candidate: Candidate, policy: Policy, decision: Decision) -> Judgement:
+    change = _noisy_change(candidate, policy, decision) if decision.base else None
+    return Judgement(
+        candidate=candidate,
+        change=change,
+        is_suspect=decision.is_suspect,
+        is_open=decision.is_open and candidate.may_get_pairs,
+    )
+
+
+def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> Change:
+    """Turn a decision, in logarithms, into the row of a comparison."""
+    by_pairs = decision.pairs > 0
+    change = Change(
+        workload=candidate.workload,
+        metric=candidate.metric.name,
+        base=candidate.shown(decision.level),
+        head=candidate.shown(decision.level + decision.estimate),
+        base_processes=sum(map(len, decision.base)),
+        head_processes=len(decision.head),
+        base_sessions=0 if by_pairs else len(decision.base),
+        items_per_step=candidate.items_per_step,
+        item_unit=candidate.item_unit,
+        ratio=_exp(decision.estimate),
+        interval=_interval(decision),
+        limit=math.expm1(policy.floor),
+        margin=math.expm1(policy.margin),
+        smallest_detectable=_size(decision.smallest_detectable),
+        gate=candidate.limit.gate,
+        verdict=decision.verdict,
+        code=decision.code,
+        pairs=decision.pairs,
+        drift=None if decision.drift is None else _exp(decision.drift),
+        tick=float(f"{math.expm1(decision.tick):.6g}") or None,
+        remedy=_remedy(decision.needs) if decision.needs else None,
+    )
+    return _as_accepted(candidate, _with_note(candidate, change, is_suspect=decision.is_suspect))
+
+
+def _as_accepted(candidate: Candidate, change: Change) -> Change:
+    """Let an accepted change pass: its new epoch is too young to clear anything."""
+    if not candidate.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
+        return change
+    return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=ACCEPTED)
+
+
+def _interval(decision: Decision) -> Interval | None:
+    if decision.interval is None:
+        return None
+    low, high = decision.interval
+    return Interval(low=_exp(low), high=_exp(high))
+
+
+def _remedy(needs: Needs) -> Remedy:
+    return Remedy(
+        pairs=needs.pairs,
+        spread=math.expm1(min(needs.spread, _LARGEST)),
+        quiet_spread=math.expm1(min(needs.quiet_spread, _LARGEST)),
+        margin=math.expm1(min(needs.margin, _LARGEST)),
+    )
+
+
+def _size(logarithm: float | None) -> float | None:
+    return None if logarithm is None else _exp(logarithm) - 1
+
+
+def _exp(logarithm: float) -> float:
+    """Return the exponential, which stays finite for launches that differ beyond all measure."""
+    return math.exp(min(logarithm, _LARGEST))
+
+
+# --- metrics that are judged by ranges
+
+
+def _of_ranges(candidate: Candidate) -> Judgement:
+    history = candidate.history.current if candidate.history and candidate.head else None
+    by_history = compare_ranges(candidate, history, candidate.head) if history else None
+    is_cleared = (
+        by_history is not None and by_history.verdict is Verdict.UNCHANGED and candidate.clears
+    )
+    if candidate.pairs and not is_cleared:
+        change: Change | None = _by_pairs(candidate, by_history)
+    elif by_history is not None:
+        change = _by_history(candidate, by_history)
+    else:
+        change = None
+    needs_pairs = not is_cleared and len(candidate.pairs) < PAIRS_FOR_RANGES
+    return Judgement(
+        candidate=candidate,
+        change=change,
+        is_suspect=not is_cleared,
+        is_open=needs_pairs and candidate.may_get_pairs,
+    )
+
+
+def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
+    """Let the pairs decide: both sides met the same machine and the same software."""
+    pairs = candidate.pairs
+    change = compare_ranges(candidate, [[base for base, _ in pairs]], [head for _, head in pairs])
+    verdict, code = change.verdict, change.code
+    if candidate.metric.kind in _NOISY_RANGES and len(pairs) < PAIRS_FOR_RANGES:
+        verdict, code = Verdict.INCONCLUSIVE, decide.TOO_FEW_PAIRS
+    elif verdict is Verdict.UNCHANGED and by_history is not None:
+        code = decide.NOT_CONFIRMED
+    change = msgspec.structs.replace(
+        change,
+        verdict=verdict,
+        code=code,
+        drift=by_history.ratio if by_history else None,
+        pairs=len(pairs),
+        base_sessions=0,
+    )
+    return _with_note(candidate, change, is_suspect=True)
+
+
+def _by_history(candidate: Candidate, change: Change) -> Change:
+    """Take back what the history cannot prove: of a noisy metric, or on a machine that moved."""
+    verdict, code = change.verdict, change.code
+    if not candidate.clears:
+        verdict, code = Verdict.INCONCLUSIVE, decide.CANARY_MOVED
+    elif candidate.metric.kind in _NOISY_RANGES and code == BEYOND:
+        is_short = change.base_sessions < PREDICTING_SESSIONS
+        verdict = Verdict.UNCONFIRMED
+        code = decide.ASSUMED if is_short else decide.PREDICTED
+    change = msgspec.structs.replace(change, verdict=verdict, code=code)
+    return _with_note(candidate, change, is_suspect=verdict is not Verdict.UNCHANGED)
+
+
+def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) -> Change:
+    """Compare ranges with a tolerance; every side has at least one value.
+
+    Lower is better for every such metric.
+    """
+    limit, kind = candidate.limit, candidate.metric.kind
+    before = [value for session in base for value in session]
+    tolerance = max(limit.relative * max(before), limit.absolute)
+    verdict, code = _of_two_ranges(before, head, tolerance)
+    low, high = metric_values.centre(kind, [before]), metric_values.centre(kind, [head])
+    size = tolerance / low if low else 0.0
+    return Change(
+        workload=candidate.workload,
+        metric=candidate.metric.name,
+        base=low,
+        head=high,
+        base_processes=len(before),
+        head_processes=len(head),
+        base_sessions=len(base),
+        items_per_step=candidate.items_per_step,
+        item_unit=candidate.item_unit,
+        ratio=high / low if low else None,
+        interval=None,
+        limit=size,
+        margin=size,
+        smallest_detectable=size,
+        gate=limit.gate,
+        verdict=verdict,
+        code=code,
+    )
+
+
+def _of_two_ranges(
+    base: Sequence[float], head: Sequence[float], tolerance: float
+) -> tuple[Verdict, str]:
+    if min(head) > max(base) + tolerance:
+        return Verdict.REGRESSED, BEYOND
+    if max(head) < min(base) - tolerance:
+        return Verdict.IMPROVED, BEYOND
+    if max(head) <= max(base) + tolerance and min(head) >= min(base) - tolerance:
+        return Verdict.UNCHANGED, WITHIN
+    return Verdict.INCONCLUSIVE, OVERLAP
+
+
+# --- what is known of launching the base
+
+
+def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Change:
+    """Note on the change that the base could not be launched, or ran a file of its own."""
+    paired = candidate.paired
+    if paired is None or not is_suspect:
+        return change
+    if paired.failure and change.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}:
+        code = BASE_FAILED if change.verdict is Verdict.INCONCLUSIVE else change.code
+        return msgspec.structs.replace(change, code=code, note=paired.failure)
+    return msgspec.structs.replace(change, own_file=paired.own_file and change.pairs > 0)
+
+
+# --- what the judgements say together
+
+
+def open_workloads(judgements: Sequence[Judgement]) -> tuple[str, ...]:
+    """Name the workloads of which another pair may decide something, each once, worst first.
+
+    The worst one lies furthest beyond its margin, in multiples of it.
+    """
+    sizes: dict[str, float] = {}
+    for judgement in judgements:
+        if judgement.is_open:
+            name = judgement.candidate.workload
+            sizes[name] = max(_size_in_margins(judgement), sizes.get(name, -math.inf))
+    return tuple(sorted(sizes, key=lambda name: sizes[name], reverse=True))
+
+
+def _size_in_margins(judgement: Judgement) -> float:
+    """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
+    change = judgement.change
+    if change is None or change.ratio is None or not judgement.candidate.is_noisy:
+        return 0.0
+    return (change.ratio - 1) / change.margin
+
+
+# One cleared suspect of several is a coincidence; more than a third of them are none.
+_FEWEST_CLEARED = 2
+_SHARE_OF_SUSPECTS = 1 / 3
+
+
+def find_stale(judgements: Sequence[Judgement]) -> Stale | None:
+    """Say when pairs cleared so many suspects that the baseline should be refreshed.
+
+    All of them have moved in one direction: the baseline no longer describes this machine.
+    """
+    suspects = [
+        judgement.change
+        for judgement in judgements
+        if judgement.is_suspect and judgement.change and judgement.change.gate
+    ]
+    drifts = [
+        math.log(change.drift)
+        for change in suspects
+        if change.code == decide.NOT_CONFIRMED and change.drift
+    ]
+    worse = [drift for drift in drifts if drift > 0]
+    better = [drift for drift in drifts if drift < 0]
+    moved = max(worse, better, key=len)
+    is_coincidence = len(moved) < min(_FEWEST_CLEARED, len(suspects))
+    if not moved or is_coincidence or len(moved) <= _SHARE_OF_SUSPECTS * len(suspects):
+        return None
+    return Stale(
+        suspects=len(suspects), cleared=len(moved), ratio=math.exp(statistics.median(moved))
+    )

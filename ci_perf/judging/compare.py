@@ -1,0 +1,270 @@
+"""Two sides in, a comparison and its exit code out: every workload has at least one row."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from ci_perf.errors import ExitCode
+from ci_perf.judging import (
+    canaries,
+    candidates,
+    changes,
+    comparability,
+    decide,
+    numerics,
+    signs,
+    trends,
+    uncompared,
+)
+from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.policy import default_limits
+from ci_perf.model import metrics
+from ci_perf.model.comparison import (
+    Change,
+    Comparison,
+    Numerics,
+    Row,
+    Side,
+    Verdict,
+    severity_of,
+    worst,
+)
+from ci_perf.model.run import Tool
+from ci_perf.model.suite import FailOn, Limits, Tiers
+from ci_perf.model.summary import Subject, Summary
+from ci_perf.model.validity import Reason, Validity, validity_of
+from ci_perf.version import __version__
+
+R = TypeVar("R", Change, Numerics)
+Histories = Mapping[str, Subject]
+"""The base of each workload of the head that may be compared with it, in the head's order."""
+
+
+def compare(
+    base: Summary,
+    head: Summary,
+    *,
+    limits: Limits | None = None,
+    tiers: Tiers | None = None,
+    fail_on: FailOn = "regressed",
+) -> Comparison:
+    """Judge every workload that either side knows of; rows worst first."""
+    limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
+    histories = _histories(base, head, tiers)
+    moved = _moved(histories, head, limits)
+    validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
+    judgements = changes.judge(
+        list(_candidates(histories, head, limits, moved)), suspects=_suspects(head)
+    )
+    judged = [judgement.change for judgement in judgements if judgement.change]
+    rows = worst_first(
+        signs.read(
+            [
+                *_trusted(judged, validity),
+                *uncompared.rows(base, head, limits, tiers),
+                *_trusted(_numerics(histories, base, head, limits), validity),
+            ]
+        )
+    )
+    verdict = overall(rows, validity)
+    return Comparison(
+        tool=Tool(version=__version__),
+        suite=head.suite,
+        selection=head.selection,
+        verdict=verdict,
+        exit_code=exit_code(verdict, rows, fail_on),
+        base=_side(base),
+        head=_side(head),
+        validity=validity,
+        differences=comparability.soft_differences(_shared(base, head)),
+        interleaved=head.interleaved,
+        stale=changes.find_stale(judgements),
+        drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
+        rows=tuple(rows),
+        profiles=head.profiles,
+    )
+
+
+def undecided(
+    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
+) -> tuple[tuple[str, ...], int]:
+    """Name the workloads of which another pair of launches may decide something.
+
+    And count what shares the chance of a false alarm, as it is now: to be noted before the first
+    pair is launched.
+    """
+    histories = _histories(base, head, tiers)
+    moved = _moved(histories, head, limits)
+    asked = list(_candidates(histories, head, limits, moved))
+    judgements = changes.judge(asked, suspects=_suspects(head))
+    return changes.open_workloads(judgements), changes.count_suspects(asked)
+
+
+def worst_first(rows: Iterable[Row]) -> list[Row]:
+    """Sort rows by severity, gates before the rest, large changes before small ones."""
+
+    def position(row: Row) -> tuple[int, bool, float, str, str]:
+        size = -abs(row.ratio - 1) if isinstance(row, Change) and row.ratio else 0.0
+        metric = "" if isinstance(row, Numerics) else row.metric
+        return severity_of(row).rank, not row.gate, size, row.workload, metric
+
+    return sorted(rows, key=position)
+
+
+def overall(rows: Sequence[Row], validity: Validity) -> Verdict:
+    """Return the worst verdict of the rows that count."""
+    if validity.is_run_invalid:
+        return Verdict.INVALID
+    nothing = Verdict.UNCHANGED if rows else Verdict.MISSING
+    return worst((row.verdict for row in rows if row.gate), default=nothing)
+
+
+# --- which sides meet
+
+
+def _shared(base: Summary, head: Summary) -> Iterator[tuple[Subject, Subject]]:
+    """Pair what both sides have measured."""
+    before = {subject.workload: subject for subject in base.subjects}
+    for subject in head.subjects:
+        if subject.workload in before:
+            yield before[subject.workload], subject
+
+
+def _histories(base: Summary, head: Summary, tiers: Tiers) -> Histories:
+    return {
+        before.workload: before
+        for before, after in _shared(base, head)
+        if comparability.obstacles(before, after, tiers) is None
+    }
+
+
+def _moved(histories: Histories, head: Summary, limits: Limits) -> tuple[Reason, ...]:
+    """Say where the machine has moved, by the canaries of both sides of each workload."""
+    pairs = [
+        (histories[subject.workload], subject)
+        for subject in head.subjects
+        if subject.workload in histories
+    ]
+    return canaries.judge(pairs, limits)
+
+
+def _suspects(head: Summary) -> int:
+    return head.interleaved.suspects if head.interleaved else 0
+
+
+def _candidates(
+    histories: Histories, head: Summary, limits: Limits, moved: Sequence[Reason]
+) -> Iterator[Candidate]:
+    """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
+    accepted = head.interleaved.accepted if head.interleaved else {}
+    for subject in head.subjects:
+        name = subject.workload
+        of_workload = limits.of(name)
+        yield from candidates.of_workload(
+            subject,
+            histories.get(name),
+            of_workload,
+            moved=canaries.silenced(moved, name, of_workload.get(metrics.CANARY)),
+            accepted=accepted.get(name, ()),
+        )
+
+
+def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
+    """Yield rows; those of a workload whose machine cannot be trusted become invalid."""
+    for row in rows:
+        reason = validity.against(row.workload)
+        if reason is None:
+            yield row
+        else:
+            yield msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
+
+
+def _numerics(
+    histories: Histories, base: Summary, head: Summary, limits: Limits
+) -> Iterator[Numerics]:
+    """Yield the rows of numerics; a base that was launched counts more than its baseline."""
+    known = {subject.workload for subject in base.subjects}
+    for subject in head.subjects:
+        history = histories.get(subject.workload)
+        is_incomparable = subject.workload in known and history is None
+        limit = limits.of(subject.workload).get(metrics.FINGERPRINT)
+        if limit is None or (is_incomparable and not subject.paired):
+            continue
+        if row := numerics.judge(_launched(subject) or history, subject, limit):
+            yield row
+
+
+def _launched(head: Subject) -> Subject | None:
+    """Return the base as it was launched beside this head, where it computed something."""
+    prints = head.paired.base_fingerprints if head.paired else ()
+    if not prints:
+        return None
+    session = msgspec.structs.replace(head.sessions[-1], fingerprints=prints)
+    return msgspec.structs.replace(head, sessions=(session,))
+
+
+def _side(summary: Summary) -> Side:
+    times = sorted(
+        session.recorded_at for subject in summary.subjects for session in subject.sessions
+    )
+    return Side(
+        label=summary.label,
+        run=summary.run,
+        source=summary.source,
+        machine=summary.subjects[0].machine if summary.subjects else summary.machine,
+        sessions=max((len(subject.sessions) for subject in summary.subjects), default=0),
+        oldest=times[0] if times else "",
+        newest=times[-1] if times else "",
+        image=summary.image,
+    )
+
+
+# --- the exit code
+
+# Verdicts that blame the change.
+_BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
+# Verdicts that leave a question without an answer.
+_NO_ANSWER = {Verdict.FAILED, Verdict.MISSING, Verdict.INVALID, Verdict.INCOMPARABLE}
+# Values of `fail_on` that fail a job for a loss which nothing proves.
+_FAIL_ON_SUSPICION = {"unconfirmed", "inconclusive"}
+
+
+def exit_code(verdict: Verdict, rows: Sequence[Row], fail_on: FailOn = "regressed") -> int:
+    """Choose the exit code: a proven regression is 1 even when something else has no answer.
+
+    Nothing compared at all is 3, not green; nor is what looks like a loss and is not proven.
+    `fail_on` is the mildest finding that ends with 1. With "never" a loss ends with 0, proven or
+    not, and what has no numbers stays 3.
+    """
+    if fail_on != "never" and any(_fails(row, fail_on) for row in rows):
+        return ExitCode.REGRESSED
+    compared = any(isinstance(row, Change) for row in rows)
+    unanswered = any(_is_unanswered(row, fail_on) for row in rows)
+    if verdict is Verdict.INVALID or unanswered or not compared:
+        return ExitCode.NO_ANSWER
+    return ExitCode.OK
+
+
+def _is_unanswered(row: Row, fail_on: FailOn) -> bool:
+    is_open_loss = fail_on != "never" and signs.is_open_loss(row)
+    return row.gate and (row.verdict in _NO_ANSWER or is_open_loss)
+
+
+def _fails(row: Row, fail_on: FailOn) -> bool:
+    if not row.gate:
+        return False
+    if row.verdict in _BLAMES:
+        return True
+    if fail_on == "inconclusive" and row.verdict is Verdict.INCONCLUSIVE:
+        return True
+    if fail_on in _FAIL_ON_SUSPICION and row.verdict is Verdict.LIKELY_SLOWER:
+        return True
+    return fail_on in _FAIL_ON_SUSPICION and _is_suspected(row, fail_on)
+
+
+def _is_suspected(row: Row, fail_on: FailOn) -> bool:
+    """Whether a loss is predicted; one by an assumed spread counts with "inconclusive" only."""
+    is_worse = isinstance(row, Change) and row.ratio is not None and row.ratio > 1
+    is_trusted = row.code != decide.ASSUMED or fail_on == "inconclusive"
+    return row.verdict is Verdict.UNCONFIRMED and is_worse and is_trusted

@@ -1,0 +1,358 @@
+"""The confirmation: fresh pairs of base and head are tested at a few looks, until one decides.
+
+Only this stage may say "regressed" or "improved". It sees the difference of a pair of launches
+(natural logarithm of the head's summary, less the base's) and nothing else, so neither more steps
+within a launch nor what the screen predicted can make an alarm.
+"""
+
+import math
+import operator
+import statistics
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ci_perf.judging import distributions, variability
+from ci_perf.judging.policy import (
+    ALPHA,
+    ALPHA_OF_SIDE,
+    BETA_CONFIRM,
+    CALM_LOOKS,
+    CALM_WEIGHTS,
+    CONTRADICTING,
+    LOOKS,
+    MOST_PAIRS,
+    WEIGHT_OF_SIGNS,
+    WEIGHTS,
+    Policy,
+)
+from ci_perf.judging.variability import Variance
+
+Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
+# To which side a number has moved: 1 up, -1 down, 0 to none that is known.
+Sign = Literal[-1, 0, 1]
+# An alarm's interval, from its lower end to its upper one: excluded there is a loss, here a gain.
+_SIDES: tuple[Sign, Sign] = (1, -1)
+# The smallest detectable change is confirmed in 80 % of pull requests that have it.
+POWER_TAIL = 0.2
+
+
+def share_alpha(suspects: int) -> float:
+    """Return what each of this many suspects may spend of `ALPHA` (Bonferroni).
+
+    Count them after the screen and never again: a suspect that is settled gives nothing back.
+    """
+    if suspects < 1:
+        raise ValueError(f"expected at least one suspect to share alpha with, found {suspects}")
+    return ALPHA / suspects
+
+
+def sign(difference: float) -> Sign:
+    """Return the side to which a difference points."""
+    if difference == 0:
+        return 0
+    return 1 if difference > 0 else -1
+
+
+def alarm_reach(tail: float, pairs: int) -> float:
+    """Return how far an alarm's interval of the mean of `pairs` differences reaches to one side.
+
+    In standard deviations of one; infinite where these pairs alone show no spread.
+    """
+    return (
+        distributions.student_quantile(tail, pairs - 1) / math.sqrt(pairs)
+        if pairs > 1
+        else math.inf
+    )
+
+
+def calm_tail(look: int) -> float:
+    """Return the chance of missing a change as large as the margin that this look may take."""
+    return BETA_CONFIRM * CALM_WEIGHTS[CALM_LOOKS.index(look)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a confirmation ended; logarithms, above zero the head's number is larger.
+
+    `low` to `high` is the interval that decided: beyond the floor, or inside the margin. That of
+    an inconclusive outcome is the wider one, of an alarm; its ends lie as far away as the share of
+    alpha on each side asks. It is infinite where nothing is known of the spread (no pair, or one
+    without a prior); without a pair the estimate is 0. `by_median`: the estimate is the median of
+    the differences, not their mean, because the sign test decided, or nothing did: a launch of the
+    base that hangs would else hide in the mean that all other pairs show a loss.
+    """
+
+    call: Call
+    estimate: float
+    low: float
+    high: float
+    pairs: int
+    by_median: bool = False
+
+
+@dataclass(slots=True)
+class Confirmation:
+    """One suspect, pair by pair.
+
+    `alpha` is this suspect's share. `prior_variance` is the variance of one launch as the history
+    has it, worth `prior_df` observations; both are 0 where there is no history. `suspected` is the
+    side on which the screen saw the head: it must be known before the first pair, or what the
+    sides spend of alpha would not add up. `usual_variance` is the variance of one launch that no
+    outlier of the history enlarges (`usual.variance`), 0 where nothing is known; `tick` is what
+    the numbers were rounded to, relative to them (`ticks.relative`).
+    """
+
+    policy: Policy
+    alpha: float
+    prior_variance: float
+    prior_df: float
+    suspected: Sign = 0
+    usual_variance: float = 0.0
+    tick: float = 0.0
+    _bases: list[float] = field(default_factory=list, init=False)
+    _differences: list[float] = field(default_factory=list, init=False)
+    _outcome: Outcome | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        known = 0 <= self.prior_variance < math.inf and 0 <= self.prior_df < math.inf
+        if not (0 < self.alpha < 1 and known):
+            raise ValueError(
+                "expected 0 < alpha < 1 and a finite prior_variance and prior_df >= 0, "
+                f"found {self.alpha}, {self.prior_variance} and {self.prior_df}"
+            )
+
+    def add(self, difference: float, *, base: float = 0.0) -> Outcome | None:
+        """Take one more pair: head less base, and the base; return the outcome if it settles it."""
+        if self._outcome is not None:
+            raise ValueError(
+                f"expected no pair after the outcome {self._outcome.call!r} "
+                f"of {self._outcome.pairs} pairs, found one more: leave settled suspects alone"
+            )
+        distributions.check_logarithms([difference], what="the difference of a pair")
+        distributions.check_logarithms([base], what="the base of a pair")
+        self._bases.append(base)
+        self._differences.append(difference)
+        self._outcome = self._look()
+        return self._outcome
+
+    def finish(self) -> Outcome:
+        """Return the outcome, or, when pairs run out between two looks, an inconclusive one.
+
+        Nothing is tested at the end of a budget: that moment may depend on the times measured,
+        and the looks were fixed to depend on nothing.
+        """
+        if self._outcome is None:
+            pairs = len(self._differences)
+            self._outcome = self._inconclusive(next(look for look in LOOKS if look > pairs))
+        return self._outcome
+
+    def smallest_detectable(self, pairs: int = MOST_PAIRS) -> float:
+        """Return the smallest true loss that a last look after `pairs` would prove in most cases.
+
+        Judged by the spread so far; infinite where that is unknown. Never below the margin: up
+        to there "unchanged" is a right answer, too.
+        """
+        if pairs < 1:
+            raise ValueError(f"expected at least one pair, found {pairs}")
+        tails = (self.alarm_tail(MOST_PAIRS, 1), POWER_TAIL)
+        reach = math.fsum(alarm_reach(tail, pairs) for tail in tails)
+        spread = self.alarm_spread()
+        if math.isinf(reach) or math.isinf(spread):
+            return math.inf
+        return max(self.policy.margin, self.policy.floor + self.rounding() + reach * spread)
+
+    def spread(self) -> float:
+        """Return the standard deviation of a pair's difference; infinite while it is unknown."""
+        variance = variability.moderate(self._seen(), self._history())
+        return math.sqrt(max(variance.value, self._of_ticks())) if variance.df > 0 else math.inf
+
+    def alarm_spread(self) -> float:
+        """Return the standard deviation by which an alarm is judged.
+
+        That of the pairs themselves: a history that is calmer than today would make alarms of
+        noise, and nobody knows beforehand whether it is. It may only add what today lacks. Where
+        the launches of neither side differ as they did in the history, they may all be in one mode
+        each, by chance; so a pair has at least half of the variance that the history would give
+        it, less what the sides show of that.
+        """
+        seen = self._seen()
+        if not seen.df:
+            return self.spread()  # no alarm comes of a single pair
+        lacking = self.usual_variance - self._within_sides()
+        return math.sqrt(max(seen.value, lacking, self._of_ticks()))
+
+    def rounding(self) -> float:
+        """Return how much further each interval reaches, because all numbers were rounded.
+
+        A whole tick, half for each side, while pairs differ by less: then launches of a side were
+        all rounded the same way, and more of them do not help. Beyond that it averages out.
+        """
+        return self.tick if self._seen().value < self.tick**2 else 0.0
+
+    def alarm_tail(self, look: int, side: Sign) -> float:
+        """Return the chance of a false alarm on this side that this look may take."""
+        return self._share(WEIGHTS[LOOKS.index(look)], side)
+
+    def reach(self, tail: float, pairs: int) -> float:
+        """Return how far the interval of "unchanged" reaches to one side, after `pairs`.
+
+        In standard deviations of one; infinite where nothing would be known of these.
+        """
+        df = self._history().df + pairs - 1
+        if pairs < 1 or df <= 0:
+            return math.inf
+        return distributions.student_quantile(tail, df) / math.sqrt(pairs)
+
+    def _share(self, weight: float, side: Sign) -> float:
+        return self.alpha * weight * ALPHA_OF_SIDE[side * self.suspected]
+
+    def _look(self) -> Outcome | None:
+        pairs = len(self._differences)
+        if pairs in LOOKS and (alarm := self._alarm(*self._alarm_interval(pairs))):
+            return alarm
+        if pairs == MOST_PAIRS and (alarm := self._alarm(*self._sign_interval())):
+            return self._by_median(alarm)
+        if pairs in CALM_LOOKS:
+            low, high = self._calm_interval(pairs)
+            if max(high, -low) < self.policy.margin:
+                return self._ended("unchanged", low, high)
+        return self._inconclusive(pairs) if pairs == MOST_PAIRS else None
+
+    def _alarm(self, low: float, high: float) -> Outcome | None:
+        """Return the alarm that this interval raises, if it does."""
+        if low > self.policy.floor:
+            return self._ended("regressed", low, high)
+        if high < -self.policy.floor:
+            return self._ended("improved", low, high)
+        return None
+
+    def _inconclusive(self, look: int) -> Outcome:
+        outcome = self._by_median(self._ended("inconclusive", *self._alarm_interval(look)))
+        low, high = min(outcome.low, outcome.estimate), max(outcome.high, outcome.estimate)
+        return replace(outcome, low=low, high=high)
+
+    def _by_median(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with the median of the differences for an estimate."""
+        estimate = statistics.median(self._differences) if self._differences else 0.0
+        return replace(outcome, estimate=estimate, by_median=True)
+
+    def _ended(self, call: Call, low: float, high: float) -> Outcome:
+        pairs, estimate = len(self._differences), self._estimate()
+        return Outcome(call=call, estimate=estimate, low=low, high=high, pairs=pairs)
+
+    def _estimate(self) -> float:
+        return statistics.fmean(self._differences) if self._differences else 0.0
+
+    def _sign_interval(self) -> tuple[float, float]:
+        """Return the interval of the median difference that the sign test gives after all pairs."""
+        below, above = (self._share(WEIGHT_OF_SIGNS, side) for side in _SIDES)
+        low, high = distributions.median_interval(self._differences, below, above)
+        return low - self.rounding(), high + self.rounding()
+
+    def _alarm_interval(self, look: int) -> tuple[float, float]:
+        """Return an interval that excludes the floor just where this look raises an alarm."""
+        pairs = len(self._differences)
+        below, above = (alarm_reach(self.alarm_tail(look, side), pairs) for side in _SIDES)
+        return self._around(below, above, self.alarm_spread())
+
+    def _calm_interval(self, look: int) -> tuple[float, float]:
+        """Return an interval that lies within the margin just where this look says "unchanged"."""
+        reach = self.reach(calm_tail(look), len(self._differences))
+        return self._around(reach, reach, self.spread())
+
+    def _around(self, below: float, above: float, spread: float) -> tuple[float, float]:
+        """Return the interval of the mean difference that reaches so many `spread` to each side."""
+        if math.isinf(spread) or math.isinf(below) or math.isinf(above):
+            return -math.inf, math.inf
+        estimate, rounding = self._estimate(), self.rounding()
+        return estimate - below * spread - rounding, estimate + above * spread + rounding
+
+    def _seen(self) -> Variance:
+        """Return what the pairs themselves say of their differences."""
+        df = len(self._differences) - 1
+        if df < 1:
+            return variability.UNKNOWN
+        return Variance(distributions.sum_of_squares(self._differences) / df, df)
+
+    def _within_sides(self) -> float:
+        """Return the variance of launches around the mean of their side, of both sides."""
+        heads = map(operator.add, self._bases, self._differences)
+        squares = distributions.sum_of_squares(self._bases) + distributions.sum_of_squares(
+            list(heads)
+        )
+        return squares / (2 * (len(self._bases) - 1))
+
+    def _of_ticks(self) -> float:
+        """Return the variance of a difference by rounding alone: each number's error is uniform."""
+        return self.tick**2 / 6
+
+    def _history(self) -> Variance:
+        """Return what history says of a pair's difference: nothing once the pairs contradict it."""
+        # Two launches make a difference, each with the variance of one.
+        history = Variance(2 * self.prior_variance, self.prior_df)
+        is_contradicted = self._seen().value > CONTRADICTING * history.value
+        return variability.UNKNOWN if is_contradicted else history
+
+
+# --- what would decide a confirmation that ended open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """More pairs, a quieter machine, or a wider margin, each of which alone would decide.
+
+    Logarithms. ``pairs`` is ``None`` where not even the last look would decide.
+    """
+
+    pairs: int | None
+    spread: float
+    quiet_spread: float
+    margin: float
+
+
+def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
+    """Return what would decide; `None` while nothing is known of the spread.
+
+    It supposes that the change is the one that was seen, and that pairs go on differing as they
+    did.
+    """
+    spread = confirmation.spread()
+    if not math.isfinite(spread):
+        return None
+    size, policy = abs(outcome.estimate), confirmation.policy
+    rounding = confirmation.rounding()
+    later = (look for look in CALM_LOOKS if look > outcome.pairs)
+    alarm = _reach_of_alarm(confirmation, outcome, MOST_PAIRS)
+    calm = _reach_of_calm(confirmation, MOST_PAIRS)
+    return Needs(
+        pairs=next((look for look in later if _decides(confirmation, outcome, look)), None),
+        spread=spread,
+        quiet_spread=max(
+            (size - rounding - policy.floor) / alarm, (policy.margin - size - rounding) / calm, 0.0
+        ),
+        margin=size + rounding + calm * spread,
+    )
+
+
+def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
+    size, policy, rounding = abs(outcome.estimate), confirmation.policy, confirmation.rounding()
+    if look in LOOKS:
+        below = (
+            _reach_of_alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
+        )
+        if size - below > policy.floor:
+            return True
+    return (
+        size + _reach_of_calm(confirmation, look) * confirmation.spread() + rounding < policy.margin
+    )
+
+
+def _reach_of_alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> float:
+    """Return how far the test of an alarm reaches, in standard deviations of one pair."""
+    tail = confirmation.alarm_tail(look, sign(outcome.estimate))
+    return alarm_reach(tail, look)
+
+
+def _reach_of_calm(confirmation: Confirmation, look: int) -> float:
+    """Return the same for the test of "unchanged"."""
+    return confirmation.reach(calm_tail(look), look)

@@ -1,0 +1,342 @@
+"""Decide noisy metrics: screen all against their history, confirm suspects by their pairs.
+
+The pairs of a suspect are read in their order and no further than the decision, so that asking
+again with more of them never changes an answer.
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ci_perf.judging import comparability, confirm, variability
+from ci_perf.judging.confirm import Confirmation, Needs, Outcome, share_alpha, sign
+from ci_perf.judging.metric_values import History, Sessions
+from ci_perf.judging.policy import PREDICTING_SESSIONS, Policy, PolicyKind, policy_of
+from ci_perf.judging.screen import Screened, predict, screen, smallest_detectable
+from ci_perf.model.comparison import Verdict
+
+# Reason codes of screen and confirmation; docs/judging.md explains them.
+SCREENED, CONFIRMED, NOT_CONFIRMED = "screened", "confirmed", "not_confirmed"
+MOVER_UNKNOWN = "mover_unknown"
+PREDICTED, ASSUMED = "predicted", "assumed"
+TOO_FEW_SESSIONS, TOO_FEW_PAIRS = "too_few_sessions", "too_few_pairs"
+TWO_MODES, CANARY_MOVED, CLOCKS_MOVED = "two_modes", "canary_moved", "clocks_moved"
+ROUNDED, SPREAD = "rounded", "spread"
+CODES = (
+    *(SCREENED, CONFIRMED, NOT_CONFIRMED, MOVER_UNKNOWN, PREDICTED, ASSUMED),
+    *(TOO_FEW_SESSIONS, TOO_FEW_PAIRS),
+    *(TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, ROUNDED, SPREAD),
+)
+
+Pairs = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyMetric:
+    """One noisy metric: logarithms, one per launch, of a quantity of which less is better.
+
+    ``policy`` holds its own floor and margin. ``history`` is ``None`` where there is none that
+    compares; ``clears`` says whether it may clear the head (not when the machine has moved).
+    ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers
+    were rounded to, relative to them.
+    """
+
+    kind: PolicyKind
+    policy: Policy
+    history: History | None
+    head: Sequence[float]
+    pairs: Pairs = ()
+    cycles: Pairs = ()
+    gate: bool = True
+    clears: bool = True
+    tick: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What is said of a noisy metric; sizes are logarithms, above zero the head is worse.
+
+    ``base`` and ``head`` are the launches that decided: committed sessions and the head's own, or
+    the two sides of ``pairs`` pairs. ``level`` is the base that ``estimate`` is the distance from.
+    ``drift`` is how far the head's own launches lie from the history, ``None`` without one.
+    ``is_open``: one more pair may still decide.
+    """
+
+    verdict: Verdict
+    code: str
+    base: Sessions
+    head: Sequence[float]
+    level: float
+    estimate: float
+    interval: tuple[float, float] | None
+    smallest_detectable: float | None
+    pairs: int = 0
+    drift: float | None = None
+    tick: float = 0.0
+    needs: Needs | None = None
+    is_suspect: bool
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """What each may spend of alpha: a suspect in its pairs, any metric in a prediction."""
+
+    confirm: float
+    predict: float
+
+
+def decide(metrics: Sequence[NoisyMetric], *, suspects: int = 0) -> list[Decision]:
+    """Decide metrics of any kind together, in their order.
+
+    Those that gate share alpha among themselves, the others among themselves. ``suspects`` is how
+    many of the gating ones there were when pairs began to be launched: never fewer share alpha.
+    """
+    screened = _screened(metrics)
+    shares = {
+        gate: _shares(
+            [pair for pair in zip(metrics, screened, strict=True) if pair[0].gate is gate],
+            suspects if gate else 0,
+        )
+        for gate in (True, False)
+    }
+    return [
+        _decision(metric, result, shares[metric.gate])
+        for metric, result in zip(metrics, screened, strict=True)
+    ]
+
+
+def count_suspects(metrics: Sequence[NoisyMetric]) -> int:
+    """Count those that gate and that their history does not clear."""
+    pairs = zip(metrics, _screened(metrics), strict=True)
+    return sum(metric.gate and _is_suspect(metric, screened) for metric, screened in pairs)
+
+
+def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
+    """Screen all metrics of one kind together: they share what they know of the noise."""
+    results: list[Screened | None] = [None] * len(metrics)
+    for kind in PolicyKind:
+        items = {
+            i: (metric.history, metric.head)
+            for i, metric in enumerate(metrics)
+            if metric.kind is kind and metric.history is not None and metric.head
+        }
+        of_kind = screen(list(items.values()), policy_of(kind)) if items else []
+        for i, result in zip(items, of_kind, strict=True):
+            results[i] = _rounded(result, metrics[i]) if metrics[i].tick else result
+    return results
+
+
+def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
+    """Widen the interval of a screened metric by the uniform error of rounded numbers."""
+    error = math.hypot(screened.error, metric.tick / math.sqrt(6))
+    reach = (screened.high - screened.difference) * (error / screened.error)
+    low, high = screened.difference - reach, screened.difference + reach
+    is_suspect = screened.is_suspect or max(high, -low) >= metric.policy.margin
+    return replace(screened, low=low, high=high, error=error, is_suspect=is_suspect)
+
+
+def _shares(
+    screened_metrics: Sequence[tuple[NoisyMetric, Screened | None]], suspects: int
+) -> _Shares:
+    # What never had a pair raises no alarm and needs no share, whatever clears it by now.
+    counted = sum(
+        bool(metric.pairs) and _is_suspect(metric, screened)
+        for metric, screened in screened_metrics
+    )
+    tested = sum(screened is not None for _, screened in screened_metrics)
+    return _Shares(
+        # A run says how many there were; there cannot have been more than there are numbers.
+        confirm=share_alpha(max(counted, min(suspects, len(screened_metrics)), 1)),
+        predict=share_alpha(max(tested, 1)),
+    )
+
+
+def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
+    """Whether no history clears the metric; without a screen it is a suspect, too."""
+    return screened is None or not metric.clears or not screened.clears(metric.policy.margin)
+
+
+def _decision(metric: NoisyMetric, screened: Screened | None, shares: _Shares) -> Decision:
+    if metric.pairs and _is_suspect(metric, screened):
+        return _confirmed(metric, screened, shares.confirm)
+    if screened is not None:
+        return _from_history(metric, screened, shares.predict)
+    return _unknown(metric)
+
+
+def _from_history(metric: NoisyMetric, screened: Screened, alpha: float) -> Decision:
+    """Say what the committed sessions allow: no change, a prediction, or nothing."""
+    assert metric.history is not None
+    verdict, code = _predicted(metric, screened, alpha)
+    is_suspect = _is_suspect(metric, screened)
+    return Decision(
+        verdict=verdict,
+        code=code,
+        base=metric.history.current,
+        head=metric.head,
+        level=centre(metric.history.current),
+        estimate=screened.difference,
+        interval=(screened.low, screened.high),
+        smallest_detectable=smallest_detectable(screened, metric.policy, alpha),
+        drift=screened.difference,
+        tick=metric.tick,
+        is_suspect=is_suspect,
+        is_open=is_suspect,
+    )
+
+
+def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[Verdict, str]:
+    if not metric.clears:
+        return Verdict.INCONCLUSIVE, CANARY_MOVED
+    is_short = screened.sessions < PREDICTING_SESSIONS
+    match predict(screened, metric.policy, alpha):
+        case "unchanged":
+            return Verdict.UNCHANGED, SCREENED
+        case "unconfirmed":
+            return Verdict.UNCONFIRMED, ASSUMED if is_short else PREDICTED
+        case "inconclusive":
+            return Verdict.INCONCLUSIVE, TOO_FEW_SESSIONS if is_short else _undecided(metric)
+
+
+def _unknown(metric: NoisyMetric) -> Decision:
+    """Say that there is nothing to compare with yet: no history that compares, and no pair."""
+    return Decision(
+        verdict=Verdict.INCONCLUSIVE,
+        code=TOO_FEW_PAIRS,
+        base=[],
+        head=metric.head,
+        level=0.0,
+        estimate=0.0,
+        interval=None,
+        smallest_detectable=None,
+        is_suspect=True,
+        is_open=True,
+    )
+
+
+def _confirmed(metric: NoisyMetric, screened: Screened | None, alpha: float) -> Decision:
+    """Let the pairs decide, in their order; those after the decision are left alone."""
+    confirmation = _confirmation(metric, screened, alpha)
+    outcome = _read(confirmation, metric.pairs)
+    is_open = outcome is None
+    outcome = outcome or confirmation.finish()
+    verdict, code = Verdict(outcome.call), _code(metric, outcome, screened, alpha)
+    if outcome.call in {"regressed", "improved"} and _is_by_clocks(
+        metric, screened, alpha, outcome
+    ):
+        verdict, code = Verdict.INCONCLUSIVE, CLOCKS_MOVED
+    used = metric.pairs[: outcome.pairs]
+    return Decision(
+        verdict=verdict,
+        code=code,
+        base=[[base for base, _ in used]],
+        head=[head for _, head in used],
+        level=_level(outcome, [base for base, _ in used]),
+        estimate=outcome.estimate,
+        interval=_finite(outcome.low, outcome.high),
+        smallest_detectable=_known(confirmation.smallest_detectable()),
+        pairs=outcome.pairs,
+        drift=screened.difference if screened else None,
+        tick=metric.tick,
+        needs=confirm.needs(confirmation, outcome) if code in {SPREAD, TOO_FEW_PAIRS} else None,
+        is_suspect=True,
+        is_open=is_open,
+    )
+
+
+def _confirmation(metric: NoisyMetric, screened: Screened | None, alpha: float) -> Confirmation:
+    return Confirmation(
+        policy=metric.policy,
+        alpha=alpha,
+        prior_variance=screened.prior_variance if screened else 0.0,
+        prior_df=screened.prior_df if screened else 0.0,
+        suspected=sign(screened.difference) if screened else 0,
+        usual_variance=_usual_variance(metric) if screened else 0.0,
+        tick=metric.tick,
+    )
+
+
+def _usual_variance(metric: NoisyMetric) -> float:
+    known = (metric.history.current, *metric.history.earlier) if metric.history else ()
+    return variability.usual_variance([*itertools.chain(*known), metric.head])
+
+
+def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
+    """Read pairs until one decides."""
+    for base, head in pairs:
+        outcome = confirmation.add(head - base, base=base)
+        if outcome is not None:
+            return outcome
+    return None
+
+
+def _is_by_clocks(
+    metric: NoisyMetric, screened: Screened | None, alpha: float, outcome: Outcome
+) -> bool:
+    """Whether both sides ran at different clocks, and the change is not there in cycles."""
+    cycles = metric.cycles[: outcome.pairs]
+    if not comparability.clocks_differ(metric.pairs[: outcome.pairs], cycles):
+        return False
+    confirmation = _confirmation(metric, screened, alpha)
+    in_cycles = _read(confirmation, cycles) or confirmation.finish()
+    return in_cycles.call != outcome.call
+
+
+def _level(outcome: Outcome, bases: Sequence[float]) -> float:
+    """Return the median of the bases where that of the differences was taken, else the mean."""
+    if not bases:
+        return 0.0
+    return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
+
+
+def _is_by_ticks(metric: NoisyMetric, screened: Screened | None, alpha: float) -> bool:
+    """Whether the same numbers, were they exact, would have decided."""
+    if not metric.tick:
+        return False
+    exact = _confirmation(replace(metric, tick=0.0), screened, alpha)
+    return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
+
+
+def _code(metric: NoisyMetric, outcome: Outcome, screened: Screened | None, alpha: float) -> str:
+    """Return the reason code of a confirmation.
+
+    A suspect that the pairs clear may not have moved at all: its history was too short.
+    """
+    if outcome.call == "inconclusive":
+        if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
+            return TOO_FEW_PAIRS
+        return ROUNDED if _is_by_ticks(metric, screened, alpha) else _undecided(metric)
+    floor = metric.policy.floor
+    if outcome.call != "unchanged" or screened is None or abs(screened.difference) <= floor:
+        return CONFIRMED
+    # As far as the pairs know, this change may be a part of the move, and more than its limit.
+    largest = outcome.high if screened.difference > 0 else -outcome.low
+    return NOT_CONFIRMED if largest <= floor else MOVER_UNKNOWN
+
+
+def _undecided(metric: NoisyMetric) -> str:
+    """Return why nothing was decided: launches of a session have two modes, or are spread."""
+    sides = [list(side) for side in zip(*metric.pairs, strict=True)]
+    known = metric.history.current if metric.history else []
+    sessions = [session for session in (*known, metric.head, *sides) if session]
+    return (
+        TWO_MODES
+        if variability.have_two_modes(sessions, smallest_gap=metric.policy.floor)
+        else SPREAD
+    )
+
+
+def _finite(low: float, high: float) -> tuple[float, float] | None:
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _known(size: float) -> float | None:
+    return size if math.isfinite(size) else None
+
+
+def centre(sessions: Sessions) -> float:
+    """Return the mean over the sessions of the mean of each."""
+    return statistics.fmean(statistics.fmean(session) for session in sessions)

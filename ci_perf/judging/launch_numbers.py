@@ -1,0 +1,249 @@
+"""From what a process recorded to one number per metric."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from ci_perf.judging import peaks
+from ci_perf.model import metrics
+from ci_perf.model.base import Scalar, Statistic
+from ci_perf.model.process import (
+    CompileCounts,
+    DeviceMemory,
+    Process,
+    StepPhase,
+    StepPhases,
+    Timed,
+)
+from ci_perf.model.run import Measured, Paired, Run
+from ci_perf.model.summary import Numbers
+from ci_perf.model.validity import Evidence
+
+WORLD_SIZE = "world_size"
+
+
+def of_workload(workload: Measured, run: Run) -> tuple[Numbers, ...]:
+    """One number per metric of each process, with what only the run knows about it."""
+    alone = _alone(workload, run)
+    of_processes = []
+    for process in workload.processes:
+        numbers = _of_process(process, workload, run)
+        if alone is not None:
+            numbers |= _scaling(process, workload, alone)
+        of_processes.append(numbers)
+    return tuple(of_processes)
+
+
+def of_pairs(paired: Paired, workload: Measured, run: Run) -> tuple[tuple[Numbers, Numbers], ...]:
+    """One number per metric of both sides of each pair: (base, head).
+
+    Without scaling efficiency: the single process of the same turn is not part of a pair.
+    """
+    return tuple(
+        (_of_process(pair.base, workload, run), _of_process(pair.head, workload, run))
+        for pair in paired.pairs
+    )
+
+
+def _of_process(process: Process, workload: Measured, run: Run) -> Numbers:
+    numbers = of_process(process)
+    peak = peaks.flop_per_s(run.environment.hard, workload.precision)
+    numbers |= _energy(process, workload.items_per_step)
+    return numbers | _rate(process, workload, numbers[metrics.STEP_TIME.name], peak)
+
+
+def of_process(process: Process) -> Numbers:
+    """One number per metric that a process knows by itself; what the machine lacks is absent.
+
+    The step time is that of the block that the run's own ``statistic`` names: the median keeps one
+    interrupted block from speaking for all, the minimum keeps a busy machine from speaking at all.
+    """
+    step_s = _of_blocks(process.timed, process.timed.block_s)
+    return {
+        metrics.STEP_TIME.name: step_s,
+        metrics.STEP_P05.name: process.timed.steps.p05,
+        metrics.STEP_P95.name: process.timed.steps.p95,
+        metrics.HOST_RSS_PEAK.name: float(process.memory.host_rss_peak_bytes),
+        **(_compiles(process, process.compiles, step_s) if process.compiles else {}),
+        **_work(process),
+        **_on_device(process.timed, step_s),
+        **(_device_memory(process.memory.device) if process.memory.device else {}),
+        **(_phases(process.step_phases) if process.step_phases else {}),
+        **(_gpus(process.evidence, step_s) if process.evidence else {}),
+        **_skew(process),
+    }
+
+
+def world_size(parameters: Mapping[str, Scalar]) -> int:
+    """Return in how many ranks, or on how many devices, a workload with these parameters ran."""
+    size = parameters.get(WORLD_SIZE, 1)
+    return size if isinstance(size, int) else 1
+
+
+def family(
+    workload: str, parameters: Mapping[str, Scalar], parameter: str = WORLD_SIZE
+) -> tuple[str, dict[str, Scalar]]:
+    """Return what a workload shares with itself at another value of `parameter`.
+
+    That is an id, and the other parameters.
+    """
+    parts = [part for part in workload.split(".") if not part.startswith(f"{parameter}=")]
+    others = {name: value for name, value in parameters.items() if name != parameter}
+    return ".".join(parts), others
+
+
+def of_blocks(blocks: Sequence[float], statistic: Statistic) -> float:
+    """Return the value of the block that speaks for the process."""
+    ordered = sorted(blocks)
+    match statistic:
+        case "median":
+            return statistics.median(ordered)
+        case "p25":
+            return ordered[(len(ordered) - 1) // 4]
+        case "min":
+            return ordered[0]
+
+
+def _of_blocks(timed: Timed, blocks: Sequence[float]) -> float:
+    return of_blocks(blocks, timed.statistic)
+
+
+def _compiles(process: Process, compiles: CompileCounts, step_s: float) -> Numbers:
+    return {
+        metrics.GRAPHS.name: float(compiles.graphs),
+        metrics.GRAPH_BREAKS.name: float(compiles.graph_breaks),
+        metrics.RECOMPILES.name: float(compiles.recompiles),
+        **_first_step(process.phases.first_step_s, compiles, step_s),
+    }
+
+
+def _first_step(first_s: float, compiles: CompileCounts, step_s: float) -> Numbers:
+    """Tell a first step that compiled from one that did not: one takes minutes, one takes none.
+
+    With filled caches the first step of compiled code is a first step as any other, too.
+    """
+    if compiles.graphs == 0:
+        return {metrics.FIRST_STEP.name: first_s}
+    extra_s = max(0.0, first_s - step_s)
+    if compiles.cache == "empty":
+        return {metrics.COMPILE_COLD.name: extra_s}
+    return {metrics.FIRST_STEP.name: first_s, metrics.COMPILE_WARM.name: extra_s}
+
+
+def _work(process: Process) -> Numbers:
+    numbers: Numbers = {}
+    if process.work.operators is not None:
+        numbers[metrics.OPERATORS.name] = float(process.work.operators)
+    if process.work.flops is not None:
+        numbers[metrics.FLOPS.name] = float(process.work.flops)
+    return numbers
+
+
+def _on_device(timed: Timed, step_s: float) -> Numbers:
+    numbers: Numbers = {}
+    if timed.device_s is not None:
+        numbers[metrics.DEVICE_TIME.name] = _of_blocks(timed, timed.device_s)
+    if timed.issue_s is not None:
+        numbers[metrics.HOST_OVERHEAD.name] = _of_blocks(timed, timed.issue_s) / step_s
+    return numbers
+
+
+def _device_memory(device: DeviceMemory) -> Numbers:
+    peaks_bytes = {
+        metrics.PEAK_ALLOCATED.name: device.peak_allocated_bytes,
+        metrics.PEAK_RESERVED.name: device.peak_reserved_bytes,
+        metrics.PEAK_ACTIVE.name: device.peak_active_bytes,
+    }
+    return {name: float(peak) for name, peak in peaks_bytes.items() if peak is not None}
+
+
+def _phases(parts: StepPhases) -> Numbers:
+    """Return the shares of a step. The host waits for data; a copy is what the device is at."""
+    numbers: Numbers = {}
+    if data := parts.phases.get("data"):
+        numbers[metrics.DATA_WAIT.name] = data.host_s / parts.step_s
+    if copying := parts.phases.get("h2d"):
+        numbers[metrics.H2D.name] = _duration(copying) / parts.step_s
+    return numbers
+
+
+def _duration(phase: StepPhase) -> float:
+    return phase.host_s if phase.device_s is None else phase.device_s
+
+
+def _gpus(evidence: Evidence, step_s: float) -> Numbers:
+    """Return what the GPUs did: the power of all together, the mean of what each has."""
+    numbers: Numbers = {}
+    clocks = [gpu.sm_clock_mhz.mean for gpu in evidence.gpus if gpu.sm_clock_mhz]
+    powers = [gpu.power_w.mean for gpu in evidence.gpus if gpu.power_w]
+    busy = [gpu.utilization.mean for gpu in evidence.gpus if gpu.utilization]
+    if clocks:
+        clock_mhz = statistics.fmean(clocks)
+        numbers[metrics.SM_CLOCK.name] = clock_mhz
+        numbers[metrics.STEP_CYCLES.name] = step_s * clock_mhz * 1e6
+    if powers and len(powers) == len(evidence.gpus):
+        numbers[metrics.POWER.name] = math.fsum(powers)
+    if busy:
+        numbers[metrics.GPU_UTIL.name] = statistics.fmean(busy)
+    return numbers
+
+
+def _skew(process: Process) -> Numbers:
+    ranks = process.ranks
+    if ranks is None or ranks.arrival_skew_s is None:
+        return {}
+    return {metrics.ARRIVAL_SKEW.name: ranks.arrival_skew_s}
+
+
+def _energy(process: Process, items_per_step: float) -> Numbers:
+    """Spread the energy of all GPUs over the items of the timed region.
+
+    Nothing without the borders of the region, without a counter, or when it did not move.
+    """
+    evidence = process.evidence
+    if evidence is None or evidence.trouble or not evidence.gpus:
+        return {}
+    used = [gpu.energy_j for gpu in evidence.gpus if gpu.energy_j]
+    if len(used) < len(evidence.gpus):
+        return {}
+    steps = len(process.timed.block_s) * process.timed.steps_per_block
+    return {metrics.ENERGY.name: math.fsum(used) / (steps * items_per_step)}
+
+
+def _rate(process: Process, workload: Measured, step_s: float, peak: float | None) -> Numbers:
+    """Compare what one GPU achieves with what it promises; FLOPs are those of the first rank.
+
+    Where one process drives several devices, nobody knows which of them the counted FLOPs were on.
+    """
+    is_spread = world_size(workload.parameters) > 1 and process.ranks is None
+    if process.work.flops is None or is_spread:
+        return {}
+    achieved = process.work.flops / step_s
+    rate = {metrics.FLOP_PER_S.name: achieved}
+    return rate if peak is None else rate | {metrics.MFU.name: achieved / peak}
+
+
+def _alone(workload: Measured, run: Run) -> Measured | None:
+    """Find the same workload at a world size of one, in the same run."""
+    if world_size(workload.parameters) == 1:
+        return None
+    wanted = family(workload.workload, workload.parameters)
+    for other in run.measured:
+        is_single = world_size(other.parameters) == 1
+        if is_single and family(other.workload, other.parameters) == wanted:
+            return other
+    return None
+
+
+def _scaling(process: Process, workload: Measured, alone: Measured) -> Numbers:
+    """Compare with the single process of the same turn: both met the same minute of the machine.
+
+    Throughput of N over N times the throughput of one; ``items_per_step`` is that of all ranks.
+    """
+    for single in alone.processes:
+        if single.index == process.index:
+            rate_alone = alone.items_per_step / _of_blocks(single.timed, single.timed.block_s)
+            rate = workload.items_per_step / _of_blocks(process.timed, process.timed.block_s)
+            size = world_size(workload.parameters)
+            return {metrics.SCALING_EFFICIENCY.name: rate / (size * rate_alone)}
+    return {}

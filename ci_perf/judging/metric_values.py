@@ -1,0 +1,140 @@
+"""The values of one metric of a workload: by session and epoch, and the one value for a side.
+
+An accepted change begins a new epoch of a metric: what was measured before describes another speed.
+It still says how much sessions and launches differ.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from ci_perf.judging.policy import KIND_OF
+from ci_perf.model import metrics
+from ci_perf.model.metrics import Kind, Metric
+from ci_perf.model.summary import Numbers, Subject
+
+Sessions = Sequence[Sequence[float]]
+"""Values of one metric: one list per session, one value per process."""
+
+# Counted, not timed: the same code gives the same number.
+EXACT = frozenset({Kind.COUNT, Kind.DEVICE_MEMORY})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Values of one metric per session: those of the current epoch, then those of each before.
+
+    The head is compared with the current epoch alone. How much sessions and launches differ is
+    learned from all, each session around the mean of its own epoch.
+    """
+
+    current: Sessions
+    earlier: tuple[Sessions, ...] = ()
+
+    def map(self, change: Callable[[float], float]) -> "History":
+        """Return the same history of changed values, such as their logarithms."""
+        epochs = [
+            [[change(value) for value in session] for session in epoch]
+            for epoch in (self.current, *self.earlier)
+        ]
+        return History(current=epochs[0], earlier=tuple(epochs[1:]))
+
+
+class Recorded(Protocol):
+    """A session, in whatever form it is kept."""
+
+    @property
+    def epochs(self) -> Mapping[str, int]:
+        """Accepted changes up to this session, by metric."""
+
+    @property
+    def processes(self) -> Sequence[Numbers]:
+        """The numbers of each launch."""
+
+
+R = TypeVar("R", bound=Recorded)
+
+
+def of_current_epoch(subject: Subject, metric: Metric) -> list[list[float]]:
+    """Return the values of a metric per session of its current epoch, without those that lack it.
+
+    Empty where an accepted change took the metric away.
+    """
+    sessions = current_sessions(subject.sessions, metric.name)
+    return [of_session(session, metric.name) for session in sessions]
+
+
+def history(subject: Subject, metric: Metric) -> History:
+    """Return the values of a metric per session, by epoch; sessions that lack it are left out."""
+    newest = current_epoch(subject.sessions, metric.name)
+    older = [session for session in subject.sessions if _epoch(session, metric.name) != newest]
+    return History(
+        current=of_current_epoch(subject, metric),
+        earlier=tuple(
+            [of_session(session, metric.name) for session in epoch]
+            for epoch in by_epoch(older, metric.name)
+        ),
+    )
+
+
+def current_sessions(sessions: Sequence[R], name: str) -> list[R]:
+    """Return the sessions of a metric's current epoch that have it."""
+    newest = current_epoch(sessions, name)
+    return [
+        session
+        for session in sessions
+        if _epoch(session, name) == newest and of_session(session, name)
+    ]
+
+
+def by_epoch(sessions: Sequence[R], name: str) -> list[list[R]]:
+    """Return the sessions that have a metric, by epoch."""
+    epochs: dict[int, list[R]] = {}
+    for session in sessions:
+        if of_session(session, name):
+            epochs.setdefault(_epoch(session, name), []).append(session)
+    return [epochs[number] for number in sorted(epochs)]
+
+
+def current_epoch(sessions: Sequence[Recorded], name: str) -> int:
+    """Return the number of a metric's current epoch; a session that lacks it may have begun it."""
+    return max((_epoch(session, name) for session in sessions), default=0)
+
+
+def _epoch(session: Recorded, name: str) -> int:
+    return session.epochs.get(name, 0)
+
+
+def of_session(session: Recorded, name: str) -> list[float]:
+    """Return the values of a metric in one session."""
+    return [process[name] for process in session.processes if name in process]
+
+
+def centres(subject: Subject) -> Numbers:
+    """Return the centre of every metric that the subject has."""
+    values = {metric: of_current_epoch(subject, metric) for metric in metrics.ALL}
+    return {
+        metric.name: centre(metric.kind, sessions)
+        for metric, sessions in values.items()
+        if sessions
+    }
+
+
+def centre(kind: Kind, sessions: Sessions) -> float:
+    """Return the one value that stands for a side.
+
+    Noisy kinds: the geometric mean of the sessions' geometric means, so that the ratio of two
+    centres is the ratio that is judged. Exact kinds: the largest value that was seen. All others:
+    the median of all values.
+    """
+    if kind in KIND_OF:
+        return math.exp(statistics.fmean(map(mean_logarithm, sessions)))
+    values = [value for session in sessions for value in session]
+    return max(values) if kind in EXACT else statistics.median(values)
+
+
+def mean_logarithm(session: Sequence[float]) -> float:
+    """Return the mean of the logarithms of the values of a session."""
+    return statistics.fmean(map(math.log, session))

@@ -1,0 +1,111 @@
+"""Samples of any harness in, a comparison out, by the same rules as a run of ours.
+
+A launch counts once, by the median of its steps.
+"""
+
+import itertools
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from ci_perf.judging import changes, compare, uncompared, variability
+from ci_perf.judging.candidates import Candidate
+from ci_perf.judging.metric_values import History
+from ci_perf.judging.policy import PolicyKind, default_limits, limit_of
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Comparison, Side
+from ci_perf.model.metrics import Better, Kind, Metric
+from ci_perf.model.run import Source, Tool
+from ci_perf.model.samples import SUITE, Launch, Sampled, SampledMetric, Samples
+from ci_perf.model.suite import FailOn, Limit, Preset
+from ci_perf.model.validity import validity_of
+from ci_perf.version import __version__
+
+# What is exact and has a tolerance all the same: the allocator's rounding. Counts need none.
+_EXACT_LIMITS = {metrics.PEAK_ALLOCATED.name: default_limits()[metrics.PEAK_ALLOCATED.name]}
+
+
+def judge(
+    samples: Samples,
+    *,
+    base: str,
+    head: str,
+    preset: Preset = "default",
+    fail_on: FailOn = "regressed",
+) -> Comparison:
+    """Judge every workload of `samples`; `base` and `head` say where the launches come from."""
+    judgements = changes.judge([_candidate(sampled, preset) for sampled in samples.workloads])
+    rows = compare.worst_first(
+        judgement.change or uncompared.of_candidate(judgement.candidate) for judgement in judgements
+    )
+    trust = validity_of(())
+    verdict = compare.overall(rows, trust)
+    sessions = max((len(sampled.history) for sampled in samples.workloads), default=0)
+    return Comparison(
+        tool=Tool(version=__version__),
+        suite=SUITE,
+        selection=(),
+        verdict=verdict,
+        exit_code=compare.exit_code(verdict, rows, fail_on),
+        base=_side(base, sessions),
+        head=_side(head, 1 if rows else 0),
+        validity=trust,
+        differences=(),
+        rows=tuple(rows),
+    )
+
+
+def _side(label: str, sessions: int) -> Side:
+    """Describe a side of which only the numbers are known."""
+    source = Source(commit="unknown", branch="unknown", dirty=False)
+    return Side(
+        label=label, run="", source=source, machine=None, sessions=sessions, oldest="", newest=""
+    )
+
+
+def _candidate(sampled: Sampled, preset: Preset) -> Candidate:
+    metric = _metric(sampled.metric)
+    is_exact = sampled.metric.kind == "exact"
+    # The pairs of what is exact decide alone: both sides met the same machine.
+    sessions = () if is_exact and sampled.pairs else sampled.history
+    return Candidate(
+        workload=sampled.workload,
+        metric=metric,
+        limit=_limit(sampled.metric, preset),
+        history=History(current=[_values(session) for session in sessions]) if sessions else None,
+        head=_values(sampled.head),
+        pairs=[(_value(base), _value(head)) for base, head in sampled.pairs],
+        tick=0.0 if is_exact else _tick(sampled),
+        is_inverse=sampled.metric.direction == "higher" and metric.better is Better.LOWER,
+    )
+
+
+def _metric(sampled: SampledMetric) -> Metric:
+    """Return the metric of ours, judged as the samples say that it behaves."""
+    metric = sampled.known()
+    if sampled.kind == "exact":
+        return metric
+    return msgspec.structs.replace(metric, kind=Kind(sampled.kind))
+
+
+def _limit(sampled: SampledMetric, preset: Preset) -> Limit:
+    if sampled.kind == "exact":
+        return _EXACT_LIMITS.get(sampled.known().name, Limit())
+    return limit_of(PolicyKind(sampled.kind), preset)
+
+
+def _value(launch: Launch) -> float:
+    """Return the one number that stands for a launch: the median of its steps."""
+    return statistics.median(launch) if isinstance(launch, tuple) else launch
+
+
+def _values(launches: Sequence[Launch]) -> list[float]:
+    return [_value(launch) for launch in launches]
+
+
+def _tick(sampled: Sampled) -> float:
+    """Return what the steps of all launches were rounded to, relative to the smallest launch."""
+    launches = [*itertools.chain(*sampled.history, sampled.head, *sampled.pairs)]
+    steps = (launch if isinstance(launch, tuple) else (launch,) for launch in launches)
+    return variability.relative_tick(itertools.chain(*steps), _values(launches))

@@ -1,0 +1,209 @@
+"""The screen: the head's launches against the committed history, over the whole suite at once.
+
+The screen says "no change" or "suspect", and never raises an alarm: between two sessions the
+machine may have moved, and no number of steps or launches within one of them shows that. Where the
+base cannot be launched, history predicts at most: how much sessions differ is part of the error,
+and is itself learned from few of them, or assumed.
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_perf.judging import distributions, variability
+from ci_perf.judging.confirm import POWER_TAIL
+from ci_perf.judging.metric_values import History, Sessions
+from ci_perf.judging.policy import (
+    BETA_SCREEN,
+    LAUNCH_PRIOR_DF,
+    PRIOR_DF_CAP,
+    SESSION_PRIOR_DF,
+    Policy,
+)
+from ci_perf.judging.variability import Variance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """One workload after the screen; logarithms, above zero the head's number is larger.
+
+    `low` to `high` is the difference with its error, at the certainty that a pass needs. The
+    last three are for the confirmation: `launch_variance` of this workload's own launches, and
+    `prior_variance`, the same moderated by the suite's, worth `prior_df` observations. `sessions`
+    are those of the current epoch.
+    """
+
+    difference: float
+    error: float
+    df: float
+    low: float
+    high: float
+    is_suspect: bool
+    sessions: int
+    launch_variance: float
+    prior_variance: float
+    prior_df: float
+
+    def clears(self, margin: float) -> bool:
+        """Whether the screen excludes a change as large as `margin`.
+
+        One session of one launch clears nothing: it says nothing of any spread.
+        """
+        is_blind = self.prior_df == 0 and self.sessions == 1
+        return not is_blind and max(self.high, -self.low) < margin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Workload:
+    """The figures of one workload that the suite shares.
+
+    `share` is the part of a launch's variance that the mean of a session keeps: 1 / launches; on
+    average over all epochs, over the current one, and of the head.
+    """
+
+    difference: float
+    sessions: int
+    between: Variance
+    launch: Variance
+    share: float
+    current_share: float
+    head_share: float
+
+
+def screen(
+    items: Sequence[tuple[History | Sessions, Sequence[float]]], policy: Policy
+) -> list[Screened]:
+    """Screen the workloads of a suite for one kind of metric, in their order.
+
+    An item is the history (or only the sessions of its current epoch) and the head's launch values,
+    all natural logarithms.
+    """
+    workloads = [_workload(_history(history), head) for history, head in items]
+    launches = variability.prior([w.launch for w in workloads], LAUNCH_PRIOR_DF)
+    sessions = _session_prior(workloads, policy)
+    return [_screened(workload, launches, sessions, policy) for workload in workloads]
+
+
+def _history(given: History | Sessions) -> History:
+    return given if isinstance(given, History) else History(current=given)
+
+
+def _workload(history: History, head: Sequence[float]) -> _Workload:
+    if not history.current:
+        raise ValueError("history: expected at least one session, found none: confirm instead")
+    everything = [*history.current, *itertools.chain(*history.earlier)]
+    for session in everything:
+        distributions.check_logarithms(session, what="a session of the history")
+    distributions.check_logarithms(head, what="the head")
+    means = [_means(epoch) for epoch in (history.current, *history.earlier)]
+    return _Workload(
+        difference=statistics.fmean(head) - statistics.fmean(means[0]),
+        sessions=len(history.current),
+        between=_pooled(means),
+        launch=_pooled([*everything, head]),
+        share=_share(everything),
+        current_share=_share(history.current),
+        head_share=1 / len(head),
+    )
+
+
+def _means(epoch: Sessions) -> list[float]:
+    return [statistics.fmean(session) for session in epoch]
+
+
+def _share(sessions: Sessions) -> float:
+    return math.fsum(1 / len(session) for session in sessions) / len(sessions)
+
+
+def _pooled(groups: Sessions) -> Variance:
+    """Return the variance around each group's own mean."""
+    df = sum(len(group) - 1 for group in groups)
+    if df == 0:
+        return variability.UNKNOWN
+    return Variance(math.fsum(distributions.sum_of_squares(group) for group in groups) / df, df)
+
+
+def _session_prior(workloads: Sequence[_Workload], policy: Policy) -> Variance:
+    """Return how much sessions differ: what the suite shows, and what the policy assumes.
+
+    The assumption counts as `prior_df` more observations.
+    """
+    shared = variability.prior(
+        [w.between for w in workloads], SESSION_PRIOR_DF, assumed_df=policy.prior_df
+    )
+    noise = [w.launch.value * w.share for w in workloads if w.launch.df] or [0.0]
+    assumed = Variance(policy.session_spread**2 + statistics.median(noise), policy.prior_df)
+    if shared.df == 0:
+        return assumed
+    seen = Variance(shared.value, math.fsum(w.between.df for w in workloads))
+    return Variance(variability.moderate(seen, assumed).value, shared.df)
+
+
+def _screened(
+    workload: _Workload, launches: Variance, sessions: Variance, policy: Policy
+) -> Screened:
+    launch = variability.moderate(workload.launch, launches)
+    own = workload.launch if workload.launch.df else launch
+    between = _between(workload, own, sessions, policy)
+    error = math.sqrt(between.value * (1 + 1 / workload.sessions) + _lack(workload, own))
+    reach = distributions.student_quantile(BETA_SCREEN, between.df) * error
+    blind = launch.df == 0 and workload.sessions == 1
+    return Screened(
+        difference=workload.difference,
+        error=error,
+        df=between.df,
+        low=workload.difference - reach,
+        high=workload.difference + reach,
+        is_suspect=blind or abs(workload.difference) + reach >= policy.margin,
+        sessions=workload.sessions,
+        launch_variance=own.value,
+        prior_variance=launch.value,
+        prior_df=min(launch.df, PRIOR_DF_CAP),
+    )
+
+
+def _between(workload: _Workload, launch: Variance, sessions: Variance, policy: Policy) -> Variance:
+    """Return the variance of a session's mean, never less than half of what its launches cause."""
+    noise = launch.value * workload.share
+    if workload.between.df:
+        variance = variability.moderate(workload.between, sessions)
+    else:
+        variance = Variance(policy.session_spread**2 + noise, policy.prior_df)
+    return Variance(max(variance.value, noise / 2), variance.df)
+
+
+def _lack(workload: _Workload, launch: Variance) -> float:
+    """Return the additional variance of a mean of fewer launches than a session has."""
+    head = max(workload.head_share - workload.share, 0.0)
+    base = max(workload.current_share - workload.share, 0.0) / workload.sessions
+    return launch.value * (head + base)
+
+
+Prediction = Literal["unconfirmed", "unchanged", "inconclusive"]
+
+
+def predict(screened: Screened, policy: Policy, alpha: float) -> Prediction:
+    """Say whether the head lies beyond the floor, as far as history can tell.
+
+    Share `alpha` with everything that was screened, not with the suspects only: these were chosen
+    by the same numbers. The direction is the sign of `screened.difference`.
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"expected 0 < alpha < 1, found {alpha}")
+    if screened.clears(policy.margin):
+        return "unchanged"
+    reach = distributions.student_quantile(alpha / 2, screened.df) * screened.error
+    return "unconfirmed" if abs(screened.difference) - reach > policy.floor else "inconclusive"
+
+
+def smallest_detectable(screened: Screened, policy: Policy, alpha: float) -> float:
+    """Return the smallest true change that would mostly have been predicted (logarithm).
+
+    Never below the margin: up to there "unchanged" is a right answer, too.
+    """
+    quantiles = distributions.student_quantile(alpha / 2, screened.df)
+    quantiles += distributions.student_quantile(POWER_TAIL, screened.df)
+    return max(policy.margin, policy.floor + quantiles * screened.error)

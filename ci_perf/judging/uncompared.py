@@ -1,0 +1,168 @@
+"""Rows for workloads and metrics that one side lacks or that do not compare: nothing vanishes."""
+
+from collections.abc import Iterator
+
+from ci_perf.judging import comparability, metric_values
+from ci_perf.judging.candidates import Candidate
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Uncompared, Verdict
+from ci_perf.model.metrics import Metric
+from ci_perf.model.run import Failed
+from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
+from ci_perf.model.summary import Numbers, Subject, Summary
+
+
+def rows(base: Summary, head: Summary, limits: Limits, tiers: Tiers) -> Iterator[Uncompared]:
+    """Yield the rows of two sides; a workload has one for itself, or one for each such metric."""
+    before = {subject.workload: subject for subject in base.subjects}
+    after = {subject.workload: subject for subject in head.subjects}
+    failed = {failure.workload: failure for failure in head.failed}
+    failed_before = {failure.workload: failure for failure in base.failed}
+    measured = after.keys() | failed.keys()
+    for name in sorted(failed):
+        yield _failed(failed[name])
+    for name in _asked_for(before.keys() - measured, head):
+        yield _missing(before[name])
+    for name in _asked_for(failed_before.keys() - before.keys() - measured, head):
+        yield _row(failed_before[name], Verdict.MISSING, "failed_on_base")
+    for name in sorted(after.keys() - before.keys()):
+        yield _new(after[name], failed_before=name in failed_before)
+    for name in sorted(before.keys() & after.keys()):
+        obstacle = comparability.obstacles(before[name], after[name], tiers)
+        if obstacle:
+            yield _incomparable(before[name], after[name], *obstacle)
+        else:
+            yield from _one_sided(before[name], after[name], limits.of(name), head)
+
+
+def of_candidate(candidate: Candidate) -> Uncompared:
+    """Say that a metric has a history and no head, or a head and nothing to compare it with."""
+    is_missing = candidate.history is not None
+    sessions = candidate.history.current if candidate.history else [candidate.head]
+    numbers = {candidate.metric.name: candidate.centre(sessions)}
+    return Uncompared(
+        workload=candidate.workload,
+        metric=candidate.metric.name,
+        verdict=Verdict.MISSING if is_missing else Verdict.NEW,
+        code="metric_missing" if is_missing else "metric_new",
+        base=numbers if is_missing else {},
+        head={} if is_missing else numbers,
+        gate=candidate.limit.gate,
+        note="",
+        output="",
+        parameters={},
+    )
+
+
+def _asked_for(names: set[str], head: Summary) -> list[str]:
+    return sorted(name for name in names if is_selected(name, head.selection))
+
+
+# --- whole workloads
+
+
+def _failed(failure: Failed) -> Uncompared:
+    """Say that a workload has no numbers on the head, and why."""
+    return Uncompared(
+        workload=failure.workload,
+        metric="",
+        verdict=Verdict.FAILED,
+        code=f"failed_in_{failure.phase.value}",
+        base={},
+        head={},
+        note=failure.reason,
+        output=failure.output,
+        exhausted=failure.exhausted,
+        parameters=failure.parameters,
+        gate=True,
+    )
+
+
+def _missing(base: Subject) -> Uncompared:
+    """Say that a workload has a baseline and was not measured."""
+    return _row(base, Verdict.MISSING, "missing", base=metric_values.centres(base))
+
+
+def _new(head: Subject, *, failed_before: bool) -> Uncompared:
+    """Say that a workload was measured and has nothing to be compared with.
+
+    The note says why its base could not be launched, where that was tried.
+    """
+    code = "new_since_failed" if failed_before else "new"
+    note = head.paired.failure if head.paired else ""
+    return _row(head, Verdict.NEW, code, head=metric_values.centres(head), note=note)
+
+
+def _incomparable(base: Subject, head: Subject, code: str, differing: str) -> Uncompared:
+    """Say which facts of the two sides differ, so that no ratio would mean anything.
+
+    Where base and head were launched in turns, their pairs answer instead.
+    """
+    is_answered = head.paired is not None and bool(head.paired.pairs)
+    return _row(
+        head,
+        Verdict.INCOMPARABLE,
+        code,
+        base=metric_values.centres(base),
+        head=metric_values.centres(head),
+        note=differing,
+        gate=not is_answered,
+    )
+
+
+# --- metrics of a workload that both sides have
+
+
+def _one_sided(
+    base: Subject, head: Subject, limits: dict[str, Limit], side: Summary
+) -> Iterator[Uncompared]:
+    """Yield a row per metric that one side has and the other lacks."""
+    for metric in metrics.JUDGED:
+        limit = limits.get(metric.name)
+        if limit is None:
+            continue
+        before = metric_values.of_current_epoch(base, metric)
+        after = metric_values.of_current_epoch(head, metric)
+        name, gate = metric.name, limit.gate
+        if before and not after and not _needs_another_workload(metric, side):
+            numbers = metric_values.centres(base)
+            yield _row(
+                base, Verdict.MISSING, "metric_missing", base=numbers, metric=name, gate=gate
+            )
+        elif after and not before and not _is_zero(after) and not head.paired:
+            numbers = metric_values.centres(head)
+            yield _row(head, Verdict.NEW, "metric_new", head=numbers, metric=name, gate=gate)
+
+
+def _needs_another_workload(metric: Metric, side: Summary) -> bool:
+    """Whether a metric may be gone because only a part of the suite was asked for."""
+    return metric is metrics.SCALING_EFFICIENCY and bool(side.selection)
+
+
+def _is_zero(sessions: list[list[float]]) -> bool:
+    return not any(value for session in sessions for value in session)
+
+
+def _row(
+    workload: Subject | Failed,
+    verdict: Verdict,
+    code: str,
+    *,
+    base: Numbers | None = None,
+    head: Numbers | None = None,
+    metric: str = "",
+    note: str = "",
+    gate: bool = True,
+) -> Uncompared:
+    return Uncompared(
+        workload=workload.workload,
+        metric=metric,
+        verdict=verdict,
+        code=code,
+        base=base or {},
+        head=head or {},
+        note=note,
+        output="",
+        parameters=workload.parameters,
+        gate=gate,
+    )

@@ -1,0 +1,168 @@
+"""Exact counts: the operators and FLOPs of a step, and what torch.compile did in this process."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from ci_perf.measuring.device import Device
+from ci_perf.model.process import CompileCounts, Work
+
+_REASON_CHARS = 500
+
+# Dynamo keeps the records of its latest compilations only: 64 unless told.
+_RECORDS = 100_000
+# Dynamo explains a graph break in paragraphs; the first line names the cause.
+_MAX_REASONS = 20
+_BREAK_CHARS = 300
+# How dynamo names a branch, or a loop, that depends on the values of a tensor.
+_JUMP = "generic_jump"
+# The failure of a function that dynamo leaves to Python as a whole, as for a break within a loop.
+_GIVEN_UP = "Unsupported"
+_CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+def count_work(step: Callable[[], object], device: Device, parameters: int | None) -> Work:
+    """Run one step under torch's dispatcher and count what comes by, backward pass included.
+
+    A compiled step is counted as the program it was compiled from: torch runs that one while a
+    dispatch mode is active. A step that cannot run so has no counts, and the reason.
+    """
+    if "torch" not in sys.modules:
+        return _absent("the workload has not imported torch", parameters)
+    try:
+        operators, flops = _watched(step, device)
+    except Exception as error:  # noqa: BLE001  the instrument's failure, not the workload's
+        return _absent(f"{type(error).__name__}: {error}", parameters)
+    return Work(operators=operators, flops=flops, parameters=parameters)
+
+
+def _absent(reason: str, parameters: int | None) -> Work:
+    return Work(operators=None, flops=None, parameters=parameters, absent=reason[:_REASON_CHARS])
+
+
+def _watched(step: Callable[[], object], device: Device) -> tuple[int, int]:
+    watch = _dispatch_mode()
+    with watch:
+        step()
+    device.synchronize()
+    return watch.operators, int(watch.flops)
+
+
+def _dispatch_mode() -> Any:  # noqa: ANN401  torch is untyped, and imported late
+    """Make what torch's dispatcher tells of every call; `operators` and `flops` count them."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import flop_registry
+
+    device_of = torch.ops.prim.device.default
+
+    class Watch(TorchDispatchMode):  # type: ignore[misc]  # untyped
+        """Sees each call below autograd, where backward operators pass as well.
+
+        torch's own FlopCounterMode counts the same FLOPs; it also follows modules, and takes a
+        second to import dynamo into a process that had no use for it.
+        """
+
+        supports_higher_order_operators = True
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.operators = self.flops = 0
+
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            """Only what has been compiled must be kept from compiling us."""
+            return "torch._dynamo" in sys.modules
+
+        def __torch_dispatch__(
+            self,
+            func: Any,  # noqa: ANN401  torch's own signature
+            types: object,
+            args: tuple[object, ...] = (),
+            kwargs: dict[str, object] | None = None,
+        ) -> object:
+            del types
+            kwargs = kwargs or {}
+            packet = getattr(func, "_overloadpacket", None)
+            formula = flop_registry.get(packet)
+            # Without autograd, composite operators arrive whole: their parts are what is counted.
+            if formula is None and hasattr(func, "decompose") and func is not device_of:
+                with self:
+                    made: object = func.decompose(*args, **kwargs)
+                if made is not NotImplemented:
+                    return made
+            result: object = func(*args, **kwargs)
+            self.operators += 1
+            if formula is not None:
+                self.flops += formula(*args, **kwargs, out_val=result)
+            return result
+
+    return Watch()
+
+
+def compile_cache() -> Literal["empty", "filled"]:
+    """Say whether earlier processes left compiled code. Asked before anything is compiled."""
+    folders = [Path(named) for name in _CACHE_VARIABLES if (named := os.environ.get(name))]
+    is_filled = any(path.is_file() for folder in folders for path in folder.rglob("*"))
+    return "filled" if is_filled else "empty"
+
+
+def keep_all_compile_records() -> None:
+    """Let no compilation be forgotten. Called once torch has been imported by the workload."""
+    if "torch._dynamo.utils" in sys.modules:
+        sys.modules["torch._dynamo.utils"].set_compilation_metrics_limit(_RECORDS)
+
+
+def count_compiles(cache: Literal["empty", "filled"]) -> CompileCounts:
+    """Count graphs, graph breaks and recompiles; zeros where nothing was compiled."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is None:
+        return CompileCounts(graphs=0, graph_breaks=0, recompiles=0, cache=cache)
+    records = dynamo.get_compilation_metrics()
+    breaks = [*_between_graphs(dynamo), *_of_whole_functions(records)]
+    return CompileCounts(
+        graphs=dynamo.counters["stats"]["unique_graphs"],
+        graph_breaks=len(breaks),
+        recompiles=sum(1 for record in records if getattr(record, "recompile_reason", None)),
+        break_reasons=tuple(dict.fromkeys(breaks))[:_MAX_REASONS],
+        cache=cache,
+    )
+
+
+def _between_graphs(dynamo: Any) -> Iterator[str]:  # noqa: ANN401  the module
+    """Name each break after which a function went on in another graph, as `explain` lists them.
+
+    `dynamo.counters["graph_break"]` misses every branch that depends on the values of a tensor.
+    """
+    for record in dynamo.graph_break_reasons:
+        place = record.user_stack[-1] if record.user_stack else None
+        file, line = (place.filename, place.lineno) if place else (None, None)
+        yield _spelled(record.reason, file, line)
+
+
+def _of_whole_functions(records: Iterable[Any]) -> Iterator[str]:
+    """Name each break for which dynamo left the whole function to Python; it makes no graph."""
+    for record in records:
+        if getattr(record, "fail_type", None) == _GIVEN_UP:
+            reason = f"{_first_line(record.fail_reason)}; the whole function runs in Python"
+            yield _spelled(reason, record.fail_user_frame_filename, record.fail_user_frame_lineno)
+
+
+def _spelled(reason: str, file: str | None, line: int | None) -> str:
+    what = _first_line(reason)
+    if what.startswith(_JUMP):
+        what = f"a branch depends on the values of a tensor ({what})"
+    where = f"{_short_path(file)}:{line}: " if file else ""
+    return (where + what).encode(errors="replace").decode()[:_BREAK_CHARS]
+
+
+def _short_path(file: str) -> str:
+    """Leave out the folder of the repository, or of installed packages."""
+    _, installed, rest = file.rpartition("/site-packages/")
+    return rest if installed else file.removeprefix(f"{Path.cwd()}/")
+
+
+def _first_line(text: object) -> str:
+    return str(text).strip().partition("\n")[0]

@@ -1,0 +1,247 @@
+"""Describe this machine, as far as it can change a number. Run in a child: it imports torch.
+
+`python -P -m ci_perf.measuring.environment_probe FOLDER PARENT DEVICE THREADS DEVICES`; task.py
+names the files in FOLDER, PARENT is the id of the process that waits for them.
+"""
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ci_perf.measuring import user_code
+from ci_perf.model import task
+from ci_perf.model.environment import (
+    CpuMachine,
+    Environment,
+    GpuMachine,
+    Machine,
+    Noted,
+    Software,
+)
+from ci_perf.model.process import Phase
+from ci_perf.model.task import MachineDescription, TaskFailure
+from ci_perf.system import files, host, linux
+
+# NVML's word for a GPU that is divided into MIG instances.
+_MIG_ENABLED = 1
+
+
+class DeviceError(Exception):
+    """The device that was asked for is not here."""
+
+
+def _torch() -> Any:  # noqa: ANN401  the module, or nothing
+    """Suites without torch are legal; so is a machine without it."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
+
+
+def describe(
+    device: str, threads: int, devices: int = 1, *, load: Callable[[], Any] = _torch
+) -> MachineDescription:
+    """Resolve "auto" and describe the machine. Raises DeviceError.
+
+    `devices` GPUs are meant, from `device` on; it says nothing about a CPU, which ranks share.
+    `load` returns the module torch, or `None` without it.
+    """
+    torch = load()
+    device = _resolve(device, devices, torch)
+    hard: Machine
+    uuids: tuple[str, ...] = ()
+    if device.startswith("cuda"):
+        names = _device_names(device, devices)
+        hard = _gpus(names, torch)
+        uuids = tuple(uuid for name in names if (uuid := _uuid(name, torch)))
+        # Without a UUID, which containers would agree on, by its number.
+        locks = uuids if len(uuids) == devices else tuple(n.replace(":", "-") for n in names)
+    else:
+        hard = CpuMachine(cpu_model=host.cpu_model(), logical_cores=os.cpu_count() or 0)
+        locks = ("cpu",)
+    return MachineDescription(
+        device=device,
+        locks=locks,
+        gpus=uuids,
+        environment=Environment(hard=hard, soft=_software(torch, threads), noted=_noted()),
+    )
+
+
+def _resolve(device: str, devices: int, torch: Any) -> str:  # noqa: ANN401
+    available = torch is not None and torch.cuda.is_available()
+    if device == "cpu" or (device == "auto" and not available):
+        return "cpu"
+    if not available:
+        raise DeviceError(f"--device {device}: expected a CUDA device, found {_obstacle(torch)}")
+    first, count = int(device.partition(":")[2] or 0), torch.cuda.device_count()
+    if first >= count:
+        raise DeviceError(f"--device {device}: expected an index below {count}, found {first}")
+    if first + devices > count:
+        raise DeviceError(
+            f"--device {device}: expected {devices} GPUs from cuda:{first} on, found "
+            f"{count - first}; name workloads with a smaller world_size, or measure with "
+            "--device cpu"
+        )
+    return f"cuda:{first}"
+
+
+def _obstacle(torch: Any) -> str:  # noqa: ANN401
+    """Say why there is no CUDA device, as far as torch alone can tell, and what to do."""
+    if torch is None:
+        return f"no torch; install a build with CUDA, which {user_code.SELECTOR} names"
+    if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        return (
+            f"torch {torch.__version__}, which is built without CUDA; {user_code.INSTALL_CUDA}, "
+            "or measure with --device cpu"
+        )
+    return "none; `ci-perf doctor` says why"
+
+
+def _device_names(device: str, devices: int) -> list[str]:
+    first = int(device.partition(":")[2])
+    return [f"cuda:{first + number}" for number in range(devices)]
+
+
+def _gpus(names: list[str], torch: Any) -> GpuMachine:  # noqa: ANN401
+    """Describe GPUs of one kind. Raises DeviceError: ranks would wait for the slower kind."""
+    gpus = [torch.cuda.get_device_properties(name) for name in names]
+    kinds = sorted({(gpu.name, gpu.total_memory) for gpu in gpus})
+    if len({name for name, _ in kinds}) > 1:
+        raise DeviceError(
+            f"{names[0]} to {names[-1]}: expected GPUs of one model, found "
+            f"{' and '.join(name for name, _ in kinds)}; CUDA_VISIBLE_DEVICES chooses among them"
+        )
+    return GpuMachine(
+        gpu_model=gpus[0].name,
+        gpu_count=len(names),
+        # The smallest sets how large a batch may be.
+        gpu_memory_bytes=min(memory for _, memory in kinds),
+        mig=any(_identity(gpu)[0] for gpu in gpus),
+    )
+
+
+def _uuid(device: str, torch: Any) -> str | None:  # noqa: ANN401
+    """Name a GPU as the whole host knows it: containers may each count theirs from 0."""
+    return _identity(torch.cuda.get_device_properties(device))[1]
+
+
+def _identity(properties: Any) -> tuple[bool, str | None]:  # noqa: ANN401
+    """Return whether it is a MIG instance, and its UUID, which older versions of torch lack."""
+    uuid = getattr(properties, "uuid", None)
+    if not uuid:
+        return "MIG" in properties.name, None
+    return identify_gpu(str(uuid), properties.name)
+
+
+def identify_gpu(uuid: str, model: str) -> tuple[bool, str]:
+    """Return whether a GPU is a MIG instance, and its UUID with the prefix that NVML asks for.
+
+    `uuid` is torch's, without a prefix. Where NVML cannot be asked, the name of the model decides.
+    """
+    with contextlib.suppress(Exception):  # whatever a driver or its Python module fails by
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            return _ask_nvml(pynvml, uuid)
+        finally:
+            pynvml.nvmlShutdown()
+    is_instance = "MIG" in model
+    return is_instance, f"{'MIG' if is_instance else 'GPU'}-{uuid}"
+
+
+def _ask_nvml(library: Any, uuid: str) -> tuple[bool, str]:  # noqa: ANN401  the module
+    """Ask NVML. Raises NVMLError where it knows neither an instance nor a GPU of this UUID."""
+    with contextlib.suppress(library.NVMLError_NotFound, library.NVMLError_InvalidArgument):
+        library.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+        return True, f"MIG-{uuid}"
+    whole = library.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    if not _is_divided(library, whole):
+        return False, f"GPU-{uuid}"
+    # CUDA computes in an instance of a GPU that is divided, and never in the whole.
+    instances = list(_instances(library, whole))
+    names = tuple(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
+    named = [instance for instance in instances if instance.startswith(names)]
+    likely = named or instances
+    return True, likely[0] if len(likely) == 1 else f"GPU-{uuid}"
+
+
+def _is_divided(library: Any, whole: Any) -> bool:  # noqa: ANN401
+    try:
+        return bool(library.nvmlDeviceGetMigMode(whole)[0] == _MIG_ENABLED)
+    except library.NVMLError_NotSupported:
+        return False
+
+
+def _instances(library: Any, whole: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the UUIDs of the instances that this process may see."""
+    for index in range(library.nvmlDeviceGetMaxMigDeviceCount(whole)):
+        with contextlib.suppress(library.NVMLError_NotFound):
+            instance = library.nvmlDeviceGetMigDeviceHandleByIndex(whole, index)
+            yield str(library.nvmlDeviceGetUUID(instance))
+
+
+def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
+    cuda = torch.version.cuda if torch is not None else None
+    cudnn = torch.backends.cudnn.version() if cuda else None
+    return Software(
+        python=platform.python_version(),
+        torch=str(torch.__version__) if torch is not None else "none",
+        transformers=_version("transformers"),
+        cuda=cuda,
+        cudnn=str(cudnn) if cudnn else None,
+        driver=_driver(),
+        image=host.short(os.environ["CI_PERF_IMAGE"]) if "CI_PERF_IMAGE" in os.environ else None,
+        cpu_model=host.cpu_model(),
+        threads=threads,
+        kernel=platform.release(),
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _driver() -> str | None:
+    """Ask NVML for the driver's version; `None` where there is no driver."""
+    with contextlib.suppress(Exception):  # every NVML failure means: no driver to name
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            return str(pynvml.nvmlSystemGetDriverVersion())
+        finally:
+            pynvml.nvmlShutdown()
+    return None
+
+
+def _noted() -> Noted:
+    return Noted(
+        host_hash=host.name_hash(),
+        memory_total_bytes=host.memory_total_bytes(),
+        load_average=os.getloadavg()[0],
+        allocator=host.short(os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),
+    )
+
+
+def main(folder: Path, device: str, threads: int, devices: int) -> None:
+    """Write the description, or the reason why there is none."""
+    try:
+        files.write(folder / task.RESULT, describe(device, threads, devices))
+    except DeviceError as error:
+        failure = TaskFailure(phase=Phase.LAUNCH, reason=str(error))
+        files.write(folder / task.FAILURE, failure)
+
+
+if __name__ == "__main__":
+    linux.end_with_parent(int(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))

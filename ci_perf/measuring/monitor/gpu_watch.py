@@ -1,0 +1,236 @@
+"""Turn the readings of one GPU into the evidence about it."""
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ci_perf.measuring.monitor import nvml
+from ci_perf.measuring.monitor.nvml import Counters, Readings
+from ci_perf.model.validity import GpuEvidence, PcieLink, Span
+
+# No board draws more; a larger difference of the energy counter is the counter's own jump.
+_MAX_WATTS = 20_000
+# Counters are brought up to date now and then, and may hand in late what belongs to before.
+_LAG_S = 1.0
+
+# The longest answer of a driver that is kept.
+_MAX_CHARS = 500
+
+# What evidence may lack, and by which other names the driver was asked for it.
+_MAY_BE_ABSENT = (
+    "utilization",
+    "sm_clock_mhz",
+    "memory_clock_mhz",
+    "temperature_c",
+    "power_w",
+    "power_limit_w",
+    "energy_j",
+    "violations_s",
+    "event_reasons",
+    "processes",
+    "used_before_bytes",
+    "used_peak_bytes",
+    "ecc_errors",
+    "pcie",
+)
+_ASKED_AS = {
+    "violations_s": ("violations_power",),
+    "used_before_bytes": ("used_bytes",),
+    "used_peak_bytes": ("used_bytes",),
+    "pcie": ("pcie_max",),
+}
+
+
+@dataclass
+class _Gauge:
+    """The lowest, the mean and the highest of what was read; absent readings do not count."""
+
+    readings: int = 0
+    low: float = float("inf")
+    total: float = 0.0
+    high: float = 0.0
+
+    def add(self, value: float | None) -> None:
+        if value is None:
+            return
+        self.readings += 1
+        self.low = min(self.low, value)
+        self.total += value
+        self.high = max(self.high, value)
+
+    def highest(self) -> int | None:
+        return int(self.high) if self.readings else None
+
+    def span(self) -> Span | None:
+        if not self.readings:
+            return None
+        return Span(low=self.low, mean=self.total / self.readings, high=self.high)
+
+
+@dataclass
+class _Region:
+    """What was read over the timed region."""
+
+    readings: int = 0
+    event_reasons: set[str] | None = None
+    utilization: _Gauge = field(default_factory=_Gauge)
+    sm_clock_mhz: _Gauge = field(default_factory=_Gauge)
+    memory_clock_mhz: _Gauge = field(default_factory=_Gauge)
+    temperature_c: _Gauge = field(default_factory=_Gauge)
+    power_w: _Gauge = field(default_factory=_Gauge)
+    pcie_generation: _Gauge = field(default_factory=_Gauge)
+    pcie_width: _Gauge = field(default_factory=_Gauge)
+
+    def add(self, readings: Readings) -> None:
+        self.readings += any(value is not None for value in dataclasses.astuple(readings))
+        self.utilization.add(readings.utilization)
+        self.sm_clock_mhz.add(readings.sm_clock_mhz)
+        self.memory_clock_mhz.add(readings.memory_clock_mhz)
+        self.temperature_c.add(readings.temperature_c)
+        self.power_w.add(readings.power_w)
+        self.pcie_generation.add(readings.pcie_generation)
+        self.pcie_width.add(readings.pcie_width)
+        if readings.event_reasons is not None:
+            self.event_reasons = (self.event_reasons or set()) | set(readings.event_reasons)
+
+    def reasons(self) -> tuple[str, ...] | None:
+        return None if self.event_reasons is None else tuple(sorted(self.event_reasons))
+
+
+class _Differences:
+    """Differences of counters. One that goes back or leaps is refused, with the reason."""
+
+    def __init__(self) -> None:
+        self.refused: dict[str, str] = {}
+
+    def of(
+        self, name: str, before: float | None, after: float | None, most: float = float("inf")
+    ) -> float | None:
+        if before is None or after is None:
+            return None
+        if 0 <= after - before <= most:
+            return after - before
+        self.refused[name] = f"the counter went from {before:g} to {after:g}"
+        return None
+
+
+class GpuWatch:
+    """Watches one GPU. The first reading is taken when it is made, before the worker has a context.
+
+    Until `begin` everything counts; from then on only what lies between `begin` and `end`.
+    """
+
+    def __init__(self, gpu: nvml.Gpu) -> None:
+        self._gpu = gpu
+        self._facts = gpu.facts()
+        self._launched = self._begun = gpu.counters()
+        self._ended: Counters | None = None
+        self._region = _Region()
+        self._used = _Gauge()
+        self._processes = _Gauge()
+        self._too_late = ""
+        self.poll(timing=True)
+        self._used_before = self._used.highest()
+
+    def came_too_late(self, why: str) -> None:
+        """Forget the memory in use before the worker had a context: it may have had one already."""
+        self._used_before = None
+        self._too_late = why
+
+    def poll(self, *, timing: bool) -> None:
+        """Read what changes from moment to moment."""
+        readings = self._gpu.readings()
+        self._used.add(readings.used_bytes)
+        self._processes.add(readings.processes)
+        if timing:
+            self._region.add(readings)
+
+    def begin(self) -> None:
+        """Start the timed region anew."""
+        self._region = _Region()
+        self.poll(timing=True)
+        self._begun = self._gpu.counters()
+
+    def end(self) -> None:
+        """End the timed region here; again, when a slower rank says so later."""
+        self._ended = self._gpu.counters()
+        self.poll(timing=True)
+
+    def evidence(self, wall_s: float) -> GpuEvidence:
+        """Say what was seen, over a region of `wall_s` seconds."""
+        ended = self._ended or self._gpu.counters()
+        differences = _Differences()
+        region = self._region
+        evidence = GpuEvidence(
+            uuid=self._gpu.uuid,
+            readings=region.readings,
+            utilization=region.utilization.span(),
+            sm_clock_mhz=region.sm_clock_mhz.span(),
+            memory_clock_mhz=region.memory_clock_mhz.span(),
+            temperature_c=region.temperature_c.span(),
+            power_w=region.power_w.span(),
+            power_limit_w=self._facts.power_limit_w,
+            energy_j=differences.of(
+                "energy_j",
+                self._begun.energy_j,
+                ended.energy_j,
+                most=_MAX_WATTS * (wall_s + _LAG_S),
+            ),
+            violations_s=self._violations(ended, wall_s, differences),
+            event_reasons=region.reasons(),
+            processes=self._processes.highest(),
+            used_before_bytes=self._used_before,
+            used_peak_bytes=self._used.highest(),
+            ecc_errors=_whole(
+                differences.of("ecc_errors", self._launched.ecc_errors, ended.ecc_errors)
+            ),
+            pcie=self._pcie(),
+            absent={},
+            lost=self._gpu.lost[:_MAX_CHARS],
+        )
+        return msgspec.structs.replace(evidence, absent=self._absent(evidence, differences.refused))
+
+    def _violations(
+        self, ended: Counters, wall_s: float, differences: "_Differences"
+    ) -> dict[str, float] | None:
+        seconds = {
+            name: differences.of(
+                f"violations_{name}",
+                before,
+                ended.violations_s.get(name),
+                most=wall_s + _LAG_S,
+            )
+            for name, before in self._begun.violations_s.items()
+        }
+        return {name: s for name, s in seconds.items() if s is not None} or None
+
+    def _absent(self, evidence: GpuEvidence, refused: dict[str, str]) -> dict[str, str]:
+        """Say for everything that is absent what the driver answered."""
+        answers = self._gpu.absent | refused
+        absent = {k: v for k, v in answers.items() if k.startswith("violations_")}
+        for name in _MAY_BE_ABSENT:
+            if getattr(evidence, name) is None:
+                keys = (name, *_ASKED_AS.get(name, ()))
+                said = next((answers[key] for key in keys if key in answers), "never read")
+                absent[name] = said
+        if self._too_late:
+            absent["used_before_bytes"] = self._too_late
+        return {name: reason[:_MAX_CHARS] for name, reason in absent.items()}
+
+    def _pcie(self) -> PcieLink | None:
+        """Return the link at its fastest, for it slows down at rest, and at its narrowest."""
+        generation, width = self._region.pcie_generation, self._region.pcie_width
+        most = (self._facts.pcie_max_generation, self._facts.pcie_max_width)
+        if not generation.readings or not width.readings or most[0] is None or most[1] is None:
+            return None
+        return PcieLink(
+            generation=int(generation.high),
+            width=int(width.low),
+            max_generation=most[0],
+            max_width=most[1],
+        )
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)

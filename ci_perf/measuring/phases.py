@@ -1,0 +1,234 @@
+"""Measure one workload in one process: every phase, in the order of docs/measuring.md."""
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ci_perf.measuring import (
+    counters,
+    device,
+    distributed,
+    fingerprint,
+    import_guard,
+    knobs,
+    memory,
+    timing,
+    turn_client,
+    user_code,
+)
+from ci_perf.measuring.device import Device
+from ci_perf.measuring.distributed import Group
+from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
+from ci_perf.measuring.monitor.marks import Marks
+from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.base import Scalar
+from ci_perf.model.process import Phase, Process, Work, WorkerResult
+from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task
+from ci_perf.workload import Context, Workload
+
+Keep = Callable[[WorkerResult], object]
+
+_ENDED = "the process ended before"
+
+
+def go_through(todo: Task, stopwatch: Stopwatch, marks: Marks, keep: Keep) -> None:
+    """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
+
+    Of several ranks, rank 0 keeps that of all.
+    """
+    protocol = todo.workload.protocol
+    stopwatch.turn_taker = turn_client.of(todo.turns)
+    left = TimeLeft(protocol.timeout_s, stopwatch.turn_taker.clock)
+    cache = counters.compile_cache()
+    knobs.fix_process(protocol)
+    watcher = Watcher()
+    with stopwatch.phase(Phase.IMPORT):
+        loaded = user_code.load(Path(todo.workload.file), Path(todo.root), todo.python_path)
+        knobs.fix_libraries(protocol)
+        group, name = _join(todo)
+        here = stopwatch.device = device.open_device(name, _cards(todo.workload))
+    with stopwatch.phase(Phase.BUILD):
+        workload = loaded.build(_context(todo, name, group, watcher))
+        counters.keep_all_compile_records()
+    with stopwatch.phase(Phase.FIRST_STEP):
+        first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
+    with stopwatch.phase(Phase.FINGERPRINT):
+        numbers = fingerprint.take(
+            workload, here, protocol.fingerprint_steps, left.before_timing(group)
+        )
+    with stopwatch.phase(Phase.WARMUP):
+        warmup, step_s = timing.warm_up(here, workload.step, protocol, slowest=group.maximum)
+        step = timing.with_slowdown(workload.step, todo.workload.slowdown, here, step_s=step_s)
+    with stopwatch.phase(Phase.TIMED), _no_collector():
+        marks.begin()
+        timed = timing.time_blocks(
+            here,
+            step,
+            protocol,
+            step_s=step_s,
+            slowest=group.maximum,
+            turn_taker=stopwatch.turn_taker,
+        )
+        marks.end()
+    process = Process(
+        index=todo.index,
+        phases=stopwatch.times(first_step_s),
+        warmup=warmup,
+        timed=timed,
+        memory=memory.host_peak(group),
+        compiles=None,
+        work=Work(operators=None, flops=None, parameters=workload.parameter_count),
+        fingerprint=numbers,
+        ranks=group.describe(None),
+    )
+    after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
+    after.go_through(process, stopwatch, watcher, cache, keep)
+
+
+def _join(todo: Task) -> tuple[Group, str]:
+    """Join the other ranks, where there are some, and name the device of this one."""
+    if todo.workload.launch == "process":
+        return distributed.Solo(), todo.device
+    name = distributed.device_of_rank(todo.device, distributed.local_rank())
+    return distributed.join(name, timeout_s=todo.workload.protocol.timeout_s), name
+
+
+def _cards(workload: PlannedWorkload) -> int:
+    """Return how many cards one process of a workload serves; each rank has one of its own."""
+    return workload.world_size if workload.launch == "process" else 1
+
+
+def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:
+    return Context(
+        device=name,
+        parameters=todo.workload.parameters,
+        seed=todo.workload.protocol.seed,
+        data_dir=todo.data_dir,
+        rank=group.rank,
+        world_size=group.world_size,
+        phase=watcher.phase,
+    )
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Keep the garbage collector out of the timed region."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+@dataclass(frozen=True, slots=True)
+class AfterTiming:
+    """The phases after the timed region: memory, counters, teardown. Each can only lose itself."""
+
+    todo: Task
+    workload: Workload
+    here: Device
+    group: Group
+    instruments: Instruments
+
+    def go_through(
+        self,
+        process: Process,
+        stopwatch: Stopwatch,
+        watcher: Watcher,
+        cache: Literal["empty", "filled"],
+        keep: Keep,
+    ) -> None:
+        """Add to `process` what the phases show, and keep it after each of them.
+
+        Raises ForeignCodeError and, where there are several ranks, what a step raises.
+        """
+        held = self.instruments.take("knobs", knobs.held, steps=0) or {}
+        compiled = self.instruments.take(
+            "compiles", lambda: counters.count_compiles(cache), steps=0
+        )
+        process = msgspec.structs.replace(process, compiles=compiled)
+        first_step_s = process.phases.first_step_s
+
+        def keep_so_far(*to_come: str) -> None:
+            if self.group.rank == 0:
+                absent = self.instruments.absent | dict.fromkeys(to_come, _ENDED)
+                times = stopwatch.times(first_step_s)
+                measured = msgspec.structs.replace(process, phases=times, absent=absent)
+                keep(self._result(measured, held))
+
+        with contextlib.suppress(import_guard.ForeignCodeError):  # raised at the end
+            self._check_code()
+            keep_so_far("memory", "counters")
+        with stopwatch.phase(Phase.MEMORY):
+            process = self._with_memory(process)
+        keep_so_far("counters")
+        with stopwatch.phase(Phase.COUNTERS):
+            process = self._with_counters(process, watcher)
+        keep_so_far()
+        with stopwatch.phase(Phase.TEARDOWN):
+            self.instruments.take("teardown", self._tear_down, steps=0)
+            self._check_code()
+        keep_so_far()
+
+    def _with_memory(self, process: Process) -> Process:
+        steps = self.todo.workload.protocol.memory_steps
+        peaks = self.instruments.take(
+            "memory",
+            lambda: memory.read_peaks(self.here, self.workload.step, steps, self.group),
+            steps=steps,
+        )
+        return process if peaks is None else msgspec.structs.replace(process, memory=peaks)
+
+    def _with_counters(self, process: Process, watcher: Watcher) -> Process:
+        here, workload, group, take = self.here, self.workload, self.group, self.instruments.take
+        steps = self.todo.workload.protocol.phase_steps
+        parts = take(
+            "step_phases",
+            lambda: watcher.watch(here, workload.step, steps),
+            steps=steps + 1,  # the first one may compile
+        )
+        skew_s = take(
+            "arrival_skew",
+            lambda: distributed.arrival_skew(group, here, workload.local_step, steps),
+            steps=steps + 1 if workload.local_step and group.world_size > 1 else 0,
+        )
+        work = take(
+            "work",
+            lambda: counters.count_work(workload.step, here, workload.parameter_count),
+            steps=1,
+        )
+        return msgspec.structs.replace(
+            process,
+            step_phases=parts,
+            ranks=group.describe(skew_s),
+            work=work or process.work,
+        )
+
+    def _tear_down(self) -> None:
+        if self.workload.teardown is not None:
+            self.workload.teardown()
+        self.group.leave()
+
+    def _check_code(self) -> None:
+        todo = self.todo
+        import_guard.check(todo.foreign_root, root=todo.root, file=todo.workload.file)
+
+    def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
+        epoch = self.workload.items_per_epoch
+        return WorkerResult(
+            items_per_step=float(self.workload.items_per_step),
+            items_per_epoch=None if epoch is None else float(epoch),
+            item_unit=self.workload.item_unit,
+            precision=self.workload.precision,
+            knobs=held,
+            process=process,
+        )

@@ -1,0 +1,363 @@
+"""Run the ranks of one workload by torchrun on this host, and report one result or failure for all.
+
+Run as `python -P -m ci_perf.measuring.ranks FOLDER PARENT`, in the place of a worker: the files in
+FOLDER are named in task.py, PARENT is the id of the process that waits for them. Every rank is a
+worker, whose parent is the agent.
+"""
+
+import contextlib
+import faulthandler
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.model import task
+from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.task import Task, TaskFailure
+from ci_perf.system import files, linux
+
+# Never the host's own name: a container's often has no address.
+_HOST = "127.0.0.1"
+
+# Somebody else may take a free port before torchrun does.
+_PORTS = 5
+
+# A rank that has been asked to end gets this long, in versions of torch that let us say so.
+_GRACE_S = "5"
+
+# What is kept of the ranks' outputs, in all: what a run file takes.
+_OUTPUT_CHARS = 10_000
+_REASON_CHARS = 2000
+
+# With these signals Python leaves a stack in the output at the moment of its death.
+_FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+
+# torchrun looks every now and then, and notes whole seconds.
+_NOTICED_LATE_S = 5.0
+
+# Between asking the ranks where they hang and passing on what they say: see system/child.py.
+_STACKS_S = 0.2
+
+# What is kept of each process: enough for a traceback.
+TAIL_BYTES = 16 * 1024
+
+_CHUNK = 65_536
+
+
+class _RanksError(Exception):
+    """The ranks ended without a result; `failure` says why."""
+
+    def __init__(self, failure: TaskFailure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class Outputs:
+    """The last output of several processes: a pipe each, drained by a thread within the block.
+
+    ``paths`` are what the processes write to, stdout and stderr alike. They are named pipes,
+    because torchrun redirects a process to a path; files would fill the disk.
+    """
+
+    def __init__(self, folder: Path, count: int) -> None:
+        """Make `count` pipes in `folder`. Raises OSError."""
+        self.paths = [folder / f"output.{number}" for number in range(count)]
+        self._handles = [_pipe(path) for path in self.paths]
+        self._tails = [b""] * count
+        self._spoken = [0.0] * count
+        self._stop, self._stopped = os.pipe()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.write(self._stopped, b".")
+        self._thread.join()
+        for handle in (*self._handles, self._stop, self._stopped):
+            os.close(handle)
+
+    def tail(self, number: int) -> str:
+        """Return the last output of one process, all that it has written so far."""
+        self._read(number)
+        return self._tails[number].decode(errors="replace")
+
+    def spoken_at(self, number: int) -> float:
+        """Return when its latest output was read, by `time.time`; 0 when it wrote nothing."""
+        self._read(number)
+        return self._spoken[number]
+
+    def _drain(self) -> None:
+        numbers = {handle: number for number, handle in enumerate(self._handles)}
+        while True:
+            ready, _, _ = select.select([self._stop, *numbers], [], [])
+            if self._stop in ready:
+                return
+            for handle in ready:
+                self._read(numbers[handle])
+
+    def _read(self, number: int) -> None:
+        """Take what is in the pipe, a full pipe at most: some never stop talking."""
+        with self._lock, contextlib.suppress(BlockingIOError):
+            for _ in range(2):
+                chunk = os.read(self._handles[number], _CHUNK)
+                self._tails[number] = (self._tails[number] + chunk)[-TAIL_BYTES:]
+                self._spoken[number] = time.time()
+
+
+def _pipe(path: Path) -> int:
+    """Make a pipe and open both ends: it stays open, and no writer waits for a reader."""
+    os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def main(folder: Path, *, worker: str = task.WORKER, port: Callable[[], int] | None = None) -> int:
+    """Run the task in `folder` in as many ranks as it says; return the exit code.
+
+    Every rank runs the module `worker`; `port` finds a free one. Whatever goes wrong becomes one
+    TaskFailure: that of the rank that failed first.
+    """
+    failure: TaskFailure | None = None
+    try:
+        todo = files.read(folder / task.TASK, Task)
+        _run(folder, todo.workload.world_size, worker, port or free_port)
+    except _RanksError as error:
+        failure = error.failure
+    except BaseException as error:  # noqa: BLE001  torchrun's answer to a signal is none
+        reason = " ".join(f"torchrun: {type(error).__name__}: {error}".split())
+        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
+    if failure is not None:
+        files.write(folder / task.FAILURE, failure)
+        return 1
+    return 0
+
+
+def free_port() -> int:
+    """Return a port of this host that is free now."""
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _run(folder: Path, count: int, worker: str, port: Callable[[], int]) -> None:
+    """Start the ranks and wait for their end. Raises _RanksError, and what torchrun raises."""
+    os.environ.update(_local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    # It repeats in a screen of lines what we say in one.
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    with Outputs(folder, count) as outputs, _asked_where_it_hangs(folder, outputs):
+        try:
+            _torchrun(folder, outputs, worker, port)
+        except ChildFailedError as error:
+            raise _RanksError(_failure(folder, error.failures, outputs)) from None
+        if wrong := _wrong(folder, count):
+            output = outputs.tail(0)[-_OUTPUT_CHARS:]
+            reason = wrong[:_REASON_CHARS]
+            raise _RanksError(TaskFailure(phase=Phase.TEARDOWN, reason=reason, output=output))
+
+
+def _torchrun(folder: Path, outputs: Outputs, worker: str, port: Callable[[], int]) -> None:
+    """Run torchrun through its Python API; once more where its port has been taken meanwhile."""
+    from torch.distributed import DistNetworkError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    for left in reversed(range(_PORTS)):
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=len(outputs.paths),
+            run_id="ci-perf",
+            rdzv_backend="static",
+            rdzv_endpoint=f"{_HOST}:{port()}",
+            rdzv_configs={"rank": 0},
+            local_addr=_HOST,
+            max_restarts=0,
+            logs_specs=_ToPipes(folder / "torchrun", outputs),
+        )
+        try:
+            elastic_launch(config, sys.executable)(
+                "-P", "-m", worker, str(folder), str(os.getpid())
+            )
+        except DistNetworkError:
+            if not left:
+                raise
+        else:
+            return
+
+
+class _ToPipes:
+    """Tells torchrun where the output of each rank goes, in the place of its own LogsSpecs."""
+
+    def __init__(self, folder: Path, outputs: Outputs) -> None:
+        from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+
+        self._theirs = DefaultLogsSpecs(log_dir=str(folder))
+        self._outputs = outputs
+        self.root_log_dir = str(folder)
+
+    def reify(self, envs: dict[int, dict[str, str]]) -> Any:  # noqa: ANN401  torch's LogsDest
+        """Say where everything goes."""
+        destinations = self._theirs.reify(envs)
+        paths = {rank: str(path) for rank, path in enumerate(self._outputs.paths)}
+        destinations.stdouts = paths
+        destinations.stderrs = dict(paths)
+        return destinations
+
+
+def _local_only() -> dict[str, str]:
+    """Have gloo and nccl talk over the loopback: they would ask for the address of the host."""
+    names = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
+    name = "lo" if "lo" in names or not names else names[0]
+    return {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": name}
+
+
+@contextlib.contextmanager
+def _asked_where_it_hangs(folder: Path, outputs: Outputs) -> Iterator[None]:
+    """Within, SIGUSR1 has every rank print its stack, and us pass it on: the time limit is over."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        for child in _children():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGUSR1)
+        time.sleep(_STACKS_S)
+        (folder / task.PHASE).write_text(_slowest_phase(folder, len(outputs.paths)).value)
+        share = _OUTPUT_CHARS // len(outputs.paths)
+        for rank in range(len(outputs.paths)):
+            sys.stdout.write(_last_lines(outputs.tail(rank), share - 20, f"rank {rank}:"))
+        sys.stdout.flush()
+
+    signal.signal(signal.SIGUSR1, pass_on)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+def _children() -> list[int]:
+    """Return the ids of the ranks, our child processes; none where /proc lacks the list."""
+    us = os.getpid()
+    try:
+        return [int(pid) for pid in Path(f"/proc/{us}/task/{us}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _last_lines(text: str, limit: int, title: str) -> str:
+    return f"{title}\n{text[-limit:].rstrip()}\n" if text.strip() else f"{title} no output\n"
+
+
+def _slowest_phase(folder: Path, count: int) -> Phase:
+    order = list(Phase)
+    return min((_phase(folder, rank) for rank in range(count)), key=order.index)
+
+
+def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> TaskFailure:
+    """Describe the failure of the rank that failed first: the others ended because of it."""
+    rank = _first(folder, failures, outputs)
+    said = _read(folder, rank)
+    if said is not None:
+        reason, phase = said.reason, said.phase
+    else:
+        phase = _phase(folder, rank)
+        reason = f"{_ending(failures[rank].exitcode)} in phase {phase.value}"
+    return TaskFailure(
+        phase=phase,
+        reason=f"rank {rank} of {len(outputs.paths)}: {reason}"[:_REASON_CHARS],
+        output=outputs.tail(rank)[-_OUTPUT_CHARS:],
+        exhausted=said.exhausted if said is not None else None,
+    )
+
+
+def _first(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> int:
+    """Find the rank whose end was the first. torchrun finds several dead at once."""
+    # SIGTERM is what torchrun sends to the others.
+    own = [rank for rank, failure in failures.items() if failure.exitcode != -signal.SIGTERM]
+    return min(own or failures, key=lambda rank: _ended(folder, rank, failures[rank], outputs))
+
+
+def _ended(folder: Path, rank: int, failure: Any, outputs: Outputs) -> float:  # noqa: ANN401
+    """Return about when a rank ended, by `time.time`.
+
+    An exception is known by the time of its report, and a fault by that of the last output. What
+    ends without a word (SIGKILL, an exit) is no consequence of another's end, and comes first.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / task.of_rank(task.FAILURE, rank)).stat().st_mtime
+    spoken = outputs.spoken_at(rank)
+    if -failure.exitcode in _FAULTS and spoken:
+        return spoken
+    return float(failure.timestamp) - _NOTICED_LATE_S
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"the process ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"the process was ended by {name}"
+
+
+def _read(folder: Path, rank: int) -> TaskFailure | None:
+    """Return what a rank wrote of its own end, if it did and it can be read."""
+    path = folder / task.of_rank(task.FAILURE, rank)
+    try:
+        return None if files.is_missing(path) else files.read(path, TaskFailure)
+    except InvalidFileError:
+        return None
+
+
+def _phase(folder: Path, rank: int) -> Phase:
+    try:
+        return Phase((folder / task.of_rank(task.PHASE, rank)).read_text())
+    except (OSError, ValueError):  # it has not come so far
+        return Phase.LAUNCH
+
+
+def _wrong(folder: Path, count: int) -> str:
+    """Say why what the ranks left is no result of `count` ranks; empty when it is one."""
+    path = folder / task.RESULT
+    undone = [r for r in range(count) if not (folder / task.of_rank(task.DONE, r)).exists()]
+    if undone and len(undone) < count:
+        phase = _phase(folder, undone[0]).value
+        return f"rank {undone[0]} of {count}: the process ended with exit code 0 in phase {phase}"
+    if files.is_missing(path):
+        return f"{count} ranks ended well, and none of them left a result"
+    try:
+        ranks = files.read(path, WorkerResult).process.ranks
+    except InvalidFileError as error:
+        return f"invalid result: {error}"
+    if ranks is None:
+        return f"expected the result of {count} ranks, found that of one process"
+    if (ranks.world_size, ranks.restarts) == (count, 0):
+        return ""
+    return (
+        f"expected {count} ranks that were never restarted, found {ranks.world_size} ranks and "
+        f"{ranks.restarts} restarts"
+    )
+
+
+if __name__ == "__main__":
+    linux.end_with_parent(int(sys.argv[2]))
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # until there are ranks to ask
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,249 @@
+"""Warm up until steady, then time blocks until there is nothing more to learn.
+
+With several ranks, each runs this loop, and all must stop after the same step: a rank that went on
+alone would wait for the others for ever. So every decision is taken from `slowest(value)`, which
+is the largest value over all ranks and the same in each.
+"""
+
+import bisect
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from ci_perf.measuring.device import CudaDevice, Device, Step
+from ci_perf.measuring.turn_client import Alone, TurnTaker
+from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
+from ci_perf.model.suite import Protocol
+
+Clock = Callable[[], float]
+Slowest = Callable[[float], float]
+# Keeps the device busy for about this many of its cycles.
+Sleep = Callable[[int], object]
+
+# What a team may want to set is in Protocol. These four only bound what the defaults can do.
+# The spread has settled when the last blocks changed it by less than this share: nvbench asks for
+# the same 5 % of its noise, and ten blocks are a third of the fewest that are timed.
+_SETTLED_BLOCKS = 10
+_SETTLED_CHANGE = 0.05
+# Of one block. 10 000 of the shortest steps, a tenth of a microsecond each, are long against the
+# clock; to keep the times of more would take memory, which the peak of the process would show.
+_MOST_STEPS = 10_000
+# Of one process. Blocks are this many only where `block_min_s` is next to nothing.
+_MOST_BLOCKS = 10_000
+
+_ALONE = Alone()
+
+# At 2 GHz half a millisecond: long against an event, short enough not to be noticed.
+_TRIAL_CYCLES = 1_000_000
+_TRIALS = 5
+
+
+def alone(value: float) -> float:
+    """Return the value: the slowest of one rank is itself."""
+    return value
+
+
+def warm_up(
+    device: Device,
+    step: Step,
+    protocol: Protocol,
+    *,
+    slowest: Slowest = alone,
+    clock: Clock = time.monotonic,
+) -> tuple[Warmup, float]:
+    """Run steps until two windows agree; return how it went and the latest seconds per step.
+
+    Steps run in blocks as they will when they are timed, so that a device has the same queue to
+    work through; a window of long steps is several blocks, so that the cap is kept.
+    """
+    start = clock()
+    medians: list[float] = []
+    window: list[float] = []
+    steps = 0
+    step_s = math.inf
+    while True:
+        count = min(_steps_per_block(protocol, step_s), protocol.warmup_window - len(window))
+        window += device.time_block(step, count).steps_s
+        steps += count
+        step_s = slowest(statistics.median(window))
+        spent_s = slowest(clock() - start)
+        if len(window) == protocol.warmup_window:
+            medians.append(step_s)
+            window = []
+            enough = steps >= protocol.warmup_min_steps and spent_s >= protocol.warmup_min_s
+            if enough and _agree(medians, protocol.warmup_tolerance):
+                return Warmup(steps=steps, stopped="stable"), step_s
+        if spent_s >= protocol.warmup_max_s:
+            return Warmup(steps=steps, stopped="cap"), step_s
+
+
+def time_blocks(
+    device: Device,
+    step: Step,
+    protocol: Protocol,
+    *,
+    step_s: float,
+    slowest: Slowest = alone,
+    turn_taker: TurnTaker = _ALONE,
+) -> Timed:
+    """Time blocks of at least `block_min_s`; `step_s` is the step time that warm-up saw.
+
+    Each block takes a turn. Where these are shared, the step before it is not timed: it fills the
+    caches that the other process has emptied.
+    """
+    steps_per_block = _steps_per_block(protocol, slowest(step_s))
+    start = turn_taker.clock()
+    progress = _Progress(protocol)
+    block_s: list[float] = []
+    device_s: list[float] = []
+    issue_s: list[float] = []
+    steps = _Steps()
+    stopped: Stop | None = None
+    while turn_taker.take_for_block(stopped):
+        if turn_taker.is_shared:
+            device.time_block(step, 1)
+        block = device.time_block(step, steps_per_block)
+        block_s.append(slowest(block.step_s))
+        if block.device_s is not None:
+            device_s.append(slowest(block.device_s))
+        if block.issue_s is not None:
+            issue_s.append(slowest(block.issue_s))
+        steps.add(block.steps_s)
+        stopped = stopped or progress.after(block_s[-1], slowest(turn_taker.clock() - start))
+    return Timed(
+        steps_per_block=steps_per_block,
+        stopped=stopped or "partner",
+        statistic=protocol.statistic,
+        block_s=tuple(block_s),
+        device_s=tuple(device_s) or None,
+        issue_s=tuple(issue_s) or None,
+        steps=Quantiles(
+            p05=slowest(steps.quantile(0.05)),
+            p50=slowest(steps.quantile(0.50)),
+            p95=slowest(steps.quantile(0.95)),
+        ),
+    )
+
+
+def _steps_per_block(protocol: Protocol, step_s: float) -> int:
+    return min(max(1, math.ceil(protocol.block_min_s / step_s)), _MOST_STEPS)
+
+
+def _agree(medians: Sequence[float], tolerance: float) -> bool:
+    if len(medians) < 2:
+        return False
+    before, after = medians[-2:]
+    return abs(after - before) <= tolerance * before
+
+
+class _Progress:
+    """Knows after each block whether there is more to learn."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self._protocol = protocol
+        self._ordered: list[float] = []
+        self._spreads: list[float] = []
+
+    def after(self, block_s: float, spent_s: float) -> Stop | None:
+        """Say why to stop now, or `None` to go on."""
+        bisect.insort(self._ordered, block_s)
+        self._spreads.append(_spread(self._ordered))
+        blocks, limits = len(self._ordered), self._protocol
+        if blocks >= limits.timed_min_blocks and spent_s >= limits.timed_min_s:
+            if self._spreads[-1] <= limits.timed_noise * statistics.median(self._ordered):
+                return "quiet"
+            if self._has_settled():
+                return "settled"
+        return "cap" if spent_s >= limits.timed_max_s or blocks >= _MOST_BLOCKS else None
+
+    def _has_settled(self) -> bool:
+        if len(self._spreads) < 2 * _SETTLED_BLOCKS:
+            return False
+        before, after = self._spreads[-1 - _SETTLED_BLOCKS], self._spreads[-1]
+        return abs(after - before) <= _SETTLED_CHANGE * before
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Take the interquartile range."""
+    if len(values) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(values, n=4)
+    return high - low
+
+
+class _Steps:
+    """Quantiles of any number of steps in little memory: those within 0.1 % are counted together.
+
+    Unlike a sample it misses no step, even where only every eighth is slow. All steps between a
+    nanosecond and a day make 32 000 groups; one workload has some hundreds.
+    """
+
+    _WIDTH = 1e-3
+
+    def __init__(self) -> None:
+        self._groups: dict[int, tuple[int, float]] = {}
+
+    def add(self, steps_s: Iterable[float]) -> None:
+        for step_s in steps_s:
+            group = math.floor(math.log(step_s) / self._WIDTH)
+            count, total_s = self._groups.get(group, (0, 0.0))
+            self._groups[group] = (count + 1, total_s + step_s)
+
+    def quantile(self, share: float) -> float:
+        """Return the step that this share of all steps does not exceed: the mean of its group."""
+        left = share * sum(count for count, _ in self._groups.values())
+        for _, (count, total_s) in sorted(self._groups.items()):
+            left -= count
+            if left <= 0:
+                return total_s / count
+        raise AssertionError("no step was added")
+
+
+def with_slowdown(step: Step, share: float, device: Device, *, step_s: float) -> Step:
+    """Return `step` when `share` is 0, else one that takes this share longer.
+
+    `step_s` is how long it takes as it is. On a GPU both the device and the host get more to do,
+    so that a step takes longer whichever of the two it is bound by.
+    """
+    if not share:
+        return step
+    if not isinstance(device, CudaDevice):
+        return slowed(step, share)
+    import torch
+
+    sleep: Sleep = torch.cuda._sleep  # noqa: SLF001  torch's own tests keep a GPU busy by it
+    return slowed(step, share, occupy=occupying(device, share * step_s, sleep))
+
+
+def slowed(
+    step: Step,
+    share: float,
+    *,
+    occupy: Callable[[], object] = lambda: None,
+    clock: Clock = time.perf_counter,
+) -> Step:
+    """Return a step after which the host is busy for `share` of the time that it just took.
+
+    `occupy` queues work for the device; how long that takes is part of the host's share.
+    """
+
+    def slower() -> object:
+        begin = clock()
+        result = step()
+        end = clock()
+        occupy()
+        until = end + share * (end - begin)
+        while clock() < until:
+            pass
+        return result
+
+    return slower
+
+
+def occupying(device: Device, seconds: float, sleep: Sleep) -> Callable[[], object]:
+    """Return a call that queues work which keeps `device` busy for `seconds`."""
+    device.time_block(lambda: sleep(_TRIAL_CYCLES), 1)  # the first launch of a kernel loads it
+    trial = device.time_block(lambda: sleep(_TRIAL_CYCLES), _TRIALS)
+    cycles = round(_TRIAL_CYCLES * seconds / (trial.device_s or trial.step_s))
+    return lambda: sleep(cycles)

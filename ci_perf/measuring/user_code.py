@@ -1,0 +1,161 @@
+"""Load a workload file, build what it describes, and name the remedy for frequent errors.
+
+The only place that runs an author's import.
+"""
+
+import importlib.util
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ci_perf.model.base import Count, Finite, Items, Name, Text
+from ci_perf.workload import Context, Workload
+
+# What judging/launch_numbers.py has peaks for; "" claims none.
+PRECISIONS = ("", "fp32", "tf32", "fp16", "bf16")
+
+# Where a build of torch is chosen.
+SELECTOR = "https://pytorch.org/get-started/locally/"
+INSTALL_CUDA = f"remove torch and install a build with CUDA, which {SELECTOR} names"
+# How torch's operators say that their tensors lie on different devices; the last two are those of
+# convolutions, which name the types of a tensor on a GPU and of one on the CPU.
+_TWO_DEVICES = re.compile(
+    r"(be|are|is) (not |placed )?(on|at) (the )?same device"
+    r"|have (the )?same device"
+    r"|is not on the expected device"
+    r"|cross-device copies are not allowed"
+    r"|type \(torch\.cuda\.\w+\) and \w+ type \(torch\.(?!cuda)"
+    r"|type \(torch\.(?!cuda)\w+\) and \w+ type \(torch\.cuda\."
+)
+_NO_CUDA = "Torch not compiled with CUDA enabled"
+_NOT_IMPORTED = ("No module named ", "cannot import name ")
+_MOVE = "`model.to(context.device)`, `tensor.to(context.device)`"
+
+
+class WorkloadError(Exception):
+    """The workload file breaks its contract; the message says how."""
+
+
+def load(file: Path, root: Path, python_path: Sequence[str] = ()) -> "Builder":
+    """Import FILE with the repository and the file's own folder on the path.
+
+    The repository comes first: its package is under measure, not an installed copy; then the
+    folders of it in `python_path`, such as `src`. The file's folder comes last:
+    workloads/transformers.py must not stand in for the library of that name.
+
+    Raises WorkloadError where there is no `build`, and whatever the file raises.
+    """
+    sources = [str(root), *(str(root / folder) for folder in python_path)]
+    sys.path = [*sources, *sys.path, str(file.parent)]
+    spec = importlib.util.spec_from_file_location(f"ci_perf_workload_{file.stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # pickling by loader workers looks here
+    spec.loader.exec_module(module)
+    build = getattr(module, "build", None)
+    if not callable(build):
+        raise WorkloadError(
+            f"{file.name}: expected a function `build(context)`, found "
+            f"{'none' if build is None else type(build).__name__}"
+        )
+    return Builder(file.name, build)
+
+
+class Builder:
+    """A loaded workload file."""
+
+    def __init__(self, name: str, build: object) -> None:
+        self._name = name
+        self._build = build
+
+    def build(self, context: Context) -> Workload:
+        """Call the author's `build` and check what it returns."""
+        assert callable(self._build)
+        workload = self._build(context)
+        if not isinstance(workload, Workload):
+            raise WorkloadError(
+                f"{self._name}: expected build() to return a ci_perf.workload.Workload, "
+                f"found {type(workload).__name__}"
+            )
+        try:
+            _check(workload)
+        except WorkloadError as error:
+            raise WorkloadError(f"{self._name}: {error}") from None
+        return workload
+
+
+def finite(value: object, name: str) -> float:
+    """Return what the author calls a number as a float: also a tensor of one element.
+
+    Raises WorkloadError for what is none, NaN and infinity among it; `name` begins the message.
+    """
+    elements = getattr(value, "numel", None)
+    if callable(elements) and elements() != 1:
+        raise WorkloadError(
+            f"{name}: expected a finite number, found a tensor of {elements()} elements"
+        )
+    try:
+        return msgspec.convert(_as_float(value), Finite)
+    except (ArithmeticError, TypeError, ValueError):
+        spelled = f"{value!r:.100}"
+    raise WorkloadError(f"{name}: expected a finite number, found {spelled}")
+
+
+def _as_float(value: Any) -> float:  # noqa: ANN401  whatever the author returns
+    if isinstance(value, (str, bytes)):  # float() would read them
+        raise TypeError
+    return float(value)
+
+
+def _check(workload: Workload) -> None:
+    """Look at every field before anything is measured. Raises WorkloadError."""
+    for name in ("step", "teardown", "loss", "output", "local_step"):
+        value = getattr(workload, name)
+        if not callable(value) and (value is not None or name == "step"):
+            raise WorkloadError(f"{name}: expected a function, found {type(value).__name__}")
+    items = finite(workload.items_per_step, "items_per_step")
+    _convert(items, Items, "items_per_step: expected a number > 0", workload.items_per_step)
+    if workload.items_per_epoch is not None:
+        items = finite(workload.items_per_epoch, "items_per_epoch")
+        expected = "items_per_epoch: expected a number > 0, or None"
+        _convert(items, Items, expected, workload.items_per_epoch)
+    unit = workload.item_unit
+    _convert(unit, Name, "item_unit: expected one word of letters, digits and _.=+-", unit)
+    if workload.precision not in PRECISIONS:
+        known = ", ".join(repr(precision) for precision in PRECISIONS)
+        raise WorkloadError(
+            f"precision: expected one of {known}, found {workload.precision!r:.100}"
+        )
+    varies = workload.varies
+    _convert(varies, Text, "varies: expected a sentence, or nothing", varies)
+    count = workload.parameter_count
+    _convert(count, Count | None, "parameter_count: expected a whole number, or None", count)
+
+
+def _convert(value: object, kind: Any, expected: str, given: object) -> None:  # noqa: ANN401
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise WorkloadError(f"{expected}, found {given!r:.100}") from None
+
+
+def remedy(message: str) -> str:
+    """Return what to change in the workload or on the machine; empty for every other error."""
+    if _NO_CUDA in message:
+        return (
+            f"in build, name no device but that of the run: {_MOVE}; to measure on a GPU, "
+            f"{INSTALL_CUDA}"
+        )
+    if _TWO_DEVICES.search(message):
+        return f"in build, put the model and every tensor on one device: {_MOVE}"
+    if message.startswith(_NOT_IMPORTED):
+        return (
+            "install what the workload imports where ci-perf runs (`pip install`, or `setup` in "
+            "suite.toml), and name the folders of your own sources in `python_path`"
+        )
+    return ""

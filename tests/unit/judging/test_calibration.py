@@ -1,0 +1,234 @@
+"""Choosing by launches of the same code; the noise is made by hand, from a seed."""
+
+import math
+import random
+import statistics
+
+import pytest
+
+from ci_perf.errors import CiPerfError
+from ci_perf.judging import calibration
+from ci_perf.judging.confirm import Confirmation, share_alpha
+from ci_perf.judging.policy import (
+    CALM_LOOKS,
+    LAUNCH_PRIOR_DF,
+    LOOKS,
+    PRIOR_DF_CAP,
+    PolicyKind,
+    policy_of,
+)
+from ci_perf.model.run import Measured
+from tests.plans import a_plan, a_planned
+from tests.runs import a_failed, a_measured, a_reason, a_run
+from tests.smyth import prior as prior_by_scipy
+
+LAUNCHES = 6
+
+
+def uniform(seed=0):
+    return random.Random(seed).random
+
+
+def a_launch(median, p25, fastest):
+    """Five blocks: the fastest, the one at 25 %, the middle one, and two slower ones."""
+    return [fastest, p25, median, 1.1 * median, 1.2 * median]
+
+
+def noisy(name, *, median=0.0, p25=0.0, fastest=0.0, launches=LAUNCHES, seed=0):
+    """A workload whose statistics differ between launches by these standard deviations."""
+    noise = random.Random(f"{name} {seed}")
+    return a_measured(
+        name,
+        *(
+            a_launch(
+                1e-3 * math.exp(noise.gauss(0, median)),
+                0.5e-3 * math.exp(noise.gauss(0, p25)),
+                0.2e-3 * math.exp(noise.gauss(0, fastest)),
+            )
+            for _ in range(launches)
+        ),
+    )
+
+
+def alike(spread, *, workloads=10, **more):
+    """A suite of workloads that all repeat equally well, by any statistic."""
+    return [
+        noisy(f"w{i}", median=spread, p25=spread, fastest=spread, **more) for i in range(workloads)
+    ]
+
+
+def calibrated(*measured, plan=None, seed=0, **run):
+    plan = plan or a_plan(*(one.workload for one in measured if isinstance(one, Measured)))
+    return calibration.calibrate(a_run(*measured, **run), plan, uniform(seed))
+
+
+# --- statistic
+
+
+def test_on_a_machine_where_all_repeat_alike_the_median_speaks():
+    assert calibrated(*alike(0.01)).statistic == "median"
+
+
+@pytest.mark.parametrize(
+    ("p25", "fastest", "expected"),
+    [
+        (0.05, 0.05, "median"),
+        (0.045, 0.045, "median"),
+        (0.02, 0.05, "p25"),
+        (0.02, 0.019, "p25"),
+        (0.05, 0.02, "min"),
+        (0.02, 0.005, "min"),
+    ],
+)
+def test_a_statistic_that_sees_less_must_be_quieter_by_a_quarter(p25, fastest, expected):
+    # Many launches of few workloads: confirmations are simulated for each workload.
+    suite = [noisy(f"w{i}", median=0.05, p25=p25, fastest=fastest, launches=80) for i in range(4)]
+
+    assert calibrated(*suite).statistic == expected
+
+
+def test_one_workload_that_is_wild_does_not_choose_for_all():
+    wild = noisy("wild", median=0.3, p25=0.03, fastest=0.03)
+
+    assert calibrated(wild, *alike(0.01, workloads=20)).statistic == "median"
+
+
+def test_a_machine_without_any_noise_keeps_the_median():
+    assert calibrated(*alike(0.0)).statistic == "median"
+
+
+# --- preset
+
+
+@pytest.mark.parametrize(
+    ("spread", "expected"),
+    [(0.005, "strict"), (0.015, "default"), (0.019, "relaxed"), (0.03, "shared")],
+)
+def test_the_preset_is_the_narrowest_that_decides(spread, expected):
+    assert calibrated(*alike(spread)).preset == expected
+
+
+def test_a_machine_too_noisy_for_any_preset_gets_the_widest_and_is_told():
+    found = calibrated(*alike(0.2))
+
+    assert found.preset == "shared"
+    assert found.inconclusive["shared"] > calibration.MOST_INCONCLUSIVE
+
+
+def test_a_wider_preset_never_leaves_more_undecided():
+    shares = list(calibrated(*alike(0.012)).inconclusive.values())
+
+    assert shares == sorted(shares, reverse=True)
+
+
+# --- what is said of a workload
+
+
+def test_the_spread_of_pairs_is_drawn_towards_the_suite_as_scipy_would():
+    suite = [noisy(f"w{i}", median=0.002 * (1 + i)) for i in range(8)]
+    own = []
+    for one in suite:
+        logs = [math.log(process.timed.block_s[2]) for process in one.processes]
+        own.append(
+            statistics.fmean((b - a) ** 2 for a, b in zip(logs[::2], logs[1::2], strict=True))
+        )
+    shared, df = prior_by_scipy(own, [3] * 8, *LAUNCH_PRIOR_DF)
+
+    plan = a_plan(*(a_planned(one.workload, statistic="median") for one in suite))
+    found = calibrated(*suite, plan=plan).workloads
+
+    expected = [math.sqrt((3 * one + df * shared) / (3 + df)) for one in own]
+    assert [one.pairs for one in found.values()] == pytest.approx(expected, rel=0.01)
+
+
+def test_slow_drift_spreads_the_launches_and_not_the_pairs():
+    drifting = a_measured("w", *(a_launch(*[1e-3 * 1.02 ** (i // 2)] * 3) for i in range(8)))
+
+    (found,) = calibrated(drifting).workloads.values()
+
+    assert found.launches["median"] > 0.02
+    assert found.pairs == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_smallest_detectable_change_is_that_of_a_confirmation_with_this_spread():
+    found = calibrated(*alike(0.01, workloads=5))
+
+    for one in found.workloads.values():
+        confirmation = Confirmation(
+            policy=policy_of(PolicyKind.TIME, found.preset),
+            alpha=share_alpha(5),
+            prior_variance=one.pairs**2 / 2,
+            prior_df=min(one.pairs_df, PRIOR_DF_CAP),
+        )
+        expected = math.expm1(confirmation.smallest_detectable())
+        assert one.smallest_detectable == pytest.approx(expected, rel=0.02)
+
+
+def test_a_quiet_workload_is_expected_to_take_the_first_look_and_a_wild_one_to_the_last():
+    found = calibrated(*alike(0.0), noisy("wild", median=0.3, p25=0.3, fastest=0.3)).workloads
+
+    assert found["w0"].expected_pairs == CALM_LOOKS[0]
+    assert found["wild"].expected_pairs > LOOKS[-2]
+
+
+def test_two_modes_are_said_of_the_workload_that_has_them():
+    fast, slow = a_launch(1e-3, 1e-3, 1e-3), a_launch(1.1e-3, 1.1e-3, 1.1e-3)
+    found = calibrated(a_measured("w", *[fast, slow] * 3), noisy("calm", median=0.001)).workloads
+
+    assert {name: one.two_modes for name, one in found.items()} == {"w": True, "calm": False}
+
+
+def test_the_statistic_of_suite_toml_speaks_where_it_is_set():
+    suite = [noisy(f"w{i}", median=0.05, p25=0.05, fastest=0.005) for i in range(10)]
+    plan = a_plan(a_planned("w0", statistic="p25"), *(f"w{i}" for i in range(1, 10)))
+
+    found = calibrated(*suite, plan=plan)
+
+    assert found.statistic == "min"
+    assert {name: one.statistic for name, one in found.workloads.items()} == {
+        "w0": "p25",
+        **{f"w{i}": "min" for i in range(1, 10)},
+    }
+    assert found.workloads["w0"].step_time_s == pytest.approx(0.5e-3, rel=0.1)
+
+
+def test_the_same_launches_always_give_the_same_document():
+    suite = alike(0.01)
+
+    assert calibrated(*suite) == calibrated(*suite)
+
+
+def test_the_document_says_when_of_what_and_under_what_doubts_it_was_made():
+    run = {"id": "abcdefabcdef", "validity": _doubted("busy_host")}
+    found = calibrated(*alike(0.01), **run).provenance
+
+    assert (found.run, found.suite, found.distrust) == ("abcdefabcdef", "smoke", ("busy_host",))
+
+
+def _doubted(code):
+    from ci_perf.model import validity
+
+    return validity.validity_of((a_reason(code, status=validity.Status.DEGRADED),))
+
+
+def test_without_a_workload_that_was_measured_there_is_nothing_to_choose_by():
+    with pytest.raises(CiPerfError, match="at least one workload with numbers, found none of 1"):
+        calibrated(a_failed("w"), plan=a_plan("w"))
+
+
+# --- what a calibration changes
+
+
+def test_a_calibration_sets_the_statistic_where_suite_toml_does_not():
+    plan = a_plan("free", a_planned("bound", statistic="median"))
+    suite = [noisy(f"w{i}", median=0.05, p25=0.05, fastest=0.005) for i in range(10)]
+
+    found = calibration.applied(plan, calibrated(*suite))
+
+    assert [one.protocol.statistic for one in found.workloads] == ["min", "median"]
+
+
+def test_without_a_calibration_a_plan_stays_as_it_is():
+    plan = a_plan("w")
+
+    assert calibration.applied(plan, None) is plan

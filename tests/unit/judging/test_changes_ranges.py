@@ -1,0 +1,57 @@
+import pytest
+
+from ci_perf.judging import changes
+from ci_perf.judging.candidates import Candidate
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.suite import Limit
+
+MIB = 2**20
+
+
+def compared(metric, limit, base, head):
+    """The change between the ranges of one session of the base and one of the head."""
+    candidate = Candidate(workload="w", metric=metric, limit=limit, history=None, head=head)
+    return changes.compare_ranges(candidate, [base], head)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        ([0, 0], [2, 2], Verdict.REGRESSED),
+        ([2, 2], [0, 0], Verdict.IMPROVED),
+        ([2, 2], [2, 2], Verdict.UNCHANGED),
+        ([2, 3], [3, 4], Verdict.INCONCLUSIVE),
+    ],
+)
+def test_counts_are_compared_exactly(base, head, verdict):
+    assert compared(metrics.GRAPH_BREAKS, Limit(), base, head).verdict is verdict
+
+
+def test_a_baseline_of_zero_has_no_ratio():
+    assert compared(metrics.GRAPH_BREAKS, Limit(), [0, 0], [2, 2]).ratio is None
+
+
+@pytest.mark.parametrize(
+    ("grown", "verdict"),
+    [(MIB, Verdict.UNCHANGED), (3 * MIB, Verdict.REGRESSED), (-3 * MIB, Verdict.IMPROVED)],
+)
+def test_allocated_memory_has_a_tolerance_of_one_percent_or_two_mib(grown, verdict):
+    limit = Limit(relative=0.01, absolute=2 * MIB)
+
+    change = compared(metrics.PEAK_ALLOCATED, limit, [100 * MIB], [100 * MIB + grown])
+
+    assert change.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        ([0.0, 0.01], [0.02, 0.04], Verdict.UNCHANGED),
+        ([0.0, 0.01], [0.07, 0.20], Verdict.REGRESSED),
+        ([0.0, 0.01], [0.02, 0.20], Verdict.INCONCLUSIVE),
+        ([0.30, 0.35], [0.10, 0.20], Verdict.IMPROVED),
+    ],
+)
+def test_a_share_may_be_zero_and_has_a_limit_in_points(base, head, verdict):
+    assert compared(metrics.DATA_WAIT, Limit(absolute=0.05), base, head).verdict is verdict

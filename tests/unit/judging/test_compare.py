@@ -1,0 +1,369 @@
+import msgspec
+import pytest
+
+from ci_perf.errors import ExitCode
+from ci_perf.judging.policy import default_limits
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Change, Severity, Verdict, severity_of, worst
+from ci_perf.model.suite import Limit, Limits
+from ci_perf.model.validity import Reason, Status, Validity
+from tests.comparisons import verdicts_of
+from tests.histories import in_turns, judged, pairs
+from tests.runs import (
+    MIB,
+    SLOW,
+    STEADY,
+    a_device_memory,
+    a_failed,
+    a_gpu_evidence,
+    a_measured,
+    a_run,
+    an_evidence,
+)
+
+INVALID = Validity(
+    status=Status.INVALID,
+    reasons=(Reason(code="low_disk", status=Status.INVALID, detail="nothing left"),),
+)
+
+
+def slower(run, workload="a", ratio=2.0):
+    """The same run, in which pairs of launches show how much slower a workload is."""
+    return in_turns(run, pairs(ratio, first_step_s=0.1), workload=workload)
+
+
+def test_twice_the_time_is_a_regression_and_the_only_red_row():
+    comparison = judged(
+        a_run(a_measured("slow", *STEADY), a_measured("same", *STEADY)),
+        slower(a_run(a_measured("slow", *SLOW), a_measured("same", *STEADY)), "slow"),
+    )
+
+    assert comparison.verdict is Verdict.REGRESSED
+    assert comparison.exit_code == ExitCode.REGRESSED
+    red = [r for r in comparison.rows if r.verdict is Verdict.REGRESSED and r.gate]
+    assert [(r.workload, r.metric) for r in red] == [("slow", "step_time_s")]
+    assert comparison.rows[0] is red[0]
+
+
+def test_the_same_again_is_green():
+    run = a_run(a_measured("same", *STEADY))
+
+    comparison = judged(run, run)
+
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCHANGED, ExitCode.OK)
+
+
+def test_an_improvement_does_not_fail():
+    head = slower(a_run(a_measured("w", *STEADY)), "w", ratio=0.5)
+    comparison = judged(a_run(a_measured("w", *SLOW)), head)
+
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.IMPROVED, ExitCode.OK)
+
+
+def test_a_workload_that_is_gone_is_missing_and_not_green():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)), a_run(a_measured("a", *STEADY))
+    )
+
+    assert verdicts_of(comparison, "b") == {"": Verdict.MISSING}
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_a_workload_that_was_not_asked_for_is_not_missing():
+    comparison = judged(
+        a_run(a_measured("a.n=1", *STEADY), a_measured("b", *STEADY)),
+        a_run(a_measured("a.n=1", *STEADY), selection=("a",)),
+    )
+
+    assert verdicts_of(comparison, "b") == {}
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_a_new_workload_that_crashes_does_not_vanish():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY), a_failed("new"))
+    )
+
+    assert comparison.verdict is Verdict.FAILED
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+    assert verdicts_of(comparison, "new") == {"": Verdict.FAILED}
+
+
+def test_a_crash_does_not_hide_a_regression():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),
+        slower(a_run(a_measured("a", *SLOW), a_failed("b"))),
+    )
+
+    assert comparison.exit_code == ExitCode.REGRESSED
+    assert verdicts_of(comparison, "b") == {"": Verdict.FAILED}
+
+
+def test_a_workload_that_failed_on_the_base_and_is_gone_does_not_vanish():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY), a_failed("b")), a_run(a_measured("a", *STEADY))
+    )
+
+    assert verdicts_of(comparison, "b") == {"": Verdict.MISSING}
+
+
+def test_a_new_workload_is_shown_and_does_not_fail():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY)),
+        a_run(a_measured("a", *STEADY), a_measured("new", *STEADY)),
+    )
+
+    assert verdicts_of(comparison, "new") == {"": Verdict.NEW}
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_nothing_to_compare_is_not_green():
+    comparison = judged(a_run(), a_run(a_measured("a", *STEADY)))
+
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.NEW, ExitCode.NO_ANSWER)
+    nothing = judged(a_run(), a_run())
+    assert (nothing.verdict, nothing.exit_code) == (Verdict.MISSING, ExitCode.NO_ANSWER)
+
+
+def test_where_no_metric_gates_nothing_is_missing():
+    limits = Limits(default={"step_time_s": Limit(relative=0.05, gate=False)})
+
+    comparison = judged(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW)), limits=limits
+    )
+
+    assert {row.gate for row in comparison.rows} == {False}
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCHANGED, ExitCode.OK)
+
+
+def test_half_the_work_in_less_time_is_no_improvement():
+    measured = a_measured("a", *STEADY)
+    halved = msgspec.structs.replace(a_measured("a", *(0.75 * s for s in STEADY)), items_per_step=4)
+
+    comparison = judged(a_run(measured), a_run(halved))
+
+    assert comparison.rows[0].code == "other_step"
+    assert "items_per_step: 8.0 → 4" in comparison.rows[0].note
+
+
+def test_a_metric_that_only_the_head_has_is_new_unless_the_base_was_launched():
+    """A launched base has said whether it has the metric: there is nothing to wait for."""
+    base = a_run(a_measured("a", *STEADY))
+    head = a_run(a_measured("a", *STEADY, device=a_device_memory()))
+
+    alone, paired = judged(base, head), judged(base, slower(head, ratio=1.0))
+
+    assert verdicts_of(alone, "a")["peak_allocated_bytes"] is Verdict.NEW
+    assert "peak_allocated_bytes" not in verdicts_of(paired, "a")
+
+
+def test_a_missing_metric_that_does_not_gate_fails_no_job():
+    device = a_device_memory()
+    limits = Limits(
+        default={
+            "step_time_s": Limit(relative=0.05),
+            "peak_reserved_bytes": Limit(relative=0.05, gate=False),
+        }
+    )
+
+    comparison = judged(
+        a_run(a_measured("a", *STEADY, device=device)),
+        a_run(a_measured("a", *STEADY)),
+        limits=limits,
+    )
+
+    assert verdicts_of(comparison, "a")["peak_reserved_bytes"] is Verdict.MISSING
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_absurd_times_are_judged_and_not_a_crash():
+    comparison = judged(a_run(a_measured("a", 1e-12, 1e9)), a_run(a_measured("a", 1e9, 1e-12, 1e9)))
+
+    assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.INCONCLUSIVE
+
+
+def test_an_invalid_run_blames_nobody():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW), validity=INVALID)
+    )
+
+    assert comparison.verdict is Verdict.INVALID
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+    assert {row.verdict for row in comparison.rows} == {Verdict.INVALID}
+
+
+def test_an_invalid_base_is_as_bad():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY), validity=INVALID), a_run(a_measured("a", *SLOW))
+    )
+
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_more_graph_breaks_are_a_regression():
+    comparison = judged(
+        a_run(a_measured("a", *STEADY, graphs=1)),
+        a_run(a_measured("a", *STEADY, graphs=3, breaks=2)),
+    )
+
+    assert verdicts_of(comparison, "a")["graph_breaks"] is Verdict.REGRESSED
+    assert comparison.exit_code == ExitCode.REGRESSED
+
+
+def test_a_metric_that_does_not_gate_is_shown_and_does_not_fail():
+    limits = Limits(default={"step_time_s": Limit(relative=0.05, gate=False)})
+
+    comparison = judged(
+        a_run(a_measured("a", *STEADY)), slower(a_run(a_measured("a", *SLOW))), limits=limits
+    )
+
+    assert comparison.rows[0].verdict is Verdict.REGRESSED
+    assert comparison.exit_code == ExitCode.OK
+
+
+def test_a_metric_that_disappears_does_not_vanish():
+    device = a_device_memory()
+
+    comparison = judged(
+        a_run(a_measured("a", *STEADY, device=device)), a_run(a_measured("a", *STEADY))
+    )
+
+    assert verdicts_of(comparison, "a")["peak_allocated_bytes"] is Verdict.MISSING
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_a_workload_has_its_own_limit():
+    limits = Limits(
+        default=default_limits(), workloads={"a": {"step_time_s": Limit(relative=2.0, margin=4.0)}}
+    )
+
+    comparison = judged(
+        a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),
+        a_run(a_measured("a", *SLOW), a_measured("b", *SLOW)),
+        limits=limits,
+    )
+
+    assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.UNCHANGED
+    assert verdicts_of(comparison, "b")["step_time_s"] is Verdict.UNCONFIRMED
+
+
+def test_nothing_compiled_needs_no_row():
+    comparison = judged(a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)))
+
+    assert "graph_breaks" not in verdicts_of(comparison, "a")
+
+
+def test_more_blocks_in_a_process_create_no_significance():
+    """G3: only launches are evidence."""
+    few = judged(a_run(a_measured("a", [1e-3] * 5)), a_run(a_measured("a", [1.2345678e-3] * 5)))
+    many = judged(
+        a_run(a_measured("a", [1e-3] * 500)), a_run(a_measured("a", [1.2345678e-3] * 500))
+    )
+
+    assert [r.verdict for r in few.rows] == [r.verdict for r in many.rows]
+    assert few.rows[0].verdict is Verdict.UNCONFIRMED
+
+
+def test_of_rows_that_are_as_bad_those_that_gate_come_first():
+    base = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY))
+    ungated = {**default_limits(), "step_time_s": Limit(relative=0.05, gate=False)}
+    limits = Limits(default=default_limits(), workloads={"a": ungated})
+
+    comparison = judged(base, base, limits=limits)
+
+    gates = [row.gate for row in comparison.rows if row.verdict is Verdict.UNCHANGED]
+    assert gates == sorted(gates, reverse=True)
+    assert set(gates) == {False, True}
+
+
+def test_rows_are_sorted_worst_first():
+    comparison = judged(
+        a_run(a_measured("gone", *STEADY), a_measured("slow", *STEADY), a_measured("a", *STEADY)),
+        slower(a_run(a_measured("slow", *SLOW), a_measured("a", *STEADY), a_failed("bad")), "slow"),
+    )
+
+    order = [severity_of(row) for row in comparison.rows]
+    gating = [row.verdict for row in comparison.rows if row.gate]
+    assert gating[:3] == [Verdict.FAILED, Verdict.REGRESSED, Verdict.MISSING]
+    assert order == sorted(order, key=list(Severity).index)
+
+
+def test_a_loss_that_is_likely_is_worse_than_a_workload_that_is_gone():
+    assert worst([Verdict.MISSING, Verdict.UNCONFIRMED]) is Verdict.UNCONFIRMED
+
+
+def test_the_limit_of_a_row_is_the_one_that_applied():
+    limits = Limits(default={"host_rss_peak_bytes": Limit(relative=0.01, absolute=30 * MIB)})
+
+    comparison = judged(
+        a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *STEADY)), limits=limits
+    )
+
+    assert isinstance(comparison.rows[0], Change)
+    assert comparison.rows[0].limit == pytest.approx(0.1)
+    assert msgspec.structs.asdict(comparison.rows[0])["gate"] is True
+
+
+def at_world_sizes(one, two, **more):
+    """A workload on one rank and on two; 16 items a step on two."""
+    return a_run(
+        a_measured("ddp.world_size=1", *one, parameters={"world_size": 1}),
+        a_measured("ddp.world_size=2", *two, parameters={"world_size": 2}, items_per_step=16.0),
+        **more,
+    )
+
+
+def test_worse_scaling_is_suspected_though_its_number_is_smaller():
+    """0.5 where it was 1: the ratio says how much worse, and both sides keep their own unit."""
+    comparison = judged(at_world_sizes(STEADY, STEADY), at_world_sizes(STEADY, SLOW))
+    (row,) = (row for row in comparison.rows if row.metric == "scaling_efficiency")
+
+    assert row.verdict is Verdict.UNCONFIRMED
+    assert (row.base, row.head) == (pytest.approx(1.0), pytest.approx(0.5))
+    assert row.ratio == pytest.approx(2.0)
+    assert row.interval.low < 2.0 < row.interval.high
+
+
+def test_better_scaling_is_a_suspicion_of_the_other_kind():
+    comparison = judged(at_world_sizes(STEADY, SLOW), at_world_sizes(STEADY, STEADY))
+
+    found = verdicts_of(comparison, "ddp.world_size=2")
+    assert found["scaling_efficiency"] is Verdict.UNCONFIRMED
+
+
+def test_scaling_is_not_missing_where_the_single_process_was_not_asked_for():
+    whole = at_world_sizes(STEADY, STEADY)
+    part = msgspec.structs.replace(
+        whole, measured=whole.measured[1:], selection=("ddp.world_size=2",)
+    )
+    gone = msgspec.structs.replace(whole, measured=whole.measured[1:])
+
+    assert "scaling_efficiency" not in verdicts_of(judged(whole, part), "ddp.world_size=2")
+    assert verdicts_of(judged(whole, gone), "ddp.world_size=2")["scaling_efficiency"] is (
+        Verdict.MISSING
+    )
+
+
+def test_what_is_only_recorded_has_no_row():
+    evidence = an_evidence(a_gpu_evidence())
+    run = a_run(a_measured("a", *STEADY, evidence=evidence))
+
+    recorded = {metric.name for metric in metrics.RECORDED}
+    limits = Limits(default=default_limits() | {name: Limit() for name in recorded})
+    assert not recorded & verdicts_of(judged(run, run, limits=limits), "a").keys()
+    assert "energy_j" in verdicts_of(judged(run, run), "a")
+
+
+@pytest.mark.parametrize(
+    ("head_s", "verdict"),
+    [(11.0, Verdict.UNCHANGED), (13.0, Verdict.UNCONFIRMED), (7.0, Verdict.UNCONFIRMED)],
+)
+def test_one_cold_compilation_per_session_is_judged_by_its_tolerance(head_s, verdict):
+    """A quarter of 10 s, and not an interval, for which there are too few values."""
+
+    def compiled(seconds):
+        return a_run(a_measured("a", 1e-3, graphs=1, first_step_s=seconds + 1e-3))
+
+    comparison = judged(compiled(10.0), compiled(head_s))
+    assert verdicts_of(comparison, "a")["compile_cold_s"] is verdict
+    assert comparison.exit_code == ExitCode.OK

@@ -1,0 +1,374 @@
+import dataclasses
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ci_perf.judging import launch_numbers
+from ci_perf.judging.confirm import Confirmation
+from ci_perf.judging.policy import (
+    ALPHA,
+    BETA_CONFIRM,
+    CALM_LOOKS,
+    CALM_WEIGHTS,
+    LOOKS,
+    MOST_PAIRS,
+    WEIGHT_OF_SIGNS,
+    WEIGHTS,
+    Policy,
+)
+from tests.confirmations import EXACT, MIRRORED, SHARES, TIME, a_confirmation, confirmed
+from tests.runs import a_process
+
+small = st.floats(-0.1, 0.1)
+pairs_of_launches = st.lists(small, min_size=MOST_PAIRS, max_size=MOST_PAIRS)
+histories = st.tuples(st.sampled_from([0.0, 1e-6, 1e-4, 1e-2]), st.sampled_from([0.0, 0.5, 8.0]))
+
+
+def of_scipy(differences, history, suspected):
+    """The same rule by scipy: two one-sided tests for each answer, look after look."""
+    (prior_variance, prior_df), (of_loss, of_gain) = history, SHARES[suspected]
+    for look, calm in zip(CALM_LOOKS, CALM_WEIGHTS, strict=True):
+        seen = differences[:look]
+        own = statistics.variance(seen)
+        believed = 0.0 if own > 4 * 2 * prior_variance else prior_df
+        df = believed + look - 1
+        error = math.sqrt((believed * 2 * prior_variance + own * (look - 1)) / df / look)
+        t = stats.t(df, loc=statistics.fmean(seen), scale=error)
+        alone = stats.t(look - 1, loc=statistics.fmean(seen), scale=math.sqrt(own / look))
+        above, below = alone.cdf(TIME.floor), alone.sf(-TIME.floor)
+        inside = max(t.sf(TIME.margin), t.cdf(-TIME.margin))
+        alpha = ALPHA * WEIGHTS[LOOKS.index(look)] if look in LOOKS else 0.0
+        if above < alpha * of_loss:
+            return "regressed", look
+        if below < alpha * of_gain:
+            return "improved", look
+        if look == MOST_PAIRS and (call := of_signs(seen, of_loss, of_gain)):
+            return call, look
+        if inside < BETA_CONFIRM * calm:
+            return "unchanged", look
+    return "inconclusive", MOST_PAIRS
+
+
+def of_signs(differences, of_loss, of_gain):
+    """The sign test by scipy: how many differences lie beyond the floor, on either side."""
+    alpha = ALPHA * WEIGHT_OF_SIGNS
+    for call, sign, share in (("regressed", 1, of_loss), ("improved", -1, of_gain)):
+        beyond = sum(sign * difference > TIME.floor for difference in differences)
+        tested = stats.binomtest(beyond, len(differences), alternative="greater")
+        if tested.pvalue <= alpha * share:
+            return call
+    return None
+
+
+@pytest.mark.parametrize("spread", [0.001, 0.005, 0.02])
+@pytest.mark.parametrize("effect", [-0.03, 0.0, 0.015, 0.02, 0.04])
+@pytest.mark.parametrize("history", [(0.0, 0.0), (1e-5, 8.0), (1e-4, 3.3)])
+@pytest.mark.parametrize("suspected", SHARES)
+def test_outcomes_agree_with_two_one_sided_tests_of_scipy(effect, spread, history, suspected):
+    noise = random.Random(f"{effect} {spread} {history}")
+    for _ in range(10):
+        differences = [noise.gauss(effect, spread) for _ in range(MOST_PAIRS)]
+
+        found = confirmed(
+            differences, prior_variance=history[0], prior_df=history[1], suspected=suspected
+        )
+
+        assert (found.call, found.pairs) == of_scipy(differences, history, suspected)
+
+
+def test_a_first_look_without_history_is_the_t_test_of_scipy():
+    differences = [0.031, 0.029, 0.033, 0.03, 0.032, 0.028]
+
+    found = confirmed(differences, **EXACT)
+
+    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[0])
+    assert (found.call, found.pairs) == ("regressed", 6)
+    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
+
+
+@pytest.mark.parametrize("suspected", SHARES)
+def test_each_end_of_an_interval_is_as_sure_as_its_side_asks(suspected):
+    differences = [0.002, 0.028, 0.016, 0.03]
+
+    found = confirmed(differences, **EXACT, suspected=suspected)
+
+    of_loss, of_gain = (ALPHA * WEIGHTS[0] * share for share in SHARES[suspected])
+    t = stats.t(3, loc=statistics.fmean(differences), scale=stats.sem(differences))
+    assert found.call == "inconclusive"
+    assert (found.low, found.high) == pytest.approx((t.ppf(of_loss), t.isf(of_gain)), rel=1e-8)
+
+
+def test_unchanged_comes_with_the_interval_of_the_two_one_sided_tests():
+    differences = [0.001, -0.002, 0.0015, 0.0]
+
+    found = confirmed(differences, **EXACT)
+
+    tested = stats.ttest_1samp(differences[:3], 0.0).confidence_interval(
+        1 - 2 * BETA_CONFIRM * CALM_WEIGHTS[1]
+    )
+    assert (found.call, found.pairs) == ("unchanged", 3)
+    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
+
+
+def test_an_outcome_comes_at_looks_only():
+    confirmation = a_confirmation()
+
+    outcomes = [confirmation.add(0.5) for _ in range(6)]
+
+    assert outcomes == [None] * 5 + [confirmation.finish()]
+    assert confirmation.finish().call == "regressed"
+
+
+def test_two_pairs_may_say_unchanged_where_the_history_knows_the_spread():
+    confirmation = a_confirmation(prior_variance=1e-6)
+
+    outcomes = [confirmation.add(difference) for difference in (0.001, -0.001)]
+
+    assert outcomes == [None, confirmation.finish()]
+    assert (confirmation.finish().call, confirmation.finish().pairs) == ("unchanged", 2)
+
+
+@pytest.mark.parametrize("difference", [0.5, -0.5])
+def test_no_alarm_comes_before_six_pairs_however_large_the_change(difference):
+    found = confirmed([difference] * MOST_PAIRS, prior_variance=1e-6, suspected=1)
+
+    assert found.pairs == 6
+
+
+def test_a_change_is_proven_earlier_on_the_side_where_the_screen_saw_it():
+    differences = [0.02, 0.05, 0.03, 0.06, 0.04, 0.05] * 3
+    expected, surprising = (
+        confirmed(differences, **EXACT, suspected=suspected) for suspected in (1, -1)
+    )
+
+    assert expected.call == surprising.call == "regressed"
+    assert expected.pairs < surprising.pairs
+
+
+def test_the_last_look_ends_inconclusive_with_an_interval_that_reaches_both_answers():
+    found = confirmed([-0.02, 0.05] * 9)
+
+    assert (found.call, found.pairs) == ("inconclusive", 18)
+    assert found.low < TIME.floor
+    assert found.high > TIME.margin
+
+
+@pytest.mark.parametrize("pairs", [1, 3, 5, 17])
+def test_pairs_that_run_out_decide_nothing(pairs):
+    found = confirmed([0.002, 0.028, 0.016] * 6, prior_variance=1e-3)
+    stopped = confirmed(([0.002, 0.028, 0.016] * 6)[:pairs], prior_variance=1e-3)
+
+    assert found.call == "inconclusive"
+    assert (stopped.call, stopped.pairs) == ("inconclusive", pairs)
+    assert stopped.low < stopped.estimate < stopped.high
+
+
+def test_pairs_that_run_out_have_the_interval_of_the_look_that_was_next():
+    differences = [0.002, 0.028, 0.016, 0.03, 0.001]
+
+    found = confirmed(differences, **EXACT)
+
+    tested = stats.ttest_1samp(differences, 0.0).confidence_interval(1 - ALPHA * WEIGHTS[0])
+    assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
+
+
+def test_a_budget_that_ends_before_the_first_look_proves_nothing():
+    assert confirmed([0.5, 0.5, 0.5], **EXACT).call == "inconclusive"
+
+
+def test_no_pair_leaves_everything_possible():
+    found = a_confirmation().finish()
+
+    assert (found.call, found.pairs) == ("inconclusive", 0)
+    assert (found.estimate, found.low, found.high) == (0.0, -math.inf, math.inf)
+
+
+def test_one_pair_without_history_leaves_everything_possible():
+    found = confirmed([0.02], **EXACT)
+
+    assert (found.estimate, found.low, found.high) == (0.02, -math.inf, math.inf)
+
+
+def test_finishing_twice_gives_the_same_outcome():
+    confirmation = a_confirmation()
+    confirmation.add(0.01)
+
+    assert confirmation.finish() is confirmation.finish()
+
+
+def test_a_settled_suspect_takes_no_more_pairs():
+    confirmation = a_confirmation()
+    for _ in range(6):
+        confirmation.add(0.5)
+
+    with pytest.raises(ValueError, match="no pair after the outcome 'regressed' of 6 pairs"):
+        confirmation.add(0.5)
+
+
+@pytest.mark.parametrize(
+    ("difference", "call"),
+    [
+        (0.0199, "regressed"),
+        (0.0197, "unchanged"),  # between floor and margin either answer is right
+        (0.0, "unchanged"),
+        (-0.0197, "unchanged"),
+        (-0.0199, "improved"),
+    ],
+)
+def test_pairs_that_agree_to_the_digit_are_judged_by_their_size_alone(difference, call):
+    found = confirmed([difference] * 6, **EXACT)
+
+    assert found.call == call
+    assert found.low == pytest.approx(difference)
+    assert found.high == pytest.approx(difference)
+
+
+@given(pairs_of_launches, histories, st.sampled_from(sorted(SHARES)))
+def test_swapping_base_and_head_mirrors_the_outcome(differences, history, suspected):
+    known = {"prior_variance": history[0], "prior_df": history[1]}
+    there = confirmed(differences, **known, suspected=suspected)
+    back = confirmed([-d for d in differences], **known, suspected=-suspected)
+
+    assert back == dataclasses.replace(
+        there,
+        call=MIRRORED.get(there.call, there.call),
+        estimate=-there.estimate,
+        low=-there.high,
+        high=-there.low,
+    )
+
+
+@given(st.lists(small, min_size=6, max_size=6), st.floats(0, 0.1), histories)
+def test_a_larger_effect_is_never_called_smaller_at_the_same_look(differences, more, history):
+    order = ("improved", "other", "regressed")
+
+    def rank(values):
+        outcome = confirmed(values, prior_variance=history[0], prior_df=history[1])
+        return order.index(outcome.call if outcome.call in order else "other")
+
+    assert rank([d + more for d in differences]) >= rank(differences)
+
+
+@given(
+    st.lists(st.floats(0.02, 0.1), min_size=18, max_size=18),
+    st.floats(0, 0.1),
+    histories,
+)
+def test_a_regression_that_grows_stays_one(differences, more, history):
+    prior_variance, prior_df = history
+    found = confirmed(differences, prior_variance=prior_variance, prior_df=prior_df)
+    grown = confirmed(
+        [d + more for d in differences], prior_variance=prior_variance, prior_df=prior_df
+    )
+
+    assert found.call in {"regressed", "inconclusive"}
+    if found.call == "regressed":
+        assert grown.call == "regressed"
+        assert grown.pairs <= found.pairs
+
+
+@given(pairs_of_launches, st.randoms(use_true_random=False))
+def test_the_order_of_pairs_within_a_look_says_nothing(differences, order):
+    first = differences[:2]
+    order.shuffle(first)
+
+    assert confirmed(first + differences[2:]) == confirmed(differences)
+
+
+@given(
+    st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=18, max_size=18),
+    st.floats(1e-3, 1e3),
+)
+def test_the_unit_does_not_matter(launches, factor):
+    one = confirmed([math.log(head) - math.log(base) for base, head in launches])
+    other = confirmed(
+        [math.log(head * factor) - math.log(base * factor) for base, head in launches]
+    )
+
+    assert other.estimate == pytest.approx(one.estimate, abs=1e-9)
+    assert other.call == one.call
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.lists(st.floats(0.9, 1.2), min_size=3, max_size=5)] * 2),
+        min_size=18,
+        max_size=18,
+    ),
+    st.sampled_from([3, 21, 101]),
+)
+def test_more_steps_create_no_significance(launches, times):
+    """A launch is one number: the same steps, measured many times over, are the same evidence."""
+
+    def step_s(blocks):
+        return launch_numbers.of_process(a_process(step_s=blocks))["step_time_s"]
+
+    def outcome(repeated):
+        return confirmed(
+            math.log(step_s(head * repeated)) - math.log(step_s(base * repeated))
+            for base, head in launches
+        )
+
+    assert outcome(times) == outcome(1)
+
+
+@given(
+    st.lists(st.floats(-1400, 1400), max_size=18),
+    st.sampled_from([0.0, 1e-30, 1.0, 1e6]),
+    st.sampled_from([0.0, 0.5, 8.0]),
+)
+def test_whatever_was_measured_no_figure_is_nan(differences, prior_variance, prior_df):
+    confirmation = a_confirmation(prior_variance=prior_variance, prior_df=prior_df)
+    for difference in differences:
+        if confirmation.add(difference):
+            break
+    found = confirmation.finish()
+
+    assert math.isfinite(found.estimate)
+    assert found.low <= found.estimate <= found.high
+    assert confirmation.smallest_detectable() >= TIME.margin
+
+
+@given(pairs_of_launches)
+def test_a_history_that_the_pairs_contradict_is_as_good_as_none(differences):
+    assume(all(statistics.variance(differences[:look]) > 1e-8 for look in CALM_LOOKS))
+
+    calm = confirmed(differences, prior_variance=1e-9, prior_df=8.0)
+
+    assert calm == confirmed(differences, **EXACT)
+
+
+@pytest.mark.parametrize("difference", [math.nan, math.inf, 1e9])
+def test_what_cannot_be_a_difference_of_logarithms_is_refused(difference):
+    with pytest.raises(ValueError, match="the difference of a pair: expected natural logarithms"):
+        a_confirmation().add(difference)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"alpha": 0.0},
+        {"alpha": 1.0},
+        {"prior_variance": -1.0},
+        {"prior_variance": math.nan},
+        {"prior_df": math.inf},
+    ],
+)
+def test_what_no_confirmation_can_start_from_is_refused(wrong):
+    with pytest.raises(ValueError, match="expected 0 < alpha < 1 and a finite prior_variance"):
+        a_confirmation(**wrong)
+
+
+def test_a_wider_policy_calls_more_unchanged():
+    wide = Policy(floor=0.02, margin=0.05, session_spread=0.01)
+    confirmation = Confirmation(wide, ALPHA, 1e-6, 8.0)
+    for difference in (0.025, 0.027):
+        confirmation.add(difference)
+
+    assert confirmation.finish().call == "unchanged"
+    assert confirmed([0.025, 0.027] * 3, prior_variance=1e-6).call == "regressed"

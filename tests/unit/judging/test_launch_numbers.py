@@ -1,0 +1,230 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_perf.judging import launch_numbers
+from ci_perf.model.process import Ranks, StepPhase, StepPhases, Work
+from tests.runs import (
+    GPU,
+    MIB,
+    a_device_memory,
+    a_gpu_evidence,
+    a_measured,
+    a_process,
+    a_run,
+    an_environment,
+    an_evidence,
+)
+
+
+def of_workload(*measured, hard=GPU):
+    """The numbers of the first workload's processes, in a run of all of them."""
+    run = a_run(*measured, environment=an_environment(hard=hard))
+    return launch_numbers.of_workload(measured[0], run)
+
+
+def at_world_size(size, *step_s, items_per_step):
+    return a_measured(
+        f"finetune.world_size={size}",
+        *step_s,
+        parameters={"batch": 8, "world_size": size},
+        items_per_step=items_per_step,
+    )
+
+
+@pytest.mark.parametrize(("statistic", "step_s"), [("median", 3.0), ("p25", 2.0), ("min", 1.0)])
+def test_the_statistic_of_the_run_says_which_block_speaks(statistic, step_s):
+    process = a_process(step_s=[5.0, 1.0, 3.0, 2.0, 40.0], statistic=statistic)
+
+    assert launch_numbers.of_process(process)["step_time_s"] == step_s
+
+
+def test_what_a_machine_lacks_is_absent_and_not_zero():
+    (found,) = of_workload(a_measured("a", 1e-3))
+
+    assert found.keys() == {
+        "step_time_s",
+        "step_p05_s",
+        "step_p95_s",
+        "first_step_s",
+        "host_rss_peak_bytes",
+        "graphs",
+        "graph_breaks",
+        "recompiles",
+    }
+
+
+@pytest.mark.parametrize(
+    ("graphs", "cache", "expected"),
+    [
+        (0, "empty", {"first_step_s": 30.0}),
+        (0, "filled", {"first_step_s": 30.0}),
+        (2, "empty", {"compile_cold_s": 29.5}),
+        (2, "filled", {"first_step_s": 30.0, "compile_warm_s": 29.5}),
+    ],
+)
+def test_a_first_step_that_compiles_is_another_metric_than_one_that_does_not(
+    graphs, cache, expected
+):
+    process = a_process(step_s=0.5, first_step_s=30.0, graphs=graphs, cache=cache)
+    found = launch_numbers.of_process(process)
+
+    names = {"first_step_s", "compile_cold_s", "compile_warm_s"}
+    assert {name: found[name] for name in names & found.keys()} == expected
+
+
+def test_a_first_step_shorter_than_the_others_took_no_time_to_compile():
+    process = a_process(step_s=0.5, first_step_s=0.4, graphs=1)
+
+    assert launch_numbers.of_process(process)["compile_cold_s"] == 0.0
+
+
+def test_the_device_and_the_host_have_their_parts_of_the_step():
+    timed = {"device_s": (3e-3,) * 5, "issue_s": (1e-3,) * 5}
+    found = launch_numbers.of_process(a_process(step_s=4e-3, timed=timed))
+
+    assert found["device_time_s"] == 3e-3
+    assert found["host_overhead"] == 0.25
+
+
+def test_phases_become_shares_of_the_step_in_which_they_were_seen():
+    phases = StepPhases(
+        step_s=0.010,
+        phases={
+            "data": StepPhase(host_s=0.004, device_s=None),
+            "h2d": StepPhase(host_s=0.009, device_s=0.001),
+        },
+    )
+    found = launch_numbers.of_process(a_process(step_s=99.0, step_phases=phases))
+
+    assert found["data_wait"] == pytest.approx(0.4)
+    assert found["h2d"] == pytest.approx(0.1)
+
+
+def test_a_copy_without_a_device_clock_is_timed_by_the_host():
+    phases = StepPhases(step_s=0.010, phases={"h2d": StepPhase(host_s=0.002, device_s=None)})
+
+    assert launch_numbers.of_process(a_process(step_phases=phases))["h2d"] == pytest.approx(0.2)
+
+
+def test_the_energy_of_all_gpus_is_spread_over_the_items_of_the_timed_region():
+    """5 blocks of 50 steps of 8 items share 500 J + 300 J: 0.4 J each."""
+    evidence = an_evidence(a_gpu_evidence(), a_gpu_evidence(uuid="GPU-1", energy_j=300.0))
+    (found,) = of_workload(a_measured("a", 1e-3, evidence=evidence))
+
+    assert found["energy_j"] == pytest.approx(0.4)
+    assert found["power_w"] == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        an_evidence(),
+        an_evidence(a_gpu_evidence(energy_j=None)),
+        an_evidence(a_gpu_evidence(energy_j=0.0)),
+        an_evidence(a_gpu_evidence(), a_gpu_evidence(energy_j=None)),
+        an_evidence(a_gpu_evidence(), trouble="the process died before"),
+    ],
+    ids=["no GPU", "no counter", "a counter that stood still", "half a counter", "no borders"],
+)
+def test_energy_that_is_not_known_of_the_whole_region_is_absent(evidence):
+    (found,) = of_workload(a_measured("a", 1e-3, evidence=evidence))
+
+    assert "energy_j" not in found
+
+
+def test_cycles_are_the_step_time_at_the_mean_clock():
+    """1 ms at 1,980 MHz."""
+    found = launch_numbers.of_process(
+        a_process(step_s=1e-3, evidence=an_evidence(a_gpu_evidence()))
+    )
+
+    assert found["step_cycles"] == pytest.approx(1.98e6)
+    assert found["sm_clock_mhz"] == pytest.approx(1980.0)
+    assert found["gpu_util"] == pytest.approx(0.95)
+
+
+def test_the_share_of_the_peak_is_that_of_the_precision_in_use():
+    """4.947e11 FLOPs in 1 ms are 494.7 TFLOP/s: all of an H200 in tf32, half of it in bf16."""
+    tf32, bf16 = (
+        of_workload(a_measured("a", 1e-3, flops=494_700_000_000, precision=precision))[0]
+        for precision in ("tf32", "bf16")
+    )
+
+    assert tf32["flop_per_s"] == bf16["flop_per_s"] == pytest.approx(494.7e12)
+    assert (tf32["mfu"], bf16["mfu"]) == (pytest.approx(1.0), pytest.approx(0.5))
+
+
+@pytest.mark.parametrize("precision", ["", "int4"])
+def test_without_a_known_peak_there_is_a_rate_and_no_share(precision):
+    (found,) = of_workload(a_measured("a", 1e-3, flops=10**9, precision=precision))
+
+    assert found["flop_per_s"] == pytest.approx(1e12)
+    assert "mfu" not in found
+
+
+def test_where_one_process_drives_several_gpus_no_rate_is_claimed_for_one():
+    work = {"flops": 10**9, "precision": "bf16", "parameters": {"world_size": 2}}
+    ranks = Ranks(world_size=2, restarts=0, backend="nccl", arrival_skew_s=2e-5)
+    (spread,) = of_workload(a_measured("a", 1e-3, **work))
+    (ranked,) = of_workload(a_measured("a", 1e-3, ranks=ranks, **work))
+
+    assert not {"mfu", "flop_per_s"} & spread.keys()
+    assert {"mfu", "flop_per_s"} <= ranked.keys()
+    assert ranked["arrival_skew_s"] == 2e-5
+
+
+def test_counts_and_device_memory_are_taken_as_they_are():
+    work = Work(operators=42, flops=None, parameters=None, absent="no formula")
+    process = msgspec.structs.replace(a_process(device=a_device_memory()), work=work)
+    found = launch_numbers.of_process(process)
+
+    assert (found["operators"], found["peak_active_bytes"]) == (42.0, MIB)
+    assert "flops" not in found
+
+
+def test_scaling_compares_each_process_with_the_single_one_of_the_same_turn():
+    """16 items in 1.25 s on two, 8 items in 1 s on one: 12.8 of 16 items a second."""
+    two = at_world_size(2, 1.25, 1.0, items_per_step=16)
+    one = at_world_size(1, 1.0, 1.0, items_per_step=8)
+    found = of_workload(two, one)
+
+    assert [process["scaling_efficiency"] for process in found] == [
+        pytest.approx(0.8),
+        pytest.approx(1.0),
+    ]
+    assert "scaling_efficiency" not in of_workload(one, two)[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_measured("finetune.world_size=1", 1.0, parameters={"batch": 4, "world_size": 1}),
+        a_measured("other.world_size=1", 1.0, parameters={"batch": 8, "world_size": 1}),
+        a_measured("finetune.world_size=4", 1.0, parameters={"batch": 8, "world_size": 4}),
+    ],
+    ids=["other parameters", "another workload", "another world size"],
+)
+def test_without_the_same_workload_on_one_there_is_no_efficiency(other):
+    (found,) = of_workload(at_world_size(2, 1.0, items_per_step=16), other)
+
+    assert "scaling_efficiency" not in found
+
+
+def test_a_turn_that_the_single_process_has_not_run_has_no_efficiency():
+    found = of_workload(
+        at_world_size(2, 1.0, 1.0, items_per_step=16), at_world_size(1, 1.0, items_per_step=8)
+    )
+
+    assert ["scaling_efficiency" in process for process in found] == [True, False]
+
+
+@given(size=st.integers(2, 64), step_s=st.floats(1e-6, 1e3), items=st.floats(1, 1e6))
+def test_n_times_the_items_in_the_same_time_is_perfect_scaling(size, step_s, items):
+    (found,) = of_workload(
+        at_world_size(size, step_s, items_per_step=size * items),
+        at_world_size(1, step_s, items_per_step=items),
+    )
+
+    assert found["scaling_efficiency"] == pytest.approx(1.0)

@@ -1,0 +1,336 @@
+"""What holds of the judge as a whole, from samples to verdicts, whatever was measured.
+
+Properties of one stage alone stand beside its other tests; here a file goes through all of them.
+"""
+
+import math
+import random
+import statistics
+from itertools import pairwise
+
+import msgspec
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ci_perf.judging import samples as judge
+from ci_perf.judging.policy import CALM_LOOKS, MOST_PAIRS
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.samples import Sampled, SampledMetric, Samples
+
+# The same examples each time, and few: each judges a whole file several times.
+few = settings(max_examples=60, derandomize=True)
+PAIRS = MOST_PAIRS
+TIME = SampledMetric(unit="s", kind="time")
+BYTES = SampledMetric(unit="byte", kind="host_memory")
+COUNT = SampledMetric(unit="count", kind="exact")
+MIRRORED = {Verdict.REGRESSED: Verdict.IMPROVED, Verdict.IMPROVED: Verdict.REGRESSED}
+
+near = st.floats(0.9, 1.1)
+launches = st.lists(near, min_size=1, max_size=4).map(tuple)
+histories = st.lists(launches, min_size=1, max_size=4).map(tuple)
+effects = st.sampled_from([0.9, 0.97, 1.0, 1.0, 1.02, 1.05])
+spreads = st.sampled_from([0.0, 0.001, 0.004, 0.02])
+
+
+def log_normal(noise, spread):
+    return math.exp(noise.gauss(0, spread))
+
+
+def a_workload(name, *, seed=0, effect=1.0, spread=0.004, sessions=4, session_spread=0.003):
+    """A time as a machine would give it: sessions differ, launches differ, the head by `effect`."""
+    noise = random.Random(f"{name} {seed}")
+
+    def session(times=1.0):
+        times *= log_normal(noise, session_spread)
+        return tuple(times * log_normal(noise, spread) for _ in range(4))
+
+    def pair():
+        return log_normal(noise, spread), effect * log_normal(noise, spread)
+
+    return Sampled(
+        workload=name,
+        metric=TIME,
+        history=tuple(session() for _ in range(sessions)),
+        head=session(effect),
+        pairs=tuple(pair() for _ in range(PAIRS)),
+    )
+
+
+@st.composite
+def realistic(draw, name):
+    """Draw a workload with noise as machines make it; half of them have no pairs or no history."""
+    found = a_workload(
+        name, seed=draw(st.integers(0, 999)), effect=draw(effects), spread=draw(spreads)
+    )
+    return msgspec.structs.replace(
+        found, **draw(st.sampled_from([{}, {}, {"pairs": ()}, {"history": (), "head": ()}]))
+    )
+
+
+@st.composite
+def arbitrary(draw, name):
+    """Draw a workload with any launches at all."""
+    pairs = draw(st.lists(st.tuples(near, near), max_size=PAIRS))
+    metric = draw(st.sampled_from([TIME, BYTES]))
+    return Sampled(
+        workload=name,
+        metric=metric,
+        history=draw(histories),
+        head=draw(launches),
+        pairs=tuple(pairs),
+    )
+
+
+files = st.integers(1, 4).flatmap(
+    lambda count: st.tuples(*(realistic(f"w{i}") | arbitrary(f"w{i}") for i in range(count)))
+)
+
+
+def rows(workloads, **options):
+    comparison = judge.judge(Samples(workloads=tuple(workloads)), base="b", head="h", **options)
+    return {row.workload: row for row in comparison.rows}
+
+
+def said(workloads):
+    return {name: (row.verdict, row.code) for name, row in rows(workloads).items()}
+
+
+def verdicts(workloads):
+    return {name: row.verdict for name, row in rows(workloads).items()}
+
+
+def each_launch(sampled, change):
+    """Change every launch; `change` gets a number and gives what stands in its place."""
+    return msgspec.structs.replace(
+        sampled,
+        history=tuple(tuple(map(change, session)) for session in sampled.history),
+        head=tuple(map(change, sampled.head)),
+        pairs=tuple((change(base), change(head)) for base, head in sampled.pairs),
+    )
+
+
+def slower(sampled, factor):
+    """Let every launch of the head take `factor` times as long: the noise stays the same."""
+    return msgspec.structs.replace(
+        sampled,
+        head=tuple(factor * head for head in sampled.head),
+        pairs=tuple((base, factor * head) for base, head in sampled.pairs),
+    )
+
+
+# --- the unit
+
+
+@few
+@given(files, st.lists(st.floats(1e-6, 1e6), min_size=4, max_size=4))
+def test_no_unit_changes_a_verdict(workloads, units):
+    """Each workload has its own factor, as if each were measured by another clock."""
+    scaled = [
+        each_launch(one, lambda value, unit=unit: unit * value)
+        for one, unit in zip(workloads, units, strict=False)
+    ]
+
+    assert said(scaled) == said(workloads)
+
+
+# --- base and head change places
+
+
+@few
+@given(files)
+def test_base_and_head_that_change_places_turn_a_loss_into_a_gain(workloads):
+    """Of pairs, and of a history of one session that is as long as the head."""
+    there = []
+    for one in workloads:
+        size = min(len(one.head), *map(len, one.history[:1]), 4)
+        there.append(
+            msgspec.structs.replace(
+                one,
+                history=tuple(session[:size] for session in one.history[:1]),
+                head=one.head[:size],
+            )
+        )
+    back = [
+        msgspec.structs.replace(
+            one,
+            history=(one.head,) if one.head else (),
+            head=one.history[0] if one.history else (),
+            pairs=tuple((head, base) for base, head in one.pairs),
+        )
+        for one in there
+    ]
+
+    assert verdicts(back) == {
+        name: MIRRORED.get(verdict, verdict) for name, verdict in verdicts(there).items()
+    }
+
+
+def ticks(workloads):
+    return [getattr(row, "tick", None) for _, row in sorted(rows(workloads).items())]
+
+
+@few
+@given(files)
+def test_times_that_become_their_inverse_turn_a_loss_into_a_gain(workloads):
+    """The only difference between slower and faster is the sign, after any history."""
+    inverse = [each_launch(one, lambda value: 1 / value) for one in workloads]
+    # The inverse of a round number is not round.
+    assume(not any((*ticks(workloads), *ticks(inverse))))
+
+    for name, row in rows(inverse).items():
+        other = rows(workloads)[name]
+        assert row.verdict is MIRRORED.get(other.verdict, other.verdict)
+        assert row.code == other.code
+        assert math.isclose(row.ratio * other.ratio, 1, rel_tol=1e-9)
+
+
+# --- order
+
+
+@few
+@given(files, st.randoms(use_true_random=False))
+def test_no_order_changes_an_answer(workloads, order):
+    """Of workloads, of sessions, of their launches, of the head's, and of pairs within a look."""
+
+    def shuffled(values):
+        return tuple(order.sample(values, len(values)))
+
+    mixed = [
+        msgspec.structs.replace(
+            one,
+            history=shuffled([shuffled(session) for session in one.history]),
+            head=shuffled(one.head),
+            pairs=shuffled(one.pairs[: CALM_LOOKS[0]]) + one.pairs[CALM_LOOKS[0] :],
+        )
+        for one in shuffled(workloads)
+    ]
+
+    assert rows(mixed) == rows(workloads)
+
+
+# --- the size of a change
+
+
+def is_slower_throughout(sampled):
+    """Whether the head is slower at every look; only then is a larger change further away."""
+    behind = [math.log(head / base) for base, head in sampled.pairs]
+    history = [sum(map(math.log, session)) / len(session) for session in sampled.history]
+    head = [math.log(value) for value in sampled.head]
+    return all(math.fsum(behind[:look]) >= 0 for look in CALM_LOOKS) and (
+        not history or math.fsum(head) / len(head) >= math.fsum(history) / len(history)
+    )
+
+
+@few
+@given(
+    files,
+    st.lists(st.floats(1.0, 1.1), min_size=1, max_size=4).map(sorted),
+)
+def test_a_loss_that_grows_is_never_called_less(workloads, factors):
+    first, *others = workloads
+    assume(is_slower_throughout(first))
+
+    losses = [[slower(first, factor), *others] for factor in factors]
+    # A round factor can make numbers round, and then rounding may hide the larger loss.
+    assume(not any(any(ticks(workloads)) for workloads in losses))
+
+    found = [verdicts(workloads)["w0"] for workloads in losses]
+    for smaller, larger in pairwise(found):
+        if smaller in {Verdict.REGRESSED, Verdict.UNCONFIRMED}:
+            assert larger is smaller
+        if larger is Verdict.UNCHANGED:
+            assert smaller is Verdict.UNCHANGED
+        assert larger is not Verdict.IMPROVED
+
+
+@few
+@given(st.integers(0, 999), spreads)
+def test_a_loss_is_found_from_some_size_on_and_not_below(seed, spread):
+    """Of a change from none to 30 % the answers are: unchanged, then unclear, then regressed."""
+    same = a_workload("w0", seed=seed, spread=spread)
+    others = [a_workload(f"w{i}", seed=seed, spread=spread) for i in range(1, 5)]
+    assume(is_slower_throughout(same))
+    order = (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.REGRESSED)
+
+    found = [
+        order.index(verdicts([slower(same, 1 + percent / 100), *others])["w0"])
+        for percent in (0, 1, 2, 4, 8, 30)
+    ]
+
+    assert found == sorted(found)
+    assert order[found[-1]] is Verdict.REGRESSED
+
+
+# --- steps, and launches that say nothing
+
+
+@few
+@given(files, st.lists(st.floats(0.9, 1.1), min_size=1, max_size=4), st.sampled_from([2, 3, 10]))
+def test_more_steps_are_no_more_evidence(workloads, steps, times):
+    """The same steps, measured over and over in each launch, leave the report as it was."""
+
+    def launch_of(repeated):
+        return [
+            each_launch(one, lambda value: tuple(value * step for step in steps) * repeated)
+            for one in workloads
+        ]
+
+    assert rows(launch_of(times)) == rows(launch_of(1))
+
+
+@few
+@given(files, st.lists(st.floats(0.9, 1.1), min_size=1, max_size=4))
+def test_steps_count_as_their_median_would(workloads, steps):
+    """However long a launch is, it is one number."""
+    wide = [
+        each_launch(one, lambda value: (value, *(value * s for s in steps))) for one in workloads
+    ]
+    narrow = [each_launch(one, statistics.median) for one in wide]
+    assume(ticks(wide) == ticks(narrow))  # steps may show that a launch was not rounded
+
+    assert rows(wide) == rows(narrow)
+
+
+# --- neighbours
+
+
+@few
+@given(files, st.integers(1, 30), effects)
+def test_more_suspects_never_make_an_alarm(workloads, count, effect):
+    """They have no history, so the screen says of the others what it said before."""
+    others = [
+        msgspec.structs.replace(a_workload(f"more{i}", effect=effect), history=(), head=())
+        for i in range(count)
+    ]
+    alone = rows(workloads)
+
+    for name, row in rows([*workloads, *others]).items():
+        if name in alone and row.verdict in {*MIRRORED, Verdict.UNCONFIRMED}:
+            assert row.verdict is alone[name].verdict
+
+
+@few
+@given(st.lists(st.tuples(near, near), min_size=3, max_size=PAIRS).map(tuple), st.integers(1, 30))
+def test_more_suspects_widen_the_interval_of_an_open_answer(pairs, count):
+    """Alpha is one for the file: what others may spend of it is spent."""
+    suspect = Sampled(workload="w0", metric=TIME, pairs=pairs)
+    others = [msgspec.structs.replace(suspect, workload=f"more{i}") for i in range(count)]
+    alone = rows([suspect])["w0"]
+    assume(alone.verdict is Verdict.INCONCLUSIVE)
+    assume(alone.interval.high - alone.interval.low > 1e-3)
+
+    among = rows([suspect, *others])["w0"]
+
+    assert among.verdict is Verdict.INCONCLUSIVE
+    assert among.interval.low < alone.interval.low
+    assert among.interval.high > alone.interval.high
+
+
+@few
+@given(files, st.integers(0, 5), st.integers(0, 5))
+def test_a_count_says_nothing_of_its_neighbours(workloads, base, head):
+    counted = Sampled(workload="counted", metric=COUNT, history=((base,),), head=(head,))
+
+    found = rows([*workloads, counted])
+
+    assert {name: row for name, row in found.items() if name != "counted"} == rows(workloads)

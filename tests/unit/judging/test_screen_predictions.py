@@ -1,0 +1,75 @@
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ci_perf.judging.policy import PolicyKind, policy_of
+from ci_perf.judging.screen import Screened, predict, smallest_detectable
+
+TIME = policy_of(PolicyKind.TIME)
+
+
+def a_screened(difference, *, error=0.002, df=6.0, sessions=5, is_suspect=True):
+    reach = stats.t.isf(0.05, df) * error
+    return Screened(
+        difference=difference,
+        error=error,
+        df=df,
+        low=difference - reach,
+        high=difference + reach,
+        is_suspect=is_suspect,
+        sessions=sessions,
+        launch_variance=1e-5,
+        prior_variance=1e-5,
+        prior_df=8.0,
+    )
+
+
+def predicted(difference, *, alpha=0.05, **screened):
+    return predict(a_screened(difference, **screened), TIME, alpha)
+
+
+@pytest.mark.parametrize("difference", [0.1, -0.1])
+def test_a_head_far_from_a_long_history_is_suspected_and_not_confirmed(difference):
+    assert predicted(difference) == "unconfirmed"
+
+
+def test_a_suspect_that_sessions_may_explain_is_inconclusive():
+    assert predicted(0.1, error=0.05) == "inconclusive"
+
+
+def test_what_the_screen_passes_is_unchanged():
+    assert predicted(0.001, error=1e-5) == "unchanged"
+
+
+@given(
+    st.floats(-0.1, 0.1),
+    st.floats(1e-5, 0.1),
+    st.floats(1, 50),
+    st.sampled_from([0.05, 0.0025, 1e-4]),
+)
+def test_a_prediction_agrees_with_the_t_test_of_scipy(difference, error, df, alpha):
+    beyond = stats.t.sf((abs(difference) - TIME.floor) / error, df)
+
+    found = predicted(difference, error=error, df=df, alpha=alpha)
+    assume(found != "unchanged")
+
+    assert found == ("unconfirmed" if beyond < alpha / 2 else "inconclusive") or (
+        beyond == pytest.approx(alpha / 2)
+    )
+
+
+def test_the_smallest_detectable_change_is_that_of_the_t_test_of_scipy_in_four_of_five_cases():
+    screened = a_screened(0.1, error=0.004, df=6.0)
+    reach = stats.t.isf(0.025, 6) + stats.t.isf(0.2, 6)
+
+    assert smallest_detectable(screened, TIME, 0.05) == pytest.approx(TIME.floor + 0.004 * reach)
+    assert smallest_detectable(a_screened(0.1, error=1e-6), TIME, 0.05) == TIME.margin
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, math.nan])
+def test_an_alpha_that_is_no_chance_is_refused(alpha):
+    with pytest.raises(ValueError, match="expected 0 < alpha < 1"):
+        predicted(0.1, alpha=alpha)

@@ -1,0 +1,211 @@
+"""What exact evidence says of a time that noise leaves open, and which rows may not end green."""
+
+import math
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from ci_perf.judging.policy import default_limits
+from ci_perf.model.comparison import Signs, Verdict
+from ci_perf.model.suite import Limit, Limits
+from tests.histories import (
+    a_head,
+    a_pair,
+    in_turns,
+    judged,
+    pairs,
+    row_of,
+    said,
+    scaled,
+    sessions_of,
+)
+from tests.runs import MIB, STEADY, a_device_memory, a_measured, a_run, some_canaries
+
+SAME, MORE = {"operators": 560, "flops": 1e9}, {"operators": 642, "flops": 1.29e9}
+# A busy machine: two pairs that differ by 60 % decide nothing.
+BUSY = (0.77, 1.43)
+
+
+def launched(ratios, *, base=SAME, head=SAME, workload="w"):
+    """A run without history whose pairs differ by these ratios, and what each side counts."""
+    found = [a_pair(1e-3, 1e-3 * ratio, base=base, **head) for ratio in ratios]
+    run = a_run(a_measured(workload, *STEADY, **head))
+    return judged([], in_turns(run, found, workload=workload))
+
+
+def answered(comparison):
+    """The verdict and the reason code of the step time, and the exit code of the whole."""
+    return (*said(comparison), comparison.exit_code)
+
+
+def around(ratio):
+    """Ratios of a busy machine whose geometric mean is this one."""
+    return [ratio * noise / math.sqrt(math.prod(BUSY)) for noise in BUSY]
+
+
+# --- likely slower
+
+
+def test_a_slow_time_is_likely_slower_where_the_code_does_more_work():
+    comparison = launched(around(1.18), head=MORE)
+
+    assert said(comparison)[0] is Verdict.LIKELY_SLOWER
+    assert row_of(comparison).signs == Signs(direction="worse", moved=("operators", "flops"))
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+    assert comparison.verdict is Verdict.LIKELY_SLOWER
+
+
+def test_so_it_is_without_the_base_where_its_history_predicts_it():
+    history = sessions_of(operators=7)
+
+    alone = judged(history, a_run(a_measured("w", *scaled(STEADY, 1.1), operators=9)))
+
+    assert answered(alone) == (Verdict.LIKELY_SLOWER, "predicted", ExitCode.NO_ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "direction"),
+    [
+        ({"operators": 7}, {"operators": 9}, "worse"),
+        ({"flops": 1e9}, {"flops": 2e9}, "worse"),
+        ({"breaks": 0}, {"breaks": 1}, "worse"),
+        ({"operators": 7, "flops": 2e9}, {"operators": 9, "flops": 1e9}, "mixed"),
+        ({"operators": 9}, {"operators": 7}, "better"),
+    ],
+)
+def test_counts_have_a_direction(base, head, direction):
+    comparison = launched(around(1.18), base=base, head=head)
+
+    assert row_of(comparison).signs.direction == direction
+    is_likely = said(comparison)[0] is Verdict.LIKELY_SLOWER
+    assert is_likely is (direction == "worse")
+
+
+def test_memory_that_is_saved_does_not_hide_that_more_is_computed():
+    """As activation checkpointing does."""
+    large, small = (
+        {"device": a_device_memory(peak_allocated_bytes=size * MIB)} for size in (900, 500)
+    )
+
+    comparison = launched(around(1.18), base=SAME | large, head=MORE | small)
+
+    assert said(comparison)[0] is Verdict.LIKELY_SLOWER
+
+
+def test_more_work_that_does_not_show_in_the_time_makes_nothing_likely():
+    comparison = launched(around(1.0), head=MORE)
+
+    assert answered(comparison) == (Verdict.INCONCLUSIVE, "spread", ExitCode.OK)
+
+
+def test_more_work_makes_no_memory_slower():
+    head = MORE | {"rss": 330 * MIB}
+    comparison = launched([1.0], base=SAME | {"rss": 300 * MIB}, head=head)
+
+    assert said(comparison, "host_rss_peak_bytes") == (Verdict.INCONCLUSIVE, "far_beyond_limit")
+
+
+# --- far from the base
+
+
+def test_forty_times_the_operators_and_one_pair_say_that_it_is_far_beyond_its_limit():
+    comparison = launched([11.0], base={"operators": 10}, head={"operators": 430})
+
+    expected = (Verdict.LIKELY_SLOWER, "far_beyond_limit", ExitCode.NO_ANSWER)
+    assert answered(comparison) == expected
+    assert (row_of(comparison).pairs, row_of(comparison).ratio) == (1, pytest.approx(11.0))
+
+
+@pytest.mark.parametrize("counts", [SAME, {}], ids=["the same counts", "no counts"])
+def test_what_is_far_from_its_base_is_not_green_whatever_is_counted(counts):
+    comparison = launched([1.28], base=counts, head=counts)
+
+    expected = (Verdict.INCONCLUSIVE, "far_beyond_limit", ExitCode.NO_ANSWER)
+    assert answered(comparison) == expected
+
+
+def test_memory_that_is_far_from_its_base_is_not_green_either():
+    comparison = launched([1.0], base=SAME | {"rss": 300 * MIB}, head=SAME | {"rss": 390 * MIB})
+
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
+def test_a_time_that_only_a_moved_machine_explains_is_not_green_without_launches_of_the_base():
+    history = [a_head(canaries=some_canaries()) for _ in range(3)]
+    moved = a_head(scaled(STEADY, 1.3), canaries=some_canaries(before=1.2e-3))
+
+    expected = (Verdict.INCONCLUSIVE, "canary_moved", ExitCode.NO_ANSWER)
+    assert answered(judged(history, moved)) == expected
+
+
+def test_what_may_be_much_faster_is_green_and_no_sign_of_nothing():
+    assert answered(launched(around(0.7))) == (Verdict.INCONCLUSIVE, "spread", ExitCode.OK)
+
+
+# --- no sign of a change
+
+
+def test_a_busy_machine_does_not_stop_a_change_that_does_the_same_work():
+    comparison = launched(around(1.01))
+
+    assert answered(comparison) == (Verdict.INCONCLUSIVE, "no_sign", ExitCode.OK)
+    assert row_of(comparison).signs == Signs(direction="equal")
+
+
+def test_other_numerics_are_a_sign_of_a_change():
+    comparison = launched(
+        around(1.01), base=SAME | {"losses": (1.0,)}, head=SAME | {"losses": (1.1,)}
+    )
+
+    assert said(comparison) == (Verdict.INCONCLUSIVE, "spread")
+    assert row_of(comparison).signs is None
+
+
+def test_without_any_count_nobody_says_that_there_is_no_sign():
+    assert said(launched(around(1.01), base={}, head={})) == (Verdict.INCONCLUSIVE, "spread")
+
+
+# --- who moved
+
+
+def test_nine_pairs_that_allow_the_limit_do_not_say_that_the_machine_moved():
+    """Truth +13 %, operators 7 to 9; pairs say +7.5 % [-10.8, +29.4], the history +30.4 %."""
+    limit = Limit(relative=0.1, margin=0.3)
+    found = Limits(default=default_limits() | {"step_time_s": limit})
+    # Nine differences around their mean, with a standard deviation of 1.
+    deviations = [-1.11, 1.11, -1.11, 1.11, 0.0, -0.55, 0.55, -1.11, 1.11]
+    ratios = [1.075 * math.exp(0.174 * one) for one in deviations]
+    run = a_run(a_measured("w", *scaled(STEADY, 1.304), operators=9))
+    turns = [a_pair(1e-3, 1e-3 * ratio, base={"operators": 7}, operators=9) for ratio in ratios]
+
+    comparison = judged(sessions_of(operators=7), in_turns(run, turns), limits=found)
+
+    row = row_of(comparison)
+    assert (row.verdict, row.code, row.pairs) == (Verdict.UNCHANGED, "mover_unknown", 9)
+    assert row.ratio == pytest.approx(1.075, abs=1e-3)
+    assert (row.interval.low, row.interval.high) == pytest.approx((0.892, 1.294), abs=0.02)
+    assert row.drift == pytest.approx(1.304, abs=1e-3)
+    assert row.signs == Signs(direction="worse", moved=("operators",))
+    assert comparison.stale is None
+
+
+@pytest.mark.parametrize(("spread", "code"), [(0.001, "not_confirmed"), (0.006, "mover_unknown")])
+def test_pairs_that_exclude_the_limit_say_who_moved(spread, code):
+    run = in_turns(a_head(scaled(STEADY, 1.1)), pairs(1.004, spread=spread, base_s=1.1e-3))
+
+    assert said(judged(sessions_of(), run)) == (Verdict.UNCHANGED, code)
+
+
+def test_a_gain_of_the_machine_must_be_earned_as_well():
+    run = in_turns(a_head(scaled(STEADY, 0.9)), pairs(0.996, spread=0.006, base_s=0.9e-3))
+
+    assert said(judged(sessions_of(), run)) == (Verdict.UNCHANGED, "mover_unknown")
+
+
+def test_what_its_history_clears_says_that_the_code_does_more_work():
+    head = a_run(a_measured("w", *scaled(STEADY, 1.001), operators=9))
+
+    comparison = judged(sessions_of(operators=7), head)
+
+    assert said(comparison) == (Verdict.UNCHANGED, "screened")
+    assert row_of(comparison).signs.direction == "worse"

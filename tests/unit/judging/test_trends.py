@@ -1,0 +1,117 @@
+import math
+
+import pytest
+
+from ci_perf.judging import trends
+from ci_perf.model import metrics
+from tests.subjects import a_session, a_subject
+
+
+def a_history(*sessions, workload="w", epochs=None):
+    """One workload; each session is its step times, beside a count."""
+    return a_subject(
+        *(
+            a_session(
+                *({"step_time_s": s, "graph_breaks": 2.0} for s in session),
+                day=day,
+                epochs={"step_time_s": epochs[day - 1]} if epochs else {},
+            )
+            for day, session in enumerate(sessions, 1)
+        ),
+        workload=workload,
+    )
+
+
+def everything(_subject, _metric):
+    return 0.01
+
+
+def nowhere(_series):
+    return []
+
+
+def of_time(history, **options):
+    (found,) = (
+        one
+        for one in trends.describe([history], everything, **options)
+        if one.metric == metrics.STEP_TIME.name
+    )
+    return found
+
+
+MOVED = a_history([1.0, 1.0], [1.1], [2.0, 2.0], [2.2], [2.2], epochs=[0, 0, 1, 1, 1])
+
+
+def test_it_counts_the_sessions_of_the_epoch_and_those_before():
+    found = of_time(MOVED)
+
+    assert (found.sessions, found.earlier, found.epoch) == (3, 2, 1)
+    assert found.newest == "2026-11-05T10:00:00Z"
+    assert found.centre == pytest.approx((2.0 * 2.2 * 2.2) ** (1 / 3))
+
+
+def test_the_spread_is_that_around_the_mean_of_each_epoch():
+    """Squares of one half, and of a third and two of a sixth of the step, by three degrees."""
+    step = math.log(1.1)
+
+    assert of_time(MOVED).spread == pytest.approx(step * math.sqrt((1 / 2 + 2 / 3) / 3))
+
+
+def test_one_session_has_neither_spread_nor_trend():
+    found = of_time(a_history([1.0, 1.1]))
+
+    assert (found.spread, found.trend, found.has_drifted) == (None, None, False)
+
+
+def test_the_trend_is_the_climb_of_a_line_through_the_sessions():
+    found = of_time(a_history(*([1.02**day + 1e-4 * (day % 2)] for day in range(7))))
+
+    assert found.trend == pytest.approx(1.02**6, rel=1e-3)
+    assert found.has_drifted
+
+
+def test_what_is_compared_exactly_has_a_centre_and_no_spread():
+    (_, breaks) = trends.describe([MOVED], everything, split=nowhere)
+
+    assert breaks.metric == "graph_breaks"
+    assert (breaks.centre, breaks.spread, breaks.trend, breaks.changes) == (2.0, None, None, None)
+
+
+def test_only_what_is_asked_for_is_told_by_workload():
+    found = trends.describe(
+        [a_history([1.0], workload="b"), a_history([1.0], workload="a")],
+        lambda _subject, metric: 0.01 if metric is metrics.STEP_TIME else None,
+    )
+
+    assert [(one.workload, one.metric) for one in found] == [
+        ("a", "step_time_s"),
+        ("b", "step_time_s"),
+    ]
+
+
+def test_an_accepted_change_is_a_change_point_that_is_known():
+    (change,) = of_time(MOVED, split=nowhere).changes
+
+    assert (change.since, change.commit) == ("2026-11-03T10:00:00Z", "commit3")
+    assert change.ratio == pytest.approx((2.0 * 2.2 * 2.2) ** (1 / 3) / math.sqrt(1.1))
+    assert change.accepted
+
+
+def test_change_points_are_looked_for_within_each_epoch():
+    seen = []
+
+    def split(series):
+        seen.append(len(series))
+        return [1] if len(series) == 3 else []
+
+    accepted, found = of_time(MOVED, split=split).changes
+
+    assert seen == [2, 3]
+    assert accepted.ratio == pytest.approx(2.0 / math.sqrt(1.1))
+    assert (found.since, found.accepted) == ("2026-11-04T10:00:00Z", False)
+    assert found.ratio == pytest.approx(1.1)
+
+
+def test_without_a_way_to_find_them_nobody_says_that_there_are_no_change_points():
+    assert of_time(MOVED).changes is None
+    assert of_time(a_history([1.0]), split=nowhere).changes == ()

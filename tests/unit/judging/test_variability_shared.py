@@ -1,0 +1,111 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_perf.judging import variability
+from ci_perf.judging.variability import Variance
+from tests import smyth
+
+BOUNDS = (1.0, 30.0)
+known = st.builds(Variance, st.floats(1e-10, 10), st.integers(1, 20))
+
+
+def theirs(variances, bounds):
+    return smyth.prior([v.value for v in variances], [v.df for v in variances], *bounds)
+
+
+def simulated(*, workloads, df, prior_df, scale, seed=7):
+    """Variances drawn as Smyth assumes: true ones scaled inverse chi-square, seen ones around."""
+    noise = np.random.default_rng(seed)
+    true = scale * prior_df / noise.chisquare(prior_df, workloads)
+    return [Variance(float(v), df) for v in true * noise.chisquare(df, workloads) / df]
+
+
+@pytest.mark.parametrize("df", [1, 2, 4, 12, 30])
+@pytest.mark.parametrize("prior_df", [1.5, 4, 10, 100])
+def test_a_prior_agrees_with_an_independent_computation(df, prior_df):
+    variances = simulated(workloads=40, df=df, prior_df=prior_df, scale=1e-4)
+
+    value, worth = theirs(variances, BOUNDS)
+
+    found = variability.prior(variances, BOUNDS)
+    assert found.value == pytest.approx(value, rel=1e-8)
+    assert found.df == pytest.approx(worth, rel=1e-8)
+
+
+@given(st.lists(known, min_size=2, max_size=20))
+def test_a_prior_of_mixed_precision_agrees_too(variances):
+    bounds = (0.5, min(20.0, sum(v.df for v in variances)))
+
+    value, worth = theirs(variances, bounds)
+
+    found = variability.prior(variances, bounds)
+    assert found.value == pytest.approx(value, rel=1e-7)
+    assert found.df == pytest.approx(worth, rel=1e-7)
+
+
+def test_a_prior_finds_what_the_variances_were_drawn_from():
+    variances = simulated(workloads=5000, df=4, prior_df=6, scale=1e-4)
+
+    found = variability.prior(variances, BOUNDS)
+
+    assert found.df == pytest.approx(6, rel=0.15)
+    assert found.value == pytest.approx(1e-4, rel=0.05)
+
+
+def test_variances_that_are_all_alike_are_believed_no_more_than_the_bound():
+    assert variability.prior([Variance(1e-4, 10)] * 20, BOUNDS).df == 30
+
+
+def test_a_prior_is_worth_no_more_than_what_it_was_made_of():
+    assert variability.prior([Variance(1e-4, 1)] * 3, BOUNDS).df == 3
+
+
+def test_observations_that_are_assumed_count_as_made_of():
+    assert variability.prior([Variance(1e-4, 1)] * 3, BOUNDS, assumed_df=4).df == 7
+
+
+@pytest.mark.parametrize(
+    "variances", [[], [Variance(1e-4, 8)], [Variance(1e-4, 8), variability.UNKNOWN]]
+)
+def test_one_workload_has_nothing_in_common_with_itself(variances):
+    assert variability.prior(variances, BOUNDS) == variability.UNKNOWN
+
+
+def test_a_variance_of_zero_has_a_prior():
+    found = variability.prior([Variance(0.0, 4)] * 5, BOUNDS)
+
+    assert 0 < found.value < 1e-11
+
+
+@given(st.lists(known, min_size=2, max_size=10), st.randoms(use_true_random=False))
+def test_the_order_of_workloads_says_nothing(variances, order):
+    shuffled = list(variances)
+    order.shuffle(shuffled)
+
+    assert variability.prior(variances, BOUNDS) == variability.prior(shuffled, BOUNDS)
+
+
+@given(known, known)
+def test_a_moderated_variance_lies_between_both_and_is_worth_both(own, shared):
+    found = variability.moderate(own, shared)
+
+    low, high = sorted((own.value, shared.value))
+    assert low * (1 - 1e-12) <= found.value <= high * (1 + 1e-12)
+    assert found.df == own.df + shared.df
+
+
+@given(known)
+def test_what_is_unknown_moderates_nothing(own):
+    assert variability.moderate(own, variability.UNKNOWN).value == pytest.approx(own.value)
+    assert variability.moderate(variability.UNKNOWN, own).value == pytest.approx(own.value)
+
+
+def test_two_unknowns_are_unknown():
+    unknown = variability.moderate(variability.UNKNOWN, variability.UNKNOWN)
+
+    assert unknown == variability.UNKNOWN
+    assert not math.isnan(unknown.value)

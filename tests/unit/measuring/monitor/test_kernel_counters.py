@@ -1,0 +1,121 @@
+import shutil
+
+import pytest
+
+from ci_perf.measuring.monitor import kernel_counters
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A /proc and a /sys/fs/cgroup of our own, with one process: 7, of two threads."""
+
+    def write(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    tmp_path.joinpath("proc").mkdir()
+    tmp_path.joinpath("cgroups").mkdir()
+    write("proc/7/cgroup", "0::/job/step\n")
+    stat(write, user=100, system=50)
+    switches(write, {7: 3, 8: 10})
+    return write
+
+
+@pytest.fixture
+def read(tmp_path):
+    def now(*pids):
+        return kernel_counters.read(
+            pids or (7,), proc=tmp_path / "proc", cgroups=tmp_path / "cgroups"
+        )
+
+    return now
+
+
+def stat(write, *, user, system):
+    write("proc/7/stat", f"7 (a ) name) S 1 7 7 0 -1 4194560 1 2 3 4 {user} {system} 0 0 20\n")
+
+
+def switches(write, threads):
+    for thread, count in threads.items():
+        write(f"proc/7/task/{thread}/status", f"Name:\tx\nnonvoluntary_ctxt_switches:\t{count}\n")
+
+
+def test_time_that_tasks_waited_is_the_total_of_some(tree, read):
+    tree("proc/pressure/cpu", "some avg10=1.00 avg60=0.00 avg300=0.00 total=2500000\nfull total=9")
+    tree("proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n")
+
+    counters = read()
+
+    assert counters.cpu_wait_s == 2.5
+    assert counters.memory_wait_s == 1e-6
+
+
+def test_processor_time_is_the_difference_of_two_readings(tree, read):
+    before = read()
+    stat(tree, user=300, system=100)
+
+    seconds = kernel_counters.cpu_s(before, read())
+
+    assert seconds == pytest.approx(250 / kernel_counters._TICKS_PER_S)
+
+
+def test_switches_of_threads_that_came_and_went_are_told_apart(tree, read, tmp_path):
+    before = read()
+    shutil.rmtree(tmp_path / "proc/7/task/8")
+    switches(tree, {7: 5, 9: 4})
+
+    assert kernel_counters.involuntary_switches(before, read()) == 2 + 4
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_process_that_has_ended_is_absent(read, tmp_path):
+    before = read()
+    shutil.rmtree(tmp_path / "proc/7")
+    after = read()
+
+    assert after.processes == {}
+    assert kernel_counters.cpu_s(before, after) is None
+    assert kernel_counters.involuntary_switches(before, after) is None
+
+
+def test_a_kernel_that_says_nothing_leaves_everything_absent(read):
+    counters = read()
+
+    assert (counters.cpu_wait_s, counters.memory_wait_s, counters.throttled_s) == (None, None, None)
+    assert counters.processes == {}
+
+
+@pytest.mark.parametrize("text", ["", "7 (x", "7 (x) S 1 2", "7 (x) " + "a " * 20])
+def test_a_line_of_another_form_is_absent(tree, read, text):
+    tree("proc/7/stat", text)
+
+    assert read().processes == {}
+
+
+def test_throttling_is_that_of_the_group_and_of_all_above_it(tree, read):
+    tree("cgroups/cpu.stat", "usage_usec 5\n")
+    tree("cgroups/job/cpu.stat", "usage_usec 5\nthrottled_usec 1500000\n")
+    tree("cgroups/job/step/cpu.stat", "nr_throttled 3\nthrottled_usec 250000\n")
+
+    assert read().throttled_s == 1.75
+
+
+def test_throttling_is_known_to_version_1_of_control_groups(tree, read):
+    tree("proc/7/cgroup", "9:memory:/m\n4:cpu,cpuacct:/job\n0::/\n")
+    tree("cgroups/cpu,cpuacct/job/cpu.stat", "nr_throttled 3\nthrottled_time 2000000000\n")
+
+    assert read().throttled_s == 2
+
+
+def test_in_a_container_the_root_of_what_is_mounted_is_asked(tree, read):
+    tree("proc/7/cgroup", "0::/host/path/of/the/container\n")
+    tree("cgroups/cpu.stat", "throttled_usec 1000000\n")
+
+    assert read().throttled_s == 1
+
+
+def test_the_peak_of_memory_is_that_of_the_process(tree, tmp_path):
+    tree("proc/7/status", "Name:\tx\nVmPeak:\t900 kB\nVmHWM:\t  2048 kB\n")
+
+    assert kernel_counters.rss_peak_bytes(7, tmp_path / "proc") == 2 * 2**20
+    assert kernel_counters.rss_peak_bytes(8, tmp_path / "proc") is None

@@ -1,0 +1,97 @@
+from types import SimpleNamespace
+
+import pytest
+
+from ci_perf.measuring import environment_probe
+from ci_perf.model.environment import CpuMachine, GpuMachine
+
+H200, H100 = "NVIDIA H200", "NVIDIA H100"
+MIG = "NVIDIA H200 MIG 1g.18gb"
+
+
+def a_torch(*models, uuids=True, cuda="12.8"):
+    """The slice of torch that is asked, on a machine with these GPUs."""
+    gpus = [
+        SimpleNamespace(name=model, total_memory=1000 - number, **uuid(number, known=uuids))
+        for number, model in enumerate(models)
+    ]
+    devices = SimpleNamespace(
+        is_available=lambda: bool(gpus),
+        device_count=lambda: len(gpus),
+        get_device_properties=lambda name: gpus[int(name.partition(":")[2])],
+    )
+    return SimpleNamespace(
+        __version__="2.13.0",
+        version=SimpleNamespace(cuda=cuda),
+        backends=SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 90_000)),
+        cuda=devices,
+    )
+
+
+def uuid(number, *, known):
+    return {"uuid": f"1234-{number}"} if known else {}
+
+
+def described(device, devices, torch):
+    return environment_probe.describe(device, 1, devices, load=lambda: torch)
+
+
+def test_as_many_gpus_as_needed_are_locked_from_the_first_on():
+    found = described("cuda:1", 2, a_torch(H200, H200, H200))
+
+    assert found.device == "cuda:1"
+    assert found.gpus == found.locks == ("GPU-1234-1", "GPU-1234-2")
+
+
+def test_the_machine_is_as_many_gpus_as_are_used():
+    hard = described("auto", 2, a_torch(H200, H200, H200)).environment.hard
+
+    assert hard == GpuMachine(gpu_model=H200, gpu_count=2, gpu_memory_bytes=999, mig=False)
+
+
+def test_one_gpu_is_what_a_process_needs():
+    found = described("auto", 1, a_torch(H200, H200))
+
+    assert (found.device, found.gpus) == ("cuda:0", ("GPU-1234-0",))
+
+
+def test_a_part_of_a_gpu_has_a_uuid_of_its_own_kind():
+    found = described("cuda:0", 1, a_torch(MIG))
+
+    assert found.gpus == ("MIG-1234-0",)
+
+
+def test_gpus_without_a_uuid_are_locked_by_their_numbers():
+    found = described("cuda:0", 2, a_torch(H200, H200, uuids=False))
+
+    assert (found.gpus, found.locks) == ((), ("cuda-0", "cuda-1"))
+
+
+@pytest.mark.parametrize("torch", [None, a_torch()])
+def test_a_machine_without_gpus_is_a_cpu_however_many_ranks_share_it(torch):
+    found = described("auto", 2, torch)
+
+    assert isinstance(found.environment.hard, CpuMachine)
+    assert (found.device, found.locks, found.gpus) == ("cpu", ("cpu",), ())
+
+
+@pytest.mark.parametrize(
+    ("device", "devices", "torch", "words"),
+    [
+        ("cuda", 1, a_torch(), "--device cuda: expected a CUDA device, found none"),
+        ("cuda", 1, None, "found no torch; install a build with CUDA"),
+        (
+            "cuda",
+            1,
+            a_torch(cuda=None),
+            "found torch 2.13.0, which is built without CUDA; remove torch and install a build",
+        ),
+        ("cuda:2", 1, a_torch(H200, H200), "cuda:2: expected an index below 2, found 2"),
+        ("auto", 4, a_torch(H200), "auto: expected 4 GPUs from cuda:0 on, found 1; name workloads"),
+        ("cuda:1", 2, a_torch(H200, H200), "expected 2 GPUs from cuda:1 on, found 1"),
+        ("cuda", 2, a_torch(H200, H100), "one model, found NVIDIA H100 and NVIDIA H200"),
+    ],
+)
+def test_gpus_that_are_not_there_are_named_with_what_to_do(device, devices, torch, words):
+    with pytest.raises(environment_probe.DeviceError, match=words):
+        described(device, devices, torch)

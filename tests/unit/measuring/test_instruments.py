@@ -1,0 +1,136 @@
+"""Instruments after the timed region get the time that is left, and can only lose themselves."""
+
+import pytest
+
+from ci_perf.measuring.device import CpuDevice
+from ci_perf.measuring.distributed import Solo
+from ci_perf.measuring.fingerprint import take
+from ci_perf.measuring.instruments import Instruments, TimeLeft
+from ci_perf.workload import Workload
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def pass_ns(self):
+        return round(self.now * 1e9)
+
+
+class TwoRanks(Solo):
+    """This rank, and one that is so many seconds behind it."""
+
+    world_size = 2
+
+    def __init__(self, behind_s=0.0):
+        self.behind_s = behind_s
+
+    def maximum(self, value):
+        return value + self.behind_s
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def after(clock, *, passed_s, step_s, limit_s=600.0, group=None):
+    """Instruments that begin once so much of the time limit has passed."""
+    left = TimeLeft(limit_s, clock)
+    clock.now += passed_s
+    return Instruments(left, step_s, group or Solo())
+
+
+def fails():
+    raise RuntimeError("not\n  under a mode")
+
+
+def test_steps_that_fit_into_half_of_what_is_left_are_made(clock):
+    instruments = after(clock, passed_s=500.0, step_s=10.0)
+
+    assert instruments.take("memory", lambda: "peaks", steps=5) == "peaks"
+    assert instruments.absent == {}
+
+
+def test_steps_that_do_not_fit_are_not_begun_and_the_reason_has_the_figures(clock):
+    instruments = after(clock, passed_s=500.0, step_s=10.0)
+
+    assert instruments.take("memory", fails, steps=6) is None
+    assert instruments.absent == {
+        "memory": "6 steps of 10 s were too long for the 100 s that were left of the time limit "
+        "(600 s, `timeout_s` in suite.toml)"
+    }
+
+
+def test_each_pass_has_what_the_ones_before_it_have_left(clock):
+    instruments = after(clock, passed_s=500.0, step_s=10.0)
+
+    def slow_pass():
+        clock.now += 95.0
+
+    instruments.take("memory", slow_pass, steps=5)
+    instruments.take("work", fails, steps=1)
+
+    assert list(instruments.absent) == ["work"]
+    assert "the 5 s that were left" in instruments.absent["work"]
+
+
+def test_what_needs_no_step_is_asked_however_late_it_is(clock):
+    instruments = after(clock, passed_s=599.0, step_s=10.0)
+
+    assert instruments.take("knobs", lambda: {"threads": 1}, steps=0) == {"threads": 1}
+
+
+def test_an_instrument_that_fails_loses_only_itself(clock):
+    instruments = after(clock, passed_s=1.0, step_s=0.1)
+
+    assert instruments.take("memory", fails, steps=5) is None
+    assert instruments.take("work", lambda: 3, steps=1) == 3
+    assert instruments.absent == {"memory": "RuntimeError: not under a mode"}
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt()])
+def test_a_step_that_ends_the_program_loses_only_its_instrument(clock, error):
+    aftermath = after(clock, passed_s=1.0, step_s=0.1)
+
+    def ends():
+        raise error
+
+    assert aftermath.take("memory", ends, steps=5) is None
+    assert list(aftermath.absent) == ["memory"]
+
+
+def test_of_several_ranks_the_one_that_fails_in_a_step_ends_for_the_others_wait_for_it(clock):
+    instruments = after(clock, passed_s=1.0, step_s=0.1, group=TwoRanks())
+
+    with pytest.raises(RuntimeError):
+        instruments.take("memory", fails, steps=5)
+    assert instruments.take("teardown", fails, steps=0) is None
+
+
+def test_of_several_ranks_the_slowest_says_what_is_left(clock):
+    assert after(clock, passed_s=1.0, step_s=10.0).take("work", lambda: 3, steps=1) == 3
+    slow = after(clock, passed_s=1.0, step_s=10.0, group=TwoRanks(behind_s=590.0))
+    assert slow.take("work", lambda: 3, steps=1) is None
+
+
+@pytest.mark.parametrize(("step_s", "losses"), [(1.0, 4), (25.0, 4), (40.0, 0)])
+def test_a_fingerprint_is_whole_or_absent(clock, step_s, losses):
+    """A quarter of what is left is for its steps: warm-up and timing are still to come."""
+
+    def step():
+        clock.now += step_s
+
+    left = TimeLeft(300.0, clock)
+    workload = Workload(step=step, loss=lambda: 0.5, varies="atomics")
+    cpu = CpuDevice(clock.pass_ns)
+
+    found = take(workload, cpu, 4, left.before_timing(Solo()))
+
+    assert (len(found.losses), found.varies) == (losses, "atomics")
+    assert ("were too long" in found.absent) == (losses == 0)

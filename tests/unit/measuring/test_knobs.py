@@ -1,0 +1,58 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ci_perf.measuring import knobs
+from ci_perf.model.suite import Protocol
+
+# What is fixed cannot be loosened again, so a child of its own tries it.
+FIX = """
+import json, sys
+from ci_perf.measuring import knobs
+from ci_perf.model.suite import Protocol
+knobs.fix_process(Protocol(**json.loads(sys.argv[1])))
+print(json.dumps(knobs.held()))
+"""
+
+
+def held_with(**settings):
+    done = subprocess.run(
+        [sys.executable, "-c", FIX, json.dumps(settings)], stdout=subprocess.PIPE, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_the_cpus_of_a_process_are_those_that_the_suite_names():
+    one = str(min(os.sched_getaffinity(0)))
+
+    assert held_with(cpus=one)["cpus"] == one
+
+
+def test_cpus_that_the_machine_does_not_have_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"expected CPUs among .*, found 9999; change `cpus`"):
+        knobs.fix_process(Protocol(cpus="0,9999"))
+
+
+def test_a_limit_of_memory_holds_and_is_written_down():
+    assert held_with(memory_limit_bytes=3 * 2**30)["memory_limit_bytes"] == 3 * 2**30
+
+
+def test_variables_that_choose_kernels_are_written_down(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+
+    found = knobs.held()
+
+    assert found["OMP_NUM_THREADS"] == "3"
+    assert "LD_PRELOAD" not in found
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("0", {0}), ("0-3", {0, 1, 2, 3}), ("0-1,8,10-11", {0, 1, 8, 10, 11})]
+)
+def test_a_list_of_cpus_reads_and_writes_as_taskset_spells_it(text, cpus):
+    assert knobs._cpus(text) == cpus
+    assert knobs._spelled(cpus) == text

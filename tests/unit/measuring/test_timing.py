@@ -1,0 +1,379 @@
+import random
+import statistics
+import threading
+
+import pytest
+
+from ci_perf.measuring import timing
+from ci_perf.measuring.device import CpuDevice, CudaDevice
+from ci_perf.measuring.turn_client import Alone
+from ci_perf.model.suite import Protocol
+from tests.fakes.stream import Stream
+
+
+class Bench:
+    """A machine whose only clock is advanced by the steps that run on it."""
+
+    def __init__(self, *step_s):
+        self.now_ns = 0
+        self.steps = 0
+        self._step_s = step_s
+
+    def clock(self):
+        return self.now_ns / 1e9
+
+    def step(self):
+        step_s = self._step_s[min(self.steps, len(self._step_s) - 1)]
+        self.now_ns += round(step_s * 1e9)
+        self.steps += 1
+
+    @property
+    def device(self):
+        return CpuDevice(lambda: self.now_ns)
+
+
+class Meeting:
+    """Where ranks, each a thread, find the largest of their values; nobody waits for ever."""
+
+    def __init__(self, ranks):
+        self._values = [0.0] * ranks
+        self._barrier = threading.Barrier(ranks, timeout=10)
+
+    def of(self, rank):
+        def slowest(value):
+            self._values[rank] = value
+            self._barrier.wait()
+            largest = max(self._values)
+            self._barrier.wait()
+            return largest
+
+        return slowest
+
+
+def warm_up(bench, *, slowest=timing.alone, **settings):
+    return timing.warm_up(
+        bench.device, bench.step, Protocol(**settings), slowest=slowest, clock=bench.clock
+    )
+
+
+def time_blocks(bench, *, step_s, slowest=timing.alone, turn_taker=None, **settings):
+    return timing.time_blocks(
+        bench.device,
+        bench.step,
+        Protocol(**settings),
+        step_s=step_s,
+        slowest=slowest,
+        turn_taker=turn_taker or Alone(bench.clock),
+    )
+
+
+class Granted:
+    """Turns of a process whose partner has its own between any two, and enough after `blocks`."""
+
+    is_shared = True
+
+    def __init__(self, bench, *, blocks, partner_s=0.0):
+        self.said = []
+        self._bench = bench
+        self._blocks = blocks
+        self._partner_s = partner_s
+        self._waited_s = 0.0
+
+    def clock(self):
+        return self._bench.clock() - self._waited_s
+
+    def take(self):
+        raise AssertionError("the timed region takes turns for blocks only")
+
+    def take_for_block(self, stopped):
+        self._bench.now_ns += round(self._partner_s * 1e9)
+        self._waited_s += self._partner_s
+        self.said.append(stopped is not None)
+        return len(self.said) <= self._blocks or stopped is None
+
+
+def together(function, *benches):
+    """Run one function per rank, side by side; return what each of them returned."""
+    meeting = Meeting(len(benches))
+    found = {}
+
+    def run(rank):
+        found[rank] = function(benches[rank], slowest=meeting.of(rank))
+
+    ranks = [threading.Thread(target=run, args=(rank,)) for rank in range(len(benches))]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    return [found[rank] for rank in range(len(benches))]
+
+
+def noisy(seed, low, high):
+    noise = random.Random(seed)
+    return Bench(*(noise.uniform(low, high) for _ in range(2000)))
+
+
+def test_a_steady_step_is_warm_after_the_least_time():
+    warmup, step_s = warm_up(Bench(0.1), warmup_min_s=3.0)
+
+    assert (warmup.stopped, warmup.steps) == ("stable", 30)
+    assert step_s == pytest.approx(0.1)
+
+
+def test_a_step_of_a_second_is_warm_after_the_least_steps():
+    warmup, _ = warm_up(Bench(1.0), warmup_min_steps=25, warmup_min_s=3.0)
+
+    assert (warmup.stopped, warmup.steps) == ("stable", 30)
+
+
+def test_one_window_agrees_with_nobody():
+    warmup, _ = warm_up(Bench(0.1), warmup_min_steps=1, warmup_min_s=0.0)
+
+    assert (warmup.stopped, warmup.steps) == ("stable", 20)
+
+
+def test_warm_up_goes_on_while_steps_get_faster():
+    bench = Bench(*(1.0 / (n + 1) for n in range(60)), 0.01)
+
+    warmup, step_s = warm_up(bench, warmup_min_s=0.1, warmup_max_s=30)
+
+    assert warmup.stopped == "stable"
+    assert warmup.steps >= 80  # the first windows that agree lie behind the last slow step
+    assert step_s == pytest.approx(0.01)
+
+
+def test_single_slow_steps_do_not_keep_a_step_from_being_warm():
+    bench = Bench(*(5.0 if n % 10 == 3 else 0.1 for n in range(200)))
+
+    warmup, step_s = warm_up(bench, warmup_min_s=1.0, warmup_max_s=1000)
+
+    assert (warmup.stopped, warmup.steps) == ("stable", 20)
+    assert step_s == pytest.approx(0.1)
+
+
+def test_a_step_that_never_settles_stops_at_the_cap_and_says_so():
+    bench = Bench(*(1.1**n for n in range(200)))
+
+    warmup, _ = warm_up(bench, warmup_min_s=0.1, warmup_max_s=30)
+
+    assert warmup.stopped == "cap"
+
+
+def test_the_cap_does_not_wait_for_a_window_of_long_steps():
+    warmup, step_s = warm_up(Bench(20.0), warmup_window=10, warmup_max_s=30)
+
+    assert (warmup.stopped, warmup.steps, step_s) == ("cap", 2, 20.0)
+
+
+def test_a_window_of_short_steps_is_not_waited_for_step_by_step():
+    stream = Stream(launch_ns=5_000)
+    device = CudaDevice(stream, 0, stream.clock)
+
+    timing.warm_up(
+        device,
+        lambda: stream.kernel(10_000),
+        Protocol(warmup_window=100, warmup_min_s=0.0),
+        clock=lambda: stream.now / 1e9,
+    )
+
+    assert stream.calls.count("kernel") == 200
+    # The first step alone, then what is left of the first window, then the second window.
+    assert stream.calls.count("synchronize") == 2 * 3
+
+
+def test_blocks_are_long_enough_for_the_clock_and_count_seconds_per_step():
+    timed = time_blocks(Bench(0.001), step_s=0.001, block_min_s=0.05, timed_min_s=0.1)
+
+    assert timed.steps_per_block == 50
+    assert timed.block_s == pytest.approx([0.001] * len(timed.block_s))
+
+
+def test_a_step_that_takes_next_to_nothing_does_not_fill_the_memory():
+    timed = time_blocks(Bench(1e-7), step_s=1e-7, block_min_s=10.0, timed_min_s=0.0)
+
+    assert timed.steps_per_block == 10_000
+
+
+def test_a_quiet_workload_stops_at_the_least_time_and_blocks():
+    timed = time_blocks(Bench(0.125), step_s=0.125, timed_min_blocks=30, timed_min_s=5.0)
+
+    assert (timed.stopped, len(timed.block_s)) == ("quiet", 40)
+
+
+def test_a_noisy_workload_stops_when_more_blocks_teach_nothing():
+    timed = time_blocks(
+        noisy(3, 0.8, 1.4), step_s=1.0, timed_min_blocks=10, timed_min_s=1, timed_max_s=1000
+    )
+
+    assert timed.stopped == "settled"
+    assert 20 <= len(timed.block_s) <= 100
+
+
+def test_a_workload_that_gets_noisier_and_noisier_stops_at_the_cap():
+    bench = Bench(*(1.0 + 0.01 * n * (-1) ** n for n in range(90)))
+
+    timed = time_blocks(bench, step_s=1.0, timed_min_blocks=10, timed_min_s=1, timed_max_s=60)
+
+    assert timed.stopped == "cap"
+    assert sum(timed.block_s) == pytest.approx(60, abs=2)
+
+
+def test_a_slow_workload_stops_at_the_cap_with_one_block_at_least():
+    timed = time_blocks(Bench(100.0), step_s=100.0, timed_max_s=60)
+
+    assert (timed.stopped, len(timed.block_s)) == ("cap", 1)
+
+
+def test_blocks_without_a_length_are_not_more_than_a_result_can_hold():
+    timed = time_blocks(Bench(1e-6), step_s=1e-6, block_min_s=0.0, timed_min_s=60.0)
+
+    assert (timed.stopped, len(timed.block_s)) == ("cap", 10_000)
+
+
+def test_a_cpu_has_no_device_times():
+    timed = time_blocks(Bench(1.0), step_s=1.0)
+
+    assert (timed.device_s, timed.issue_s) == (None, None)
+
+
+def test_a_gpu_has_them_for_every_block():
+    stream = Stream(launch_ns=5_000, record_ns=0)
+
+    timed = timing.time_blocks(
+        CudaDevice(stream, 0, stream.clock),
+        lambda: stream.kernel(1_000_000),
+        Protocol(timed_min_blocks=7, timed_min_s=0.0),
+        step_s=0.001,
+        turn_taker=Alone(lambda: stream.now / 1e9),
+    )
+
+    assert len(timed.block_s) == 7
+    assert timed.device_s == pytest.approx([0.0010001] * 7)
+    assert timed.issue_s == pytest.approx([5e-6] * 7)
+
+
+def test_quantiles_are_those_of_single_steps_and_not_of_blocks():
+    bench = Bench(*(2.0 if n % 10 == 9 else 1.0 for n in range(200)))
+
+    timed = time_blocks(bench, step_s=1.0, block_min_s=10.0, timed_min_s=0.0, timed_min_blocks=10)
+
+    assert set(timed.block_s) == {1.1}
+    assert (timed.steps.p05, timed.steps.p50, timed.steps.p95) == (1.0, 1.0, 2.0)
+
+
+def test_quantiles_of_many_steps_are_right_to_a_thousandth():
+    noise = random.Random(7)
+    values = [noise.lognormvariate(-5, 0.4) for _ in range(20_000)]
+
+    timed = time_blocks(
+        Bench(*values), step_s=0.01, timed_noise=0.0, timed_min_blocks=4000, timed_max_s=1e6
+    )
+
+    seen = values[: len(timed.block_s) * timed.steps_per_block]
+    exact = statistics.quantiles(seen, n=20)
+    found = (timed.steps.p05, timed.steps.p50, timed.steps.p95)
+    assert found == pytest.approx((exact[0], exact[9], exact[18]), rel=2e-3)
+
+
+def test_ranks_of_different_speed_are_warm_after_the_same_step():
+    ranks = together(
+        lambda bench, slowest: warm_up(bench, slowest=slowest, warmup_tolerance=0.05),
+        noisy(1, 0.05, 0.06),
+        noisy(2, 0.20, 0.26),
+    )
+
+    assert ranks[0] == ranks[1]
+    assert 0.20 < ranks[0][1] < 0.26
+
+
+def test_ranks_of_different_speed_stop_after_the_same_block():
+    ranks = together(
+        lambda bench, slowest: time_blocks(bench, step_s=0.05, slowest=slowest),
+        noisy(1, 0.05, 0.06),
+        noisy(2, 0.05, 0.09),
+    )
+
+    assert ranks[0] == ranks[1]
+
+
+def test_the_slowest_rank_speaks_for_each_block():
+    odd, even = (Bench(*(1.0 + (n % 2 == parity) for n in range(99))) for parity in (0, 1))
+
+    ranks = together(
+        lambda bench, slowest: time_blocks(
+            bench, step_s=1.0, slowest=slowest, timed_min_blocks=4, timed_min_s=0.0
+        ),
+        odd,
+        even,
+    )
+
+    assert [rank.block_s for rank in ranks] == [(2.0,) * 4] * 2
+
+
+def test_ranks_that_expected_different_steps_make_blocks_of_the_same_length():
+    expected = iter([0.001, 0.01])
+
+    ranks = together(
+        lambda bench, slowest: time_blocks(
+            bench, step_s=next(expected), slowest=slowest, block_min_s=0.1, timed_max_s=1.0
+        ),
+        Bench(0.01),
+        Bench(0.01),
+    )
+
+    assert [rank.steps_per_block for rank in ranks] == [10, 10]
+
+
+def test_the_first_step_of_each_shared_turn_is_not_timed():
+    bench = Bench(*(9.0 if n % 5 == 0 else 1.0 for n in range(20)))
+
+    timed = time_blocks(
+        bench,
+        step_s=1.0,
+        block_min_s=4.0,
+        timed_min_blocks=3,
+        timed_min_s=0.0,
+        turn_taker=Granted(bench, blocks=3),
+    )
+
+    assert bench.steps == 15
+    assert timed.block_s == (1.0,) * 3
+    assert timed.steps.p95 == 1.0
+
+
+def test_a_process_that_has_enough_goes_on_until_its_partner_has_enough_and_keeps_its_reason():
+    bench = Bench(1.0)
+    turns = Granted(bench, blocks=12)
+
+    timed = time_blocks(bench, step_s=1.0, timed_min_blocks=3, timed_min_s=0.0, turn_taker=turns)
+
+    assert (timed.stopped, len(timed.block_s)) == ("quiet", 12)
+    assert turns.said == [False] * 3 + [True] * 10
+
+
+def test_a_process_whose_partner_has_enough_goes_on_until_it_has_enough_itself():
+    bench = Bench(1.0)
+
+    timed = time_blocks(
+        bench,
+        step_s=1.0,
+        timed_min_blocks=5,
+        timed_min_s=0.0,
+        turn_taker=Granted(bench, blocks=0),
+    )
+
+    assert len(timed.block_s) == 5
+
+
+def test_what_the_partner_takes_is_not_spent():
+    bench = Bench(1.0)
+
+    timed = time_blocks(
+        bench,
+        step_s=1.0,
+        timed_min_blocks=2,
+        timed_min_s=10.0,
+        turn_taker=Granted(bench, blocks=0, partner_s=1000.0),
+    )
+
+    assert (timed.stopped, len(timed.block_s)) == ("quiet", 5)
