@@ -14,9 +14,9 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.version import __version__
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ Notify = Callable[[str], None]
 def measure(
     suite: str = "smoke",
     *,
-    select: Iterable[str] = (),
+    select: str | Iterable[str] = (),
     run_output: Location | None = None,
     root: Location | None = None,
     workloads: Location = "workloads",
@@ -66,11 +66,11 @@ def measure(
 ) -> "Run":
     """Measure the workloads of a suite, each process a fresh child; see `ci-perf run`.
 
-    A workload that fails is recorded in `run.failed` and stops no other. `select` names workloads
-    (ids, or the part before the first dot), `run_output` is the file for the run. With `against` (a
-    branch, tag or commit), the merge base with it is launched beside the head, for at most
-    `budget_s`, where the baselines do not clear the head. `wait_s` is how long to wait for a quiet
-    machine: `None` is a minute for a CPU, or for a GPU that others use.
+    A workload that fails is recorded in `run.failed` and stops no other. `select` names one or
+    several workloads (ids, or the part before the first dot), `run_output` is the file for the run.
+    With `against` (a branch, tag or commit), the merge base with it is launched beside the head,
+    for at most `budget_s`, where the baselines do not clear the head. `wait_s` is how long to wait
+    for a quiet machine: `None` is a minute for a CPU, or for a GPU that others use.
     """
     from ci_perf.gate import measure
     from ci_perf.session import Listener
@@ -97,7 +97,7 @@ def measure(
 def check(
     suite: str = "smoke",
     *,
-    select: Iterable[str] = (),
+    select: str | Iterable[str] = (),
     run_output: Location | None = None,
     root: Location | None = None,
     workloads: Location = "workloads",
@@ -122,6 +122,7 @@ def check(
     from ci_perf.gate import check
     from ci_perf.session import Listener
 
+    _check_fail_on(fail_on)
     options = _options(
         suite=suite,
         select=select,
@@ -159,6 +160,8 @@ def compare(
     from ci_perf.gate import compare
     from ci_perf.model.run import Run
 
+    _check_fail_on(fail_on)
+
     def located(source: "Run | Location") -> "Run | Path":
         return source if isinstance(source, Run) else _below(root, source)
 
@@ -190,7 +193,10 @@ def judge(
     """
     from ci_perf.gate import judge
     from ci_perf.model.samples import Samples
+    from ci_perf.model.suite import Preset
 
+    _check_fail_on(fail_on)
+    _check_word("preset", preset, get_args(Preset))
     sources = [source if isinstance(source, Samples) else Path(source) for source in samples]
     harness = judge.HarnessFiles(
         tool=tool,
@@ -207,7 +213,7 @@ def accept(
     root: Location | None = None,
     workloads: Location = "workloads",
     baselines: Location = "baselines",
-    select: Iterable[str] = (),
+    select: str | Iterable[str] = (),
     reason: str = "",
     append: bool = False,
     replace: bool = False,
@@ -231,7 +237,7 @@ def accept(
         root=_root(root),
         workloads=_below(root, workloads),
         baselines=_below(root, baselines),
-        select=tuple(select),
+        select=_names(select),
         reason=reason,
         append=append,
         replace=replace,
@@ -255,7 +261,7 @@ def load(source: "Run | Comparison | Location") -> "LoadedRun | LoadedComparison
 def _options(
     *,
     suite: str,
-    select: Iterable[str],
+    select: str | Iterable[str],
     run_output: Location | None,
     root: Location | None,
     workloads: Location,
@@ -275,7 +281,7 @@ def _options(
     return MeasureOptions(
         root=_root(root),
         suite=suite,
-        select=tuple(select),
+        select=_names(select),
         workloads=_below(root, workloads),
         baselines=_below(root, baselines),
         device=device,
@@ -298,6 +304,23 @@ def _root(root: Location | None) -> Path:
 def _below(root: Location | None, path: Location) -> Path:
     """Return a path as it was given, or below a root that was given, too."""
     return Path(path) if root is None else Path(root, path).absolute()
+
+
+def _names(select: str | Iterable[str]) -> tuple[str, ...]:
+    return (select,) if isinstance(select, str) else tuple(select)
+
+
+def _check_fail_on(fail_on: "FailOn | None") -> None:
+    from ci_perf.model.suite import FailOn
+
+    if fail_on is not None:
+        _check_word("fail_on", fail_on, get_args(FailOn))
+
+
+def _check_word(name: str, word: str, known: Sequence[str]) -> None:
+    """Raise UsageError for a word that means nothing."""
+    if word not in known:
+        raise UsageError(f"{name}: expected one of {', '.join(known)}, found {word!r}")
 
 
 def _silent(_text: str) -> None:
