@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ci_perf.baselines import layout, merge, summaries
 from ci_perf.baselines.merge import ConflictError
-from ci_perf.errors import UsageError
+from ci_perf.errors import CannotWriteError, UsageError
 from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
@@ -276,3 +276,12 @@ def test_the_driver_is_installed_once_and_for_baselines_of_this_repository_only(
     assert git.ask("config", "merge.ci-perf.driver").endswith(" baseline merge %O %A %B --path %P")
     with pytest.raises(UsageError, match="outside it, which git never merges"):
         merge.install_driver(tmp_path / "elsewhere")
+
+
+def test_a_driver_that_git_cannot_configure_is_a_failure_to_write(tmp_path, monkeypatch):
+    git = repositories.init(tmp_path / "app")
+    monkeypatch.chdir(git.root)
+    (git.root / ".git" / "config.lock").touch()
+
+    with pytest.raises(CannotWriteError, match=r"git config: .*lock"):
+        merge.install_driver(Path("baselines"))
