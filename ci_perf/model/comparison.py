@@ -125,7 +125,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     sessions did. Then ``drift`` is how far the head lies from these sessions, as a ratio like
     ``ratio``. ``tick`` is what the numbers of both sides were rounded to, as a share of the
     smallest of them; ``None`` where it is too fine to matter. ``own_file``: the base ran a workload
-    file of its own, because the head's does not run there. ``note`` is foreign text: why the base
+    file of its own, because the head's is another one. ``note`` is foreign text: why the base
     could not be launched. ``signs`` is ``None`` for exact metrics, and where these say nothing.
     """
 

@@ -89,7 +89,7 @@ class Pair(Struct, frozen=True, kw_only=True):
 class Paired(Struct, frozen=True, kw_only=True):
     """One workload whose base was launched beside its head.
 
-    ``file`` says whose workload file the base ran: the head's, unless that does not run there.
+    ``file`` says whose workload file the base ran: the head's, unless the base has another one.
     ``trouble`` is why the base could not be launched, or not any more; ``output`` its last lines.
     """
 

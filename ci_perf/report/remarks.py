@@ -104,11 +104,7 @@ def _signs(row: Row) -> str:
 def _own_file(row: Row) -> str:
     """Say when the two sides did not run the same file: a change may lie in that alone."""
     is_own = isinstance(row, Change) and row.own_file
-    return (
-        "the base ran its own workload file, because the head's does not run there"
-        if is_own
-        else ""
-    )
+    return "each side ran its own workload file, because they differ" if is_own else ""
 
 
 def _rounded(row: Row) -> str:

@@ -4,6 +4,7 @@ schedule.py says whose turn it is. The judge is asked after every launch. The bu
 before every one, so that it is overrun by at most one pair.
 """
 
+import filecmp
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -158,13 +159,13 @@ class Interleaving:
     def _make_ready(self, base: _Base) -> None:
         """Launch the base once, uncounted: the head's caches are warm by now, too.
 
-        Where the head's workload file does not run on the base's code, the base's own is taken.
+        Each side runs its own workload file, so that a change of that file shows. A base that has
+        no such file runs the head's.
         """
-        outcome = self._tried(base)
         own = self._own_file(base.workload)
-        if isinstance(outcome, TaskFailure) and own is not None:
+        if own is not None and _is_changed(Path(own.file), Path(base.workload.file)):
             base.workload, base.is_own_file = own, True
-            outcome = self._tried(base)
+        outcome = self._tried(base)
         if isinstance(outcome, TaskFailure):
             base.failure = outcome
             return
@@ -246,6 +247,15 @@ class Interleaving:
         head = self._runner.result(base.workload.id)
         peaks = [memory_check.peak_of(result.process.memory) for result in (base.ready, head)]
         return not self._checks.memory(base.workload, peaks)
+
+
+def _is_changed(base: Path, head: Path) -> bool:
+    """Whether a workload file, or one of the helpers (`_*.py`) beside it, is another on a side."""
+    names = {path.name for side in (base, head) for path in side.parent.glob("_*.py")}
+    same, _, _ = filecmp.cmpfiles(
+        base.parent, head.parent, [base.name, *sorted(names)], shallow=False
+    )
+    return len(same) < 1 + len(names)
 
 
 def _other(side: _Side) -> _Side:

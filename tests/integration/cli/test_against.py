@@ -132,6 +132,17 @@ def test_a_workload_that_the_base_does_not_know_runs_on_its_code(repository):
     assert (rows["new"]["verdict"], rows["new"]["code"]) == ("unchanged", "confirmed")
 
 
+def test_a_slower_workload_file_is_a_regression_that_names_it(repository):
+    """Nothing but the file of the workload has changed: it naps twice."""
+    Project(repository.root).workload("nap", NAP + "    time.sleep(product.SECONDS)\n")
+    repository.commit()
+
+    done, rows = checked(repository)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert rows["nap"]["own_file"]
+
+
 def test_where_the_head_s_file_does_not_run_on_the_base_its_own_does(repository):
     """The branch renames what the workload uses, and makes it slower."""
     Project(repository.root).workload("nap", NAP.replace("SECONDS", "PAUSE_S"))

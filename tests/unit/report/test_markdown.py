@@ -129,7 +129,7 @@ def test_a_fold_says_what_was_launched_in_turns():
 def test_a_base_with_a_workload_file_of_its_own_is_marked():
     report = markdown.render(shapes_in_turns.new_machine())
 
-    assert "| 6 pairs<br>the base ran its own workload file" in spaced(report)
+    assert "| 6 pairs<br>each side ran its own workload file" in spaced(report)
 
 
 def test_a_moved_machine_does_not_mislead_launches_in_turns():

@@ -178,20 +178,22 @@ def test_the_run_says_how_base_and_head_took_turns(interleaved):
 # --- the base's own file
 
 
-def fails_with_the_head_s_file(side, task):
-    return BOOM if side == "base" and "/head/" in task.workload.file else None
-
-
-def test_where_the_head_s_file_does_not_run_on_the_base_its_own_does(interleaved, tmp_path):
-    own = tmp_path / "base" / "workloads" / "a.py"
-    own.touch()
-    launcher = Launches(fails_with_the_head_s_file)
+@pytest.mark.parametrize("changed", ["a.py", "_helper.py"])
+def test_where_the_workload_file_or_a_helper_has_changed_each_side_runs_its_own(
+    interleaved, tmp_path, changed
+):
+    for side in ("base", "head"):
+        workloads = tmp_path / side / "workloads"
+        workloads.mkdir(exist_ok=True)
+        for name in ("a.py", "_helper.py"):
+            (workloads / name).write_text(side if name == changed else "the same")
+    launcher = Launches()
 
     run = interleaved(launcher, {"a": 1, "b": 0})
 
     assert paired(run).file == "base"
-    assert len(paired(run).pairs) == 1
-    assert launcher.of("base")[-1].workload.file == str(own)
+    own = tmp_path / "base" / "workloads" / "a.py"
+    assert {task.workload.file for task in launcher.of("base")} == {str(own)}
 
 
 def test_a_base_without_such_a_file_cannot_be_launched_and_stops_nobody(interleaved):
