@@ -178,8 +178,8 @@ def compare(
 def judge(
     *samples: "Samples | Location",
     tool: str | None = None,
-    base: Sequence[Location] = (),
-    head: Sequence[Location] = (),
+    base: Location | Sequence[Location] = (),
+    head: Location | Sequence[Location] = (),
     pairs: Sequence[tuple[Location, Location]] = (),
     preset: "Preset" = "default",
     fail_on: "FailOn" = "regressed",
@@ -200,8 +200,8 @@ def judge(
     sources = [source if isinstance(source, Samples) else Path(source) for source in samples]
     harness = judge.HarnessFiles(
         tool=tool,
-        base=tuple(map(Path, base)),
-        head=tuple(map(Path, head)),
+        base=_paths(base),
+        head=_paths(head),
         pairs=tuple((Path(old), Path(new)) for old, new in pairs),
     )
     return judge.judge(sources, harness, preset=preset, fail_on=fail_on, notify=notify or _silent)
@@ -298,7 +298,7 @@ def _options(
 def _root(root: Location | None) -> Path:
     from ci_perf.system import files
 
-    return files.current_folder() if root is None else Path(root).absolute()
+    return files.current_folder() if root is None else files.current_folder() / root
 
 
 def _below(root: Location | None, path: Location) -> Path:
@@ -308,6 +308,10 @@ def _below(root: Location | None, path: Location) -> Path:
 
 def _names(select: str | Iterable[str]) -> tuple[str, ...]:
     return (select,) if isinstance(select, str) else tuple(select)
+
+
+def _paths(files: Location | Sequence[Location]) -> tuple[Path, ...]:
+    return (Path(files),) if isinstance(files, str | PathLike) else tuple(map(Path, files))
 
 
 def _check_fail_on(fail_on: "FailOn | None") -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,9 @@ from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, setup
+
+# More than a person would wait for.
+_MOST_PROCESSES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ def plan(options: MeasureOptions) -> Plan:
     `processes` says so.
     """
     _check_device(options.device)
+    _check_numbers(options)
     runners.check(options.runner)
     runners.check_local(options.runner)
     processes = options.processes
@@ -141,6 +146,27 @@ def _check_device(device: str) -> None:
     if device in {"auto", "cpu", "cuda"} or (kind == "cuda" and index.isdecimal()):
         return
     raise UsageError(f"--device: expected auto, cpu, cuda or cuda:N, found {device!r}")
+
+
+def _check_numbers(options: MeasureOptions) -> None:
+    """Refuse what is no number within its bounds. Raises UsageError."""
+    processes = options.processes
+    if processes is not None and not (_is_number(processes) and 1 <= processes <= _MOST_PROCESSES):
+        raise UsageError(
+            f"--processes: expected a number from 1 to {_MOST_PROCESSES}, found {processes!r}"
+        )
+    seconds = {
+        "--lock-timeout": options.lock_timeout_s,
+        "--wait": options.wait_s or 0.0,
+        "--budget": options.budget_s,
+    }
+    for name, value in seconds.items():
+        if not (_is_number(value) and 0 <= value < math.inf):
+            raise UsageError(f"{name}: expected seconds, 0 or more, found {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
 @contextlib.contextmanager

@@ -101,6 +101,8 @@ def _ref(comparison: Comparison) -> str:
     if not comparison.base.label.endswith(".json"):
         return _USUAL_REF
     commit = comparison.base.source.commit
+    if commit == comparison.head.source.commit:
+        return _USUAL_REF
     return commit if _SHA.fullmatch(commit) else "COMMIT"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import ci_perf
-from ci_perf.errors import UsageError
+from ci_perf.errors import InvalidFileError, UsageError
 
 SUITE = """
 [suites.tiny]
@@ -30,3 +30,25 @@ def test_one_workload_needs_no_list(tmp_path):
 
     with pytest.raises(UsageError, match="no workload 'nope'; known: nap"):
         ci_perf.measure("tiny", select="nope", workloads=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"processes": 1000}, "--processes: expected a number from 1 to 100, found 1000"),
+        ({"wait_s": "1m"}, "--wait: expected seconds, 0 or more, found '1m'"),
+        ({"budget_s": -5.0}, "--budget: expected seconds, 0 or more, found -5.0"),
+        (
+            {"lock_timeout_s": float("nan")},
+            "--lock-timeout: expected seconds, 0 or more, found nan",
+        ),
+    ],
+)
+def test_a_number_out_of_its_bounds_is_refused_before_anything_is_measured(option, said):
+    with pytest.raises(UsageError, match=said):
+        ci_perf.measure(**option)
+
+
+def test_one_file_of_a_harness_needs_no_list():
+    with pytest.raises(InvalidFileError, match=r"nowhere\.json"):
+        ci_perf.judge(tool="pyperf", base="nowhere.json", head="nowhere.json")
