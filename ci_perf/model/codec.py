@@ -11,7 +11,6 @@ from msgspec import inspect
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.model.base import SCHEMA_VERSION
-from ci_perf.model.container import IN_WORDS
 
 T = TypeVar("T", bound=msgspec.Struct)
 Step = str | int
@@ -151,6 +150,8 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
 
 def _in_words(pattern: re.Match[str]) -> str:
     """Say what a pattern asks for, where we have words for it."""
+    from ci_perf.model.container import IN_WORDS  # late: `ci-perf --help` needs no codec
+
     matching = (words for known, words in IN_WORDS.items() if repr(known) == pattern["spelled"])
     return next(matching, pattern[0])
 
