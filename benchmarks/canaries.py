@@ -67,12 +67,14 @@ def _cells(draw: Draw, sessions: int) -> Sequence[str]:
         *history, head = draw(sessions + 1, random)
         fixed += is_on_by_fixed_limit(history, head)
         for move in MOVES:
-            on[move] += not any(one.is_beyond for one in moves(history, slower(head, move)))
-        against += [one.most for one in canaries.from_history(history, head, LIMIT)]
-        within += [one.most for one in canaries.within(history, head, LIMIT)]
+            on[move] += not any(row.is_beyond for row in moves(history, slower(head, move)))
+        against += [row.most for row in canaries.from_history(history, head, LIMIT)]
+        within += [row.most for row in canaries.within(history, head, LIMIT)]
     shares = [fixed / TRIALS, *(count / TRIALS for count in on.values())]
-    limits = [math.expm1(statistics.median(one)) for one in (against, within)]
-    return [f"{100 * share:.0f} %" for share in shares] + [f"{100 * one:.1f} %" for one in limits]
+    limits = [math.expm1(statistics.median(limit)) for limit in (against, within)]
+    return [f"{100 * share:.0f} %" for share in shares] + [
+        f"{100 * limit:.1f} %" for limit in limits
+    ]
 
 
 def moves(history: Sequence[Numbers], head: Numbers) -> list[Move]:
@@ -86,7 +88,7 @@ def moves(history: Sequence[Numbers], head: Numbers) -> list[Move]:
 def is_on_by_fixed_limit(history: Sequence[Numbers], head: Numbers) -> bool:
     """Whether all sizes stay within the limit, against the latest session alone."""
     most = math.log1p(LIMIT.relative)
-    return all(abs(one.size) <= most for one in moves(history[-1:], head))
+    return all(abs(move.size) <= most for move in moves(history[-1:], head))
 
 
 def slower(head: Numbers, by: float) -> Numbers:
@@ -115,8 +117,11 @@ def recorded(folder: Path) -> Draw:
     recordings = [_runs(path) for path in sorted(folder.glob("session*.json"))]
 
     def draw(runs: int, random: np.random.Generator) -> list[Numbers]:
-        found = recordings[random.integers(len(recordings))]
-        return [found[place] for place in random.choice(len(found), runs, replace=False)]
+        runs_of_machine = recordings[random.integers(len(recordings))]
+        return [
+            runs_of_machine[place]
+            for place in random.choice(len(runs_of_machine), runs, replace=False)
+        ]
 
     return draw
 
@@ -124,7 +129,8 @@ def recorded(folder: Path) -> Draw:
 def _runs(path: Path) -> list[Numbers]:
     launches = json.loads(path.read_text(encoding="utf-8"))["runs"]
     before, after = (
-        [statistics.median(one[key]["wall"]) for one in launches] for key in ("canary0", "canary1")
+        [statistics.median(launch[key]["wall"]) for launch in launches]
+        for key in ("canary0", "canary1")
     )
     return [
         {

@@ -71,12 +71,12 @@ def main(*, full: bool) -> int:
     print(_header())
     broken = False
     for machine in MACHINES:
-        found = score(
+        scored = score(
             main for part in parts for main in mains(machine, count, _random(machine, part))
         )
-        print(_line(machine, found), flush=True)
+        print(_line(machine, scored), flush=True)
         is_promised = machine.correlation == 0
-        worst = max(found.first.bounds[0], found.full.bounds[0])
+        worst = max(scored.first.bounds[0], scored.full.bounds[0])
         broken |= is_promised and worst > trends.ALPHA
     if broken:
         print(f"expected wrong notices in at most {trends.ALPHA:.0%} of the mains", file=sys.stderr)
@@ -96,19 +96,19 @@ def mains(machine: Machine, count: int, random: np.random.Generator) -> Iterator
 
 def correlated(effects: Array, correlation: float) -> Array:
     """Let each session of [workloads, sessions] resemble the one before; the variance stays."""
-    found = effects.copy()
+    alike = effects.copy()
     for place in range(1, effects.shape[-1]):
-        found[:, place] = (
-            correlation * found[:, place - 1] + math.sqrt(1 - correlation**2) * effects[:, place]
+        alike[:, place] = (
+            correlation * alike[:, place - 1] + math.sqrt(1 - correlation**2) * effects[:, place]
         )
-    return found
+    return alike
 
 
-def score(found: Iterable[Array]) -> Score:
+def score(branches: Iterable[Array]) -> Score:
     """Judge mains: as they are, and with a creep in one of their workloads."""
     first, full = Rate(), Rate()
     told: dict[float, list[float]] = {creep: [] for creep in CREEPS}
-    for number, means in enumerate(found):
+    for number, means in enumerate(branches):
         first += Rate(int(is_told(means, range(1, trends.CHECKS + 1))), 1)
         full += Rate(int(is_told(means, range(MAX_SESSIONS, SESSIONS))), 1)
         for creep, sessions in told.items():
@@ -151,9 +151,9 @@ def _header() -> str:
     return f"| {' | '.join(names)} |\n|:--|" + "--:|" * (len(names) - 1)
 
 
-def _line(machine: Machine, found: Score) -> str:
-    cells = [machine.name, _rate(found.first), _rate(found.full)]
-    cells += [_delay(sessions, creep) for creep, sessions in found.told.items()]
+def _line(machine: Machine, scored: Score) -> str:
+    cells = [machine.name, _rate(scored.first), _rate(scored.full)]
+    cells += [_delay(sessions, creep) for creep, sessions in scored.told.items()]
     return f"| {' | '.join(cells)} |"
 
 
