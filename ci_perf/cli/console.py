@@ -6,9 +6,6 @@ from pathlib import Path
 
 import click
 
-from ci_perf.report import escape
-from ci_perf.system import files
-
 _SHOWN_LINES = 12
 # Columns where no terminal limits them: every column of a comparison has room.
 _NO_TERMINAL = 160
@@ -17,6 +14,8 @@ _NO_TERMINAL = 160
 def emit(text: str, *, output: Path | None) -> None:
     """Write the result of a command. A reader that went away changes no verdict (see stdio)."""
     if output is not None:
+        from ci_perf.system import files
+
         files.write_text(output, text)
     else:
         click.echo(text, nl=not text.endswith("\n"))
@@ -32,6 +31,8 @@ def harmless(line: str) -> str:
 
     GitHub obeys `::command::` at the start of a line and `##[command]` anywhere in it.
     """
+    from ci_perf.report import escape
+
     return escape.visible(line)
 
 

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-import traceback
 
 import click
 
@@ -94,6 +93,8 @@ def _exit_code() -> int:
         console.say("interrupted")
         return ExitCode.INTERRUPTED
     except Exception:  # noqa: BLE001  a bug of ours: exit code 1 is taken
+        import traceback
+
         console.say(traceback.format_exc())
         console.say("error: this is a bug in ci-perf, not in your change; please report it")
         return ExitCode.NO_ANSWER
