@@ -66,6 +66,7 @@ def of_process(process: Process) -> Numbers:
         metrics.HOST_RSS_PEAK.name: float(process.memory.host_rss_peak_bytes),
         **(_compiles(process, process.compiles, step_s) if process.compiles else {}),
         **_work(process),
+        **_cpu_time(process.timed),
         **_on_device(process.timed, step_s),
         **(_device_memory(process.memory.device) if process.memory.device else {}),
         **(_phases(process.step_phases) if process.step_phases else {}),
@@ -137,6 +138,10 @@ def _work(process: Process) -> Numbers:
     if process.work.flops is not None:
         numbers[metrics.FLOPS.name] = float(process.work.flops)
     return numbers
+
+
+def _cpu_time(timed: Timed) -> Numbers:
+    return {} if timed.cpu_s is None else {metrics.STEP_CPU.name: _of_blocks(timed, timed.cpu_s)}
 
 
 def _on_device(timed: Timed, step_s: float) -> Numbers:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, Self
 
+from ci_perf.measuring import cpu_clock
 from ci_perf.model.process import DeviceMemory
 
 Step = Callable[[], object]
 # Nanoseconds since some moment in the past.
 Clock = Callable[[], int]
+# Nanoseconds of CPU time; `None` where nobody knows them.
+CpuClock = Callable[[], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +26,15 @@ class Block:
     long the host took to queue the first step: nothing was queued before it, so nothing held the
     host back. A step as long as this one is bound by the host. Both are `None` on a CPU, where a
     step has finished when it returns. ``steps_s`` has one value per step: on CUDA between the
-    events around it, on a CPU by the clock.
+    events around it, on a CPU by the clock. ``cpu_s`` is the CPU time per step of the process and
+    all below it; `None` on CUDA, and where nobody knows it.
     """
 
     step_s: float
     steps_s: tuple[float, ...]
     device_s: float | None = None
     issue_s: float | None = None
+    cpu_s: float | None = None
 
 
 class TimingEvent(Protocol):
@@ -100,19 +105,29 @@ class Device(Protocol):
 class CpuDevice:
     """Steps have finished when they return; there is no device memory to read."""
 
-    def __init__(self, clock: Clock = time.perf_counter_ns) -> None:
+    def __init__(
+        self, clock: Clock = time.perf_counter_ns, cpu_clock: CpuClock = cpu_clock.read_ns
+    ) -> None:
         self._clock = clock
+        self._cpu_clock = cpu_clock
 
     def time_block(self, step: Step, count: int) -> Block:
         """See Device."""
         clock = self._clock
+        cpu_begin = self._cpu_clock()
         moments = [clock()]
         for _ in range(count):
             step()
             moments.append(clock())
+        cpu_end = self._cpu_clock()
         return Block(
             step_s=_seconds((moments[-1] - moments[0]) / count),
             steps_s=tuple(_seconds(after - before) for before, after in pairwise(moments)),
+            cpu_s=(
+                None
+                if cpu_begin is None or cpu_end is None
+                else _seconds((cpu_end - cpu_begin) / count)
+            ),
         )
 
     def synchronize(self) -> None:

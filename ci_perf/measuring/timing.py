@@ -98,6 +98,7 @@ def time_blocks(
     block_s: list[float] = []
     device_s: list[float] = []
     issue_s: list[float] = []
+    cpu_s: list[float] = []
     steps = _Steps()
     stopped: Stop | None = None
     while turn_taker.take_for_block(stopped):
@@ -109,6 +110,8 @@ def time_blocks(
             device_s.append(slowest(block.device_s))
         if block.issue_s is not None:
             issue_s.append(slowest(block.issue_s))
+        if block.cpu_s is not None:
+            cpu_s.append(slowest(block.cpu_s))
         steps.add(block.steps_s)
         stopped = stopped or progress.after(block_s[-1], slowest(turn_taker.clock() - start))
     return Timed(
@@ -118,6 +121,7 @@ def time_blocks(
         block_s=tuple(block_s),
         device_s=tuple(device_s) or None,
         issue_s=tuple(issue_s) or None,
+        cpu_s=tuple(cpu_s) or None,
         steps=Quantiles(
             p05=slowest(steps.quantile(0.05)),
             p50=slowest(steps.quantile(0.50)),

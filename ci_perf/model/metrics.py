@@ -53,6 +53,7 @@ class Metric(Struct, frozen=True, kw_only=True):
 
 
 STEP_TIME = Metric(name="step_time_s", title="step time", unit=Unit.SECOND, kind=Kind.TIME)
+STEP_CPU = Metric(name="step_cpu_s", title="CPU time of a step", unit=Unit.SECOND, kind=Kind.TIME)
 SCALING_EFFICIENCY = Metric(
     name="scaling_efficiency",
     title="scaling efficiency",
@@ -96,6 +97,7 @@ FLOPS = Metric(name="flops", title="FLOPs per step", unit=Unit.FLOP, kind=Kind.C
 
 JUDGED = (
     STEP_TIME,
+    STEP_CPU,
     STEP_P95,
     SCALING_EFFICIENCY,
     FIRST_STEP,

@@ -40,6 +40,12 @@ def test_the_statistic_of_the_run_says_which_block_speaks(statistic, step_s):
     assert launch_numbers.of_process(process)["step_time_s"] == step_s
 
 
+def test_the_same_statistic_speaks_for_cpu_time():
+    process = a_process(step_s=[5.0, 1.0, 3.0], statistic="min", timed={"cpu_s": (0.9, 0.8, 0.7)})
+
+    assert launch_numbers.of_process(process)["step_cpu_s"] == 0.7
+
+
 def test_what_a_machine_lacks_is_absent_and_not_zero():
     (found,) = of_workload(a_measured("a", 1e-3))
 
