@@ -21,6 +21,7 @@ from ci_perf.model.base import (
     Struct,
     Text,
 )
+from ci_perf.model.program import Program
 from ci_perf.model.validity import Evidence
 
 # How the reason of a failure begins when the process was stopped at its time limit.
@@ -215,7 +216,10 @@ class Process(Struct, frozen=True, kw_only=True):
 
 
 class WorkerResult(Struct, frozen=True, kw_only=True):
-    """What a child process hands to its parent. ``knobs`` are those that held while it timed."""
+    """What a child process hands to its parent. ``knobs`` are those that held while it timed.
+
+    ``program`` is that of a recording launch, whose numbers mean nothing.
+    """
 
     items_per_step: Items
     item_unit: Name
@@ -223,6 +227,7 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
     precision: Text
     knobs: dict[Key, Scalar]
     process: Process
+    program: Program | None = None
 
 
 class Exhausted(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,7 @@
 """What a workload takes from the repository while it runs, and whether two commits agree in it."""
 
+import hashlib
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -13,13 +15,100 @@ Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}(?!\n)$")]
 # Below the root of the repository, with slashes, without "..": "src/model.py"; "" is the root.
 RelativePath = Annotated[str, msgspec.Meta(max_length=4096)]
 
+# What libraries written in C read without asking Python: always among the variables of a record.
+NATIVE_VARIABLES = (
+    "ATEN_",
+    "CUBLAS",
+    "CUDA",
+    "CUDNN",
+    "DNNL_",
+    "GLIBC_TUNABLES",
+    "GOMP_",
+    "HF_",
+    "HUGGINGFACE_",
+    "KINETO_",
+    "KMP_",
+    "LANG",
+    "LC_",
+    "LD_",
+    "MALLOC_",
+    "MKL",
+    "NCCL_",
+    "NUMEXPR_",
+    "NVIDIA_",
+    "NVTE_",
+    "OMP_",
+    "ONEDNN_",
+    "OPENBLAS_",
+    "PYTHON",
+    "PYTORCH",
+    "SAFETENSORS_",
+    "TOKENIZERS_",
+    "TORCH",
+    "TRANSFORMERS_",
+    "TRITON",
+    "TZ",
+    "XDG_",
+)
+
+# What every launch is given anew, or by its protocol: never among the variables of a record.
+SET_BY_LAUNCH = frozenset(
+    {
+        "CI_PERF_CONTAINER",
+        "CI_PERF_LAUNCH",
+        "HF_HUB_OFFLINE",
+        "MKL_NUM_THREADS",
+        "OMP_NUM_THREADS",
+        "PYTHONHASHSEED",
+        "PYTHONUNBUFFERED",
+        "PYTORCH_ALLOC_CONF",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "TOKENIZERS_PARALLELISM",
+        "TORCHINDUCTOR_CACHE_DIR",
+        "TRITON_CACHE_DIR",
+    }
+)
+
+
+def digest(data: bytes) -> str:
+    """Return the Digest of `data`."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def blob(data: bytes) -> str:
+    """Return Git's name of these contents, which is a SHA-1 by its definition."""
+    return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+
+
+def listing(names: Iterable[str]) -> str:
+    """Return the Digest of a folder's entries; compiled sources and Git's own never count."""
+    kept = (name for name in names if name not in {"__pycache__", ".git"})
+    counted = sorted(name for name in kept if not name.endswith(".pyc"))
+    return digest("\0".join(counted).encode(errors="surrogateescape"))
+
+
+def searched(names: Iterable[str], entries: Iterable[str]) -> tuple[str, ...]:
+    """Return the entries of a folder that one of these names of modules stands for, in order.
+
+    A name that begins with "*" stands for all entries that end so: "*.dist-info".
+    """
+    asked = set(names)
+    endings = tuple(name[1:] for name in asked if name.startswith("*"))
+    counted = (entry for entry in entries if entry != "__pycache__")
+    return tuple(
+        sorted(
+            e for e in counted if e.partition(".")[0] in asked or (endings and e.endswith(endings))
+        )
+    )
+
 
 class ProgramFile(Struct, frozen=True, kw_only=True):
     """A file below the root, as it was when the program first opened it.
 
     ``units`` are the parts of a Python source that were executed, each with the digest of its
     syntax tree: functions by qualified name ("Net.forward", with all that is nested in them), class
-    bodies ("Net:") and the body of the module (":"). `None` for a file that was read as a whole.
+    bodies ("Net:") and the body of the module (":"). `None` for a file that was read as a whole;
+    none at all for one that only had to exist.
     """
 
     blob: Blob
@@ -29,8 +118,7 @@ class ProgramFile(Struct, frozen=True, kw_only=True):
 class ModuleSearch(Struct, frozen=True, kw_only=True):
     """The names of modules that imports looked for in a folder, and the entries that had one.
 
-    A name that begins with "*" stands for all entries that end so: "*.dist-info". ``entries`` are
-    files and folders whose name, up to its first dot, is one of ``names``.
+    ``entries`` are what `searched` returns for ``names``.
     """
 
     names: tuple[Text, ...]
@@ -43,10 +131,13 @@ class Program(Struct, frozen=True, kw_only=True):
     ``conditions`` is the digest of what is not in the repository: machine, software, image,
     parameters and protocol. ``variables`` are the environment variables that were read, with the
     digest of their value; "" for one that was not set. ``files`` are by path, ``folders`` have the
-    digest of the names that were listed, ``searches`` are by folder, ``absent`` are paths that were
-    looked for in vain, ``outside`` are files beyond the root and the installed packages, by whole
-    path. ``inputs`` has the digest of the files that each pattern of suite.toml matches. ``steps``
-    is how many steps ran. ``obstacles`` are sentences: with one of them, the record proves nothing.
+    `listing` of what was listed, "" for a folder that only had to exist. ``links`` are all symbolic
+    links on any of these paths, with the blob of their text: paths are spelled as the program did,
+    through links. ``searches`` are by folder, ``absent`` are paths that were looked for in vain,
+    ``outside`` are files and listed folders beyond the root and the installed packages, by whole
+    path, "" for what was not there. ``inputs`` has the digest of the files that each pattern of
+    suite.toml matches. ``steps`` is how many steps ran. ``obstacles`` are sentences: with one of
+    them, the record proves nothing.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -55,10 +146,11 @@ class Program(Struct, frozen=True, kw_only=True):
     steps: Count
     variables: dict[Text, Digest | Literal[""]] = {}
     files: dict[RelativePath, ProgramFile] = {}
-    folders: dict[RelativePath, Digest] = {}
+    folders: dict[RelativePath, Digest | Literal[""]] = {}
+    links: dict[RelativePath, Blob] = {}
     searches: dict[RelativePath, ModuleSearch] = {}
     absent: tuple[RelativePath, ...] = ()
-    outside: dict[RelativePath, Digest] = {}
+    outside: dict[RelativePath, Digest | Literal[""]] = {}
     inputs: dict[Text, Digest] = {}
     obstacles: tuple[Text, ...] = ()
 

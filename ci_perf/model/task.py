@@ -14,6 +14,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.environment import Environment
 from ci_perf.model.process import Exhausted, Phase
+from ci_perf.model.program import Digest
 from ci_perf.model.suite import PlannedWorkload
 
 # The modules that a parent starts by name: it must not import them, as they may import torch.
@@ -31,6 +32,8 @@ FAILURE = "trouble.json"
 PHASE = "phase"
 # The last act of a process that ended as it should.
 DONE = "done"
+# What a recording launch leaves beside its result.
+PROGRAM = "program.json"
 # The socket on which the monitor listens, and what the monitor leaves.
 MONITOR_SOCKET = "monitor"
 EVIDENCE = "evidence.json"
@@ -80,7 +83,8 @@ class Task(Struct, frozen=True, kw_only=True):
     ``gpus`` are the UUIDs of the devices that it may use, none on a CPU. ``turns`` is the folder
     by which a resident process takes turns with its partner; empty for one without a partner.
     ``python_path`` are folders below the root that are searched right after it; nothing may be
-    imported from ``foreign_root``, the other side of a comparison.
+    imported from ``foreign_root``, the other side of a comparison. A launch that is to ``record``
+    its program is slower, so that its times mean nothing, and goes on for ``record_steps`` steps.
     """
 
     workload: PlannedWorkload
@@ -92,6 +96,8 @@ class Task(Struct, frozen=True, kw_only=True):
     turns: Text = ""
     python_path: tuple[Text, ...] = ()
     foreign_root: Text = ""
+    record: bool = False
+    record_steps: Count = 0
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):
@@ -106,13 +112,15 @@ class TaskFailure(Struct, frozen=True, kw_only=True):
 class MachineDescription(Struct, frozen=True, kw_only=True):
     """The device that "auto" came to, what must be locked to use it alone, and the machine.
 
-    ``gpus`` are the UUIDs of the GPUs that will be used, none on a CPU.
+    ``gpus`` are the UUIDs of the GPUs that will be used, none on a CPU. ``variables`` is the whole
+    environment of a child process, as digests of the values; a run file has none of it.
     """
 
     device: Text
     locks: tuple[Name, ...]
     gpus: tuple[Name, ...]
     environment: Environment
+    variables: dict[str, Digest] = {}
 
 
 def module_of(task: Task) -> str:
