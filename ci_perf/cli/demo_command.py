@@ -9,11 +9,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ci_perf import suite
+from ci_perf import demo, suite
 from ci_perf.cli import console, measure_options
 from ci_perf.cli.main import COMMANDS
-from ci_perf.demo import result, story
-from ci_perf.demo.shell import Shell, neutral
+from ci_perf.demo import Shell, neutral, result
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate.runners import Runner
 from ci_perf.system import lock
@@ -36,13 +35,13 @@ def command(
     """Play the demo, print its report, and say whether it came out as planted."""
     chosen = measure_options.chosen_runner(runner)
     _check_image(chosen)
-    story.require(
+    demo.require(
         which=shutil.which,
         find_module=importlib.util.find_spec,
         in_containers=chosen.kind != "local",
     )
     screen = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
-    with story.folder(keep) as folder, story.folder(None) as temporary:
+    with demo.folder(keep) as folder, demo.folder(None) as temporary:
         shell = Shell(
             folder=folder,
             show=lambda line: screen.print(f"$ {line}", style="cyan"),
@@ -54,7 +53,7 @@ def command(
                 "TMPDIR": str(temporary),
             },
         )
-        judged = story.play(
+        judged = demo.play(
             suite.shipped("examples") / EXAMPLE,
             shell,
             chapter=lambda title: screen.print(f"\n{title}", style="bold"),

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from ci_perf.cli import console, stdio
+from ci_perf.cli import console
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.system import linux, signals
 from ci_perf.version import __version__
@@ -66,7 +66,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours must never look like a regression."""
-    stdio.prepare()
+    console.prepare()
     # A job may have given us its token. Measured code is not given it, and must not read it here.
     linux.forbid_inspection()
     signals.interrupt()
@@ -74,7 +74,7 @@ def main() -> None:
         code = _exit_code()
     except BaseException:  # noqa: BLE001  even the telling failed: exit code 1 is taken
         code = ExitCode.NO_ANSWER
-    if failure := stdio.failure_of_stdout():
+    if failure := console.failure_of_stdout():
         console.say(f"error: stdout: cannot be written: {failure.strerror}")
         code = ExitCode.NO_ANSWER
     sys.exit(code)

@@ -2,14 +2,14 @@
 
 import math
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from ci_perf.cli import console, eta
-from ci_perf.cli.eta import TimeEstimate
+from ci_perf.cli import console
 from ci_perf.model.run import Failed
 from ci_perf.session import Forecast, Listener
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
@@ -19,6 +19,9 @@ _SILENCE_S = 60.0
 
 # More names than this nobody reads.
 _NAMED = 5
+
+# They are expected like processes; no workload is called so, and no workload takes as long.
+CANARIES = ""
 
 
 def listener() -> Listener:
@@ -67,12 +70,12 @@ class PlainListener(Listener):
 
     def canary_started(self) -> None:
         """See Listener."""
-        self._eta.begin(eta.CANARIES)
+        self._eta.begin(CANARIES)
 
     def canary_finished(self, left: int) -> None:
         """See Listener."""
         self._eta.end()
-        self._eta.expect(eta.CANARIES, left)
+        self._eta.expect(CANARIES, left)
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener: a log needs only what has happened."""
@@ -88,7 +91,7 @@ class PlainListener(Listener):
             del self._due[workload]
             took = self._took[workload]
             count = numbered(len(took), "process", "processes")
-            self._say_done(f"{workload}: {count} in {eta.in_words(sum(took))}")
+            self._say_done(f"{workload}: {count} in {in_words(sum(took))}")
         elif self._clock() - self._last_said >= _SILENCE_S:
             self._say_done(f"{workload}: process {len(self._took[workload])} done")
 
@@ -103,7 +106,7 @@ class PlainListener(Listener):
         """See Listener: after the last one comes the end of the run, which has its own words."""
         took, self._round_began = self._clock() - self._round_began, self._clock()
         if number < of:
-            self._say(f"round {number} of {of} done in {eta.in_words(took)}{self._left()}")
+            self._say(f"round {number} of {of} done in {in_words(took)}{self._left()}")
 
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener."""
@@ -121,7 +124,7 @@ class PlainListener(Listener):
             name, number, left = self._pair
             self._say(
                 f"{name}: pair {number} done, {numbered(left, 'suspect', 'suspects')} left, "
-                f"{eta.in_words(spent_s)} of the budget of {eta.in_words(self._budget_s)} spent"
+                f"{in_words(spent_s)} of the budget of {in_words(self._budget_s)} spent"
             )
 
     def base_failed(self, workload: str, reason: str) -> None:
@@ -192,8 +195,8 @@ def describe(failed: Failed) -> str:
 
 def waited_text(waited_s: float, most_s: float) -> str:
     """Say how long somebody has waited, and will wait at most."""
-    most = f"at most {eta.in_words(most_s)}"
-    return f"{eta.in_words(waited_s)} of {most}" if waited_s >= 1 else most
+    most = f"at most {in_words(most_s)}"
+    return f"{in_words(waited_s)} of {most}" if waited_s >= 1 else most
 
 
 def lock_text(device: str, owner: str) -> str:
@@ -211,7 +214,7 @@ def quiet_text(why: str) -> str:
 
 def quiet_ended_text(why: str, waited_s: float) -> str:
     """Say how waiting for a quiet machine has ended."""
-    took = eta.in_words(waited_s)
+    took = in_words(waited_s)
     if not why:
         return f"the machine is quiet after {took}"
     return f"the machine is not quiet after {took}, and is measured all the same: {why}"
@@ -222,7 +225,7 @@ def interleaving_text(workloads: Sequence[str], budget_s: float, forecast: Forec
     named = ", ".join(workloads[:_NAMED])
     more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
     return (
-        f"launching base and head in turns, for at most {eta.in_words(budget_s)}: the baselines "
+        f"launching base and head in turns, for at most {in_words(budget_s)}: the baselines "
         f"do not clear {named}{more}\n{_affordable(forecast)}"
     )
 
@@ -260,9 +263,66 @@ def numbered(count: int, singular: str, plural: str) -> str:
     return f"{count} {singular if count == 1 else plural}"
 
 
+class TimeEstimate:
+    """Processes that are expected, one after the other, each known by what it is a process of."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._waiting: dict[str, int] = {}
+        self._took: dict[str, list[float]] = {}
+        self._running: str | None = None
+        self._since = 0.0
+
+    def expect(self, name: str, count: int) -> None:
+        """Expect so many more of this name, however many were expected before."""
+        self._waiting[name] = count
+
+    def begin(self, name: str) -> None:
+        """Note that one has begun: it is expected no longer, and is not yet over."""
+        self._waiting[name] = max(0, self._waiting.get(name, 0) - 1)
+        self._running, self._since = name, self._clock()
+
+    def end(self) -> None:
+        """Note that it is over."""
+        if self._running is not None:
+            self._took.setdefault(self._running, []).append(self._clock() - self._since)
+        self._running = None
+
+    def give_up(self) -> None:
+        """Note that it failed: none of its name will follow, and its time says nothing."""
+        if self._running is not None:
+            self._waiting[self._running] = 0
+        self._running = None
+
+    def left_s(self) -> float | None:
+        """Return the seconds until all are over; `None` while nobody can know.
+
+        One of a name that has been seen takes as long as those on average; another one as long as
+        the average workload. The one that runs counts for no longer than it was thought to take.
+        """
+        left = 0.0
+        for name, count in self._waiting.items():
+            usual_s = self._usual_s(name)
+            if count and usual_s is None:
+                return None
+            left += count * (usual_s or 0.0)
+        if self._running is not None:
+            usual_s = self._usual_s(self._running)
+            if usual_s is None:
+                return None
+            left += max(0.0, usual_s - (self._clock() - self._since))
+        return left
+
+    def _usual_s(self, name: str) -> float | None:
+        if own := self._took.get(name):
+            return statistics.fmean(own)
+        others = [statistics.fmean(took) for other, took in self._took.items() if other != CANARIES]
+        return statistics.fmean(others) if others else None
+
+
 def expect_rounds(known: TimeEstimate, processes: Mapping[str, int], canaries: int) -> None:
     """Have an estimate expect what is planned."""
-    known.expect(eta.CANARIES, canaries)
+    known.expect(CANARIES, canaries)
     for workload, count in processes.items():
         known.expect(workload, count)
 
@@ -270,4 +330,16 @@ def expect_rounds(known: TimeEstimate, processes: Mapping[str, int], canaries: i
 def time_left_text(known: TimeEstimate) -> str:
     """Say how long the rounds still take, by those so far; empty while nobody can know."""
     seconds = known.left_s()
-    return f"the rounds end in about {eta.in_words(seconds)}" if seconds else ""
+    return f"the rounds end in about {in_words(seconds)}" if seconds else ""
+
+
+def in_words(seconds: float) -> str:
+    """45 s, 2 min 10 s, 1 h 5 min."""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min"

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ci_perf.cli import eta, progress
-from ci_perf.cli.eta import TimeEstimate
+from ci_perf.cli import progress
+from ci_perf.cli.progress import TimeEstimate
 from ci_perf.model.run import Failed
 from ci_perf.session import Forecast, Listener
 
@@ -54,8 +54,8 @@ class Meter:
     def counted(self) -> str:
         """Say what is counted, with its unit."""
         if self._budget_s is not None:
-            spent = eta.in_words(min(self._spent_s(), self._budget_s))
-            return f"{spent} of the budget of {eta.in_words(self._budget_s)}"
+            spent = progress.in_words(min(self._spent_s(), self._budget_s))
+            return f"{spent} of the budget of {progress.in_words(self._budget_s)}"
         if self._waiting:
             return self._waiting
         return f"{self._done}/{self._processes} processes" if self._processes else ""
@@ -65,7 +65,7 @@ class Meter:
         if self._budget_s is None:
             return progress.time_left_text(self.eta)
         left_s = self._budget_s - self._spent_s()
-        return f"at most {eta.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
+        return f"at most {progress.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
 
     def _spent_s(self) -> float:
         return self._clock() - self._start
@@ -108,13 +108,13 @@ class TerminalListener(Listener):
 
     def canary_started(self) -> None:
         """See Listener."""
-        self._meter.eta.begin(eta.CANARIES)
+        self._meter.eta.begin(progress.CANARIES)
         self._show("canaries")
 
     def canary_finished(self, left: int) -> None:
         """See Listener."""
         self._meter.eta.end()
-        self._meter.eta.expect(eta.CANARIES, left)
+        self._meter.eta.expect(progress.CANARIES, left)
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener."""

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from enum import Enum
 
 from ci_perf.doctor import container_findings, gpu_findings
-from ci_perf.doctor.finding import Finding, Level
 from ci_perf.errors import ExitCode
 from ci_perf.model.base import SCHEMA_VERSION, Struct
 from ci_perf.model.facts import (
     Containers,
+    Finding,
     Host,
+    Level,
     MachineFacts,
     PresentImage,
     Programs,

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterable
 
-from ci_perf.doctor.finding import Finding, Level, problem
 from ci_perf.doctor.gpu_findings import has_gpu
 from ci_perf.model.facts import (
     Containers,
     EngineAnswer,
     EngineSilence,
+    Finding,
     Graphics,
+    Level,
     MissingImage,
     NvmlAnswer,
     PresentImage,
@@ -19,6 +20,7 @@ from ci_perf.model.facts import (
     TorchBroken,
     TorchBuild,
     TorchMissing,
+    problem,
 )
 
 GIB = 2**30

@@ -5,11 +5,12 @@ From the bus up: the device files and libraries of the driver, then the build of
 
 from collections.abc import Callable, Iterable
 
-from ci_perf.doctor.finding import Finding, Level, problem
 from ci_perf.model.facts import (
     DeviceNode,
+    Finding,
     Graphics,
     Host,
+    Level,
     MachineFacts,
     Nvml,
     NvmlAnswer,
@@ -17,6 +18,7 @@ from ci_perf.model.facts import (
     NvmlSilence,
     Torch,
     TorchBuild,
+    problem,
 )
 
 _CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")

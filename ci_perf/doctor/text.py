@@ -7,13 +7,14 @@ from rich.text import Text
 
 from ci_perf.doctor import DeviceKind, Diagnosis
 from ci_perf.doctor.container_findings import describe_engine
-from ci_perf.doctor.finding import Finding, Level
 from ci_perf.model.facts import (
     Containers,
     EngineSilence,
+    Finding,
     Graphics,
     Host,
     InstalledGpu,
+    Level,
     MachineFacts,
     MissingImage,
     NvmlAnswer,

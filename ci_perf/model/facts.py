@@ -1,8 +1,8 @@
-"""The facts of a machine; doctor/ says what they mean."""
+"""The facts of a machine, and the findings that doctor/ makes of them."""
 
 from enum import Enum
 
-from ci_perf.model.base import Bytes, Count, Struct, Text
+from ci_perf.model.base import Bytes, Count, Name, Struct, Text
 from ci_perf.model.container import EngineName, Reference
 
 
@@ -229,3 +229,25 @@ class MachineFacts(Struct, frozen=True, kw_only=True):
     torch: Torch
     programs: Programs
     containers: Containers | None = None
+
+
+class Level(Enum):
+    """How much a finding matters, worst first: the order of declaration is the sort order."""
+
+    PROBLEM = "problem"
+    WARNING = "warning"
+    OK = "ok"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What was found, and what to do about it; ``next_step`` is empty when all is well."""
+
+    code: Name
+    level: Level
+    what: Text
+    next_step: Text = ""
+
+
+def problem(code: str, what: str, next_step: str) -> Finding:
+    """Make a finding of the worst level."""
+    return Finding(code=code, level=Level.PROBLEM, what=what, next_step=next_step)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf import suite
-from ci_perf.demo.shell import neutral
+from ci_perf.demo import neutral
 from tests.processes import wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pytest
 
 # As in `main`: the streams are prepared before anything is written.
 ASKING = (
-    "import sys; from ci_perf.cli import console, stdio; stdio.prepare(); "
+    "import sys; from ci_perf.cli import console; console.prepare(); "
     "print(console.width(), file=sys.stderr)"
 )
 

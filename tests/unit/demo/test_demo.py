@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ci_perf import suite
+from ci_perf import demo, suite
 from ci_perf.cli import demo_command
-from ci_perf.demo import result, story
-from ci_perf.demo.shell import PROGRAMS, Shell, neutral
+from ci_perf.demo import PROGRAMS, Shell, neutral, result
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
@@ -58,7 +57,7 @@ def git(folder, *words):
 def repository(tmp_path):
     """The example, committed."""
     folder = tmp_path / "a repository"
-    story.copy_example(EXAMPLE, folder)
+    demo.copy_example(EXAMPLE, folder)
     git(folder, "init", "--quiet", "--template=", "--initial-branch=main")
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "-m", "Begin")
@@ -174,7 +173,7 @@ def test_a_false_alarm_on_a_busy_machine_is_not_excused():
 
 def test_the_folder_is_gone_however_the_demo_ends():
     def interrupted(folders):
-        with story.folder(None) as folder:
+        with demo.folder(None) as folder:
             folders.append(folder)
             (folder / "file").touch()
             raise KeyboardInterrupt
@@ -187,7 +186,7 @@ def test_the_folder_is_gone_however_the_demo_ends():
 
 
 def test_a_kept_folder_is_made_and_stays(tmp_path):
-    with story.folder(tmp_path / "new" / "demo") as folder:
+    with demo.folder(tmp_path / "new" / "demo") as folder:
         (folder / "file").touch()
 
     assert (tmp_path / "new" / "demo" / "file").exists()
@@ -198,7 +197,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 
     with (
         pytest.raises(UsageError, match="expected a folder that is empty"),
-        story.folder(tmp_path),
+        demo.folder(tmp_path),
     ):
         pass
 
@@ -220,24 +219,24 @@ def test_the_demo_says_what_it_lacks(lacking):
         return None if name == lacking else object()
 
     with pytest.raises(CiPerfError, match=f"demo: expected {lacking} .* found none") as caught:
-        story.require(which=find, find_module=find)
+        demo.require(which=find, find_module=find)
 
     assert caught.value.exit_code == 3
 
 
 def test_torch_is_needed_only_where_it_is_measured():
-    story.require(which=lambda _: object(), find_module=lambda _: None, in_containers=True)
+    demo.require(which=lambda _: object(), find_module=lambda _: None, in_containers=True)
 
 
 def typed(folder, runner):
     """Play the demo without measuring; return what `ci-perf` was told, by command."""
     shown: list[str] = []
-    files.write(folder / story.COMPARISON, a_comparison(*AS_PLANTED))
+    files.write(folder / demo.COMPARISON, a_comparison(*AS_PLANTED))
     programs = {**PROGRAMS, "ci-perf": (sys.executable, "-c", LEAVES_FILES)}
     shell = Shell(
         folder=folder, show=shown.append, environment=neutral(os.environ), programs=programs
     )
-    story.play(EXAMPLE, shell, lambda _: None, runner=runner)
+    demo.play(EXAMPLE, shell, lambda _: None, runner=runner)
     lines = (line.split() for line in shown)
     return {words[1]: words for words in lines if words[0] == "ci-perf"}
 
@@ -284,7 +283,7 @@ def test_each_change_becomes_one_commit_with_a_message_and_touches_the_package_o
 
 
 def test_the_results_of_a_run_leave_the_example_clean(repository):
-    for name in (story.RUN, story.REPORT, story.COMPARISON):
+    for name in (demo.RUN, demo.REPORT, demo.COMPARISON):
         (repository / name).touch()
 
     assert asked(repository, "status", "--porcelain") == ""

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from ci_perf.demo.shell import Shell, neutral
+from ci_perf.demo import Shell, neutral
 from ci_perf.errors import CiPerfError
 
 PRINTS_AND_ENDS = "import sys; print('a result'); sys.exit(int(sys.argv[1]))"

@@ -3,9 +3,9 @@
 import pytest
 
 from ci_perf.doctor import DeviceKind
-from ci_perf.doctor.finding import Level
 from ci_perf.errors import ExitCode
 from ci_perf.model import facts
+from ci_perf.model.facts import Level
 from tests import machines
 from tests.machines import codes, finding
 
