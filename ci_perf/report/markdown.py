@@ -95,7 +95,7 @@ def _render(comparison: Comparison, shown: int, folded: int) -> str:
         failures_left_out=_left_out(shown, len(failed), "failed workloads"),
         quiet=_table(quiet, folded),
         quiet_summary=_html(table_rows.quiet_summary(comparison.rows)),
-        legend=[phrase(part) for part in phrases.legend(comparison)],
+        legend=[phrase(part) for part in phrases.legend(comparison.rows)],
         profiles=_profiles(comparison, folded),
         profiles_summary=_html(profiles.summary(comparison.profiles)),
         environment=[tuple(map(phrase, row)) for row in provenance.environment(comparison)],

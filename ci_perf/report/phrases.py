@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
-    Comparison,
     Numerics,
     Row,
     Severity,
@@ -147,9 +146,9 @@ def tally(rows: Iterable[Row]) -> str:
     return " · ".join(parts)
 
 
-def legend(comparison: Comparison) -> list[Phrase]:
+def legend(rows: Iterable[Row]) -> list[Phrase]:
     """Explain the marks that the tables show, and their columns."""
-    present = {severity_of(row) for row in comparison.rows}
+    present = {severity_of(row) for row in rows}
     marks = ", ".join(
         f"{ICON[severity]} {_MARKS.get(severity, severity.value)}"
         for severity in Severity
