@@ -1,13 +1,16 @@
 """Run git: without hooks, helpers, network or tokens; describe the commit under measure."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from ci_perf.errors import CiPerfError
 from ci_perf.model.run import Source
 from ci_perf.system import processes
 from ci_perf.system.processes import Completed
+
+_Output = TypeVar("_Output")
 
 UNKNOWN = "unknown"
 # Longer than any name that a person gives a branch; the environment of a CI may hold more.
@@ -78,8 +81,25 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
 
 def run(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> Completed:
     """Run one git command in `folder`. Raises CiPerfError: no git here, or no end in time."""
+    return _explained(processes.capture, folder, arguments, timeout_s)
+
+
+def read(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> bytes:
+    """Return what one git command writes, unchanged. Raises CiPerfError, also where it fails."""
+    code, out, err = _explained(processes.capture_bytes, folder, arguments, timeout_s)
+    if code:
+        raise CiPerfError(
+            f"`git {' '.join(arguments)}` in {folder}: {err.decode(errors='replace').strip()}"
+        )
+    return out
+
+
+def _explained(
+    capture: Callable[..., _Output], folder: Path, arguments: tuple[str, ...], timeout_s: float
+) -> _Output:
+    """Run git; say what a person can do where it cannot be run."""
     try:
-        return processes.capture(
+        return capture(
             command(folder, *arguments), timeout_s=timeout_s, environment=environment(os.environ)
         )
     except TimeoutError:

@@ -92,18 +92,32 @@ def capture(
 
     Raises OSError if it cannot be started, TimeoutError if it does not end in time.
     """
+    code, out, err = capture_bytes(command, timeout_s=timeout_s, environment=environment)
+    return Completed(code=code, out=_text(out), err=_text(err))
+
+
+def capture_bytes(
+    command: Sequence[str], *, timeout_s: float, environment: Mapping[str, str] | None = None
+) -> tuple[int, bytes, bytes]:
+    """Run a program as `capture` does; return its exit code and all that it wrote, unchanged."""
     with _started(command, os.environ if environment is None else environment) as process:
         try:
             out, err = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             raise TimeoutError from None
-    return Completed(code=process.returncode, out=out.strip(), err=err.strip())
+    return process.returncode, out, err
+
+
+def _text(output: bytes) -> str:
+    """Decode what a program wrote; a branch may be called in any encoding."""
+    text = output.decode(errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 @contextlib.contextmanager
 def _started(
     command: Sequence[str], environment: Mapping[str, str]
-) -> Iterator["subprocess.Popen[str]"]:
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a program in a session of its own; it has ended when the block ends. Raises OSError.
 
     Ctrl-C goes to our whole group, to which a child belongs until it has a session: at that moment
@@ -118,8 +132,6 @@ def _started(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",  # a branch may be called in any encoding
             start_new_session=True,
         )
     except BaseException:

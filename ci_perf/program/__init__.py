@@ -1,0 +1,1 @@
+"""Whether another checkout is the program that was recorded; it parses code and never runs it."""

@@ -1,0 +1,237 @@
+"""The files of a commit or of a checkout, by their path below the root."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from ci_perf.errors import CiPerfError
+from ci_perf.model.program import blob
+from ci_perf.program import patterns
+
+# No source is larger; data files are compared by the name that git gives their content.
+MAX_READ_BYTES = 8 * 2**20
+# As many as Linux follows in one path.
+_MAX_LINKS = 40
+_MAX_ENTRIES = 200_000
+# Git tracks neither; Python makes the second one when it imports.
+_UNSEEN = {".git", "__pycache__"}
+
+
+class IncomparableError(CiPerfError):
+    """What is at a path cannot be known; the message is a sentence that begins with the path."""
+
+
+class Tree(Protocol):
+    """The files below a root. Every method raises IncomparableError.
+
+    Paths have slashes and no ".."; "" is the root. Links within the tree are followed.
+    """
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a file, `None` where there is none."""
+
+    def blob(self, path: str) -> str | None:
+        """Return git's name of the content of a file, `None` where there is none."""
+
+    def names(self, folder: str) -> tuple[str, ...] | None:
+        """Return the names in a folder in order, `None` where there is none."""
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder, maybe through links."""
+
+    def links(self, path: str) -> dict[str, str]:
+        """Return the links among a path and its folders, each with the blob of its text."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file, a folder or a link of this name."""
+
+    def compiled(self, path: str) -> str:
+        """Return the compiled file that Python may run in the place of this source, or ""."""
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the paths of all files that match, in order; "**" stands for any folders."""
+
+
+class EntryKind(Enum):
+    """What is at a path."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    OTHER = "other"  # a submodule, a pipe, a device
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """What is at a path; ``target`` is that of a link, ``blob`` git's name where it is known."""
+
+    kind: EntryKind
+    target: str = ""
+    blob: str = ""
+
+
+_ROOT = TreeEntry(EntryKind.FOLDER)
+
+
+def joined(folder: str, name: str) -> str:
+    """Return the path of a name in a folder."""
+    return f"{folder}/{name}" if folder else name
+
+
+class LinkedTree(ABC):
+    """What all trees have in common: they follow links, and match patterns."""
+
+    @abstractmethod
+    def _entry(self, path: str) -> TreeEntry | None:
+        """Return what is at a path whose folders are no links."""
+
+    @abstractmethod
+    def _children(self, folder: str) -> Iterable[str]:
+        """Return the names in a folder that is there and is no link."""
+
+    @abstractmethod
+    def _read(self, path: str, entry: TreeEntry) -> bytes:
+        """Return the content of a file whose folders are no links."""
+
+    @abstractmethod
+    def _blob(self, path: str, entry: TreeEntry) -> str:
+        """Return git's name of the content of a file whose folders are no links."""
+
+    @abstractmethod
+    def _is_run_unseen(self, path: str) -> bool:
+        """Whether Python may run a compiled file, in `__pycache__`, whatever its source says."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file, a folder or a link of this name."""
+        folder, _, name = path.rpartition("/")
+        real, entry = self._resolved(folder)
+        return _is_folder(entry) and self._entry(joined(real, name)) is not None
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a file, `None` where there is none."""
+        real, entry = self._file(path)
+        return None if entry is None else self._read(real, entry)
+
+    def blob(self, path: str) -> str | None:
+        """Return git's name of the content of a file, `None` where there is none."""
+        real, entry = self._file(path)
+        return None if entry is None else self._blob(real, entry)
+
+    def names(self, folder: str) -> tuple[str, ...] | None:
+        """Return the names in a folder in order, `None` where there is none."""
+        real, entry = self._resolved(folder)
+        if not _is_folder(entry):
+            return None
+        return tuple(sorted(self._children(real)))
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder, maybe through links."""
+        return _is_folder(self._resolved(path)[1])
+
+    def links(self, path: str) -> dict[str, str]:
+        """Return the links among a path and its folders, each with the blob of its text."""
+        texts = {}
+        folder = ""
+        for name in reversed(_steps(path)):
+            real, parent = self._resolved(folder)
+            entry = self._entry(joined(real, name)) if _is_folder(parent) else None
+            folder = joined(folder, name)
+            if entry is not None and entry.kind is EntryKind.LINK:
+                texts[folder] = blob(os.fsencode(entry.target))
+        return texts
+
+    def compiled(self, path: str) -> str:
+        """Return the compiled file that Python may run in the place of this source, or ""."""
+        folder, _, name = path.rpartition("/")
+        real, entry = self._resolved(joined(folder, "__pycache__"))
+        if not _is_folder(entry):
+            return ""
+        prefix = f"{name.partition('.')[0]}."
+        for compiled in sorted(self._children(real)):
+            if compiled.startswith(prefix) and self._is_run_unseen(joined(real, compiled)):
+                return joined(real, compiled)
+        return ""
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the paths of all files that match, in order; "**" stands for any folders."""
+        return sorted(
+            path
+            for path, entry in self._walk(patterns.fixed_folder(pattern))
+            if not self._is_beyond(path, entry, pattern) and patterns.matches(path, pattern)
+        )
+
+    def _is_beyond(self, path: str, entry: TreeEntry, pattern: str) -> bool:
+        """Whether a path is no file. Raises IncomparableError: what lies behind it may match."""
+        if entry.kind is EntryKind.LINK:
+            entry = self._resolved(path)[1] or entry
+            if _is_folder(entry) and patterns.may_hold(path, pattern):
+                raise IncomparableError(f"{path} is a link to a folder, and {pattern} looks there")
+        if entry.kind is EntryKind.OTHER and patterns.may_hold(path, pattern):
+            raise IncomparableError(f"{path} is no file or folder, and {pattern} looks there")
+        return _is_folder(entry)
+
+    def _walk(self, folder: str) -> Iterator[tuple[str, TreeEntry]]:
+        """Yield what is below a folder, behind no further link."""
+        real, entry = self._resolved(folder)
+        left = [(folder, real)] if _is_folder(entry) else []
+        count = 0
+        while left:
+            path, real = left.pop()
+            for name in self._children(real):
+                inner = None if name in _UNSEEN else self._entry(joined(real, name))
+                if inner is None:
+                    continue
+                count += 1
+                if count > _MAX_ENTRIES:
+                    raise IncomparableError(f"{folder or 'the root'} has over {_MAX_ENTRIES} files")
+                yield joined(path, name), inner
+                if _is_folder(inner):
+                    left.append((joined(path, name), joined(real, name)))
+
+    def _file(self, path: str) -> tuple[str, TreeEntry | None]:
+        real, entry = self._resolved(path)
+        if entry is not None and entry.kind is EntryKind.OTHER:
+            raise IncomparableError(f"{path} is no regular file")
+        return real, None if _is_folder(entry) else entry
+
+    def _resolved(self, path: str) -> tuple[str, TreeEntry | None]:
+        """Return the path that links lead to, and what is there."""
+        left = _steps(path)
+        if ".." in left or path.startswith("/"):
+            raise IncomparableError(f"{path} leads out of the repository")
+        real: list[str] = []
+        entry: TreeEntry | None = _ROOT
+        links = 0
+        while left:
+            if entry is not None and entry.kind is EntryKind.OTHER:
+                raise IncomparableError(f"{path} lies in a submodule, whose files are not known")
+            if not _is_folder(entry):
+                return path, None
+            step = left.pop()
+            if step == "..":
+                if not real:
+                    raise IncomparableError(f"{path} is a link that leads out of the repository")
+                real.pop()
+                continue
+            entry = self._entry("/".join([*real, step]))
+            if entry is None or entry.kind is not EntryKind.LINK:
+                real.append(step)
+                continue
+            links += 1
+            if links > _MAX_LINKS or entry.target.startswith("/"):
+                raise IncomparableError(f"{path} is a link that leads nowhere in the repository")
+            left += _steps(entry.target)
+            entry = _ROOT
+        return "/".join(real), entry
+
+
+def _is_folder(entry: TreeEntry | None) -> bool:
+    return entry is not None and entry.kind is EntryKind.FOLDER
+
+
+def _steps(path: str) -> list[str]:
+    """Return the names of a path, the last one first."""
+    return [step for step in reversed(path.split("/")) if step not in {"", "."}]
