@@ -30,7 +30,8 @@ class Candidate:
     ``clears`` says whether the history may clear the head: not when the machine has moved. Where
     the change has been accepted already, the base is known to differ, and there are no pairs.
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
-    values are one over the metric, such as steps per second of a time.
+    values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
+    pairs leaves out the outermost ones.
     """
 
     workload: str
@@ -48,6 +49,7 @@ class Candidate:
     is_accepted: bool = False
     has_pairs_without: bool = False
     is_inverse: bool = False
+    trimmed: bool = False
 
     @property
     def is_noisy(self) -> bool:
@@ -87,6 +89,7 @@ class Candidate:
             gate=self.limit.gate,
             clears=self.clears,
             tick=self.tick,
+            trimmed=self.trimmed,
         )
 
     def _base(self) -> float:
@@ -109,10 +112,12 @@ def of_workload(
     *,
     moved: frozenset[Kind],
     accepted: Collection[str] = (),
+    trimmed: bool = False,
 ) -> Iterator[Candidate]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
-    The history clears no metric of a kind in `moved`; `accepted` metrics are judged by it alone. A
+    The history clears no metric of a kind in `moved`; `accepted` metrics are judged by it alone.
+    `trimmed` says how pairs are averaged. A
     count that is zero everywhere is no candidate: nothing is compiled here.
     """
     for metric in metrics.JUDGED:
@@ -141,6 +146,7 @@ def of_workload(
             clears=metric.kind not in moved,
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
+            trimmed=trimmed,
         )
 
 

@@ -167,6 +167,7 @@ def _candidates(
             of_workload,
             moved=canaries.silenced(moved, name, of_workload.get(metrics.CANARY)),
             accepted=accepted.get(name, ()),
+            trimmed=limits.trimmed,
         )
 
 

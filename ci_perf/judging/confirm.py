@@ -21,11 +21,13 @@ from ci_perf.judging.policy import (
     CONTRADICTING,
     LOOKS,
     MOST_PAIRS,
+    TRIMMED,
+    TRIMMED_CALM_WEIGHTS,
     WEIGHT_OF_SIGNS,
     WEIGHTS,
     Policy,
 )
-from ci_perf.judging.variability import Variance
+from ci_perf.judging.variability import Centre, Variance
 
 Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
 # To which side a number has moved: 1 up, -1 down, 0 to none that is known.
@@ -53,21 +55,24 @@ def sign(difference: float) -> Sign:
     return 1 if difference > 0 else -1
 
 
-def alarm_reach(tail: float, pairs: int) -> float:
+def alarm_reach(tail: float, pairs: int, *, trim: float = 0.0) -> float:
     """Return how far an alarm's interval of the mean of `pairs` differences reaches to one side.
 
-    In standard deviations of one; infinite where these pairs alone show no spread.
+    In standard deviations of one; infinite where these pairs alone show no spread. `trim` is the
+    share that the mean leaves out on each side.
     """
-    return (
-        distributions.student_quantile(tail, pairs - 1) / math.sqrt(pairs)
-        if pairs > 1
-        else math.inf
-    )
+    df = pairs - 2 * variability.trimmed_count(pairs, trim) - 1
+    return distributions.student_quantile(tail, df) / math.sqrt(pairs) if df > 0 else math.inf
 
 
-def calm_tail(look: int) -> float:
+def calm_weights(trim: float) -> dict[int, float]:
+    """Return the looks that may say "unchanged", and the share of beta of each."""
+    return TRIMMED_CALM_WEIGHTS if trim else dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True))
+
+
+def calm_tail(look: int, *, trim: float = 0.0) -> float:
     """Return the chance of missing a change as large as the margin that this look may take."""
-    return BETA_CONFIRM * CALM_WEIGHTS[CALM_LOOKS.index(look)]
+    return BETA_CONFIRM * calm_weights(trim)[look]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +105,10 @@ class Confirmation:
     sides spend of alpha would not add up. `usual_variance` is the variance of one launch that no
     outlier of the history enlarges (`usual.variance`), 0 where nothing is known; `tick` is what
     the numbers were rounded to, relative to them (`ticks.relative`).
+
+    `trimmed` is whether the mean of the pairs leaves out the outermost ones, because launches of
+    this machine have heavy tails: known before the first pair, too. The variance of the history is
+    then unused, because its own outliers enlarge it.
     """
 
     policy: Policy
@@ -109,6 +118,7 @@ class Confirmation:
     suspected: Sign = 0
     usual_variance: float = 0.0
     tick: float = 0.0
+    trimmed: bool = False
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
     _outcome: Outcome | None = field(default=None, init=False)
@@ -155,7 +165,7 @@ class Confirmation:
         if pairs < 1:
             raise ValueError(f"expected at least one pair, found {pairs}")
         tails = (self.alarm_tail(MOST_PAIRS, 1), POWER_TAIL)
-        reach = math.fsum(alarm_reach(tail, pairs) for tail in tails)
+        reach = math.fsum(alarm_reach(tail, pairs, trim=self.trim) for tail in tails)
         spread = self.alarm_spread()
         if math.isinf(reach) or math.isinf(spread):
             return math.inf
@@ -189,6 +199,11 @@ class Confirmation:
         """
         return self.tick if self._seen().value < self.tick**2 else 0.0
 
+    @property
+    def trim(self) -> float:
+        """The share of the pairs that their mean leaves out on each side."""
+        return TRIMMED if self.trimmed else 0.0
+
     def alarm_tail(self, look: int, side: Sign) -> float:
         """Return the chance of a false alarm on this side that this look may take."""
         return self._share(WEIGHTS[LOOKS.index(look)], side)
@@ -198,7 +213,8 @@ class Confirmation:
 
         In standard deviations of one; infinite where nothing would be known of these.
         """
-        df = self._history().df + pairs - 1
+        seen = pairs - 2 * variability.trimmed_count(pairs, self.trim) - 1
+        df = self._history().df + seen
         if pairs < 1 or df <= 0:
             return math.inf
         return distributions.student_quantile(tail, df) / math.sqrt(pairs)
@@ -212,7 +228,7 @@ class Confirmation:
             return alarm
         if pairs == MOST_PAIRS and (alarm := self._alarm(*self._sign_interval())):
             return self._by_median(alarm)
-        if pairs in CALM_LOOKS:
+        if pairs in calm_weights(self.trim):
             low, high = self._calm_interval(pairs)
             if max(high, -low) < self.policy.margin:
                 return self._ended("unchanged", low, high)
@@ -241,7 +257,10 @@ class Confirmation:
         return Outcome(call=call, estimate=estimate, low=low, high=high, pairs=pairs)
 
     def _estimate(self) -> float:
-        return statistics.fmean(self._differences) if self._differences else 0.0
+        return self._centre().mean if self._differences else 0.0
+
+    def _centre(self) -> Centre:
+        return variability.trimmed_mean(self._differences, self.trim)
 
     def _sign_interval(self) -> tuple[float, float]:
         """Return the interval of the median difference that the sign test gives after all pairs."""
@@ -252,12 +271,14 @@ class Confirmation:
     def _alarm_interval(self, look: int) -> tuple[float, float]:
         """Return an interval that excludes the floor just where this look raises an alarm."""
         pairs = len(self._differences)
-        below, above = (alarm_reach(self.alarm_tail(look, side), pairs) for side in _SIDES)
+        below, above = (
+            alarm_reach(self.alarm_tail(look, side), pairs, trim=self.trim) for side in _SIDES
+        )
         return self._around(below, above, self.alarm_spread())
 
     def _calm_interval(self, look: int) -> tuple[float, float]:
         """Return an interval that lies within the margin just where this look says "unchanged"."""
-        reach = self.reach(calm_tail(look), len(self._differences))
+        reach = self.reach(calm_tail(look, trim=self.trim), len(self._differences))
         return self._around(reach, reach, self.spread())
 
     def _around(self, below: float, above: float, spread: float) -> tuple[float, float]:
@@ -269,10 +290,10 @@ class Confirmation:
 
     def _seen(self) -> Variance:
         """Return what the pairs themselves say of their differences."""
-        df = len(self._differences) - 1
-        if df < 1:
+        if len(self._differences) < 2:
             return variability.UNKNOWN
-        return Variance(distributions.sum_of_squares(self._differences) / df, df)
+        centre = self._centre()
+        return Variance(centre.variance, centre.df)
 
     def _within_sides(self) -> float:
         """Return the variance of launches around the mean of their side, of both sides."""
@@ -288,6 +309,8 @@ class Confirmation:
 
     def _history(self) -> Variance:
         """Return what history says of a pair's difference: nothing once the pairs contradict it."""
+        if self.trimmed:
+            return variability.UNKNOWN
         # Two launches make a difference, each with the variance of one.
         history = Variance(2 * self.prior_variance, self.prior_df)
         is_contradicted = self._seen().value > CONTRADICTING * history.value
@@ -321,7 +344,7 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
         return None
     size, policy = abs(outcome.estimate), confirmation.policy
     rounding = confirmation.rounding()
-    later = (look for look in CALM_LOOKS if look > outcome.pairs)
+    later = (look for look in calm_weights(confirmation.trim) if look > outcome.pairs)
     alarm = _reach_of_alarm(confirmation, outcome, MOST_PAIRS)
     calm = _reach_of_calm(confirmation, MOST_PAIRS)
     return Needs(
@@ -350,9 +373,9 @@ def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
 def _reach_of_alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> float:
     """Return how far the test of an alarm reaches, in standard deviations of one pair."""
     tail = confirmation.alarm_tail(look, sign(outcome.estimate))
-    return alarm_reach(tail, look)
+    return alarm_reach(tail, look, trim=confirmation.trim)
 
 
 def _reach_of_calm(confirmation: Confirmation, look: int) -> float:
     """Return the same for the test of "unchanged"."""
-    return confirmation.reach(calm_tail(look), look)
+    return confirmation.reach(calm_tail(look, trim=confirmation.trim), look)

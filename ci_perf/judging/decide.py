@@ -40,7 +40,7 @@ class NoisyMetric:
     ``policy`` holds its own floor and margin. ``history`` is ``None`` where there is none that
     compares; ``clears`` says whether it may clear the head (not when the machine has moved).
     ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers
-    were rounded to, relative to them.
+    were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out the outermost ones.
     """
 
     kind: PolicyKind
@@ -52,6 +52,7 @@ class NoisyMetric:
     gate: bool = True
     clears: bool = True
     tick: float = 0.0
+    trimmed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +257,7 @@ def _confirmation(metric: NoisyMetric, screened: Screened | None, alpha: float) 
         suspected=sign(screened.difference) if screened else 0,
         usual_variance=_usual_variance(metric) if screened else 0.0,
         tick=metric.tick,
+        trimmed=metric.trimmed,
     )
 
 

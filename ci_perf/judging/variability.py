@@ -68,6 +68,41 @@ def _unbiased_log(variance: Variance) -> float:
     )
 
 
+# --- the mean of pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Centre:
+    """The mean of n values. ``variance / n`` is the square of its standard error."""
+
+    mean: float
+    variance: float
+    df: float
+
+
+def trimmed_mean(values: Sequence[float], share: float) -> Centre:
+    """Return the mean without this share of the values (at least one) on each side, rounded down.
+
+    Its error is that of Yuen, "The two-sample trimmed t for unequal population variances",
+    Biometrika 1974, for one sample. With g of n values left out on each side, h = n - 2g are left.
+    The outer values are moved to the outermost of those left; the sum of squares of the n values
+    around their mean, divided by h (h - 1), is the square of the standard error. It is worth h - 1
+    degrees of freedom. With a share of zero, this is the plain mean.
+    """
+    cut = trimmed_count(len(values), share)
+    left = sorted(values)[cut : len(values) - cut]
+    if len(left) < 2:
+        return Centre(statistics.fmean(left), 0.0, 0.0)
+    squares = distributions.sum_of_squares([*[left[0]] * cut, *left, *[left[-1]] * cut])
+    df = len(left) - 1
+    return Centre(statistics.fmean(left), len(values) * squares / (len(left) * df), df)
+
+
+def trimmed_count(values: int, share: float) -> int:
+    """Return how many of so many values a trimmed mean leaves out on each side."""
+    return int(share * values + _FLOAT_ERROR)
+
+
 # --- the usual variance
 
 # The upper quartile of |difference| of two normal numbers, in their standard deviations:

@@ -207,10 +207,14 @@ class SuiteFile(Struct, frozen=True, kw_only=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The limits of a suite: for each of its workloads, and for one that is no longer in it."""
+    """The limits of a suite: for each of its workloads, and for one that is no longer in it.
+
+    ``trimmed``: by the machine's calibration, a mean of pairs leaves out the outermost ones.
+    """
 
     default: dict[str, Limit]
     workloads: dict[str, dict[str, Limit]] = {}
+    trimmed: bool = False
 
     def of(self, workload: str) -> dict[str, Limit]:
         """Return the limit of each metric of this workload, by metric name."""
