@@ -306,6 +306,7 @@ def _expand(
                     protocol=protocol,
                     launch=entry.launch,
                     world_size=launch_numbers.world_size(parameters),
+                    inputs=tuple(sorted({*suite_file.inputs, *entry.inputs})),
                     own_statistic="statistic" in merged,
                 ),
                 entry,

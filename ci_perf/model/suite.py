@@ -32,6 +32,13 @@ Margin = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_MARGIN)]
 Launch = Literal["process", "torchrun"]
 # Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
 SuiteDevice = Literal["auto", "cpu", "cuda"]
+# A pattern of paths below the root of the repository: "data/**/*.json".
+InputPattern = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1, max_length=500, pattern=r"^(?!/)(?!(.*/)?\.{0,2}(/|$))(?!.*//)[^\\]+(?!\n)$"
+    ),
+]
 # One that looks less often sees nothing of most processes.
 SLOWEST_MONITOR_HZ = 0.1
 
@@ -162,6 +169,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     ``name`` begins the ids of its workloads; empty means the name of the file. ``launch`` says how
     it is started; the parameter ``world_size`` then says in how many ranks, or on how many devices.
+    ``inputs`` are files that it depends on although a recording does not show it.
     """
 
     workload: Name
@@ -170,6 +178,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     # An empty list would make no workload at all, and nobody would see it go.
     matrix: dict[Key, Annotated[tuple[Scalar, ...], msgspec.Meta(min_length=1)]] = {}
     launch: Launch = "process"
+    inputs: tuple[InputPattern, ...] = ()
     limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
 
@@ -202,6 +211,8 @@ class SuiteFile(Struct, frozen=True, kw_only=True):
     setup: Setup = Setup()
     # Folders of the checkout that go on sys.path before what is installed: `src`, say.
     python_path: tuple[Text, ...] = ()
+    # Files of the repository on which every workload depends: a change of one is measured.
+    inputs: tuple[InputPattern, ...] = ()
     container: Container = Container()
     suites: dict[Name, SuiteSpec]
 
@@ -226,7 +237,7 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
 
     ``own_statistic`` says that suite.toml sets the statistic of the protocol: the calibration of
     the machine then leaves it alone. ``slowdown`` is the share by which `ci-perf qualify` makes its
-    timed steps longer.
+    timed steps longer. ``inputs`` are patterns of files that it depends on.
     """
 
     id: Name
@@ -236,6 +247,7 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     protocol: Protocol
     launch: Launch = "process"
     world_size: AtLeastOne = 1
+    inputs: tuple[InputPattern, ...] = ()
     own_statistic: bool = False
     slowdown: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 

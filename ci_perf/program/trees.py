@@ -108,6 +108,7 @@ class LinkedTree(ABC):
         """Whether there is a file, a folder or a link of this name."""
         folder, _, name = path.rpartition("/")
         real, entry = self._resolved(folder)
+        _check_known(path, entry)
         return _is_folder(entry) and self._entry(joined(real, name)) is not None
 
     def read(self, path: str) -> bytes | None:
@@ -169,7 +170,9 @@ class LinkedTree(ABC):
             entry = self._resolved(path)[1] or entry
             if _is_folder(entry) and patterns.may_hold(path, pattern):
                 raise IncomparableError(f"{path} is a link to a folder, and {pattern} looks there")
-        if entry.kind is EntryKind.OTHER and patterns.may_hold(path, pattern):
+        if entry.kind is EntryKind.OTHER and (
+            patterns.matches(path, pattern) or patterns.may_hold(path, pattern)
+        ):
             raise IncomparableError(f"{path} is no file or folder, and {pattern} looks there")
         return _is_folder(entry)
 
@@ -206,8 +209,7 @@ class LinkedTree(ABC):
         entry: TreeEntry | None = _ROOT
         links = 0
         while left:
-            if entry is not None and entry.kind is EntryKind.OTHER:
-                raise IncomparableError(f"{path} lies in a submodule, whose files are not known")
+            _check_known(path, entry)
             if not _is_folder(entry):
                 return path, None
             step = left.pop()
@@ -230,6 +232,11 @@ class LinkedTree(ABC):
 
 def _is_folder(entry: TreeEntry | None) -> bool:
     return entry is not None and entry.kind is EntryKind.FOLDER
+
+
+def _check_known(path: str, folder: TreeEntry | None) -> None:
+    if folder is not None and folder.kind is EntryKind.OTHER:
+        raise IncomparableError(f"{path} lies in a submodule, whose files are not known")
 
 
 def _steps(path: str) -> list[str]:

@@ -25,6 +25,15 @@ _UNREAD_FIELDS = {"ctx", "kind", "type_comment", "type_ignores"}
 # The compiler gives a class a cell for itself where one of its functions has one of these names.
 _CLASS_CELL = {"super", "__class__"}
 
+_UNPARSABLE = (
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    SyntaxError,
+    SystemError,
+    UnicodeError,
+)
+
 # What is left to write: text, a node, or a list of nodes.
 _Part = str | ast.AST | list[object]
 # The name of a unit, its statements, and the prefix of the names within; `None` in a function.
@@ -59,7 +68,7 @@ def _parsed(source: bytes) -> ast.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(source.decode(encoding))
-    except (SyntaxError, RecursionError, MemoryError, OverflowError, SystemError) as error:
+    except _UNPARSABLE as error:
         raise ValueError(f"expected Python, found {type(error).__name__}") from None
 
 
