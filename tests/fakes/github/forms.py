@@ -6,7 +6,7 @@ Pull requests and runs are in `forms_of_changes`.
 import base64
 import re
 
-from tests.fakes.github.state import BOT, blob_sha
+from tests.fakes.github.state import BOT, blob_sha, commit_sha, git_mode
 
 # Which address follows a repository's own, by the word before `_url`.
 REPOSITORY_URLS = {
@@ -261,6 +261,27 @@ class Forms:
             "content": _base64(content),
             "encoding": "base64",
         }
+
+    def tree_items(self, repository, commit, *, deep):
+        """All that a commit holds; without `deep`, only what is at its root."""
+        folders = {
+            path.rsplit("/", depth)[0]: None
+            for path in commit.files
+            for depth in range(1, path.count("/") + 1)
+        }
+        items = []
+        for path in sorted({*commit.files, *folders}):
+            if not deep and "/" in path:
+                continue
+            content = commit.files.get(path)
+            mode, kind = ("040000", "tree") if content is None else git_mode(content)
+            sha = commit_sha(content) if kind == "commit" else blob_sha(content or path.encode())
+            item = {"path": path, "mode": mode, "type": kind, "sha": sha}
+            if kind != "commit":
+                where = f"{self.api}/repos/{repository.full_name}/git/{kind}s/{sha}"
+                item["url"] = where
+            items.append(item | ({"size": len(content)} if kind == "blob" else {}))
+        return items
 
     def git_commit(self, repository, commit):
         address = f"{self.api}/repos/{repository.full_name}/git"

@@ -34,6 +34,14 @@ class Repository:
         return self.full_name.partition("/")[2]
 
 
+class Link(bytes):
+    """The text of a symbolic link, in the place of a file."""
+
+
+class Submodule(bytes):
+    """The commit of a submodule, in the place of a file."""
+
+
 @dataclass(frozen=True)
 class Commit:
     """All files of a commit, and those before it."""
@@ -151,6 +159,8 @@ class State:
             fork: Repository(self.next_id(), fork, parent=full_name),
         }
         self.commits: dict[str, Commit] = {}
+        # GitHub says "truncated" of a tree with more.
+        self.most_tree_items = 100_000
         self.pulls: dict[int, Pull] = {}
         self.comments: dict[int, Comment] = {}
         self.checks: dict[int, CheckRun] = {}
@@ -247,6 +257,18 @@ class State:
                 return reaction, False
         comment.reactions.append(Reaction(self.next_id(), author, content, self.now()))
         return comment.reactions[-1], True
+
+
+def git_mode(content):
+    """Return the mode and the type that git lists for what is at a path."""
+    if isinstance(content, Submodule):
+        return "160000", "commit"
+    return ("120000" if isinstance(content, Link) else "100644"), "blob"
+
+
+def commit_sha(content):
+    """Return the commit that a submodule stands at."""
+    return content.decode()
 
 
 def blob_sha(content):

@@ -14,6 +14,7 @@ OPERATIONS = {
     "git/get-blob": repositories.git_blob,
     "git/get-commit": repositories.git_commit,
     "git/get-ref": repositories.git_ref,
+    "git/get-tree": repositories.git_tree,
     "issues/create-comment": comments.create,
     "issues/delete-comment": comments.delete,
     "issues/get-comment": comments.get,

@@ -69,6 +69,18 @@ def git_commit(call):
     return Answer(200, call.forms.git_commit(call.repository, commit))
 
 
+def git_tree(call):
+    commit = _commit(call, call.parts["tree_sha"])
+    items = call.forms.tree_items(call.repository, commit, deep="recursive" in call.query)
+    body = {
+        "sha": commit.sha,
+        "url": f"{call.forms.api}/repos/{call.repository.full_name}/git/trees/{commit.sha}",
+        "tree": items[: call.state.most_tree_items],
+        "truncated": len(items) > call.state.most_tree_items,
+    }
+    return Answer(200, body)
+
+
 def permission(call):
     login = call.parts["username"]
     level = call.state.levels.get(login, "none" if call.repository.private else "read")
