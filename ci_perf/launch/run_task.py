@@ -11,7 +11,8 @@ from ci_perf.launch import Interrupted, exit_status, monitoring, turn_scheduler
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
-from ci_perf.model.task import FAILURE, PHASE, RESULT, TASK, Task, TaskFailure
+from ci_perf.model.program import Program, nothing_recorded
+from ci_perf.model.task import FAILURE, PHASE, PROGRAM, RESULT, TASK, Task, TaskFailure
 from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import child, files, scratch
 from ci_perf.system.child import Ended
@@ -56,6 +57,9 @@ def run(task: Task, run_process: RunProcess, *, is_paired: bool = False) -> Outc
             finished = run_process(folder)
             result = _collect(folder, finished, WorkerResult, limit)
             evidence = finished.evidence
+            if task.record and isinstance(result, WorkerResult):
+                program = _recorded(folder, task)
+                result = msgspec.structs.replace(result, program=program)
             if isinstance(result, TaskFailure):
                 ended, kills = finished.ended, finished.kills
                 failure = exit_status.with_memory(result, ended, kills, evidence)
@@ -171,6 +175,15 @@ def _measured_before(folder: Scratch, failure: TaskFailure) -> Outcome:
     absent = kept.process.absent | {failure.phase.value: failure.reason}
     process = msgspec.structs.replace(kept.process, absent=absent)
     return msgspec.structs.replace(kept, process=process)
+
+
+def _recorded(folder: Scratch, task: Task) -> Program:
+    """Return what a recording launch left, or why that proves nothing."""
+    try:
+        recorded = folder.read(PROGRAM, Program)
+    except InvalidFileError as error:
+        return nothing_recorded(task.workload.id, str(error)[:_REASON_CHARS])
+    return recorded or nothing_recorded(task.workload.id, "the process left none")
 
 
 def _last_phase(folder: Scratch) -> Phase:

@@ -12,7 +12,7 @@ from pathlib import Path
 _SHOWN = 3
 
 # The tool measures both sides, also where its own repository is under measure.
-_OURS = Path(os.path.realpath(__file__)).parents[1]
+OURS = Path(os.path.realpath(__file__)).parents[1]
 _INSTALLED = {"dist-packages", "site-packages"}
 
 
@@ -41,7 +41,7 @@ class _Foreign:
         self._foreign = foreign
         self._workloads = workloads
         # Where one lies in the other, the inner one is the more precise.
-        inside = [root, _OURS, _real(sys.prefix), _real(sys.base_prefix)]
+        inside = [root, OURS, _real(sys.prefix), _real(sys.base_prefix)]
         self._exempt = [
             folder for folder in inside if folder != foreign and folder.is_relative_to(foreign)
         ]

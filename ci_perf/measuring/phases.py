@@ -25,6 +25,7 @@ from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.monitor.marks import Marks
+from ci_perf.measuring.recording import Steps
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, Work, WorkerResult
@@ -37,10 +38,16 @@ Keep = Callable[[WorkerResult], object]
 _ENDED = "the process ended before"
 
 
-def go_through(todo: Task, stopwatch: Stopwatch, marks: Marks, keep: Keep) -> None:
+def go_through(
+    todo: Task,
+    stopwatch: Stopwatch,
+    marks: Marks,
+    keep: Keep,
+    steps: Steps | None = None,
+) -> None:
     """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
 
-    Of several ranks, rank 0 keeps that of all.
+    Of several ranks, rank 0 keeps that of all. A launch that is recorded counts its `steps`.
     """
     protocol = todo.workload.protocol
     stopwatch.turn_taker = turn_client.of(todo.turns)
@@ -55,6 +62,8 @@ def go_through(todo: Task, stopwatch: Stopwatch, marks: Marks, keep: Keep) -> No
         here = stopwatch.device = device.open_device(name, _cards(todo.workload))
     with stopwatch.phase(Phase.BUILD):
         workload = loaded.build(_context(todo, name, group, watcher))
+        if steps is not None:
+            workload = steps.counted(workload)
         counters.keep_all_compile_records()
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
@@ -76,6 +85,8 @@ def go_through(todo: Task, stopwatch: Stopwatch, marks: Marks, keep: Keep) -> No
             turn_taker=stopwatch.turn_taker,
         )
         marks.end()
+    if steps is not None:
+        steps.go_on(workload.step, stopwatch.seconds[Phase.TIMED])
     process = Process(
         index=todo.index,
         phases=stopwatch.times(first_step_s),

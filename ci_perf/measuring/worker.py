@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from ci_perf.measuring import memory, user_code
+from ci_perf.measuring import memory, recording, user_code
 from ci_perf.measuring.instruments import Stopwatch
 from ci_perf.measuring.monitor.marks import Marks
 from ci_perf.measuring.phases import go_through
@@ -31,7 +31,14 @@ def main(folder: Path) -> int:
     marks.hello()
     try:
         todo = files.read(folder / task.TASK, task.Task)
-        go_through(todo, stopwatch, marks, lambda result: files.write(folder / task.RESULT, result))
+        with recording.of(todo, folder) as steps:
+            go_through(
+                todo,
+                stopwatch,
+                marks,
+                lambda result: files.write(folder / task.RESULT, result),
+                steps,
+            )
         (folder / _of_this_rank(task.DONE)).touch()
     except BaseException as error:  # noqa: BLE001  also SystemExit: it is the author's
         failure = task.TaskFailure(

@@ -12,6 +12,7 @@ from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, Text
 Blob = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}(?!\n)$")]
 # The first 16 hexadecimal digits of a SHA-256.
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}(?!\n)$")]
+DigestOrEmpty = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{16})?(?!\\n)$")]
 # Below the root of the repository, with slashes, without "..": "src/model.py"; "" is the root.
 RelativePath = Annotated[str, msgspec.Meta(max_length=4096)]
 
@@ -142,17 +143,23 @@ class Program(Struct, frozen=True, kw_only=True):
 
     schema_version: int = SCHEMA_VERSION
     workload: Name
-    conditions: Digest | Literal[""]
+    conditions: DigestOrEmpty
     steps: Count
-    variables: dict[Text, Digest | Literal[""]] = {}
+    variables: dict[Text, DigestOrEmpty] = {}
     files: dict[RelativePath, ProgramFile] = {}
-    folders: dict[RelativePath, Digest | Literal[""]] = {}
+    folders: dict[RelativePath, DigestOrEmpty] = {}
     links: dict[RelativePath, Blob] = {}
     searches: dict[RelativePath, ModuleSearch] = {}
     absent: tuple[RelativePath, ...] = ()
-    outside: dict[RelativePath, Digest | Literal[""]] = {}
+    outside: dict[RelativePath, DigestOrEmpty] = {}
     inputs: dict[Text, Digest] = {}
     obstacles: tuple[Text, ...] = ()
+
+
+def nothing_recorded(workload: str, reason: str) -> Program:
+    """Return the record of a launch whose recording failed."""
+    obstacle = f"the recording failed: {reason}"
+    return Program(workload=workload, conditions="", steps=0, obstacles=(obstacle,))
 
 
 class SameProgram(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,203 @@
+"""Record what a program takes from its repository, from before torch is imported to its last step.
+
+A recording launch is never timed. What cannot be known is an obstacle in the record, and never an
+error of the launch.
+"""
+
+import contextlib
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ci_perf.measuring.recording import executed, imported, monitored, native, patched
+from ci_perf.measuring.recording.assembling import Assembly
+from ci_perf.measuring.recording.audited import Audit
+from ci_perf.measuring.recording.contents import Contents
+from ci_perf.measuring.recording.executed import Executed
+from ci_perf.measuring.recording.imported import Searches
+from ci_perf.measuring.recording.notes import Fact, Notes
+from ci_perf.measuring.recording.places import Owner, Places
+from ci_perf.model import task
+from ci_perf.model.program import Program, nothing_recorded
+from ci_perf.model.task import Task
+from ci_perf.system import files
+from ci_perf.workload import Workload
+
+_FACTS = "facts.jsonl"
+# How many times as long as the timed region the last steps may take.
+_TIMED_REGIONS = 3.0
+
+Clock = Callable[[], float]
+
+
+class Steps:
+    """Counts the steps of a workload."""
+
+    def __init__(
+        self,
+        wanted: int,
+        after_each: Callable[[], None] = lambda: None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """Want so many of them."""
+        self.count = 0
+        self.obstacle = ""
+        self._wanted = wanted
+        self._after_each = after_each
+        self._clock = clock
+
+    def counted(self, workload: Workload) -> Workload:
+        """Return the workload, whose steps will be counted."""
+        step = workload.step
+
+        def counting() -> object:
+            self.count += 1
+            result = step()
+            self._after_each()
+            return result
+
+        return dataclasses.replace(workload, step=counting)
+
+    def go_on(self, step: Callable[[], object], timed_s: float) -> None:
+        """Run steps until there are enough, for three times as long as the timed region at most."""
+        end = self._clock() + _TIMED_REGIONS * timed_s
+        while self.count < self._wanted:
+            if self._clock() > end:
+                self.obstacle = f"recording was cut after {self.count} of {self._wanted} steps"
+                return
+            step()
+
+
+class Recording:
+    """One recording: begun when it is made."""
+
+    def __init__(self, todo: Task, folder: Path) -> None:
+        """Begin to record. Raises OSError."""
+        self._todo = todo
+        self._places = Places(todo.root, str(folder))
+        self._notes = Notes(folder / _FACTS)
+        self._contents = Contents(self._notes, self._places)
+        self._executed = Executed(self._notes, self._places)
+        self._searches = Searches(self._notes, self._places)
+        self._watch = self._watch_kernel()
+        self._audit = Audit(
+            self._notes,
+            self._contents,
+            executes=self._executed.note,
+            searches_metadata=lambda path: self._searches.note([path], imported.METADATA),
+            is_profiled=not executed.TOLD_ONCE,
+            drain=self.drain,
+        )
+        self._end = self._begin()
+
+    def drain(self) -> None:
+        """Take what the kernel has told so far: it keeps some thousand events."""
+        if self._watch is None:
+            return
+        with self._audit.aside():
+            try:
+                for opened in self._watch.drain():
+                    self._note_opened(opened)
+            except native.CannotWatchError as error:
+                self._notes.add(Fact.OBSTACLE, str(error))
+
+    def program(self, steps: Steps) -> Program:
+        """End the recording, and return what it shows. Raises OSError, ValueError."""
+        self.drain()
+        self._audit.stop()
+        self._end()
+        for path in native.mapped_files():
+            self._contents.opened(path)
+            if self._places.classify(path)[0] is Owner.OUTSIDE:
+                self._contents.read(path)
+        if steps.obstacle:
+            self._notes.add(Fact.OBSTACLE, steps.obstacle)
+        assembly = Assembly(self._notes.read(), self._todo.root)
+        return assembly.program(
+            workload=self._todo.workload.id, steps=steps.count, wholly=self._is_partly_unseen()
+        )
+
+    def _is_partly_unseen(self) -> bool:
+        """Whether native threads, such as those of CUDA's autograd, call Python unseen."""
+        return not executed.TOLD_ONCE and self._todo.device.startswith("cuda")
+
+    def _begin(self) -> Callable[[], None]:
+        self._searches.note_loaded()
+        imported.read_sources(self._places)
+        patched.Questions(self._contents, self._places, self._audit).watch()
+        patched.Variables(self._notes, self._places, self._audit).watch()
+        patched.watch_spawn(self._audit)
+        sys.meta_path.insert(0, self._searches)
+        if self._todo.workload.world_size > 1 or self._todo.workload.launch != "process":
+            self._notes.add(Fact.OBSTACLE, "a program of several ranks is not recorded")
+        end = self._watch_execution()
+        sys.addaudithook(self._audit.hook())
+        return end
+
+    def _watch_execution(self) -> Callable[[], None]:
+        if not executed.TOLD_ONCE:
+            executed.watch_calls(self._executed)
+            return executed.stop_watching_calls
+        try:
+            return monitored.watch_starts(self._executed.note)
+        except monitored.NoMonitoringError as error:
+            self._notes.add(Fact.OBSTACLE, str(error))
+            return lambda: None
+
+    def _watch_kernel(self) -> native.OpenedFiles | None:
+        try:
+            return native.OpenedFiles(self._places.real_root)
+        except native.CannotWatchError as error:
+            self._notes.add(Fact.OBSTACLE, str(error))
+            return None
+
+    def _note_opened(self, opened: native.Opened) -> None:
+        name = self._places.in_repository(opened.path)
+        if name is None or self._is_known(name):
+            return
+        if opened.was_made:
+            self._notes.add(Fact.MADE, name)
+        elif opened.is_folder:
+            self._contents.opened_folder(opened.path, name)
+        elif opened.was_changed:
+            self._notes.add(Fact.OBSTACLE, f"{name}: native code has changed it")
+        else:
+            self._contents.opened(opened.path)
+
+    def _is_known(self, name: str) -> bool:
+        facts = (Fact.SOURCE, Fact.DATA, Fact.PRODUCT, Fact.MADE)
+        return any(self._notes.has(fact, name) for fact in facts)
+
+
+@contextlib.contextmanager
+def of(todo: Task, folder: Path) -> Iterator[Steps | None]:
+    """Within, record the task where it asks for it, and leave its Program in `folder`.
+
+    Yields the counter of its steps; `None` where nothing is recorded.
+    """
+    if not todo.record:
+        yield None
+        return
+    recording, trouble = _begun(todo, folder)
+    steps = Steps(todo.record_steps, recording.drain if recording else lambda: None)
+    yield steps
+    program = nothing_recorded(todo.workload.id, trouble)
+    if recording is not None:
+        try:
+            program = recording.program(steps)
+        except Exception as error:  # noqa: BLE001  the launch has gone well
+            program = nothing_recorded(todo.workload.id, _words(error))
+    files.write(folder / task.PROGRAM, program)
+
+
+def _begun(todo: Task, folder: Path) -> tuple[Recording | None, str]:
+    try:
+        return Recording(todo, folder), ""
+    except Exception as error:  # noqa: BLE001  the launch goes on, and the record says why it is none
+        return None, _words(error)
+
+
+def _words(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:500]

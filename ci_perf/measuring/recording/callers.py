@@ -1,0 +1,97 @@
+"""Who calls: the import system, what only asks whether a file exists, a part of a library."""
+
+from collections.abc import Iterable
+from pathlib import PurePath
+from types import FrameType
+
+_IMPORT = "<frozen importlib._bootstrap_external>"
+_METADATA = ("importlib/metadata/__init__.py", "importlib_metadata/__init__.py")
+# Their answer is yes or no, or a path: by module of the standard library and function.
+_ASK_EXISTENCE = {
+    "genericpath": {"exists", "isfile", "isdir", "lexists", "islink", "isjunction"},
+    "posixpath": {"_joinrealpath", "realpath", "islink", "lexists", "isfile", "isdir"},
+    "pathlib": {
+        "exists",
+        "is_dir",
+        "is_file",
+        "is_symlink",
+        "resolve",
+        "stat",
+        "lstat",
+        "samefile",
+    },
+    "linecache": {"checkcache", "updatecache"},
+    "glob": {"_lexists"},
+    "shutil": {"_access_check"},
+}
+_STAT = {"stat", "lstat"}
+
+
+def is_import(frame: FrameType) -> bool:
+    """Whether the import system reads a module, or lists a folder to find one."""
+    code = frame.f_code
+    if code.co_filename != _IMPORT:
+        return False
+    if code.co_name == "get_data":
+        # A program that reads a source by its loader calls get_data, or get_source.
+        outer = frame.f_back
+        return outer is not None and outer.f_code.co_name == "get_code"
+    return True
+
+
+def is_metadata(frame: FrameType) -> bool:
+    """Whether the metadata of installed packages are looked for."""
+    file = frame.f_code.co_filename
+    return file.endswith(_METADATA) or "/pkg_resources/" in file
+
+
+def is_thread_start(frame: FrameType) -> bool:
+    """Whether a new thread gets the profiler: by Python's module threading, or by ours."""
+    return _module(frame) in {"threading", "executed"}
+
+
+def asks_existence(frame: FrameType | None) -> bool:
+    """Whether what is asked of a file is no more than whether, and as what kind, it exists."""
+    if frame is None:
+        return False
+    module = _module(frame)
+    if module.startswith("importlib"):
+        return True
+    name = frame.f_code.co_name
+    if module == "pathlib" and name in _STAT:
+        outer = frame.f_back
+        return outer is not None and _module(outer) == "pathlib" and asks_existence(outer)
+    return name in _ASK_EXISTENCE.get(module, ())
+
+
+def copies(frame: FrameType) -> bool:
+    """Whether a mapping is gone through as a whole: its items, its values, a copy of it."""
+    place = (_module(frame), frame.f_code.co_name)
+    return place in {("_collections_abc", "__iter__"), ("os", "copy")}
+
+
+def any_in(frame: FrameType | None, parts: Iterable[str]) -> bool:
+    """Whether a caller's file, near or far, has one of these in its path."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if any(part in file for part in parts):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def first_outside(frame: FrameType | None, modules: Iterable[str]) -> str:
+    """Return the file of the nearest caller that is none of these modules."""
+    passed = {*modules}
+    while frame is not None and _module(frame) in passed:
+        frame = frame.f_back
+    return frame.f_code.co_filename if frame is not None else ""
+
+
+def _module(frame: FrameType) -> str:
+    """Name a module of the standard library by its file, frozen or not."""
+    file = frame.f_code.co_filename
+    if file.startswith("<frozen "):
+        return file[len("<frozen ") : -1]
+    path = PurePath(file)
+    return path.parent.name if path.name == "__init__.py" else path.stem

@@ -1,0 +1,153 @@
+"""What no audit event tells: questions after files, links, variables, spawned processes."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from ci_perf.measuring.recording import callers
+from ci_perf.measuring.recording.audited import Audit
+from ci_perf.measuring.recording.contents import Contents
+from ci_perf.measuring.recording.notes import Fact, Notes
+from ci_perf.measuring.recording.places import Owner, Places, absolute
+from ci_perf.model import program
+
+_ENVIRONMENT_MODULES = ("os", "_collections_abc", "patched")
+# Sets that tell what a function can do: whoever asks for os.stat there means ours from now on.
+_ABILITIES = ("dir_fd", "effective_ids", "fd", "follow_symlinks")
+
+
+class Questions:
+    """Notes whether what os.stat, os.lstat, os.access and os.readlink ask for is there."""
+
+    def __init__(self, contents: Contents, places: Places, audit: Audit) -> None:
+        self._contents = contents
+        self._audit = audit
+        self._roots = (places.root, places.real_root)
+
+    def watch(self) -> None:
+        """Put functions of ours in the place of theirs."""
+        for name in ("stat", "lstat", "access", "readlink"):
+            theirs = getattr(os, name)
+            ours = self._watched(name, theirs)
+            ours.__name__ = ours.__qualname__ = name
+            for ability in _ABILITIES:
+                able = getattr(os, f"supports_{ability}")
+                if theirs in able:
+                    able.add(ours)
+            setattr(os, name, ours)
+
+    def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        audit, roots, note = self._audit, self._roots, self._note
+
+        def call(path: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+            # Most questions are about files that are beyond the repository for sure.
+            is_beyond = type(path) is str and path[:1] == "/" and not path.startswith(roots)
+            if is_beyond or audit.is_aside or options.get("dir_fd") is not None:
+                return real(path, *args, **options)
+            is_there = False
+            try:
+                result = real(path, *args, **options)
+                is_there = result is not False
+            finally:
+                with audit.aside():
+                    note(name, path, sys._getframe(1), is_there=is_there)  # noqa: SLF001
+            return result
+
+        return call
+
+    def _note(self, name: str, path: object, frame: FrameType, *, is_there: bool) -> None:
+        try:
+            spelled = absolute(path)
+            if spelled is None:
+                return
+            if not is_there:
+                self._contents.missed(spelled)
+            elif name == "readlink":
+                self._contents.read_link(spelled)
+            else:
+                as_file = name != "access" and not callers.asks_existence(frame)
+                self._contents.looked_for(spelled, as_file=as_file)
+        except Exception as error:  # noqa: BLE001  the program would see it
+            self._audit.trouble(error)
+
+
+class Variables:
+    """Notes the variables of the environment that are read, and those that C code may read."""
+
+    def __init__(self, notes: Notes, places: Places, audit: Audit) -> None:
+        self._notes = notes
+        self._places = places
+        self._audit = audit
+        # The program's own doing.
+        self._set: set[str] = set()
+        # Where somebody goes through all of it: what is read there one by one is not asked for.
+        self._passing = (0, 0)
+
+    def watch(self) -> None:
+        """Put methods of ours in the place of those of os.environ."""
+        for name, value in os.environ.items():
+            if name.startswith(program.NATIVE_VARIABLES):
+                self._note(name, value)
+        kind: Any = type(os.environ)
+        get, put, remove, iterate = (
+            getattr(kind, f"__{name}__") for name in ("getitem", "setitem", "delitem", "iter")
+        )
+
+        def getitem(environment: Any, key: Any) -> Any:  # noqa: ANN401
+            value = None
+            try:
+                value = get(environment, key)
+            finally:
+                self._asked(key, value, sys._getframe(1))  # noqa: SLF001
+            return value
+
+        def setitem(environment: Any, key: Any, value: Any) -> None:  # noqa: ANN401
+            put(environment, key, value)
+            self._set.add(os.fsdecode(key))
+
+        def delitem(environment: Any, key: Any) -> None:  # noqa: ANN401
+            remove(environment, key)
+            self._set.add(os.fsdecode(key))
+
+        def iterate_all(environment: Any) -> Iterator[Any]:  # noqa: ANN401
+            self._all_asked(sys._getframe(1))  # noqa: SLF001
+            return iterate(environment)  # type: ignore[no-any-return]
+
+        kind.__getitem__, kind.__setitem__, kind.__delitem__ = getitem, setitem, delitem
+        kind.__iter__ = iterate_all
+
+    def _asked(self, key: object, value: object, frame: FrameType) -> None:
+        is_meant = (id(frame), frame.f_lasti) != self._passing and not callers.copies(frame)
+        if is_meant and not self._audit.is_aside and isinstance(key, (str, bytes)):
+            self._note(os.fsdecode(key), value)
+
+    def _all_asked(self, frame: FrameType) -> None:
+        """Note who goes through the whole environment.
+
+        The standard library and torch do so to hand it on to a program, which is another obstacle,
+        and to find names with prefixes that are always noted. A repository may do anything.
+        """
+        self._passing = (id(frame), frame.f_lasti)
+        file = callers.first_outside(frame, _ENVIRONMENT_MODULES)
+        if not self._audit.is_aside and self._places.classify(file)[0] is Owner.REPOSITORY:
+            self._notes.add(Fact.OBSTACLE, "the program reads the whole environment (os.environ)")
+
+    def _note(self, name: str, value: object) -> None:
+        if name not in self._set and name not in program.SET_BY_LAUNCH:
+            digest = "" if value is None else program.digest(os.fsencode(value))  # type: ignore[arg-type]
+            self._notes.add(Fact.VARIABLE, name, digest)
+
+
+def watch_spawn(audit: Audit) -> None:
+    """Note the programs that multiprocessing starts, which tells no audit event."""
+    import _posixsubprocess
+
+    start = _posixsubprocess.fork_exec
+
+    def fork_exec(arguments: Any, *more: Any) -> int:  # noqa: ANN401
+        audit.start_program([*arguments], sys._getframe(1))  # noqa: SLF001
+        return start(arguments, *more)
+
+    _posixsubprocess.fork_exec = fork_exec

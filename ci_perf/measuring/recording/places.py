@@ -1,0 +1,92 @@
+"""Tell whose a path is: the repository's, that of an installed package, or somebody else's."""
+
+import os
+import sys
+import sysconfig
+from enum import Enum
+
+from ci_perf.measuring import import_guard
+
+_INSTALLED = {"dist-packages", "site-packages"}
+# The kernel's own files: the facts of the machine stand for them.
+_OF_KERNEL = ("/dev", "/proc", "/sys")
+
+
+class Owner(Enum):
+    """Whose file or folder it is."""
+
+    REPOSITORY = "repository"
+    GIT = "git"
+    INSTALLED = "installed"
+    OUTSIDE = "outside"
+
+
+class Places:
+    """Classifies paths as the program spells them: absolute in the end, links not resolved."""
+
+    def __init__(self, root: str, scratch: str) -> None:
+        """Look at paths of the repository in `root`; `scratch` is the folder of the launch."""
+        self.root = os.path.abspath(root)
+        self.real_root = os.path.realpath(root)
+        installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(import_guard.OURS)}
+        installed |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+        ignored = [scratch, *_OF_KERNEL, *_caches()]
+        self._installed = _folders([*installed, *ignored])
+        self._known: dict[str, tuple[Owner, str]] = {}
+
+    def classify(self, path: str) -> tuple[Owner, str]:
+        """Return the owner of a path, and its name: below the root, or else the whole path."""
+        if not path.startswith("/"):
+            return self._classify(os.path.abspath(path))
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._classify(os.path.normpath(path))
+        return known
+
+    def in_repository(self, path: str) -> str | None:
+        """Return the path below the root, `None` for what is not the repository's."""
+        owner, name = self.classify(path)
+        return name if owner is Owner.REPOSITORY else None
+
+    def _classify(self, path: str) -> tuple[Owner, str]:
+        below = self._below(path)
+        inside = [folder for folder in self._installed if (path + "/").startswith(folder)]
+        # Where one lies in the other, the inner one is the more precise.
+        if below is None:
+            is_installed = inside or not _INSTALLED.isdisjoint(path.split("/"))
+            return (Owner.INSTALLED if is_installed else Owner.OUTSIDE), path
+        parts = below.split("/")
+        if any(len(folder) > len(path) - len(below) for folder in inside):
+            return Owner.INSTALLED, path
+        if not _INSTALLED.isdisjoint(parts):
+            return Owner.INSTALLED, path
+        return (Owner.GIT if ".git" in parts else Owner.REPOSITORY), below
+
+    def _below(self, path: str) -> str | None:
+        for root in (self.root, self.real_root):
+            if path == root:
+                return ""
+            if path.startswith(root + "/"):
+                return path[len(root) + 1 :]
+        return None
+
+
+def _folders(paths: list[str]) -> tuple[str, ...]:
+    """Spell folders with a slash at their end, once by their name and once with links resolved."""
+    both = {*map(os.path.abspath, paths), *map(os.path.realpath, paths)}
+    return tuple(sorted(path.rstrip("/") + "/" for path in both))
+
+
+def _caches() -> list[str]:
+    """Return the folders of compiled code of this workload and side, which a run begins empty."""
+    names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    return [folder for name in names if (folder := os.environ.get(name))]
+
+
+def absolute(path: object) -> str | None:
+    """Return the path that a call was given, `None` for an open file or none at all."""
+    try:
+        text = os.fsdecode(path)  # type: ignore[arg-type]  # whatever a program passes
+    except TypeError:
+        return None
+    return text if text.startswith("/") else os.path.join(os.getcwd(), text)

@@ -1,0 +1,212 @@
+"""What a recording launch finds out about a program, for real: small projects, one process each."""
+
+import msgspec
+import pytest
+
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.model.program import blob, listing
+from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import Task
+from tests.launches import BUILD, HEAD, PASS, QUICK, result_of
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Record a workload that consists of this source, in a repository with these files."""
+
+    def launch(source, *, steps=0, environment=None, files=(), links=()):
+        root = tmp_path / "repository"
+        root.mkdir(exist_ok=True)
+        for name, text in {"it.py": source, **dict(files)}.items():
+            path = root / name
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_text(text)
+        for name, target in dict(links).items():
+            (root / name).symlink_to(target)
+        planned = PlannedWorkload(
+            id="it",
+            file=str(root / "it.py"),
+            description="",
+            parameters={},
+            protocol=msgspec.structs.replace(QUICK, timeout_s=120, monitor_hz=0),
+        )
+        task = Task(
+            workload=planned,
+            index=0,
+            device="cpu",
+            root=str(root),
+            data_dir=str(root),
+            record=True,
+            record_steps=steps,
+        )
+        program = result_of(LocalLauncher(root, environment).launch(task)).program
+        assert program is not None
+        return program
+
+    return launch
+
+
+def units(program, path):
+    return sorted(program.files[path].units or ["as a whole"])
+
+
+def test_functions_that_are_executed_are_recorded_and_others_are_not(record):
+    package = '''
+"""Two functions, a class."""
+import functools
+def used(x): return [inner for inner in map(lambda y: y, [x])]
+def never(): pass
+@functools.cache
+def cached(): yield 1
+class Net:
+    """A network."""
+    numbers = [n for n in range(3)]
+    def forward(self):
+        def inner(): return 1
+        return inner()
+    def backward(self): pass
+def __getattr__(name):
+    if name != "answer": raise AttributeError(name)
+    return 42
+'''
+    source = f"""
+{HEAD}
+import package
+def step():
+    import package.late
+    package.used(1), list(package.cached()), package.Net().forward(), package.answer
+"""
+
+    program = record(
+        source + BUILD, files={"package/__init__.py": package, "package/late.py": "X = 1\n"}
+    )
+
+    assert program.obstacles == ()
+    expected = [":", "Net.forward", "Net:", "__getattr__", "cached", "used"]
+    assert units(program, "package/__init__.py") == expected
+    assert units(program, "package/late.py") == [":"]
+    assert units(program, "it.py") == [":", "build", "step"]
+    assert "late" in program.searches["package"].names
+    assert program.searches["package"].entries == ("late.py",)
+    assert program.searches[""].entries == ("package",)
+
+
+def test_functions_of_threads_and_of_forked_children_are_recorded(record):
+    source = f"""
+{HEAD}
+import _thread, os, threading, time
+def in_thread(): pass
+def in_bare_thread(): done.append(1)
+def in_child(): open("read.txt").read()
+done = []
+def step():
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    thread.join()
+    if done:
+        return
+    _thread.start_new_thread(in_bare_thread, ())
+    while not done: time.sleep(0.01)
+    if os.fork() == 0:
+        in_child()
+        os._exit(0)
+    os.wait()
+"""
+    program = record(source + BUILD, files={"read.txt": "hello\n"})
+
+    assert program.obstacles == ()
+    assert {"in_thread", "in_bare_thread", "in_child"} <= {*units(program, "it.py")}
+    assert program.files["read.txt"].blob == blob(b"hello\n")
+
+
+def test_code_that_somebody_holds_counts_as_executed(record):
+    source = f"{HEAD}{PASS}def held(): pass\ndef free(): pass\nC = held.__code__\n{BUILD}"
+
+    assert units(record(source), "it.py") == [":", "build", "held", "step"]
+
+
+def test_files_folders_links_and_what_is_not_there_are_recorded(record):
+    source = f"""
+{HEAD}{PASS}
+import os, pathlib
+open("data/read.txt").read()
+os.listdir("data")
+os.path.exists("data/asked.txt"), os.path.exists("data/absent.txt")
+pathlib.Path("other/absent.txt").is_file(), os.path.isdir("other")
+os.path.getsize("data/sized.txt")
+open("made.txt", "w").close()
+open("made.txt").close()
+open("link/linked.txt").close()
+"""
+    names = ("read", "asked", "sized", "linked", "alone")
+    files = {f"data/{name}.txt": name for name in names} | {"other/x": ""}
+
+    program = record(source + BUILD, files=files, links={"link": "data"})
+
+    assert program.obstacles == ()
+    whole = {name for name, file in program.files.items() if file.units is None}
+    assert whole == {"data/read.txt", "data/sized.txt", "link/linked.txt"}
+    assert program.files["data/asked.txt"].units == {}
+    assert program.absent == ("data/absent.txt", "other/absent.txt")
+    assert program.folders == {"data": listing(f"{name}.txt" for name in names), "other": ""}
+    assert program.links == {"link": blob(b"data")}
+
+
+def test_what_a_program_does_beyond_files_is_an_obstacle(record):
+    source = f"""
+{HEAD}{PASS}
+import os, socket, subprocess, sys
+subprocess.run(["true"])
+socket.socket().connect_ex(("127.0.0.1", 9))
+for name in os.environ: pass
+"""
+    program = record(source + BUILD)
+
+    assert program.obstacles == (
+        "the program opens a socket, to ('127.0.0.1', 9)",
+        "the program reads the whole environment (os.environ)",
+        "the program starts another one, true",
+    )
+
+
+def test_variables_that_are_read_are_recorded(record):
+    line = "import os; os.environ.get('ONE'), os.getenv('TWO'), 'THREE' in os.environ\n"
+    variables = {"ONE": "1", "UNREAD": "1", "OMP_PROC_BIND": "1"}
+
+    program = record(HEAD + PASS + line + BUILD, environment=variables)
+
+    assert program.variables["ONE"]
+    assert program.variables["OMP_PROC_BIND"]
+    assert program.variables["TWO"] == program.variables["THREE"] == ""
+    assert "UNREAD" not in program.variables
+    assert "OMP_NUM_THREADS" not in program.variables
+
+
+@pytest.mark.parametrize(
+    "line", ["import sys; sys._getframe().f_lineno", "step.__doc__", "getattr(step, '__doc__')"]
+)
+def test_sources_count_as_a_whole_where_positions_or_docstrings_are_visible(record, line):
+    program = record(f"{HEAD}{PASS}{line}\n{BUILD}")
+
+    assert program.files["it.py"].units is None
+
+
+def test_a_source_that_is_read_counts_as_a_whole(record):
+    program = record(f"{HEAD}{PASS}open(__file__).read()\n{BUILD}")
+
+    assert program.files["it.py"].units is None
+
+
+def test_a_recording_goes_on_for_as_many_steps_as_are_wanted(record):
+    program = record(f"{HEAD}{PASS}{BUILD}", steps=2000)
+
+    assert program.steps >= 2000
+    assert program.obstacles == ()
+
+
+def test_a_recording_that_takes_too_long_is_cut(record):
+    slow = "import time\ndef step(): time.sleep(0.01)\n"
+    program = record(f"{HEAD}{slow}{BUILD}", steps=100_000)
+
+    assert program.steps < 100_000
+    assert [" of 100000 steps" in obstacle for obstacle in program.obstacles] == [True]
