@@ -22,7 +22,7 @@ from ci_perf.version import __version__
 if TYPE_CHECKING:
     from ci_perf.baselines.accept import Acceptance
     from ci_perf.gate.check import Checked
-    from ci_perf.gate.measure import MeasureOptions
+    from ci_perf.gate.measure import ChecksBefore, MeasureOptions
     from ci_perf.gate.runners import Runner
     from ci_perf.model.comparison import Comparison
     from ci_perf.model.run import Run
@@ -60,6 +60,8 @@ def measure(
     wait_s: float | None = None,
     against: str | None = None,
     budget_s: float = 1200.0,
+    add: "Iterable[Run | Location]" = (),
+    checks_before: "ChecksBefore" = None,
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -88,6 +90,8 @@ def measure(
         wait_s=wait_s,
         against=against,
         budget_s=budget_s,
+        add=add,
+        checks_before=checks_before,
         runner=runner,
     )
     heard = listener or Listener()
@@ -108,6 +112,8 @@ def check(
     wait_s: float | None = None,
     against: str | None = None,
     budget_s: float = 1200.0,
+    add: "Iterable[Run | Location]" = (),
+    checks_before: "ChecksBefore" = None,
     runner: "Runner | None" = None,
     fail_on: "FailOn | None" = None,
     notify: Notify | None = None,
@@ -117,7 +123,10 @@ def check(
 
     Returns `run` and `comparison`; `comparison.verdict` and `comparison.exit_code` sum it up. A
     regression is no exception. Only with `against` is a slower step called a regression; without,
-    it is at most unconfirmed. The other options are those of `measure`.
+    it is at most unconfirmed. The other options are those of `measure`. `add` are earlier runs, or
+    files of them: their pairs count where they are of the same commits. `checks_before` is how many
+    checks of the same pull request have tested pairs (or "unknown"): all share the chance of a
+    false alarm.
     """
     from ci_perf.gate import check
     from ci_perf.session import Listener
@@ -136,6 +145,8 @@ def check(
         wait_s=wait_s,
         against=against,
         budget_s=budget_s,
+        add=add,
+        checks_before=checks_before,
         runner=runner,
     )
     heard = listener or Listener()
@@ -272,11 +283,14 @@ def _options(
     wait_s: float | None,
     against: str | None,
     budget_s: float,
+    add: "Iterable[Run | Location]",
+    checks_before: "ChecksBefore",
     runner: "Runner | None",
 ) -> "MeasureOptions":
     """Return the options of a measurement, with every path below the root."""
     from ci_perf.gate.measure import MeasureOptions
     from ci_perf.gate.runners import Runner
+    from ci_perf.model.run import Run
 
     return MeasureOptions(
         root=_root(root),
@@ -290,6 +304,8 @@ def _options(
         wait_s=wait_s,
         against=against,
         budget_s=budget_s,
+        add=tuple(run if isinstance(run, Run) else _below(root, run) for run in add),
+        checks_before=checks_before,
         runner=runner or Runner(),
         run_output=None if run_output is None else _below(root, run_output),
     )

@@ -25,8 +25,11 @@ CODES = {
 }
 
 
-def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
-    """Screen each pull request as a whole; confirm those of its suspects that are asked for."""
+def judge(observed: Observed, rows: Rows, policy: Policy, *, check: int | None = None) -> Judged:
+    """Screen each pull request as a whole; confirm those of its suspects that are asked for.
+
+    `check` is the number of this check among those of its pull request, if that is known.
+    """
     sessions = np.median(observed.sessions, axis=-1).tolist()
     head = np.median(observed.head[:, :HEAD_LAUNCHES], axis=-1).tolist()
     pairs = np.stack(
@@ -38,7 +41,8 @@ def judge(observed: Observed, rows: Rows, policy: Policy) -> Judged:
     for first in np.unique(asked // observed.suite) * observed.suite:
         suite = range(first, first + observed.suite)
         screened = screen.screen([(sessions[i], head[i]) for i in suite], policy)
-        alpha = confirm.share_alpha(max(1, sum(result.is_suspect for result in screened)))
+        suspects = sum(result.is_suspect for result in screened)
+        alpha = confirm.share_alpha(max(1, suspects), check=check)
         for place in np.flatnonzero(asked // observed.suite == first // observed.suite):
             result = screened[asked[place] - first]
             if result.is_suspect:

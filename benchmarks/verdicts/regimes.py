@@ -6,6 +6,7 @@ machines on different days by 1 to 2 %, GPU runners jump by some percent between
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -184,19 +185,51 @@ def simulate(
     regime: Regime, *, pull_requests: int, suite: int, changes: Array, random: np.random.Generator
 ) -> Observed:
     """Measure `pull_requests` · `suite` workloads; `changes` [workloads] is the truth, as a log."""
+    return next(
+        simulate_checks(
+            regime,
+            pull_requests=pull_requests,
+            suite=suite,
+            changes=changes,
+            random=random,
+            checks=1,
+        )
+    )
+
+
+def simulate_checks(
+    regime: Regime,
+    *,
+    pull_requests: int,
+    suite: int,
+    changes: Array,
+    random: np.random.Generator,
+    checks: int,
+) -> Iterator[Observed]:
+    """Measure the same as often as `checks` says: each time on another day, by one history."""
     n = pull_requests * suite
     workloads = Workloads.draw(regime, n, random)
-    effects = workloads.session_effects(OLDER_SESSIONS + SESSIONS + 1, suite, random)[..., None]
-    of_head = effects[:, -1:] + regime.today_shift
-    turns = workloads.pairs(random)
-    base_is_second = (random.integers(0, 2, (n, 1)) + np.arange(PAIRS)) % 2
+    known = OLDER_SESSIONS + SESSIONS
+    effects = workloads.session_effects(known + checks, suite, random)[..., None]
+    of_heads = effects[:, known:] + regime.today_shift
     rows, pairs = np.arange(n)[:, None], np.arange(PAIRS)
-    return Observed(
-        older=effects[:, :OLDER_SESSIONS] + workloads.launches(OLDER_SESSIONS, 1, random)[:, :, 0],
-        sessions=effects[:, OLDER_SESSIONS:-1, None]
-        + workloads.launches(SESSIONS, LAUNCHES, random),
-        head=of_head + workloads.today(LAUNCHES, random) + changes[:, None, None],
-        paired_base=of_head + turns[rows, pairs, base_is_second],
-        paired_head=of_head + turns[rows, pairs, 1 - base_is_second] + changes[:, None, None],
-        suite=suite,
-    )
+    older, sessions = None, None
+    for check in range(checks):
+        of_head = of_heads[:, check : check + 1]
+        turns = workloads.pairs(random)
+        base_is_second = (random.integers(0, 2, (n, 1)) + np.arange(PAIRS)) % 2
+        if older is None or sessions is None:
+            older = (
+                effects[:, :OLDER_SESSIONS] + workloads.launches(OLDER_SESSIONS, 1, random)[:, :, 0]
+            )
+            sessions = effects[:, OLDER_SESSIONS:known, None] + workloads.launches(
+                SESSIONS, LAUNCHES, random
+            )
+        yield Observed(
+            older=older,
+            sessions=sessions,
+            head=of_head + workloads.today(LAUNCHES, random) + changes[:, None, None],
+            paired_base=of_head + turns[rows, pairs, base_is_second],
+            paired_head=of_head + turns[rows, pairs, 1 - base_is_second] + changes[:, None, None],
+            suite=suite,
+        )

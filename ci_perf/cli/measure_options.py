@@ -88,7 +88,14 @@ _MEASURING = (
     *_RUNNER,
     options.lock_timeout,
 )
-_CHECKING = (options.processes, options.wait, options.against, options.budget)
+_CHECKING = (
+    options.processes,
+    options.wait,
+    options.against,
+    options.budget,
+    options.add,
+    options.checks_before,
+)
 
 
 def runner(command: _Command) -> _Command:

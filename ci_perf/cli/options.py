@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import click
 
@@ -71,6 +71,21 @@ budget = click.option(
     metavar="DURATION",
     callback=lambda _context, option, text: duration_s(text, option.opts[0]),
     help="How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
+)
+add = click.option(
+    "--add",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="RUN.json",
+    help="An earlier run: its pairs count, too, where it is of the same commits, machine and "
+    "software. With --against.",
+)
+checks_before = click.option(
+    "--checks-before",
+    metavar="N",
+    callback=lambda _context, option, text: _count(text, option.opts[0]),
+    help="How many checks of the same pull request have tested pairs: all share the chance of a "
+    "false alarm. 'unknown' makes the report say so.",
 )
 wait = click.option(
     "--wait",
@@ -144,6 +159,17 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
         show_default=default or "as suite.toml says, else regressed",
         help="The mildest finding that ends with exit code 1; with never, losses end with 0.",
     )
+
+
+def _count(text: str | None, option: str) -> int | Literal["unknown"] | None:
+    """Return a number from 0 on, or "unknown". Raises BadParameter."""
+    if text is None or text == "unknown":
+        return None if text is None else "unknown"
+    if not (text.isascii() and text.isdigit()):
+        raise click.BadParameter(
+            f"expected a number from 0 on, or unknown, found {text!r}", param_hint=option
+        )
+    return int(text)
 
 
 def duration_s(text: str, option: str = "--budget") -> float:

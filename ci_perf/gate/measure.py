@@ -6,16 +6,18 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import UsageError
 from ci_perf.gate import Notify, compare, runners
 from ci_perf.gate.runners import Runner
+from ci_perf.judging.reruns import Before, Offered
 from ci_perf.launch import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model.base import Scalar
-from ci_perf.model.run import Run
+from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import Listener
@@ -23,6 +25,8 @@ from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, setup
 
+# Of a pull request: "unknown" where nothing tells, None where there is none.
+ChecksBefore = int | Literal["unknown"] | None
 # More than a person would wait for.
 _MOST_PROCESSES = 100
 
@@ -34,7 +38,9 @@ class MeasureOptions:
     ``root`` is the repository. ``select`` names workloads, all without any. ``wait_s`` is how long
     to wait for a quiet machine; `None` is a minute for a CPU, or for a GPU that others use. With
     ``against``, the merge base with that branch, tag or commit is launched, too, for at most
-    ``budget_s``. The run is written to ``run_output`` also where it is interrupted.
+    ``budget_s``. ``add`` are earlier runs, whose pairs count where they are of the same commits;
+    ``checks_before`` is how many checks of the same pull request have tested pairs. The run is
+    written to ``run_output`` also where it is interrupted.
     """
 
     root: Path
@@ -48,6 +54,8 @@ class MeasureOptions:
     wait_s: float | None = None
     against: str | None = None
     budget_s: float = 1200.0
+    add: tuple[Run | Path, ...] = ()
+    checks_before: ChecksBefore = None
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
 
@@ -58,6 +66,7 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     Raises UsageError, InvalidFileError and other CiPerfErrors before anything is measured, and
     KeyboardInterrupt once an interrupted run is written.
     """
+    _check_before(options)
     if options.against is not None:
         compare.check_baselines(options.baselines, options.suite)
     return measure_plan(
@@ -212,7 +221,36 @@ def _against_base(
         judge=session.BaselineJudge(
             baselines=options.baselines, workloads=options.workloads, root=options.root
         ),
+        before=_before(options, notify),
     )
+
+
+def _check_before(options: MeasureOptions) -> None:
+    """Refuse earlier runs where nothing could be added to them. Raises UsageError."""
+    if options.add and options.against is None:
+        raise UsageError("--add: expected --against REF, whose pairs are added to those of the run")
+    before = options.checks_before
+    if isinstance(before, int) and before < 0:
+        raise UsageError(f"--checks-before: expected a number from 0 on, found {before}")
+
+
+def _before(options: MeasureOptions, notify: Notify) -> Before:
+    """Read earlier runs, and judge each as it was judged then. Raises InvalidFileError."""
+    offered = []
+    for source in options.add:
+        run, label = compare.read(source)
+        comparison = compare.with_baselines(
+            run,
+            label=label,
+            baselines=options.baselines,
+            workloads=options.workloads,
+            fail_on=None,
+            notify=notify,
+        )
+        offered.append(Offered(run=run, comparison=comparison, label=label))
+    said = options.checks_before
+    checks = None if said is None else Checks(before=None if said == "unknown" else said)
+    return Before(checks=checks, offered=offered)
 
 
 def _set_up(

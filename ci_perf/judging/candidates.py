@@ -3,7 +3,7 @@
 import itertools
 import math
 import statistics
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging import metric_values, variability
@@ -11,6 +11,7 @@ from ci_perf.judging.decide import NoisyMetric
 from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.policy import KIND_OF, policy_under
 from ci_perf.model import metrics
+from ci_perf.model.comparison import Verdict
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.suite import Limit
 from ci_perf.model.summary import Numbers, PairedNumbers, Subject
@@ -24,8 +25,9 @@ class Candidate:
 
     ``history`` is ``None`` where none compares. ``head`` are the head's own launches, ``pairs``
     those of base and head in turns, in order, and ``cycles`` the same in clock cycles where a GPU's
-    clock was seen. ``tick`` is what a noisy metric was rounded to, as a logarithm. ``paired`` says
-    how launching the base went.
+    clock was seen. ``earlier`` counts how many of the pairs each earlier run of the same commits
+    has launched, ``said`` is what these have said. ``tick`` is what a noisy metric was rounded
+    to, as a logarithm. ``paired`` says how launching the base went.
 
     ``clears`` says whether the history may clear the head: not when the machine has moved. Where
     the change has been accepted already, the base is known to differ, and there are no pairs.
@@ -41,6 +43,8 @@ class Candidate:
     head: Sequence[float]
     pairs: Pairs = ()
     cycles: Pairs = ()
+    earlier: tuple[int, ...] = ()
+    said: Verdict | None = None
     tick: float = 0.0
     paired: PairedNumbers | None = None
     items_per_step: float = 1.0
@@ -90,6 +94,8 @@ class Candidate:
             clears=self.clears,
             tick=self.tick,
             trimmed=self.trimmed,
+            earlier=self.earlier,
+            said=self.said,
         )
 
     def _base(self) -> float:
@@ -131,6 +137,7 @@ def of_workload(
         values = list(itertools.chain(*sessions))
         if metric.kind is Kind.COUNT and not any(_all_values(known, values, pairs)):
             continue
+        earlier = _earlier(head, metric) if pairs else []
         yield Candidate(
             workload=head.workload,
             metric=metric,
@@ -139,6 +146,8 @@ def of_workload(
             head=values,
             pairs=pairs,
             cycles=_cycles(head, metric) if pairs else [],
+            earlier=tuple(len(pairs) for pairs, _ in earlier),
+            said=next((said for _, said in reversed(earlier) if said), None),
             tick=_tick(metric, _all_values(known, values, pairs)),
             paired=head.paired,
             items_per_step=head.items_per_step,
@@ -166,8 +175,23 @@ def _cycles(subject: Subject, metric: Metric) -> Pairs:
 
 
 def _paired(subject: Subject, metric: Metric) -> Pairs:
-    """Return what both sides of a pair have; a pair without the metric says nothing of it."""
-    pairs = subject.paired.pairs if subject.paired else ()
+    """Return what both sides of a pair have, those of earlier runs first."""
+    of_earlier = [pair for pairs, _ in _earlier(subject, metric) for pair in pairs]
+    return [*of_earlier, *_with(metric, subject.paired.pairs if subject.paired else ())]
+
+
+def _earlier(subject: Subject, metric: Metric) -> list[tuple[Pairs, Verdict | None]]:
+    """Return the pairs of each earlier run that has some, and what these have said."""
+    runs = subject.paired.earlier if subject.paired else ()
+    return [
+        (pairs, Verdict(run.said[metric.name]) if metric.name in run.said else None)
+        for run in runs
+        if (pairs := _with(metric, run.pairs))
+    ]
+
+
+def _with(metric: Metric, pairs: Iterable[tuple[Numbers, Numbers]]) -> Pairs:
+    """Return the pairs that have the metric on both sides; one without it says nothing of it."""
     return [
         (base[metric.name], head[metric.name]) for base, head in pairs if _both(base, head, metric)
     ]

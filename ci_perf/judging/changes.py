@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -16,9 +16,9 @@ from ci_perf.judging.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
 from ci_perf.model.comparison import Change, Interval, Remedy, Stale, Verdict
 from ci_perf.model.metrics import Kind
 
-BASE_FAILED, ACCEPTED = "base_failed", "accepted"
+BASE_FAILED, ACCEPTED, PROVEN_BEFORE = "base_failed", "accepted", "proven_before"
 BEYOND, WITHIN, OVERLAP = "beyond_limit", "within_limit", "ranges_overlap"
-CODES = (BASE_FAILED, ACCEPTED, BEYOND, WITHIN, OVERLAP)
+CODES = (BASE_FAILED, ACCEPTED, PROVEN_BEFORE, BEYOND, WITHIN, OVERLAP)
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
@@ -38,21 +38,37 @@ class Judgement:
     is_open: bool
 
 
-def judge(candidates: Sequence[Candidate], *, suspects: int = 0) -> list[Judgement]:
+def judge(
+    candidates: Sequence[Candidate], *, suspects: int = 0, check: int | None = None
+) -> list[Judgement]:
     """Judge all candidates of a run, noisy metrics together; in any order.
 
-    ``suspects`` is how many noisy ones shared alpha when pairs began to be launched.
+    ``suspects`` is how many noisy ones shared alpha when pairs began to be launched, ``check`` the
+    number of this check among those of its pull request.
     """
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
     metrics = [candidate.noisy() for candidate in noisy]
-    decisions = decide.decide(metrics, suspects=suspects)
-    return [
+    decisions = decide.decide(metrics, suspects=suspects, check=check)
+    judgements = [
         *(
             _of_noisy(candidate, metric.policy, decision)
             for candidate, metric, decision in zip(noisy, metrics, decisions, strict=True)
         ),
         *(_of_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
     ]
+    return [_as_proven(judgement) for judgement in judgements]
+
+
+def _as_proven(judgement: Judgement) -> Judgement:
+    """Let what an earlier run of the same commits has proven stand, until all pairs clear it."""
+    candidate, change = judgement.candidate, judgement.change
+    if change is None or candidate.said not in {Verdict.REGRESSED, Verdict.IMPROVED}:
+        return judgement
+    is_cleared = change.verdict is Verdict.UNCHANGED and change.pairs > sum(candidate.earlier)
+    if is_cleared or change.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}:
+        return judgement
+    proven = msgspec.structs.replace(change, verdict=candidate.said, code=PROVEN_BEFORE)
+    return replace(judgement, change=msgspec.structs.replace(proven, remedy=None))
 
 
 def count_suspects(candidates: Sequence[Candidate]) -> int:
@@ -101,6 +117,7 @@ def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> C
         verdict=decision.verdict,
         code=decision.code,
         pairs=decision.pairs,
+        earlier_pairs=min(decision.pairs, sum(candidate.earlier)),
         drift=None if decision.drift is None else _exp(decision.drift),
         tick=float(f"{math.expm1(decision.tick):.6g}") or None,
         remedy=_remedy(decision.needs) if decision.needs else None,
@@ -179,6 +196,7 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
         code=code,
         drift=by_history.ratio if by_history else None,
         pairs=len(pairs),
+        earlier_pairs=sum(candidate.earlier),
         base_sessions=0,
     )
     return _with_note(candidate, change, is_suspect=True)

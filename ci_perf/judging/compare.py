@@ -14,6 +14,7 @@ from ci_perf.judging import (
     decide,
     numerics,
     signs,
+    spending,
     trends,
     uncompared,
 )
@@ -26,6 +27,7 @@ from ci_perf.model.comparison import (
     Numerics,
     Row,
     Side,
+    Spending,
     Verdict,
     severity_of,
     worst,
@@ -55,7 +57,9 @@ def compare(
     moved = _moved(histories, head, limits)
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     judgements = changes.judge(
-        list(_candidates(histories, head, limits, moved)), suspects=_suspects(head)
+        list(_candidates(histories, head, limits, moved)),
+        suspects=_suspects(head),
+        check=head.check,
     )
     judged = [judgement.change for judgement in judgements if judgement.change]
     rows = worst_first(
@@ -79,6 +83,7 @@ def compare(
         validity=validity,
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
+        spending=_spending(head),
         stale=changes.find_stale(judgements),
         drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),
@@ -97,7 +102,7 @@ def undecided(
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
     asked = list(_candidates(histories, head, limits, moved))
-    judgements = changes.judge(asked, suspects=_suspects(head))
+    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     return changes.open_workloads(judgements), changes.count_suspects(asked)
 
 
@@ -147,6 +152,25 @@ def _moved(histories: Histories, head: Summary, limits: Limits) -> tuple[Reason,
         if subject.workload in histories
     ]
     return canaries.judge(pairs, limits)
+
+
+def _spending(head: Summary) -> Spending | None:
+    """Say what share of alpha the pairs could spend, and which earlier runs are judged again."""
+    if head.interleaved is None or (head.checks is None and head.check is None):
+        return None
+    return Spending(
+        check=head.check,
+        share=1.0 if head.check is None else spending.share(head.check),
+        earlier=tuple(
+            sorted(
+                {
+                    earlier.run
+                    for subject in head.subjects
+                    for earlier in (subject.paired.earlier if subject.paired else ())
+                }
+            )
+        ),
+    )
 
 
 def _suspects(head: Summary) -> int:

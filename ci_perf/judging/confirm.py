@@ -5,13 +5,14 @@ Only this stage may say "regressed" or "improved". It sees the difference of a p
 within a launch nor what the screen predicted can make an alarm.
 """
 
+import itertools
 import math
 import operator
 import statistics
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ci_perf.judging import distributions, variability
+from ci_perf.judging import distributions, spending, variability
 from ci_perf.judging.policy import (
     ALPHA,
     ALPHA_OF_SIDE,
@@ -19,14 +20,11 @@ from ci_perf.judging.policy import (
     CALM_LOOKS,
     CALM_WEIGHTS,
     CONTRADICTING,
-    LOOKS,
-    MOST_PAIRS,
     TRIMMED,
     TRIMMED_CALM_WEIGHTS,
-    WEIGHT_OF_SIGNS,
-    WEIGHTS,
     Policy,
 )
+from ci_perf.judging.spending import Looks
 from ci_perf.judging.variability import Centre, Variance
 
 Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
@@ -38,14 +36,15 @@ _SIDES: tuple[Sign, Sign] = (1, -1)
 POWER_TAIL = 0.2
 
 
-def share_alpha(suspects: int) -> float:
+def share_alpha(suspects: int, *, check: int | None = None) -> float:
     """Return what each of this many suspects may spend of `ALPHA` (Bonferroni).
 
     Count them after the screen and never again: a suspect that is settled gives nothing back.
+    `check` is the number of this check among those of its pull request, where that is known.
     """
     if suspects < 1:
         raise ValueError(f"expected at least one suspect to share alpha with, found {suspects}")
-    return ALPHA / suspects
+    return ALPHA * (1 if check is None else spending.share(check)) / suspects
 
 
 def sign(difference: float) -> Sign:
@@ -66,13 +65,8 @@ def alarm_reach(tail: float, pairs: int, *, trim: float = 0.0) -> float:
 
 
 def calm_weights(trim: float) -> dict[int, float]:
-    """Return the looks that may say "unchanged", and the share of beta of each."""
+    """Return the looks of one run that may say "unchanged", and the share of beta of each."""
     return TRIMMED_CALM_WEIGHTS if trim else dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True))
-
-
-def calm_tail(look: int, *, trim: float = 0.0) -> float:
-    """Return the chance of missing a change as large as the margin that this look may take."""
-    return BETA_CONFIRM * calm_weights(trim)[look]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +98,8 @@ class Confirmation:
     side on which the screen saw the head: it must be known before the first pair, or what the
     sides spend of alpha would not add up. `usual_variance` is the variance of one launch that no
     outlier of the history enlarges (`usual.variance`), 0 where nothing is known; `tick` is what
-    the numbers were rounded to, relative to them (`ticks.relative`).
+    the numbers were rounded to, relative to them (`ticks.relative`). `earlier` counts the pairs of
+    each earlier run of the same commits: they come first, and are not looked at again.
 
     `trimmed` is whether the mean of the pairs leaves out the outermost ones, because launches of
     this machine have heavy tails: known before the first pair, too. The variance of the history is
@@ -119,6 +114,8 @@ class Confirmation:
     usual_variance: float = 0.0
     tick: float = 0.0
     trimmed: bool = False
+    earlier: tuple[int, ...] = ()
+    looks: Looks = field(default=spending.ONE_RUN, init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
     _outcome: Outcome | None = field(default=None, init=False)
@@ -129,6 +126,10 @@ class Confirmation:
             raise ValueError(
                 "expected 0 < alpha < 1 and a finite prior_variance and prior_df >= 0, "
                 f"found {self.alpha}, {self.prior_variance} and {self.prior_df}"
+            )
+        if self.earlier or self.trimmed:
+            self.looks = spending.looks(
+                calm_weights(self.trim), runs=1 + len(self.earlier), before=sum(self.earlier)
             )
 
     def add(self, difference: float, *, base: float = 0.0) -> Outcome | None:
@@ -145,6 +146,13 @@ class Confirmation:
         self._outcome = self._look()
         return self._outcome
 
+    def settled(self) -> Outcome:
+        """Return "unchanged", which an earlier run has found by the pairs so far."""
+        pairs = len(self._differences)
+        reach = self.reach(BETA_CONFIRM * spending.ONE_RUN.calm_share(pairs), pairs)
+        self._outcome = self._ended("unchanged", *self._around(reach, reach, self.spread()))
+        return self._outcome
+
     def finish(self) -> Outcome:
         """Return the outcome, or, when pairs run out between two looks, an inconclusive one.
 
@@ -152,19 +160,20 @@ class Confirmation:
         and the looks were fixed to depend on nothing.
         """
         if self._outcome is None:
-            pairs = len(self._differences)
-            self._outcome = self._inconclusive(next(look for look in LOOKS if look > pairs))
+            self._outcome = self._inconclusive(self.looks.next(len(self._differences)))
         return self._outcome
 
-    def smallest_detectable(self, pairs: int = MOST_PAIRS) -> float:
+    def smallest_detectable(self, pairs: int | None = None) -> float:
         """Return the smallest true loss that a last look after `pairs` would prove in most cases.
 
+        Without `pairs`, after as many as there can be.
         Judged by the spread so far; infinite where that is unknown. Never below the margin: up
         to there "unchanged" is a right answer, too.
         """
+        pairs = self.looks.last if pairs is None else pairs
         if pairs < 1:
             raise ValueError(f"expected at least one pair, found {pairs}")
-        tails = (self.alarm_tail(MOST_PAIRS, 1), POWER_TAIL)
+        tails = (self.alarm_tail(self.looks.last, 1), POWER_TAIL)
         reach = math.fsum(alarm_reach(tail, pairs, trim=self.trim) for tail in tails)
         spread = self.alarm_spread()
         if math.isinf(reach) or math.isinf(spread):
@@ -206,7 +215,11 @@ class Confirmation:
 
     def alarm_tail(self, look: int, side: Sign) -> float:
         """Return the chance of a false alarm on this side that this look may take."""
-        return self._share(WEIGHTS[LOOKS.index(look)], side)
+        return self._share(self.looks.alarm[look], side)
+
+    def calm_tail(self, look: int) -> float:
+        """Return the chance of missing a change as large as the margin that this look may take."""
+        return BETA_CONFIRM * self.looks.calm[look]
 
     def reach(self, tail: float, pairs: int) -> float:
         """Return how far the interval of "unchanged" reaches to one side, after `pairs`.
@@ -224,15 +237,15 @@ class Confirmation:
 
     def _look(self) -> Outcome | None:
         pairs = len(self._differences)
-        if pairs in LOOKS and (alarm := self._alarm(*self._alarm_interval(pairs))):
+        if pairs in self.looks.alarm and (alarm := self._alarm(*self._alarm_interval(pairs))):
             return alarm
-        if pairs == MOST_PAIRS and (alarm := self._alarm(*self._sign_interval())):
+        if pairs in self.looks.signs and (alarm := self._alarm(*self._sign_interval(pairs))):
             return self._by_median(alarm)
-        if pairs in calm_weights(self.trim):
+        if pairs in self.looks.calm:
             low, high = self._calm_interval(pairs)
             if max(high, -low) < self.policy.margin:
                 return self._ended("unchanged", low, high)
-        return self._inconclusive(pairs) if pairs == MOST_PAIRS else None
+        return self._inconclusive(pairs) if pairs == self.looks.last else None
 
     def _alarm(self, low: float, high: float) -> Outcome | None:
         """Return the alarm that this interval raises, if it does."""
@@ -262,9 +275,9 @@ class Confirmation:
     def _centre(self) -> Centre:
         return variability.trimmed_mean(self._differences, self.trim)
 
-    def _sign_interval(self) -> tuple[float, float]:
+    def _sign_interval(self, look: int) -> tuple[float, float]:
         """Return the interval of the median difference that the sign test gives after all pairs."""
-        below, above = (self._share(WEIGHT_OF_SIGNS, side) for side in _SIDES)
+        below, above = (self._share(self.looks.signs[look], side) for side in _SIDES)
         low, high = distributions.median_interval(self._differences, below, above)
         return low - self.rounding(), high + self.rounding()
 
@@ -278,7 +291,7 @@ class Confirmation:
 
     def _calm_interval(self, look: int) -> tuple[float, float]:
         """Return an interval that lies within the margin just where this look says "unchanged"."""
-        reach = self.reach(calm_tail(look, trim=self.trim), len(self._differences))
+        reach = self.reach(self.calm_tail(look), len(self._differences))
         return self._around(reach, reach, self.spread())
 
     def _around(self, below: float, above: float, spread: float) -> tuple[float, float]:
@@ -296,12 +309,14 @@ class Confirmation:
         return Variance(centre.variance, centre.df)
 
     def _within_sides(self) -> float:
-        """Return the variance of launches around the mean of their side, of both sides."""
-        heads = map(operator.add, self._bases, self._differences)
-        squares = distributions.sum_of_squares(self._bases) + distributions.sum_of_squares(
-            list(heads)
+        """Return the variance of launches around the mean of their side and run."""
+        heads = list(map(operator.add, self._bases, self._differences))
+        ends = [*itertools.accumulate(self.earlier), len(heads)]
+        runs = [slice(*ends) for ends in itertools.pairwise((0, *ends)) if ends[0] < ends[1]]
+        squares = math.fsum(
+            distributions.sum_of_squares(side[run]) for side in (self._bases, heads) for run in runs
         )
-        return squares / (2 * (len(self._bases) - 1))
+        return squares / (2 * max(len(heads) - len(runs), 1))
 
     def _of_ticks(self) -> float:
         """Return the variance of a difference by rounding alone: each number's error is uniform."""
@@ -344,9 +359,10 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
         return None
     size, policy = abs(outcome.estimate), confirmation.policy
     rounding = confirmation.rounding()
-    later = (look for look in calm_weights(confirmation.trim) if look > outcome.pairs)
-    alarm = _reach_of_alarm(confirmation, outcome, MOST_PAIRS)
-    calm = _reach_of_calm(confirmation, MOST_PAIRS)
+    looks = confirmation.looks
+    later = (look for look in sorted(looks.calm) if look > outcome.pairs)
+    alarm = _reach_of_alarm(confirmation, outcome, looks.last)
+    calm = _reach_of_calm(confirmation, looks.last)
     return Needs(
         pairs=next((look for look in later if _decides(confirmation, outcome, look)), None),
         spread=spread,
@@ -359,7 +375,7 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
 
 def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
     size, policy, rounding = abs(outcome.estimate), confirmation.policy, confirmation.rounding()
-    if look in LOOKS:
+    if look in confirmation.looks.alarm:
         below = (
             _reach_of_alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
         )
@@ -378,4 +394,4 @@ def _reach_of_alarm(confirmation: Confirmation, outcome: Outcome, look: int) -> 
 
 def _reach_of_calm(confirmation: Confirmation, look: int) -> float:
     """Return the same for the test of "unchanged"."""
-    return confirmation.reach(calm_tail(look, trim=confirmation.trim), look)
+    return confirmation.reach(confirmation.calm_tail(look), look)

@@ -41,6 +41,8 @@ class NoisyMetric:
     compares; ``clears`` says whether it may clear the head (not when the machine has moved).
     ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers
     were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out the outermost ones.
+    ``earlier`` counts the pairs of each earlier run of the same commits, which come first; ``said``
+    is what these runs have said by their pairs.
     """
 
     kind: PolicyKind
@@ -53,6 +55,8 @@ class NoisyMetric:
     clears: bool = True
     tick: float = 0.0
     trimmed: bool = False
+    earlier: tuple[int, ...] = ()
+    said: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,17 +93,21 @@ class _Shares:
     predict: float
 
 
-def decide(metrics: Sequence[NoisyMetric], *, suspects: int = 0) -> list[Decision]:
+def decide(
+    metrics: Sequence[NoisyMetric], *, suspects: int = 0, check: int | None = None
+) -> list[Decision]:
     """Decide metrics of any kind together, in their order.
 
     Those that gate share alpha among themselves, the others among themselves. ``suspects`` is how
     many of the gating ones there were when pairs began to be launched: never fewer share alpha.
+    ``check`` is the number of this check among those of its pull request, if it is known.
     """
     screened = _screened(metrics)
     shares = {
         gate: _shares(
             [pair for pair in zip(metrics, screened, strict=True) if pair[0].gate is gate],
             suspects if gate else 0,
+            check,
         )
         for gate in (True, False)
     }
@@ -140,7 +148,9 @@ def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
 
 
 def _shares(
-    screened_metrics: Sequence[tuple[NoisyMetric, Screened | None]], suspects: int
+    screened_metrics: Sequence[tuple[NoisyMetric, Screened | None]],
+    suspects: int,
+    check: int | None,
 ) -> _Shares:
     # What never had a pair raises no alarm and needs no share, whatever clears it by now.
     counted = sum(
@@ -150,14 +160,18 @@ def _shares(
     tested = sum(screened is not None for _, screened in screened_metrics)
     return _Shares(
         # A run says how many there were; there cannot have been more than there are numbers.
-        confirm=share_alpha(max(counted, min(suspects, len(screened_metrics)), 1)),
+        confirm=share_alpha(max(counted, min(suspects, len(screened_metrics)), 1), check=check),
         predict=share_alpha(max(tested, 1)),
     )
 
 
 def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
-    """Whether no history clears the metric; without a screen it is a suspect, too."""
-    return screened is None or not metric.clears or not screened.clears(metric.policy.margin)
+    """Whether no history clears the metric; without a screen it is a suspect, too.
+
+    No history clears what an earlier run of the same commits had to confirm.
+    """
+    is_uncleared = not metric.clears or metric.said is not None
+    return screened is None or is_uncleared or not screened.clears(metric.policy.margin)
 
 
 def _decision(metric: NoisyMetric, screened: Screened | None, shares: _Shares) -> Decision:
@@ -221,7 +235,11 @@ def _unknown(metric: NoisyMetric) -> Decision:
 def _confirmed(metric: NoisyMetric, screened: Screened | None, alpha: float) -> Decision:
     """Let the pairs decide, in their order; those after the decision are left alone."""
     confirmation = _confirmation(metric, screened, alpha)
-    outcome = _read(confirmation, metric.pairs)
+    if metric.said is Verdict.UNCHANGED:
+        _read(confirmation, metric.pairs[: sum(metric.earlier)])
+        outcome: Outcome | None = confirmation.settled()
+    else:
+        outcome = _read(confirmation, metric.pairs)
     is_open = outcome is None
     outcome = outcome or confirmation.finish()
     verdict, code = Verdict(outcome.call), _code(metric, outcome, screened, alpha)
@@ -258,6 +276,7 @@ def _confirmation(metric: NoisyMetric, screened: Screened | None, alpha: float) 
         usual_variance=_usual_variance(metric) if screened else 0.0,
         tick=metric.tick,
         trimmed=metric.trimmed,
+        earlier=metric.earlier,
     )
 
 

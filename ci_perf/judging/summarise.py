@@ -7,8 +7,8 @@ from typing import Literal
 
 from ci_perf.judging import canaries, launch_numbers, numerics
 from ci_perf.model.process import BreakEven, Fingerprint, GpuUse, Profile
-from ci_perf.model.run import Measured, Run
-from ci_perf.model.summary import PairedNumbers, SessionNumbers, Subject, Summary
+from ci_perf.model.run import Earlier, Measured, Paired, Run
+from ci_perf.model.summary import EarlierPairs, PairedNumbers, SessionNumbers, Subject, Summary
 from ci_perf.model.validity import GpuEvidence
 
 
@@ -26,6 +26,8 @@ def run(measured: Run, *, label: str) -> Summary:
         machine=measured.environment.hard,
         image=measured.environment.image,
         interleaved=measured.interleaved,
+        checks=measured.checks,
+        check=measured.check,
         profiles=_profiles(measured),
     )
 
@@ -53,17 +55,39 @@ def _subject(measured: Run, workload: Measured) -> Subject:
 
 
 def _paired(measured: Run, workload: Measured) -> PairedNumbers | None:
-    """Return the pairs of a workload whose base was launched beside it."""
-    for paired in measured.paired:
-        if paired.workload == workload.workload:
-            bases = [pair.base.fingerprint for pair in paired.pairs]
-            return PairedNumbers(
+    """Return the pairs of a workload whose base was launched beside it, now or in earlier runs."""
+    earlier = tuple(_earlier(measured, workload))
+    today = _of_workload(measured.paired, workload.workload)
+    known = [each for each in (today, *(paired for _, paired in earlier)) if each]
+    if not known:
+        return None
+    bases = [pair.base.fingerprint for paired in known for pair in paired.pairs]
+    return PairedNumbers(
+        pairs=launch_numbers.of_pairs(today, workload, measured) if today else (),
+        base_fingerprints=tuple(dict.fromkeys(filter(numerics.values, bases))),
+        own_file=any(paired.file == "base" for paired in known),
+        failure=today.trouble if today else "",
+        earlier=tuple(
+            EarlierPairs(
+                run=run.run,
                 pairs=launch_numbers.of_pairs(paired, workload, measured),
-                base_fingerprints=tuple(dict.fromkeys(filter(numerics.values, bases))),
-                own_file=paired.file == "base",
-                failure=paired.trouble,
+                said=run.said.get(workload.workload, {}),
             )
-    return None
+            for run, paired in earlier
+        ),
+    )
+
+
+def _earlier(measured: Run, workload: Measured) -> Iterator[tuple[Earlier, Paired]]:
+    """Yield what each earlier run of the same commits has launched of a workload."""
+    for run in measured.earlier:
+        paired = _of_workload(run.paired, workload.workload)
+        if paired is not None and paired.pairs:
+            yield run, paired
+
+
+def _of_workload(all_paired: Iterable[Paired], name: str) -> Paired | None:
+    return next((paired for paired in all_paired if paired.workload == name), None)
 
 
 def _each_once(workload: Measured) -> tuple[Fingerprint, ...]:

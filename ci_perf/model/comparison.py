@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
@@ -122,11 +124,12 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     change that would mostly have been proven, ``None`` where nobody can know.
 
     ``pairs`` counts the launches of base and head in turns that decided; 0 where the committed
-    sessions did. Then ``drift`` is how far the head lies from these sessions, as a ratio like
-    ``ratio``. ``tick`` is what the numbers of both sides were rounded to, as a share of the
-    smallest of them; ``None`` where it is too fine to matter. ``own_file``: the base ran a workload
-    file of its own, because the head's is another one. ``note`` is foreign text: why the base
-    could not be launched. ``signs`` is ``None`` for exact metrics, and where these say nothing.
+    sessions did. ``earlier_pairs`` of them are of earlier runs of the same commits. Then ``drift``
+    is how far the head lies from these sessions, as a ratio like ``ratio``. ``tick`` is what the
+    numbers of both sides were rounded to, as a share of the smallest of them; ``None`` where it is
+    too fine to matter. ``own_file``: the base ran a workload file of its own, because the head's is
+    another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
+    for exact metrics, and where these say nothing.
     """
 
     workload: Name
@@ -147,6 +150,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     verdict: Verdict
     code: Name
     pairs: Count = 0
+    earlier_pairs: Count = 0
     drift: float | None = None
     tick: float | None = None
     remedy: Remedy | None = None
@@ -279,6 +283,18 @@ class Drifted(Struct, frozen=True, kw_only=True):
     since: Text
 
 
+class Spending(Struct, frozen=True, kw_only=True):
+    """What the pairs could spend of the chance of a false alarm, and what came before.
+
+    ``share`` of it, as the ``check``-th check of its pull request; the whole where the number is
+    not known (``None``). ``earlier`` names the runs of the same commits whose pairs count, too.
+    """
+
+    check: Count | None
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)]
+    earlier: tuple[Name, ...] = ()
+
+
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
     """Base and head, judged. ``exit_code`` is what `ci-perf` ends with.
 
@@ -296,6 +312,7 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     validity: Validity
     differences: tuple[Difference, ...]
     interleaved: Interleaved | None = None
+    spending: Spending | None = None
     stale: Stale | None = None
     drifted: tuple[Drifted, ...] = ()
     rows: tuple[Row, ...]

@@ -22,6 +22,9 @@ from ci_perf.model.process import Exhausted, Phase, Process
 from ci_perf.model.suite import Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
 
+# What pairs can say of a metric.
+PairVerdict = Literal["regressed", "improved", "unchanged", "inconclusive"]
+
 
 class Tool(Struct, frozen=True, kw_only=True):
     """What wrote the file."""
@@ -121,8 +124,35 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     accepted: dict[Name, tuple[Name, ...]] = {}
 
 
+class Checks(Struct, frozen=True, kw_only=True):
+    """How many checks of the same pull request have tested pairs ``before`` this one.
+
+    They share the chance of a false alarm. ``None`` where nothing tells.
+    """
+
+    before: Count | None
+
+
+class Earlier(Struct, frozen=True, kw_only=True):
+    """Pairs that an earlier run of the same commits launched on the same machine.
+
+    ``suspects`` and ``check`` are how many shared its chance of a false alarm, and its number among
+    the checks of the pull request. ``said`` is what its pairs have said, by workload and metric.
+    """
+
+    run: Name
+    started_at: Text
+    check: AtLeastOne
+    suspects: Count
+    said: dict[Name, dict[Name, PairVerdict]]
+    paired: tuple[Paired, ...]
+
+
 class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
-    """One session on one machine: the whole of run.json."""
+    """One session on one machine: the whole of run.json.
+
+    ``checks`` is ``None`` where the run belongs to no pull request. ``earlier`` are oldest first.
+    """
 
     schema_version: int = SCHEMA_VERSION
     tool: Tool
@@ -139,6 +169,19 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     failed: tuple[Failed, ...]
     interleaved: Interleaved | None = None
     paired: tuple[Paired, ...] = ()
+    checks: Checks | None = None
+    earlier: tuple[Earlier, ...] = ()
+
+    @property
+    def check(self) -> int | None:
+        """Number this run among the checks of its pull request, or the runs of its commits.
+
+        ``None`` where neither is known.
+        """
+        known = [earlier.check for earlier in self.earlier]
+        if self.checks and self.checks.before is not None:
+            known.append(self.checks.before)
+        return 1 + max(known) if known else None
 
     def __post_init__(self) -> None:
         """Refuse a workload that appears twice: nobody could say which of them is judged."""

@@ -4,7 +4,7 @@ from ci_perf.model.base import Count, Name, Scalar, Statistic, Struct, SuiteName
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint, Profile
-from ci_perf.model.run import Failed, Interleaved, Source
+from ci_perf.model.run import Checks, Failed, Interleaved, PairVerdict, Source
 from ci_perf.model.validity import Validity
 
 Numbers = dict[str, float]
@@ -28,17 +28,30 @@ class SessionNumbers(Struct, frozen=True, kw_only=True):
     epochs: dict[Name, Count] = {}
 
 
+class EarlierPairs(Struct, frozen=True, kw_only=True):
+    """The pairs of one workload that an earlier run of the same commits launched.
+
+    ``said`` is what they have said, by metric.
+    """
+
+    run: Name
+    pairs: tuple[tuple[Numbers, Numbers], ...]
+    said: dict[Name, PairVerdict]
+
+
 class PairedNumbers(Struct, frozen=True, kw_only=True):
     """What the base and the head of one workload showed when they were launched in turns.
 
     ``pairs`` are (base, head) in launch order. ``own_file``: the base ran a workload file of its
-    own. ``failure`` is why the base could not be launched, or not any more.
+    own. ``failure`` is why the base could not be launched, or not any more. ``earlier`` runs of the
+    same commits stand oldest first.
     """
 
     pairs: tuple[tuple[Numbers, Numbers], ...]
     base_fingerprints: tuple[Fingerprint, ...] = ()
     own_file: bool = False
     failure: Text = ""
+    earlier: tuple[EarlierPairs, ...] = ()
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -59,7 +72,8 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     ``label`` says in words where the numbers come from (a folder of baselines, a run file).
     ``selection`` is empty when the whole suite was meant to be there. ``machine`` is known although
-    no subject may have numbers. ``image`` is that of a run in containers.
+    no subject may have numbers. ``image`` is that of a run in containers. ``check`` numbers it
+    among the checks of a pull request, ``None`` where that is not known.
     """
 
     label: Text
@@ -73,4 +87,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     machine: Machine | None = None
     image: Image | None = None
     interleaved: Interleaved | None = None
+    checks: Checks | None = None
+    check: Count | None = None
     profiles: tuple[Profile, ...] = ()

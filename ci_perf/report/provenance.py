@@ -3,7 +3,7 @@
 import msgspec
 
 from ci_perf.judging.comparability import NONE
-from ci_perf.model.comparison import Comparison, Side
+from ci_perf.model.comparison import Comparison, Side, Spending
 from ci_perf.model.environment import GpuMachine, Machine, is_same
 from ci_perf.model.run import Interleaved, Source
 from ci_perf.report import units
@@ -18,6 +18,15 @@ _DATE = len("2026-11-21")
 _SHORT_SHA = 7
 _MAX_DIFFERENCES = 20
 _MAX_NOTES = 20
+_MAX_RUNS = 3
+_UNKNOWN_CHECKS = (
+    "How many checks of this pull request tested pairs before is not known, so this one may spend "
+    "the whole chance of a false alarm."
+)
+_LATER_CHECK = (
+    "This is check {number} of a change that tests pairs: it may spend {share} of the chance of a "
+    "false alarm, which all its checks share."
+)
 _STOPPED = {
     "decided": "stopped because more pairs would decide nothing",
     "budget": "stopped because the budget was spent",
@@ -193,9 +202,36 @@ def interleaving(comparison: Comparison) -> Phrase:
 
 
 def interleaving_notes(comparison: Comparison) -> list[Phrase]:
-    """List what was noted meanwhile."""
+    """List what came before these pairs, and what was noted meanwhile."""
     interleaved = comparison.interleaved
-    return [(Sentence(note),) for note in interleaved.notes[:_MAX_NOTES]] if interleaved else []
+    notes = interleaved.notes[:_MAX_NOTES] if interleaved else ()
+    return [*_before(comparison.spending), *((Sentence(note),) for note in notes)]
+
+
+def _before(spending: Spending | None) -> list[Phrase]:
+    """Say what earlier checks of the pull request leave of alpha, and whose pairs count, too."""
+    if spending is None:
+        return []
+    said: list[Phrase] = []
+    if spending.check is None:
+        said.append((Words(_UNKNOWN_CHECKS),))
+    elif spending.check > 1:
+        share = f"{100 * spending.share:.2g} %"
+        said.append((Words(_LATER_CHECK.format(number=spending.check, share=share)),))
+    if spending.earlier:
+        shown = spending.earlier[:_MAX_RUNS]
+        names = [part for name in shown for part in (Words(" and "), name)][1:]
+        more = f" and {len(spending.earlier) - len(shown)} more" * (
+            len(spending.earlier) > _MAX_RUNS
+        )
+        said.append(
+            (
+                Words("Pairs of earlier runs of the same commits count, too: "),
+                *names,
+                Words(f"{more}."),
+            )
+        )
+    return said
 
 
 def _is_unneeded(interleaved: Interleaved) -> bool:

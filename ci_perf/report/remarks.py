@@ -26,6 +26,8 @@ _SAID = {
     "other_software": "other software (a hard fact in suite.toml)",
     "other_step": "a step is not the same on both sides",
     _PREDICTED: _ALONE,
+    "proven_before": "an earlier run of these commits proved it, and all pairs together do not "
+    "take that back",
     "ranges_overlap": "some processes are beyond the limit and some are not",
     "rounded": "rounding hides whether it changed",
     "too_few_pairs": "too few to know how much pairs differ",

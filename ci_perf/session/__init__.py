@@ -12,6 +12,7 @@ from pathlib import Path
 from ci_perf.baselines import machine_documents
 from ci_perf.errors import CiPerfError
 from ci_perf.judging import calibration
+from ci_perf.judging.reruns import Before
 from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
 from ci_perf.model.run import Source
@@ -49,10 +50,11 @@ class _Record:
     source: Source
     started: dt.datetime
     start: float
+    before: Before
 
     def run(self, runner: SessionRunner, interleaving: Interleaving | None) -> runs.Run:
         """Return the run as far as it has come."""
-        return runs.Run(
+        run = runs.Run(
             tool=runs.Tool(version=__version__),
             id=self.identity,
             started_at=self.started.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -68,6 +70,7 @@ class _Record:
             interleaved=interleaving.described() if interleaving else None,
             paired=interleaving.paired() if interleaving else (),
         )
+        return self.before.joined(run)
 
 
 def new_identity() -> str:
@@ -123,6 +126,7 @@ def measure(
                 source=source,
                 started=now(),
                 start=time.monotonic(),
+                before=against.before if against else Before(),
             )
             if against is None:
                 runner.measure(lambda: None)

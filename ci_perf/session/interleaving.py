@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from ci_perf.judging.policy import MOST_PAIRS
+from ci_perf.judging.reruns import Before
 from ci_perf.launch import memory_check
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
@@ -32,11 +33,15 @@ _Outcome = WorkerResult | TaskFailure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """The base, checked out, for how long it may be launched, and who says for which workloads."""
+    """The base, checked out, for how long it may be launched, and who says for which workloads.
+
+    ``before`` is what is known of earlier checks and runs.
+    """
 
     checkout: Checkout
     budget_s: float
     judge: PairJudge
+    before: Before = field(default_factory=Before)
 
 
 @dataclass(slots=True)

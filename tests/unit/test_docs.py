@@ -309,7 +309,7 @@ def a_confirmation(spread, *, suspects):
     return found
 
 
-@pytest.mark.parametrize("row", table("docs/judging.md", "pairs differ by (standard deviation)"))
+@pytest.mark.parametrize("row", table("docs/accuracy.md", "pairs differ by (standard deviation)"))
 def test_what_pairs_can_see_is_what_the_table_says(row):
     spread = float(row[0].removesuffix(" %")) / 100
     seen = [

@@ -38,6 +38,8 @@ def test_one_workload_needs_no_list(tmp_path):
         ({"processes": 1000}, "--processes: expected a number from 1 to 100, found 1000"),
         ({"wait_s": "1m"}, "--wait: expected seconds, 0 or more, found '1m'"),
         ({"budget_s": -5.0}, "--budget: expected seconds, 0 or more, found -5.0"),
+        ({"add": ["run.json"]}, "--add: expected --against REF, whose pairs are added"),
+        ({"checks_before": -1}, "--checks-before: expected a number from 0 on, found -1"),
         (
             {"lock_timeout_s": float("nan")},
             "--lock-timeout: expected seconds, 0 or more, found nan",

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ci_perf.judging import confirm, variability
+from ci_perf.judging import variability
 from ci_perf.judging.confirm import Confirmation
 from ci_perf.judging.policy import BETA_CONFIRM, LOOKS, MOST_PAIRS, TRIMMED, TRIMMED_CALM_WEIGHTS
-from tests.confirmations import TIME
+from tests.confirmations import TIME, a_confirmation
 
 ALPHA = 0.05 / 3
 
@@ -65,7 +65,7 @@ def test_without_a_share_it_is_the_mean_and_the_variance():
 def test_what_the_looks_spend_adds_up_to_beta():
     assert tuple(TRIMMED_CALM_WEIGHTS) == LOOKS
     assert sum(TRIMMED_CALM_WEIGHTS.values()) == pytest.approx(1)
-    spent = sum(confirm.calm_tail(look, trim=TRIMMED) for look in LOOKS)
+    spent = sum(a_confirmation(trimmed=True).calm_tail(look) for look in LOOKS)
     assert spent == pytest.approx(BETA_CONFIRM)
 
 

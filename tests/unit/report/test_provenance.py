@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import Spending, Verdict
 from ci_perf.model.run import Source
 from ci_perf.report import provenance
 from tests.comparisons import a_change, a_comparison, a_head, a_side, an_interleaved
@@ -106,3 +106,32 @@ def test_what_is_known_of_one_side_has_a_row():
     names = ["".join(name) for name, _, _ in provenance.environment(a_comparison(a_change()))]
 
     assert names == ["Numbers from", "Machine", "Commit", "Branch", "Sessions"]
+
+
+def before(**more):
+    comparison = a_comparison(
+        a_change(), interleaved=an_interleaved(notes=("a note",)), spending=Spending(**more)
+    )
+    return ["".join(phrase) for phrase in provenance.interleaving_notes(comparison)]
+
+
+def test_a_later_check_says_what_it_may_spend():
+    (said, note) = before(check=3, share=0.0754)
+
+    assert said.startswith("This is check 3 of a change that tests pairs: it may spend 7.5 % of")
+    assert note == "a note"
+    assert before(check=1, share=0.44) == ["a note"]
+
+
+def test_a_check_of_a_pull_request_whose_history_nobody_knows_says_so():
+    (said, _) = before(check=None, share=1.0)
+
+    assert said.startswith("How many checks of this pull request tested pairs before is not known")
+
+
+def test_earlier_runs_whose_pairs_count_are_named():
+    (_, one, _) = before(check=2, share=0.1, earlier=("a",))
+    (_, many, _) = before(check=2, share=0.1, earlier=("a", "b", "c", "d"))
+
+    assert one == "Pairs of earlier runs of the same commits count, too: a."
+    assert many.endswith("count, too: a and b and c and 1 more.")

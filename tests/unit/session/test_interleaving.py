@@ -7,10 +7,13 @@ import pytest
 
 from ci_perf import session
 from ci_perf.judging.policy import LOOKS
+from ci_perf.judging.reruns import Before, Offered
 from ci_perf.measuring import distrust
+from ci_perf.model.run import Checks
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import schedule
 from tests.clocks import Clock
+from tests.comparisons import a_comparison
 from tests.sessions import (
     BOOM,
     SOURCE,
@@ -34,7 +37,9 @@ def interleaved(tmp_path, monkeypatch):
     names = ("a", "b")
     plan = a_plan_at(tmp_path / "head", *names)
 
-    def measure(launcher, wanted, *, budget_s=1000.0, listener=None, checks=None, **more):
+    def measure(
+        launcher, wanted, *, budget_s=1000.0, listener=None, checks=None, before=None, **more
+    ):
         def undecided(run):
             done = {paired.workload: len(paired.pairs) for paired in run.paired}
             measured = {row.workload for row in run.measured}
@@ -52,6 +57,7 @@ def interleaved(tmp_path, monkeypatch):
                 checkout=a_checkout(tmp_path, "a note"),
                 budget_s=budget_s,
                 judge=Suspects(undecided),
+                before=before or Before(),
             ),
             **more,
         )
@@ -71,6 +77,24 @@ def test_nobody_is_launched_beside_a_head_that_is_cleared(interleaved):
     assert launcher.of("base") == []
     assert run.paired == ()
     assert (run.interleaved.stopped, run.interleaved.ref) == ("decided", "main")
+
+
+def test_a_run_says_what_came_before_and_why_an_earlier_run_is_left_alone(interleaved):
+    first = interleaved(Launches(), {"a": 1, "b": 0})
+    earlier = Offered(run=first, comparison=a_comparison(), label="first.json")
+
+    again = interleaved(
+        Launches(),
+        {"a": 1, "b": 0},
+        before=Before(checks=Checks(before=2), offered=[earlier]),
+    )
+
+    assert (again.checks, again.check, again.earlier) == (Checks(before=2), 3, ())
+    # The folder of this test is no repository, so nobody knows whether it is the same code.
+    assert again.interleaved.notes == (
+        "a note",
+        "first.json: its pairs are left alone: expected the head unknown, found unknown",
+    )
 
 
 def test_suspects_follow_each_other_and_whoever_was_second_comes_first(interleaved):

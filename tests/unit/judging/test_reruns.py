@@ -1,0 +1,206 @@
+"""Runs of commits that were measured before: what their pairs say together."""
+
+import msgspec
+import pytest
+
+from ci_perf.judging import confirm, reruns, spending, summarise
+from ci_perf.judging.reruns import Before, Offered
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.run import Checks, Source
+from tests.comparisons import an_interleaved
+from tests.confirmations import a_confirmation
+from tests.histories import (
+    a_head,
+    in_turns,
+    judged,
+    pairs,
+    row_of,
+    said,
+    scaled,
+    sessions_of,
+    undecided,
+)
+from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
+
+HISTORY = sessions_of()
+SLOWER = scaled(STEADY, 1.1)
+
+
+def offered(run):
+    return Offered(run=run, comparison=judged(HISTORY, run), label="first.json")
+
+
+def after(first, again, *, checks=None):
+    """The run `again`, which was measured when `first` was known."""
+    return Before(checks=checks, offered=[offered(first)]).joined(again)
+
+
+def run_of(ratio, *, number=1, head=STEADY, count=6, spread=0.001):
+    return in_turns(
+        a_head(head, id=f"run{number}"), pairs(ratio, count=count, spread=spread), suspects=1
+    )
+
+
+def test_running_again_does_not_take_a_regression_back():
+    again = after(run_of(1.1, head=SLOWER), run_of(1.0, number=2, count=0))
+
+    comparison = judged(HISTORY, again)
+
+    assert said(comparison) == (Verdict.REGRESSED, "proven_before")
+    assert (row_of(comparison).pairs, row_of(comparison).earlier_pairs) == (6, 6)
+    assert comparison.exit_code == 1
+    assert comparison.spending.earlier == ("run1",)
+
+
+def test_it_is_asked_again_although_its_history_clears_it_today():
+    again = after(run_of(1.1, head=SLOWER), a_started(number=2))
+
+    assert undecided(HISTORY, again) == (("w",), 1)
+
+
+def a_started(*, number):
+    """A run of which no pair has been launched yet."""
+    return in_turns(a_head(id=f"run{number}"), (), suspects=0)
+
+
+def test_the_pairs_of_both_runs_together_take_it_back():
+    # By chance the first six pairs showed 1.7 %; the truth is nothing, which 18 more show.
+    first = run_of(1.017, count=6, spread=0.002)
+    assert said(judged([], first)) == (Verdict.REGRESSED, "confirmed")
+    again = Before(offered=[Offered(run=first, comparison=judged([], first), label="")]).joined(
+        run_of(0.9999, number=2, count=18, spread=0.002)
+    )
+
+    comparison = judged([], again)
+
+    assert said(comparison) == (Verdict.UNCHANGED, "confirmed")
+    assert row_of(comparison).pairs > row_of(comparison).earlier_pairs == 6
+
+
+def test_both_runs_together_prove_what_neither_could():
+    spread = 0.02
+    first = run_of(1.021, count=18, spread=spread)
+    again = run_of(1.021, number=2, count=18, spread=spread)
+    assert {said(judged([], run))[0] for run in (first, again)} == {Verdict.INCONCLUSIVE}
+
+    known = Offered(run=first, comparison=judged([], first), label="")
+    comparison = judged([], Before(offered=[known]).joined(again))
+
+    assert said(comparison) == (Verdict.REGRESSED, "confirmed")
+    assert row_of(comparison).pairs > 18
+
+
+def test_what_was_cleared_by_pairs_is_not_launched_again():
+    again = after(run_of(1.0, head=SLOWER), a_started(number=2))
+
+    assert undecided(HISTORY, again)[0] == ()
+    assert said(judged(HISTORY, again))[0] is Verdict.UNCHANGED
+
+
+def test_a_third_run_knows_the_pairs_of_both_others_once():
+    first = run_of(1.1, head=SLOWER)
+    second = after(first, run_of(1.1, number=2, head=SLOWER))
+    both = [offered(first), offered(second)]
+
+    third = Before(offered=both).joined(a_started(number=3))
+
+    assert [earlier.run for earlier in third.earlier] == ["run1", "run2"]
+    assert third.check == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"source": Source(commit="c" * 40, branch="b", dirty=False)}, "expected the head"),
+        ({"source": Source(commit="unknown", branch="b", dirty=False)}, "found unknown"),
+        ({"environment": an_environment(hard=GPU)}, "another machine"),
+        ({"environment": an_environment(torch="1.0")}, "other software"),
+        ({"suite": "standard"}, "expected suite 'smoke', found 'standard'"),
+        ({"interleaved": None, "paired": ()}, "no base was launched"),
+        (
+            {"interleaved": an_interleaved(source=Source(commit="d" * 40, branch="", dirty=False))},
+            "expected the base",
+        ),
+        ({"id": "run2"}, "it is the same run"),
+    ],
+)
+def test_a_run_of_something_else_is_left_alone_and_the_report_says_why(change, why):
+    other = msgspec.structs.replace(run_of(1.1, head=SLOWER), **change)
+
+    again = after(other, a_started(number=2))
+
+    assert again.earlier == ()
+    (note,) = again.interleaved.notes
+    assert note.startswith("first.json: its pairs are left alone: ")
+    assert why in note
+
+
+def test_a_workload_with_other_parameters_keeps_no_pairs():
+    again = in_turns(a_run(a_measured("w", *STEADY, parameters={"n": 2}), id="run2"), ())
+
+    joined = after(run_of(1.1, head=SLOWER), again)
+
+    assert [earlier.paired for earlier in joined.earlier] == [()]
+
+
+def test_the_number_of_a_check_counts_pull_request_and_runs():
+    alone = run_of(1.0)
+    assert alone.check is None
+    assert msgspec.structs.replace(alone, checks=Checks(before=None)).check is None
+    assert msgspec.structs.replace(alone, checks=Checks(before=4)).check == 5
+    assert after(alone, run_of(1.0, number=2), checks=Checks(before=4)).check == 5
+    assert after(alone, run_of(1.0, number=2)).check == 2
+
+
+def test_a_later_check_needs_a_clearer_difference():
+    barely = run_of(1.021, count=18, spread=0.012)
+    late = msgspec.structs.replace(barely, checks=Checks(before=99))
+
+    assert said(judged([], barely))[0] is Verdict.REGRESSED
+    assert said(judged([], late))[0] is Verdict.INCONCLUSIVE
+    assert judged([], late).spending.share == pytest.approx(spending.share(100))
+
+
+def test_a_check_of_an_unknown_number_spends_everything_and_says_so():
+    known = judged([], msgspec.structs.replace(run_of(1.1), checks=Checks(before=None)))
+
+    assert (known.spending.check, known.spending.share) == (None, 1.0)
+    assert judged([], run_of(1.1)).spending is None
+
+
+def test_pairs_of_an_earlier_run_are_not_looked_at_again():
+    confirmation = a_confirmation(earlier=(6,))
+
+    outcomes = [confirmation.add(0.1 + 0.001 * (i % 2)) for i in range(9)]
+
+    assert [bool(outcome) for outcome in outcomes] == [False] * 8 + [True]
+    assert outcomes[-1].call == "regressed"
+
+
+def test_sessions_that_differ_do_not_hide_that_pairs_lack_spread():
+    """Both sides were 30 % slower in the second run, and equal launches show no mode."""
+    usual = 1e-4
+    confirmation = a_confirmation(earlier=(6,), usual_variance=usual)
+    for base in (0.0,) * 6 + (0.3,) * 5:
+        confirmation.add(0.02, base=base)
+
+    assert confirmation.alarm_spread() == pytest.approx(usual**0.5)
+
+
+def test_shares_of_suspects_and_of_the_check_multiply():
+    assert confirm.share_alpha(5, check=2) == pytest.approx(0.05 / 5 * spending.share(2))
+
+
+def test_a_summary_keeps_pairs_of_a_workload_that_had_none_today():
+    (subject,) = summarise.run(after(run_of(1.1), a_head(id="run2")), label="").subjects
+    assert subject.paired is None  # no base was launched: nothing is joined
+
+    (subject,) = summarise.run(after(run_of(1.1), a_started(number=2)), label="").subjects
+    assert subject.paired is not None
+    assert [len(earlier.pairs) for earlier in subject.paired.earlier] == [6]
+
+
+def test_what_pairs_have_said_leaves_out_what_history_said():
+    assert reruns.said_by_pairs(judged(HISTORY, a_head(SLOWER))) == {}
+    said = reruns.said_by_pairs(judged(HISTORY, run_of(1.1, head=SLOWER)))["w"]
+    assert said == {"step_time_s": "regressed", "step_p95_s": "regressed"}
