@@ -113,7 +113,7 @@ def a_timed(
     """A timed region, by the step times of its blocks."""
     return processes.Timed(
         steps_per_block=steps_per_block,
-        stopped="quiet",
+        stopped="enough",
         statistic=statistic,
         block_s=block_s,
         device_s=device_s,

@@ -25,7 +25,7 @@ from ci_perf.judging.variability import Variance
 from ci_perf.model.base import Statistic
 from ci_perf.model.calibration import CalibratedWorkload, Calibration, Provenance
 from ci_perf.model.run import Measured, Run
-from ci_perf.model.suite import Plan, Preset
+from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload, Preset, Protocol
 
 # Evenly from 0 to below 1, from a seed.
 Uniform = Callable[[], float]
@@ -108,19 +108,28 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
 
 
 def applied(plan: Plan, calibration: Calibration | None) -> Plan:
-    """Return the plan with the machine's statistic wherever suite.toml says nothing of its own."""
+    """Return the plan with the machine's statistic wherever suite.toml says nothing of its own.
+
+    How long its launches time follows from how much they were found to differ.
+    """
     if calibration is None:
         return plan
     workloads = tuple(
-        workload
-        if workload.own_statistic
-        else msgspec.structs.replace(
-            workload,
-            protocol=msgspec.structs.replace(workload.protocol, statistic=calibration.statistic),
-        )
+        msgspec.structs.replace(workload, protocol=_calibrated(workload, calibration))
         for workload in plan.workloads
     )
     return msgspec.structs.replace(plan, workloads=workloads)
+
+
+def _calibrated(workload: PlannedWorkload, calibration: Calibration) -> Protocol:
+    protocol = workload.protocol
+    statistic = protocol.statistic if workload.own_statistic else calibration.statistic
+    known = calibration.workloads.get(workload.id)
+    launches = known.launches if known else calibration.launches
+    spread = min(launches.get(statistic, 0.0), LARGEST_LIMIT)
+    return msgspec.structs.replace(
+        protocol, statistic=statistic, launch_spread=max(protocol.launch_spread, spread)
+    )
 
 
 def prior(workload: CalibratedWorkload | None) -> tuple[float, float]:

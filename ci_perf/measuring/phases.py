@@ -81,6 +81,7 @@ def go_through(
             step,
             protocol,
             step_s=step_s,
+            start_s=sum(stopwatch.seconds.values()),
             slowest=group.maximum,
             turn_taker=stopwatch.turn_taker,
         )

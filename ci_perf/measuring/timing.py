@@ -5,12 +5,12 @@ alone would wait for the others for ever. So every decision is taken from `slowe
 is the largest value over all ranks and the same in each.
 """
 
-import bisect
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from ci_perf.measuring import precision
 from ci_perf.measuring.device import CudaDevice, Device, Step
 from ci_perf.measuring.turn_client import Alone, TurnTaker
 from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
@@ -21,11 +21,10 @@ Slowest = Callable[[float], float]
 # Keeps the device busy for about this many of its cycles.
 Sleep = Callable[[int], object]
 
-# What a team may want to set is in Protocol. These four only bound what the defaults can do.
-# The spread has settled when the last blocks changed it by less than this share: nvbench asks for
-# the same 5 % of its noise, and ten blocks are a third of the fewest that are timed.
-_SETTLED_BLOCKS = 10
-_SETTLED_CHANGE = 0.05
+# What a team may want to set is in Protocol. These three only bound what the defaults can do.
+# Whether the blocks are enough is asked when there are so many times more of them than last time:
+# the answer takes longer the more there are.
+_BETWEEN_LOOKS = 1.05
 # Of one block. 10 000 of the shortest steps, a tenth of a microsecond each, are long against the
 # clock; to keep the times of more would take memory, which the peak of the process would show.
 _MOST_STEPS = 10_000
@@ -84,17 +83,20 @@ def time_blocks(
     protocol: Protocol,
     *,
     step_s: float,
+    start_s: float,
     slowest: Slowest = alone,
     turn_taker: TurnTaker = _ALONE,
 ) -> Timed:
     """Time blocks of at least `block_min_s`; `step_s` is the step time that warm-up saw.
+
+    `start_s` is what the launch has cost so far: it says how long timing is worth its while.
 
     Each block takes a turn. Where these are shared, the step before it is not timed: it fills the
     caches that the other process has emptied.
     """
     steps_per_block = _steps_per_block(protocol, slowest(step_s))
     start = turn_taker.clock()
-    progress = _Progress(protocol)
+    progress = _Progress(protocol, slowest(start_s))
     block_s: list[float] = []
     device_s: list[float] = []
     issue_s: list[float] = []
@@ -144,36 +146,30 @@ def _agree(medians: Sequence[float], tolerance: float) -> bool:
 class _Progress:
     """Knows after each block whether there is more to learn."""
 
-    def __init__(self, protocol: Protocol) -> None:
+    def __init__(self, protocol: Protocol, start_s: float) -> None:
         self._protocol = protocol
-        self._ordered: list[float] = []
-        self._spreads: list[float] = []
+        self._start_s = start_s
+        self._block_s: list[float] = []
+        self._next_look = max(2, protocol.timed_min_blocks)
 
     def after(self, block_s: float, spent_s: float) -> Stop | None:
         """Say why to stop now, or `None` to go on."""
-        bisect.insort(self._ordered, block_s)
-        self._spreads.append(_spread(self._ordered))
-        blocks, limits = len(self._ordered), self._protocol
-        if blocks >= limits.timed_min_blocks and spent_s >= limits.timed_min_s:
-            if self._spreads[-1] <= limits.timed_noise * statistics.median(self._ordered):
-                return "quiet"
-            if self._has_settled():
-                return "settled"
+        self._block_s.append(block_s)
+        blocks, limits = len(self._block_s), self._protocol
+        if blocks >= self._next_look and spent_s >= limits.timed_min_s:
+            self._next_look = math.ceil(blocks * _BETWEEN_LOOKS)
+            if self._is_enough(spent_s):
+                return "enough"
         return "cap" if spent_s >= limits.timed_max_s or blocks >= _MOST_BLOCKS else None
 
-    def _has_settled(self) -> bool:
-        if len(self._spreads) < 2 * _SETTLED_BLOCKS:
-            return False
-        before, after = self._spreads[-1 - _SETTLED_BLOCKS], self._spreads[-1]
-        return abs(after - before) <= _SETTLED_CHANGE * before
-
-
-def _spread(values: Sequence[float]) -> float:
-    """Take the interquartile range."""
-    if len(values) < 2:
-        return 0.0
-    low, _, high = statistics.quantiles(values, n=4)
-    return high - low
+    def _is_enough(self, spent_s: float) -> bool:
+        return precision.is_enough(
+            self._block_s,
+            self._protocol.statistic,
+            spent_s=spent_s,
+            start_s=self._start_s,
+            launch_spread=self._protocol.launch_spread,
+        )
 
 
 class _Steps:

@@ -74,9 +74,9 @@ class Quantiles(Struct, frozen=True, kw_only=True):
     p95: PositiveSeconds
 
 
-# Why no more blocks were timed: they agree; more would not change their spread; there was no time
-# left; of a resident pair, the partner had no time left.
-Stop = Literal["quiet", "settled", "cap", "partner"]
+# Why no more blocks were timed: another launch would tell more; there was no time left; of a
+# resident pair, the partner had no time left.
+Stop = Literal["enough", "cap", "partner"]
 
 
 class Timed(Struct, frozen=True, kw_only=True):

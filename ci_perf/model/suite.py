@@ -113,17 +113,18 @@ class Protocol(Struct, frozen=True, kw_only=True):
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
     seed: Count = 0
     warmup_min_steps: AtLeastOne = 10
-    warmup_min_s: Seconds = 3.0
+    warmup_min_s: Seconds = 1.0
     warmup_max_s: Seconds = 30.0
     # Warm means: the medians of the last two windows of this many steps differ by less than this.
     warmup_window: AtLeastOne = 10
     warmup_tolerance: Relative = 0.01
     block_min_s: Seconds = 0.05
-    timed_min_blocks: AtLeastOne = 30
-    timed_min_s: Seconds = 5.0
-    timed_max_s: Seconds = 60.0
-    # Quiet enough to stop: interquartile range of the blocks as a share of their median.
-    timed_noise: Relative = 0.01
+    timed_min_blocks: AtLeastOne = 10
+    timed_min_s: Seconds = 0.5
+    timed_max_s: Seconds = 20.0
+    # What launches of the same code differ by at least: to know one of them better is of no use. A
+    # calibration of the machine knows more than this.
+    launch_spread: Relative = 0.005
     # Others on the machine make blocks longer, never shorter: on a shared CPU "min" is 2-3 times
     # quieter between launches. It is blind to what slows only some steps.
     statistic: Statistic = "median"

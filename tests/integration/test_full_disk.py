@@ -23,7 +23,7 @@ warmup_min_s = 0.0
 warmup_window = 1
 timed_min_blocks = 3
 timed_min_s = 0.0
-timed_noise = 1.0
+launch_spread = 1.0
 monitor_hz = 0.0
 [[suites.smoke.workloads]]
 workload = "sleep"

@@ -228,6 +228,16 @@ def test_a_calibration_sets_the_statistic_where_suite_toml_does_not():
     assert [one.protocol.statistic for one in found.workloads] == ["min", "median"]
 
 
+def test_launches_that_differ_more_need_not_be_timed_as_long():
+    suite = [noisy(f"w{i}", median=0.05, p25=0.05, fastest=0.04) for i in range(10)]
+
+    found = calibration.applied(a_plan("w0", "unknown"), calibrated(*suite))
+
+    assert [one.protocol.launch_spread for one in found.workloads] == pytest.approx(
+        [0.05] * 2, rel=0.5
+    )
+
+
 def test_without_a_calibration_a_plan_stays_as_it_is():
     plan = a_plan("w")
 

@@ -38,7 +38,7 @@ def why(blocks, enough_after, capped_after):
     """Return why a player times no more blocks, `None` while it does."""
     if blocks >= capped_after:
         return "cap"
-    return "quiet" if blocks >= enough_after else None
+    return "enough" if blocks >= enough_after else None
 
 
 def schedule(*launches, shuffle=list.reverse):
@@ -140,7 +140,7 @@ def test_a_process_without_a_partner_need_not_wait_and_stops_when_it_has_enough(
     alone.take()
 
     assert alone.clock() == 5.0
-    assert (alone.take_for_block(None), alone.take_for_block("quiet")) == (True, False)
+    assert (alone.take_for_block(None), alone.take_for_block("enough")) == (True, False)
 
 
 def test_a_process_that_nobody_grants_turns_any_more_goes_on_alone(tmp_path):
@@ -150,7 +150,7 @@ def test_a_process_that_nobody_grants_turns_any_more_goes_on_alone(tmp_path):
 
     mine.take()
 
-    assert (mine.take_for_block(None), mine.take_for_block("quiet")) == (True, False)
+    assert (mine.take_for_block(None), mine.take_for_block("enough")) == (True, False)
 
 
 def test_what_a_process_waits_is_not_on_its_clock(tmp_path):
