@@ -178,6 +178,12 @@ def find(client: Client, pull: int, key: str) -> list[Comment]:
     return sorted(mine, key=lambda comment: comment.id)
 
 
+def read(client: Client, pull: int, key: str) -> tuple[Section, ...] | None:
+    """Return the sections that stand in our comment; `None` without one. Raises GithubError."""
+    seen = _look(client, pull, key)
+    return seen.every if seen.mine else None
+
+
 def _look(client: Client, pull: int, key: str) -> _Seen:
     mine = find(client, pull, key)
     parsed = (sections.parse(comment.body, key) for comment in mine)

@@ -16,6 +16,7 @@ _BEGIN = re.compile(
     r"attempt=(?P<attempt>[0-9]{1,18}) -->\n",
     re.MULTILINE,
 )
+_RECORD = re.compile(r"^<!-- ci-perf:record (?P<record>[A-Za-z0-9_=-]+) -->\n")
 _REST = "<!-- ci-perf:rest -->\n"
 _END = "<!-- ci-perf:end -->\n"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.+-]+")
@@ -29,7 +30,8 @@ _NOTE_BYTES = 100
 class Section:
     """The report of one machine: always `brief`, and `rest` where it fits.
 
-    A section of a later run, or a later attempt of it, is newer.
+    A section of a later run, or a later attempt of it, is newer. `record` is a word that nobody
+    sees: what our next run has to know.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Section:
     attempt: int
     brief: str
     rest: str
+    record: str = ""
 
     @property
     def age(self) -> tuple[int, int]:
@@ -46,13 +49,17 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A section of unknown length: `rest` renders what fits into a number of bytes."""
+    """A section of unknown length: `rest` renders what fits into a number of bytes.
+
+    `record` makes the new record of the one that stands there, empty where there is none.
+    """
 
     name: str
     run: int
     attempt: int
     brief: str
     rest: Callable[[int], str]
+    record: Callable[[str], str] = str
 
     @property
     def age(self) -> tuple[int, int]:
@@ -108,17 +115,35 @@ def compose(
 ) -> str:
     """Put `own` among the sections of other machines, within `max_bytes`.
 
+    `others` are all that stand there, older ones of the same machines included.
+
     Each machine may have an even share, and what others leave of theirs. Nobody can render the
     section of another machine again: where it is too long, only its brief part stays.
     """
+    others = list(others)
     kept = [section for section in others if section.name not in {draft.name for draft in own}]
     total = max_bytes - len(f"{marker(key)}\n".encode()) - _NOTE_BYTES
+    own = _recorded(own, others)
     brief = _size(_drafted(draft, "") for draft in own)
     shown = _shortened(kept, total - max(brief, total * len(own) // (len(kept) + len(own))))
     drafted = _rendered(own, total - _size(shown))
     every = sorted([*shown, *drafted], key=lambda section: section.name)
     text = "".join(map(_text, every))
     return f"{marker(key)}\n{text}{_left_out(len(every), len(kept) + len(own))}"
+
+
+def _recorded(own: Sequence[Draft], others: Iterable[Section]) -> list[Draft]:
+    """Return drafts whose records follow from those that stand there."""
+    known = {section.name: section.record for section in others}
+    made = [draft.record(known.get(draft.name, "")) for draft in own]
+    return [
+        dataclasses.replace(draft, record=_always(record))
+        for draft, record in zip(own, made, strict=True)
+    ]
+
+
+def _always(record: str) -> Callable[[str], str]:
+    return lambda _old: record
 
 
 def _rendered(own: Sequence[Draft], max_bytes: int) -> list[Section]:
@@ -145,6 +170,7 @@ def _drafted(own: Draft, rest: str) -> Section:
         attempt=own.attempt,
         brief=_lines(harmless(own.brief)),
         rest=_lines(harmless(rest)),
+        record=own.record(""),
     )
 
 
@@ -152,6 +178,8 @@ def _section(begin: re.Match[str], text: str) -> Section | None:
     content, end, _ = text.partition(_END)
     if not end:
         return None
+    record = _RECORD.match(content)
+    content = content[record.end() :] if record else content
     brief, _, rest = content.partition(_REST)
     return Section(
         name=begin["name"],
@@ -159,13 +187,15 @@ def _section(begin: re.Match[str], text: str) -> Section | None:
         attempt=int(begin["attempt"]),
         brief=brief,
         rest=rest,
+        record=record["record"] if record else "",
     )
 
 
 def _text(section: Section) -> str:
     begin = f"{_OURS}section name={section.name} run={section.run} attempt={section.attempt} -->\n"
     rest = _REST + section.rest if section.rest else ""
-    return f"{begin}{section.brief}{rest}{_END}"
+    record = f"{_OURS}record {section.record} -->\n" if section.record else ""
+    return f"{begin}{record}{section.brief}{rest}{_END}"
 
 
 def _shortened(sections: list[Section], max_bytes: int) -> list[Section]:

@@ -19,7 +19,8 @@ from ci_perf.github.client import Client
 from ci_perf.github.pulls import OpenPull
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
-from ci_perf.pull_request import baseline_changes
+from ci_perf.pull_request import baseline_changes, check_record
+from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import accept_help, publication, pull_request_notes
 from ci_perf.report.accept_help import AcceptHint
@@ -185,7 +186,15 @@ def _draft(job: Job, report: Report, target: _Target) -> sections.Draft:
         rest=lambda size: publication.rest(
             report.comparison, origin, max_bytes=size, extras=extras
         ),
+        record=lambda old: _record(report, old),
     )
+
+
+def _record(report: Report, old: str) -> str:
+    """Return what the comment remembers of checks, this one included."""
+    record = check_record.decode(old) or CheckRecord()
+    record = check_record.added(record, report.comparison, pairs=report.pairs)
+    return check_record.encode(record) if record.tested else ""
 
 
 def _extras(job: Job, report: Report, target: _Target) -> Extras:

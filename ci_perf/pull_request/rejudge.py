@@ -9,16 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.gate import Notify, compare
-from ci_perf.github import access, pulls, runs
+from ci_perf.github import access, pulls, report_comment, runs, sections
 from ci_perf.github.actions import Event
 from ci_perf.github.client import Client
 from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
-from ci_perf.pull_request import baseline_changes, fetch, reports, trust
+from ci_perf.pull_request import baseline_changes, check_record, fetch, reports, trust
+from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import Report
 from ci_perf.pull_request.trust import TrustedRun
 from ci_perf.report import pull_request_notes
@@ -96,7 +98,7 @@ def judge(
     errors: list[CiPerfError] = []
     for artifact in artifacts:
         try:
-            judged.append((artifact, _report(measured, artifact, options, changed)))
+            judged.append((artifact, _report(measured, artifact, options, changed, key)))
         except CiPerfError as error:
             errors.append(error)
     if not judged:
@@ -127,22 +129,38 @@ def _changed_baselines(measured: MeasuredPull, options: JudgeOptions) -> list[Ch
 
 
 def _report(
-    measured: MeasuredPull, artifact: str, options: JudgeOptions, changed: list[ChangedFile]
+    measured: MeasuredPull,
+    artifact: str,
+    options: JudgeOptions,
+    changed: list[ChangedFile],
+    key: str | None,
 ) -> Report:
     run = fetch.fetch_run(measured.client, measured.run.number, artifact)
     label = fetch.label(measured.run.number, artifact)
     if options.suite is not None and run.suite != options.suite:
         raise RefusedError(f"{label}: expected suite {options.suite!r}, found {run.suite!r}")
     trusted = trust.trusted(measured.client, run, base=measured.base)
+    record = _record(measured, key or run.suite, layout.machine_key(run.environment.hard))
+    trusted = trust.with_record(trusted, record)
     comparison, notes = _noted(measured, run, trusted, _judged(trusted.run, options, label))
+    comparison, held = trust.held(comparison, record)
     return dataclasses.replace(
         reports.report_on(comparison, label),
         artifact=artifact,
         by_own_baselines=(
             _by_own_baselines(measured, trusted.run, options, changed, label) if changed else None
         ),
-        trust_notes=notes,
+        trust_notes=(*notes, *held),
+        pairs=check_record.digest(trusted.run.paired),
     )
+
+
+def _record(measured: MeasuredPull, key: str, machine: str) -> CheckRecord | None:
+    """Return what our comment remembers of this machine; `None` where it cannot be read."""
+    name = sections.name(machine)
+    known = report_comment.read(measured.client, measured.pull.number, key) or ()
+    mine = next((section.record for section in known if section.name == name), "")
+    return check_record.decode(mine)
 
 
 def _noted(

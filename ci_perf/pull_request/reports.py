@@ -40,7 +40,8 @@ class Report:
     """A comparison, the machine that it is about, and the artifact that its run lies in.
 
     ``by_own_baselines`` judges the same run by the baselines that the pull request brings, where
-    that is known. ``trust_notes`` say what of the run is not trusted.
+    that is known. ``trust_notes`` say what of the run is not trusted, ``pairs`` is the SHA-256 of
+    its pairs where this job has read them.
     """
 
     comparison: Comparison
@@ -48,6 +49,7 @@ class Report:
     artifact: str = accept_help.USUAL_ARTIFACT
     by_own_baselines: Comparison | None = None
     trust_notes: tuple[Phrase, ...] = ()
+    pairs: str = ""
 
     @property
     def name(self) -> str:

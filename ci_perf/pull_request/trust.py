@@ -3,7 +3,7 @@
 Not trusted: which workloads it had to measure, and against which commit it launched pairs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -11,7 +11,9 @@ from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.github import pulls
 from ci_perf.github.client import Client
 from ci_perf.model.comparison import Change, Comparison, Verdict
-from ci_perf.model.run import Run
+from ci_perf.model.run import Checks, Run
+from ci_perf.pull_request import check_record
+from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.report import pull_request_notes
 from ci_perf.report.phrases import Phrase
 
@@ -40,6 +42,25 @@ def trusted(client: Client, run: Run, *, base: str) -> TrustedRun:
         return TrustedRun(run=whole)
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())
     return TrustedRun(run=alone, notes=(pull_request_notes.foreign_base(source.commit),))
+
+
+def with_record(trusted: TrustedRun, record: CheckRecord | None) -> TrustedRun:
+    """Return the run with what our own comment says of earlier checks, and not what it claims."""
+    if record is None:
+        alone = msgspec.structs.replace(trusted.run, checks=Checks(before=None), earlier=())
+        return replace(trusted, run=alone)
+    return replace(trusted, run=check_record.vouched(record, trusted.run))
+
+
+def held(
+    comparison: Comparison, record: CheckRecord | None
+) -> tuple[Comparison, tuple[Phrase, ...]]:
+    """Let a regression stand that an earlier run of the same commits has proven by its pairs."""
+    rows = check_record.held(record, comparison) if record else []
+    if not rows:
+        return comparison, ()
+    blamed = msgspec.structs.replace(comparison, exit_code=int(ExitCode.REGRESSED))
+    return blamed, (pull_request_notes.held(sorted({workload for workload, _ in rows})),)
 
 
 def source_notes(run: Run, head: str) -> tuple[Phrase, ...]:

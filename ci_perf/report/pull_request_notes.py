@@ -13,6 +13,7 @@ from ci_perf.report.phrases import Phrase
 
 _MAX_ROWS = 40
 _MAX_PATH_CHARS = 200
+_MAX_HELD = 5
 _MAX_REPLY_LINES = 60
 
 
@@ -71,6 +72,18 @@ def not_comparable(workloads: int) -> Phrase:
             f"{workloads:,} workload{several} could not be compared with the baselines, so there "
             "is no verdict: pairs from a fork do not replace a baseline."
         ),
+    )
+
+
+def held(workloads: Sequence[str]) -> Phrase:
+    """Say that running again does not take a regression back."""
+    shown = workloads[:_MAX_HELD]
+    names = [part for name in shown for part in (Words(", "), name)][1:]
+    return (
+        Words("An earlier run of these very commits proved a regression of "),
+        *names,
+        Words(" and others" if len(workloads) > len(shown) else ""),
+        Words(". It stands until the pairs of both runs together clear it."),
     )
 
 

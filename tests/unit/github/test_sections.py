@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,22 @@ def posted(*drafts, key=KEY, **more):
 
 def names(body):
     return [one.name for one in sections.parse(body, KEY)]
+
+
+def test_a_record_follows_from_the_one_that_stands_there():
+    def draft(name, run):
+        return dataclasses.replace(a_draft(name, run=run), record=lambda old: f"{old}{run}")
+
+    body = posted(draft("h200", 1), draft("l4", 7), draft("h200", 2), a_draft("l4", run=8))
+
+    assert [each.record for each in sections.parse(body, KEY)] == ["12", "7"]
+
+
+def test_a_record_stays_where_only_the_headline_of_another_machine_fits():
+    first = dataclasses.replace(a_draft("a", rest="x" * 5000), record=lambda _old: "known")
+    body = posted(first, a_draft("b", rest="y" * 5000), max_bytes=3000)
+
+    assert sections.parse(body, KEY)[0].record == "known"
 
 
 def test_a_comment_begins_with_its_marker():

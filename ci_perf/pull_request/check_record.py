@@ -1,0 +1,154 @@
+"""What our comment remembers of earlier checks of a pull request: how many, and what pairs said.
+
+Only a job with a token writes it and reads it, so no measured code can say that alpha was spent, or
+that a regression was cleared.
+"""
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Mapping
+
+import msgspec
+
+from ci_perf.judging import reruns
+from ci_perf.model.base import Count, Name, Struct, Text
+from ci_perf.model.comparison import Change, Comparison, Verdict
+from ci_perf.model.run import Checks, Paired, PairVerdict, Run
+
+# A comment has room for them, and nobody goes back to older commits.
+_MOST_RUNS = 10
+_MOST_ROWS = 100
+_MOST_BYTES = 6_000
+Said = dict[str, dict[str, PairVerdict]]
+
+
+class RecordedRun(Struct, frozen=True, kw_only=True):
+    """A run that tested pairs of two commits. ``pairs`` is their SHA-256, empty if not known."""
+
+    run: Name
+    check: Count
+    head: Text
+    base: Text
+    pairs: Text
+    said: dict[Name, dict[Name, PairVerdict]]
+
+
+class CheckRecord(Struct, frozen=True, kw_only=True):
+    """How many checks have ``tested`` pairs, and the newest runs of them, oldest first."""
+
+    tested: Count = 0
+    runs: tuple[RecordedRun, ...] = ()
+
+    def before(self, run: str) -> int:
+        """Return how many checks tested pairs before this run, which may be recorded already."""
+        own = self.of(run)
+        return self.tested if own is None else own.check - 1
+
+    def of(self, run: str) -> RecordedRun | None:
+        """Return what is recorded of a run."""
+        return next((known for known in self.runs if known.run == run), None)
+
+
+def decode(text: str) -> CheckRecord | None:
+    """Return the record in a comment; `None` where it is damaged. An empty text is an empty one."""
+    if not text:
+        return CheckRecord()
+    try:
+        unpacker = zlib.decompressobj()
+        packed = base64.urlsafe_b64decode(text)
+        data = unpacker.decompress(packed, 100 * _MOST_BYTES)
+        return msgspec.json.decode(data, type=CheckRecord)
+    except (ValueError, zlib.error, msgspec.MsgspecError):
+        return None
+
+
+def encode(record: CheckRecord) -> str:
+    """Return a record as one word; the oldest runs are left out where it would be too long."""
+    while True:
+        packed = zlib.compress(msgspec.json.encode(record), 9)
+        text = base64.urlsafe_b64encode(packed).decode()
+        if len(text) <= _MOST_BYTES or not record.runs:
+            return text
+        record = msgspec.structs.replace(record, runs=record.runs[1:])
+
+
+def added(record: CheckRecord, comparison: Comparison, *, pairs: str = "") -> CheckRecord:
+    """Return the record with a check, if it has tested pairs and is not recorded yet."""
+    how, run = comparison.interleaved, comparison.head.run
+    if how is None or not how.suspects or not run or record.of(run):
+        return record
+    said = _first_rows(reruns.said_by_pairs(comparison))
+    for workload, metric in held(record, comparison):
+        said.setdefault(workload, {})[metric] = "regressed"
+    mine = RecordedRun(
+        run=run,
+        check=record.tested + 1,
+        head=comparison.head.source.commit,
+        base=how.source.commit,
+        pairs=pairs,
+        said=said,
+    )
+    return CheckRecord(tested=mine.check, runs=(*record.runs, mine)[-_MOST_RUNS:])
+
+
+def held(record: CheckRecord, comparison: Comparison) -> list[tuple[str, str]]:
+    """Name what an earlier run of the same commits has proven, and this comparison leaves out.
+
+    Not what pairs of that run, judged together with others, have answered by now.
+    """
+    if comparison.interleaved is None:
+        return []
+    commits = (comparison.head.source.commit, comparison.interleaved.source.commit)
+    last: dict[tuple[str, str], RecordedRun] = {}
+    verdicts: dict[tuple[str, str], PairVerdict] = {}
+    for known in record.runs:
+        if (known.head, known.base) == commits and known.run != comparison.head.run:
+            for workload, metrics in known.said.items():
+                for metric, said in metrics.items():
+                    last[workload, metric], verdicts[workload, metric] = known, said
+    judged = set(comparison.spending.earlier) if comparison.spending else set()
+    still = {
+        (row.workload, row.metric)
+        for row in comparison.rows
+        if isinstance(row, Change) and row.verdict is Verdict.REGRESSED
+    }
+    return [
+        row
+        for row, known in last.items()
+        if verdicts[row] == "regressed" and known.run not in judged and row not in still
+    ]
+
+
+def vouched(record: CheckRecord, run: Run) -> Run:
+    """Return a run with the number that the record knows, and the earlier runs that it vouches for.
+
+    The pairs of an earlier run must be those that were judged then, and what they said is what the
+    comment says.
+    """
+    kept = []
+    for earlier in run.earlier:
+        known = record.of(earlier.run)
+        if known is not None and known.pairs == digest(earlier.paired):
+            kept.append(msgspec.structs.replace(earlier, check=known.check, said=known.said))
+    return msgspec.structs.replace(
+        run, checks=Checks(before=record.before(run.id)), earlier=tuple(kept)
+    )
+
+
+def digest(paired: tuple[Paired, ...]) -> str:
+    """Return the SHA-256 of pairs."""
+    return hashlib.sha256(msgspec.json.encode(paired)).hexdigest()
+
+
+def _first_rows(said: Mapping[str, Mapping[str, PairVerdict]]) -> Said:
+    """Keep regressions first, and no more rows than a comment has room for."""
+    rows = sorted(
+        (verdict != "regressed", workload, metric, verdict)
+        for workload, metrics in said.items()
+        for metric, verdict in metrics.items()
+    )
+    kept: Said = {}
+    for _, workload, metric, verdict in rows[:_MOST_ROWS]:
+        kept.setdefault(workload, {})[metric] = verdict
+    return kept
