@@ -1,0 +1,488 @@
+"""Ways in which a change could act without touching what is recorded.
+
+Each is found, so that the row would be measured; or two launches show that nothing has changed.
+"""
+
+import _bisect
+import io
+import os
+import pickle
+import sqlite3
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ci_perf.program import proof
+from ci_perf.program.git_tree import GitTree
+from tests import repositories
+from tests.integration.program.projects import HEAD, Link, recorded, replaced
+
+WORKLOAD = f"""
+import colorsys, importlib, importlib.metadata, os, pkgutil, site, sqlite3, statistics, sys
+{HEAD}
+import model
+from model import net
+
+ROOT = pathlib.Path(__file__).parent.parent
+site.addsitedir(str(ROOT / "vendor"))
+sys.path.append(str(ROOT / "packed.zip"))
+
+def outcome():
+    from model import lazy
+    labels = json.loads((ROOT / "data/labels.json").read_text())
+    network = net.Net(labels["fast"])
+    plugins = sorted(name for name in os.listdir(ROOT / "model/plugins") if name[:1] != "_")
+    for name in plugins:
+        importlib.import_module(f"model.plugins.{{name[:-3]}}")
+    return [
+        network.forward(3),
+        lazy.value(),
+        model.computed,
+        colorsys.rgb_to_hsv(0, 0, 1),
+        statistics.mean([1, 2]),
+        plugins,
+        (ROOT / "data/current.json").read_text(),
+        str(net.weights(ROOT / "data/weights.pkl")),
+        net.generated(ROOT / "data/kernel.txt"),
+        (ROOT / "local.toml").exists(),
+        os.environ.get("MODEL_MODE", "none"),
+        [point.name for point in importlib.metadata.entry_points(group="model.plugins")],
+        model.EXTRA,
+        importlib.import_module("contrib.tools").TOOLS,
+        importlib.import_module("packed").VALUE,
+        [module.name for module in pkgutil.iter_modules([str(ROOT / "extensions")])],
+        sorted(path.name for path in (ROOT / "configs").rglob("*.json")),
+        sqlite3.connect(ROOT / "data/numbers.db").execute("select n from numbers").fetchall(),
+    ]
+"""
+INIT = '''
+"""A model."""
+try:
+    import accelerator_extra
+    EXTRA = accelerator_extra.FAST
+except ImportError:
+    EXTRA = None
+
+def __getattr__(name):
+    if name == "computed":
+        return 42
+    raise AttributeError(name)
+'''
+NET = '''
+"""A network."""
+import pickle
+
+SCALE = 2
+
+class Net:
+    """All of it."""
+
+    depth = 3
+
+    def __init__(self, fast):
+        self.fast = fast
+
+    def forward(self, x, bias=1):
+        """Compute."""
+        assert x > 0
+        return self.quick(x) + bias if self.fast else self.slow(x) + bias
+
+    def quick(self, x):
+        return SCALE * x
+
+    def slow(self, x):
+        return sum(x for _ in range(SCALE))
+
+    def backward(self, x: int = SCALE):
+        return self.depth * x
+
+def weights(path):
+    return pickle.loads(path.read_bytes())
+
+def generated(path):
+    space = {}
+    exec(path.read_text(), space)
+    return space["result"]
+'''
+
+
+def zipped(source):
+    """Return a zip archive with one module."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("packed.py", source)
+    return archive.getvalue()
+
+
+def database(number):
+    """Return a file of SQLite with one number."""
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("create table numbers as select ? as n", (number,))
+        return connection.serialize()
+
+
+FILES = {
+    "workloads/it.py": WORKLOAD,
+    "model/__init__.py": INIT,
+    "model/net.py": NET,
+    "model/lazy.py": "def value():\n    return 7\n\ndef unused():\n    return 8\n",
+    "model/never.py": "from model import net\n",
+    "model/plugins/__init__.py": "",
+    "model/plugins/first.py": "NAME = 1\n",
+    "contrib/tools.py": "TOOLS = 5\n",
+    "data/labels.json": '{"fast": true}',
+    "data/one.json": "[1]",
+    "data/two.json": "[2]",
+    "data/current.json": Link("one.json"),
+    "data/weights.pkl": pickle.dumps([1, 2]),
+    "data/kernel.txt": "result = 1 + 1\n",
+    "data/numbers.db": database(1),
+    "configs/deep/a.json": "{}",
+    "extensions/one.py": "",
+    "vendor/paths.pth": "lib\n",
+    "packed.zip": zipped("VALUE = 1"),
+    "README.md": "A project.\n",
+}
+# Python's own: 3 has both flags, of a hash in the place of a date and of a check that is made.
+UNCHECKED_PYC = b"\xa7\r\r\n\1\0\0\0" + b"0" * 8
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+LARGER = "import model.net\nmodel.net.Net.forward = lambda self, x: 0\n"
+
+# Name: what is changed, and how the difference begins that must be found.
+FOUND = {
+    "a function that runs": (
+        {"model/net.py": replaced("SCALE * x", "SCALE + x")},
+        "model/net.py: Net.quick differs",
+    ),
+    "a default of a function that runs": (
+        {"model/net.py": replaced("bias=1", "bias=2")},
+        "model/net.py: Net.forward differs",
+    ),
+    "a default of a function that never runs": (
+        {"model/net.py": replaced("int = SCALE", "int = print(1)")},
+        "model/net.py: the body of class Net differs",
+    ),
+    "an assertion that holds": (
+        {"model/net.py": replaced("assert x > 0", "assert x > 1")},
+        "model/net.py: Net.forward differs",
+    ),
+    "a finalizer for a class": (
+        {"model/net.py": replaced("    depth", "    def __del__(self): print(1)\n    depth")},
+        "model/net.py: the body of class Net differs",
+    ),
+    "a decorator of a method that never runs": (
+        {"model/net.py": replaced("    def backward", "    @print\n    def backward")},
+        "model/net.py: the body of class Net differs",
+    ),
+    "a constant of a module": (
+        {"model/net.py": replaced("SCALE = 2", "SCALE = 3")},
+        "model/net.py: the body of the module differs",
+    ),
+    "an import from the future": (
+        {"model/net.py": replaced('"""A network."""', "from __future__ import annotations")},
+        "model/net.py: ",
+    ),
+    "a monkeypatch in a module that is imported": (
+        {"model/plugins/first.py": LARGER},
+        "model/plugins/first.py: the body of the module differs",
+    ),
+    "a lazy import": (
+        {"model/lazy.py": replaced("return 7", "return 6")},
+        "model/lazy.py: value differs",
+    ),
+    "the __getattr__ of a module": (
+        {"model/__init__.py": replaced("return 42", "return 43")},
+        "model/__init__.py: __getattr__ differs",
+    ),
+    "an optional module that appears": (
+        {"accelerator_extra.py": "FAST = True"},
+        "accelerator_extra.py is new, and an import would look at it",
+    ),
+    "an optional module as a package": (
+        {"accelerator_extra/__init__.py": "FAST = True"},
+        "accelerator_extra is new, and an import would look at it",
+    ),
+    "a module of the standard library that is shadowed": (
+        {"colorsys.py": "rgb_to_hsv = max"},
+        "colorsys.py is new, and an import would look at it",
+    ),
+    "a module that is shadowed beside the workload": (
+        {"workloads/accelerator_extra.py": "FAST = True"},
+        "workloads/accelerator_extra.py is new, and an import would look at it",
+    ),
+    "a compiled module without a source": (
+        {"colorsys.pyc": UNCHECKED_PYC},
+        "colorsys.pyc is new, and an import would look at it",
+    ),
+    "a package in the place of a module": (
+        {"model/net/__init__.py": NET},
+        "model/net is new, and an import would look at it",
+    ),
+    "a C extension in the place of a module": (
+        {f"model/net{SUFFIX}": b"\x7fELF"},
+        f"model/net{SUFFIX} is new, and an import would look at it",
+    ),
+    "a namespace that becomes a package": (
+        {"contrib/__init__.py": "print(1)"},
+        "contrib/__init__.py is new, and would be imported",
+    ),
+    "another first file of a package": (
+        {f"model/__init__{SUFFIX}": b"\x7fELF"},
+        f"model/__init__{SUFFIX} is new, and would be imported",
+    ),
+    "a compiled file that is never checked": (
+        {"model/__pycache__/net.cpython-311.pyc": UNCHECKED_PYC},
+        "model/__pycache__/net.cpython-311.pyc may be executed in the place of model/net.py",
+    ),
+    "a plugin in a folder that is listed": (
+        {"model/plugins/second.py": "NAME = 2\n"},
+        "the names in model/plugins differ",
+    ),
+    "an entry point": (
+        {
+            "more-1.dist-info/METADATA": "Name: more\nVersion: 1\n",
+            "more-1.dist-info/entry_points.txt": "[model.plugins]\nmore = model.never\n",
+        },
+        "more-1.dist-info is new, and an import would look at it",
+    ),
+    "a .pth in a folder of sites": (
+        {"vendor/more.pth": "import model.net; model.net.SCALE = 3\n"},
+        "the names in vendor differ",
+    ),
+    "a line of a .pth": (
+        {"vendor/paths.pth": "lib\nimport model.net; model.net.SCALE = 3\n"},
+        "vendor/paths.pth differs",
+    ),
+    "a module in an archive": ({"packed.zip": zipped("VALUE = 2")}, "packed.zip differs"),
+    "a module before the one in an archive": (
+        {"packed.py": "VALUE = 2"},
+        "packed.py is new, and an import would look at it",
+    ),
+    "a module that pkgutil lists": ({"extensions/two.py": ""}, "the names in extensions differ"),
+    "a file that a pattern matches": (
+        {"configs/deep/b.json": "{}"},
+        "the names in configs/deep differ",
+    ),
+    "a database that C reads": ({"data/numbers.db": database(2)}, "data/numbers.db differs"),
+    "data that choose a branch": ({"data/labels.json": '{"fast": false}'}, "data/labels.json"),
+    "pickled code": ({"data/weights.pkl": pickle.dumps(print)}, "data/weights.pkl differs"),
+    "code that is generated from a file": (
+        {"data/kernel.txt": "result = 2\n"},
+        "data/kernel.txt differs",
+    ),
+    "a link to another file": ({"data/current.json": Link("two.json")}, "data/current.json"),
+    "a link to another file of the same content": (
+        {"data/three.json": "[1]", "data/current.json": Link("three.json")},
+        "data/current.json is another link, or was none",
+    ),
+    "a file that becomes a link": (
+        {"data/four.json": '{"fast": true}', "data/labels.json": Link("four.json")},
+        "data/labels.json is another link, or was none",
+    ),
+    "a link that leads out of the repository": (
+        {"data/labels.json": Link("/etc/hostname")},
+        "data/labels.json is a link that leads nowhere in the repository",
+    ),
+    "the file behind a link": ({"data/one.json": "[3]"}, "data/current.json differs"),
+    "a package that becomes a link": (
+        {"model": None, "other": Link("contrib"), "model/net.py": NET},
+        "model/__init__.py is not there any more",
+    ),
+    "settings that were looked for in vain": (
+        {"local.toml": "x = 1"},
+        "local.toml was looked for in vain, and is there now",
+    ),
+    "settings that are a broken link": (
+        {"local.toml": Link("nothing")},
+        "local.toml was looked for in vain, and is there now",
+    ),
+    "a file that is gone": ({"data/labels.json": None}, "data/labels.json is not there any more"),
+    "a source that this Python cannot parse": (
+        {"model/lazy.py": "def value(:\n"},
+        "model/lazy.py differs and cannot be parsed",
+    ),
+    "a source that is nested too deep": (
+        {"model/lazy.py": "x = " + "-" * 100_000 + "1\n"},
+        "model/lazy.py differs and cannot be parsed",
+    ),
+}
+
+# Name: what is changed, and nothing comes of it.
+UNCHANGED = {
+    "sitecustomize, as the repository is not yet on sys.path when it is looked for": {
+        "sitecustomize.py": "import os; os.abort()",
+    },
+    "a module of the standard library that a launch has imported before": {
+        "statistics.py": "mean = max"
+    },
+    "a file of pytest": {"conftest.py": "raise SystemExit\n"},
+    "a .pth outside of site-packages": {"more.pth": "import os; os.abort()\n"},
+    "a monkeypatch in a module that is never imported": {"model/never.py": LARGER},
+    "a new module that nobody names": {"model/evil.py": "raise SystemExit\n"},
+    "the branch that is not taken": {"model/net.py": replaced("range(SCALE)", "range(SCALE * 9)")},
+    "a function that is never called": {"model/lazy.py": replaced("return 8", "exit()")},
+    "names that differ by case": {"data/Labels.json": "{}", "Colorsys.py": "x = 1\n"},
+    "docstrings that nobody reads": {"model/net.py": replaced('"""Compute."""', '"""Think."""')},
+    "lines that move": {"model/net.py": replaced("SCALE = 2", "# Twice.\n\n\nSCALE = (\n  2)")},
+    "documents": {"README.md": "Another project.\n", "docs/more.md": "More.\n"},
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    made = recorded(tmp_path_factory.mktemp("recorded"), FILES)
+    assert made.program.obstacles == ()
+    return made
+
+
+@pytest.fixture(scope="module")
+def outcome(project):
+    return project.outcome()
+
+
+def test_the_project_itself_is_the_same_program(project, tmp_path):
+    head = project.changed(tmp_path, {})
+
+    assert head.differences() == ["", ""]
+    assert proof.counts(project.program).functions > 10
+    assert proof.counts(project.program).data_files == 7
+
+
+@pytest.mark.parametrize(("changes", "detail"), FOUND.values(), ids=FOUND)
+def test_a_change_that_may_act_is_found(project, tmp_path, changes, detail):
+    head = project.changed(tmp_path, changes)
+
+    for difference in head.differences():
+        assert difference.startswith(detail)
+
+
+@pytest.mark.parametrize("changes", UNCHANGED.values(), ids=UNCHANGED)
+def test_where_nothing_is_found_nothing_has_changed(project, outcome, tmp_path, changes):
+    head = project.changed(tmp_path, changes)
+
+    assert head.differences() == ["", ""]
+    assert head.outcome() == outcome
+
+
+def test_a_line_ending_that_git_changes_is_found_in_the_commit(project, tmp_path):
+    head = project.changed(tmp_path, {".gitattributes": "*.json eol=crlf\n"})
+
+    assert "changed by git where it is checked out" in head.differences()[1]
+
+
+def test_a_folder_that_becomes_a_submodule_is_found_in_the_commit(project, tmp_path):
+    inner = repositories.init(tmp_path / "inner")
+    inner.commit(tools_py="TOOLS = 5\n")
+    head = project.changed(tmp_path, {"contrib": None})
+    repository = repositories.Repository(head.root)
+    repository.ask("submodule", "add", "--quiet", f"file://{inner.root}", "contrib")
+    repository.commit()
+
+    difference = proof.first_difference(project.program, GitTree(head.root, "HEAD"))
+    assert difference is not None
+    assert "submodule" in difference.detail
+
+
+def test_variables_of_the_environment_are_found(project):
+    program = msgspec.structs.replace(project.program, conditions="0" * 16)
+
+    def said(**variables):
+        return proof.other_conditions(program, "0" * 16, {**os.environ, **variables})
+
+    assert said() == ""
+    assert "MODEL_MODE" in said(MODEL_MODE="fast")
+    assert "PYTHONOPTIMIZE" in said(PYTHONOPTIMIZE="1")
+    assert "LD_PRELOAD" in said(LD_PRELOAD="/evil.so")
+
+
+def a_workload(body):
+    return {"workloads/it.py": f"{HEAD}\nROOT = pathlib.Path(__file__).parent.parent\n{body}"}
+
+
+LINES = a_workload("import sys\ndef outcome():\n    return sys._getframe().f_lineno\n")
+DOCSTRINGS = a_workload("def fast():\n    '''Fast.'''\ndef outcome():\n    return fast.__doc__\n")
+SOURCE = a_workload(
+    "import inspect, kernels\ndef outcome():\n    return inspect.getsource(kernels.add)\n"
+) | {"kernels.py": "def add(x):\n    return x  # fast\n"}
+NATIVE = a_workload(
+    "import ctypes\ndef outcome():\n    return bool(ctypes.CDLL(ROOT / 'native.so'))\n"
+) | {"native.so": Path(_bisect.__file__).read_bytes()}
+LATE = a_workload(
+    "import late\ndef outcome():\n    outcome.n = getattr(outcome, 'n', 0) + 1\n"
+    "    return late.rare() if outcome.n == 2 else 0\n"
+) | {"late.py": "def rare():\n    return 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "changes", "detail"),
+    [
+        pytest.param(
+            LINES,
+            {"workloads/it.py": replaced("import sys", "import sys\n\n")},
+            "workloads/it.py differs",
+            id="line numbers",
+        ),
+        pytest.param(
+            DOCSTRINGS,
+            {"workloads/it.py": replaced("Fast.", "Slow.")},
+            "workloads/it.py differs",
+            id="docstrings",
+        ),
+        pytest.param(
+            SOURCE,
+            {"kernels.py": replaced("# fast", "# slow")},
+            "kernels.py differs",
+            id="the text of a kernel",
+        ),
+        pytest.param(
+            NATIVE,
+            {"native.so": lambda path: path.read_bytes() + b"\0"},
+            "native.so differs",
+            id="a native library",
+        ),
+        pytest.param(
+            LATE,
+            {"late.py": replaced("return 1", "return 2")},
+            "late.py: rare differs",
+            id="a later step",
+        ),
+    ],
+)
+def test_what_sees_more_than_code_is_found(tmp_path, files, changes, detail):
+    project = recorded(tmp_path, files)
+    assert project.program.obstacles == ()
+    (tmp_path / "changed").mkdir()
+
+    for difference in project.changed(tmp_path / "changed", changes).differences():
+        assert difference.startswith(detail)
+
+
+STARTS = """
+import subprocess
+def outcome():
+    return subprocess.check_output(["cat", "/dev/null"]).decode()
+"""
+CONNECTS = """
+import socket
+def outcome():
+    with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+        datagrams.connect(("127.0.0.1", 9))
+"""
+READS_ALL = "import os\ndef outcome():\n    return len([*os.environ]) > 0\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "obstacle"),
+    [
+        pytest.param(STARTS, "starts another one", id="a program"),
+        pytest.param(CONNECTS, "opens a socket", id="a socket"),
+        pytest.param(READS_ALL, "whole environment", id="all variables"),
+    ],
+)
+def test_what_cannot_be_recorded_is_always_measured(tmp_path, body, obstacle):
+    project = recorded(tmp_path, a_workload(body))
+
+    assert all(obstacle in difference for difference in project.differences())
