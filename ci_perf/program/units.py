@@ -120,8 +120,7 @@ def _fields(node: ast.AST, *, but: str = "") -> Iterator[_Part]:
         if isinstance(node, ast.Constant):
             yield _value(value)
         elif isinstance(value, list):
-            is_documented = name == "body" and isinstance(node, _Documented)
-            if items := _without_docstring(value) if is_documented else value:
+            if items := _items(node, name, value):
                 yield name
                 yield [*items]
         elif value is not None:
@@ -133,6 +132,28 @@ def _fields(node: ast.AST, *, but: str = "") -> Iterator[_Part]:
 @functools.cache
 def _read_fields(fields: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted({*fields} - _UNREAD_FIELDS))
+
+
+def _items(node: ast.AST, field: str, items: list[ast.stmt]) -> Iterable[object]:
+    """Return the items of a field as every Python has them."""
+    if field == "body" and isinstance(node, _Documented):
+        return _without_docstring(items)
+    return [*_joined(items)] if isinstance(node, ast.JoinedStr) else items
+
+
+def _joined(values: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Join what Python 3.12 leaves as several pieces of text in an f-string."""
+    text = ""
+    for value in values:
+        if isinstance(value, ast.Constant):
+            text += str(value.value)
+            continue
+        if text:
+            yield ast.Constant(text)
+        text = ""
+        yield value
+    if text:
+        yield ast.Constant(text)
 
 
 def _without_docstring(statements: list[ast.stmt]) -> list[ast.stmt]:

@@ -82,6 +82,7 @@ class Project:
 
     def differences(self):
         """Return what the checkout and the commit differ in from the record."""
+        assert self.program is not None
         trees = FolderTree(self.root), GitTree(self.root, "HEAD")
         return [
             difference.detail if difference else ""
