@@ -22,6 +22,7 @@ _BEHAVIOUR = 1
 HOW_OFTEN = frozenset(
     {
         "block_min_s",
+        "launch_spread",
         "memory_steps",
         "monitor_hz",
         "phase_steps",
@@ -30,7 +31,6 @@ HOW_OFTEN = frozenset(
         "timed_max_s",
         "timed_min_blocks",
         "timed_min_s",
-        "timed_noise",
         "timeout_s",
         "warmup_max_s",
         "warmup_min_s",
