@@ -21,6 +21,7 @@ COMMANDS = {
     "judge": "Judge samples that any harness has recorded.",
     "publish": "Show on GitHub what was found: a comment, the job summary, a check.",
     "report": "Show on GitHub what another workflow run has measured, judged again here.",
+    "before": "Count the earlier checks of a pull request that tested pairs, by our comment.",
     "bot": "Do what a comment on a pull request asks for: accept new baselines.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Look at the committed history, and let git merge it.",

@@ -138,7 +138,7 @@ def test_each_variable_of_a_step_is_used_and_each_used_one_is_given():
 def test_a_script_that_starts_ci_perf_becomes_it_and_hands_nothing_to_a_pipe():
     scripts = [step["run"] for step in steps_of(ACTION) if '"$CI_PERF"' in step["run"]]
 
-    assert len(scripts) == 5
+    assert len(scripts) == 6
     for script in scripts:
         calls = re.findall(r"^.*\"\$CI_PERF\".*$", script, re.MULTILINE)
         assert all(call.strip().startswith('exec "$CI_PERF"') for call in calls)
@@ -149,7 +149,7 @@ def test_a_script_that_starts_ci_perf_becomes_it_and_hands_nothing_to_a_pipe():
 def test_only_what_posts_is_given_a_token():
     given = [step["id"] for step in steps_of(ACTION) if "token" in str(step["env"]).lower()]
 
-    assert given == ["report", "accept"]
+    assert given == ["before", "report", "accept"]
 
 
 def test_no_python_of_the_action_looks_for_modules_in_the_workspace():
@@ -272,7 +272,7 @@ def test_the_workflow_for_cpus_differs_from_the_one_for_gpus_only_where_it_must(
     lines, lines_for_cpus = (path.read_text().splitlines() for path in (MEASURE, MEASURE_ON_A_CPU))
     changed = [line for line in lines_for_cpus if line not in lines]
 
-    assert len(changed) == 5
+    assert len(changed) == 6
     assert all(re.search(r"CPU|smoke|cpu", line) for line in changed)
 
 

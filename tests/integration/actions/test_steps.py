@@ -64,6 +64,7 @@ def test_the_exit_code_of_ci_perf_is_that_of_the_step_and_the_report_is_shown(re
         "report": "report.md",
         "run": "run.json",
         "comparison": "comparison.json",
+        "checks-before": "",
     }
 
 
@@ -80,6 +81,30 @@ def test_on_a_pull_request_base_and_head_are_launched_in_turns(recorded):
     job.run_action(ROOT)
 
     assert called(job, "check")[-2:] == ["--against=a1b2c3d4", "--budget=20m"]
+
+
+def test_a_pull_request_whose_earlier_checks_nobody_has_counted_says_so(recorded):
+    job = recorded(event={"pull_request": {"number": 7, "base": {"sha": "a1b2c3d4"}}})
+    job.run_action(ROOT)
+
+    assert called(job, "check")[-1] == "--checks-before=unknown"
+
+
+def test_what_came_before_is_handed_on_where_it_is_there(recorded):
+    job = recorded(event={"pull_request": {"number": 7, "base": {"sha": "a1b2c3d4"}}})
+    (job.workspace / "first.json").write_text("{}")
+    job.run_action(ROOT, checks_before="2", add="first.json\n\nmissing.json\n")
+
+    assert called(job, "check")[-2:] == ["--checks-before=2", "--add=first.json"]
+
+
+def test_earlier_checks_are_counted_with_a_token_before_anything_is_measured(recorded):
+    job = recorded()
+    done = job.run_action(ROOT, mode="before", suite="standard", token=TOKEN)
+
+    assert ran(done) == ["Find or install ci-perf", "Count earlier checks"]
+    assert called(job, "before") == ["before", "--key=standard"]
+    assert done.outputs["outcome"] == "success"
 
 
 def test_nobody_has_to_launch_the_base(recorded):
@@ -188,7 +213,7 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
     done = job.run_action(ROOT, mode=mode)
 
     assert done.step("install").code == 2
-    assert "expected measure, report or accept" in done.step("install").log
+    assert "expected measure, before, report or accept" in done.step("install").log
     assert "b" not in [said for _, said in job.annotations]
     assert not list(Path(job.machine["RECORD"]).parent.glob("record*"))
 
@@ -287,7 +312,7 @@ def test_an_installation_that_fails_fails_the_job_and_measures_nothing(job):
 
     done = job.run_action(ROOT, python="/no/such/python")
 
-    assert [step.code for step in done.steps] == [127, None, 0, None, None, None]
+    assert [step.code for step in done.steps] == [127, None, 0, None, None, None, None]
     assert "came to no verdict" in job.summaries[0]
     assert done.conclusion == "failure"
 
