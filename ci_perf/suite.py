@@ -16,6 +16,7 @@ from ci_perf.judging import launch_numbers, policy
 from ci_perf.judging.policy import SCREENED_LAUNCHES
 from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import Scalar
+from ci_perf.model.calibration import Calibration
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
     Entry,
@@ -24,7 +25,6 @@ from ci_perf.model.suite import (
     Limits,
     Plan,
     PlannedWorkload,
-    Preset,
     Protocol,
     SuiteFile,
     SuiteSpec,
@@ -90,11 +90,11 @@ def plan(
     selection: tuple[str, ...] = (),
     root: Path,
     protocol: Mapping[str, Scalar] | None = None,
-    preset: Preset = "default",
+    calibration: Calibration | None = None,
 ) -> Plan:
     """Resolve suite `suite` of `folder`; `protocol` overrides what suite.toml says.
 
-    `preset` is that of the machine's calibration: it holds where the suite names none.
+    `calibration` is that of the machine: its preset holds where the suite names none.
     Raises InvalidFileError (suite.toml) and UsageError (no such suite, no such workload).
     """
     name, folder = locate(suite, folder)
@@ -112,9 +112,7 @@ def plan(
         root=_resolved(root),
         selection=selection,
         tiers=suite_file.environment,
-        limits=_limits(
-            suite_file, name, planned, preset=spec.preset or preset, path=folder / "suite.toml"
-        ),
+        limits=_limits(suite_file, name, planned, calibration, path=folder / "suite.toml"),
         device=spec.device,
         canaries=spec.canaries,
         fail_on=spec.fail_on,
@@ -344,12 +342,12 @@ def _limits(
     suite_file: SuiteFile,
     name: str,
     planned: tuple[tuple[PlannedWorkload, Entry], ...],
+    calibration: Calibration | None,
     *,
-    preset: Preset,
     path: Path,
 ) -> Limits:
     spec = suite_file.suites[name]
-    default = policy.default_limits(preset)
+    default = policy.limits_of_machine(calibration, spec.preset)
     for where, table in (("$", suite_file.limits), (f"$.suites.{name}", spec.limits)):
         default = _changed(default, table, f"{path}: {where}.limits")
     return Limits(
@@ -358,6 +356,7 @@ def _limits(
             workload.id: _changed(default, entry.limits, f"{path}: the limits of {workload.id}")
             for workload, entry in planned
         },
+        trimmed=calibration is not None and calibration.trimmed,
     )
 
 
@@ -366,12 +365,21 @@ def _changed(
 ) -> dict[str, Limit]:
     """Apply a table of limits; of each, what it does not name stays."""
     after = dict(before)
-    for name, change in changes.items():
+    for name, change in _with_cpu_time(changes).items():
         try:
             after[name] = change.of(before.get(name, Limit()))
         except ValueError as error:
             raise InvalidFileError(f"{where}.{name}: {error}") from None
     return after
+
+
+def _with_cpu_time(changes: Mapping[str, LimitChange]) -> dict[str, LimitChange]:
+    """Let what is said of the step time hold for its CPU time, where nothing is said of that."""
+    step, cpu = changes.get(metrics.STEP_TIME.name), metrics.STEP_CPU.name
+    if step is None or cpu in changes:
+        return dict(changes)
+    gate = False if step.gate is False else msgspec.UNSET
+    return {**changes, cpu: msgspec.structs.replace(step, gate=gate)}
 
 
 def _check_selection(selection: tuple[str, ...], known: list[str], suite: str) -> None:

@@ -12,7 +12,7 @@ from ci_perf.errors import UsageError
 from ci_perf.gate import Notify
 from ci_perf.judging import compare as judge
 from ci_perf.judging import summarise
-from ci_perf.judging.policy import default_limits
+from ci_perf.judging.policy import limits_of_machine
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run, Source
@@ -129,16 +129,15 @@ def rules(
     that is looked at outside its repository is judged by the defaults.
     """
     calibrated = machine_documents.read(baselines, machine) if baselines and machine else None
-    preset = calibrated.preset if calibrated else "default"
     by_default = Rules(
-        limits=Limits(default=default_limits(preset)), tiers=Tiers(), fail_on="regressed"
+        limits=Limits(default=limits_of_machine(calibrated)), tiers=Tiers(), fail_on="regressed"
     )
     _, where = suite.locate(name, folder)
     if not (where / "suite.toml").exists():
         notify(f"{where / 'suite.toml'}: not found; the default limits apply")
         return by_default
     try:
-        plan = suite.plan(folder, name, root=folder, preset=preset)
+        plan = suite.plan(folder, name, root=folder, calibration=calibrated)
     except UsageError:
         notify(f"{folder / 'suite.toml'}: no suite {name!r}; the default limits apply")
         return by_default

@@ -82,7 +82,7 @@ def qualify(
         options.suite,
         selection=options.select,
         root=options.root,
-        preset=known.preset if known else "default",
+        calibration=known,
     )
     document = qualification.qualify(
         run,

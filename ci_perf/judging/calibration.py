@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import TypeVar, get_args
 
 import msgspec
 
@@ -22,11 +22,13 @@ from ci_perf.judging.policy import (
     PolicyKind,
 )
 from ci_perf.judging.variability import Variance
+from ci_perf.model import metrics
 from ci_perf.model.base import Statistic
-from ci_perf.model.calibration import CalibratedWorkload, Calibration, Provenance
+from ci_perf.model.calibration import CalibratedWorkload, Calibration, Noise, Provenance
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload, Preset, Protocol
 
+K = TypeVar("K", bound=str)
 # Evenly from 0 to below 1, from a seed.
 Uniform = Callable[[], float]
 
@@ -37,12 +39,16 @@ PRESETS: tuple[Preset, ...] = get_args(Preset)
 # repeat equally well (public launches of GPU and JVM benchmarks: within 5 %), on a crowded one the
 # minimum was two to three times quieter.
 QUIETER = 0.75
+# Trimmed pairs must leave so many of the workloads undecided that plain ones do, or fewer.
+FEWER_UNDECIDED = 0.9
 # A preset that leaves more workloads undecided asks too much of the machine.
 MOST_INCONCLUSIVE = 0.10
 # Of fewer launches two modes cannot be seen, and these are only three pairs.
 FEWEST_PROCESSES = 6
 # Simulated confirmations per workload: a share of 10 % is then known to 2 points.
 SIMULATED = 200
+# Confirmations per workload that are drawn from its launches, to choose the mean of pairs.
+DRAWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,23 @@ class _Launches:
     name: str
     by: Mapping[Statistic, Sequence[float]]
     own: Statistic | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """What one clock, the wall's or the CPU's, shows of the machine, and what suits it."""
+
+    launches: Sequence[_Launches]
+    spreads: Mapping[Statistic, float]
+    statistic: Statistic
+    pairs: Sequence[Variance]
+    projected: "Mapping[Preset, Sequence[_Projected]]"
+    inconclusive: Mapping[Preset, float]
+    preset: Preset
+
+    def spread(self) -> float:
+        """Return the typical spread of launches by the statistic that was chosen."""
+        return self.spreads[self.statistic]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +88,46 @@ class _Projected:
 def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
     """Choose statistic and preset by launches of the same code. Raises CiPerfError without any."""
     check_measured(run)
+    wall = _by_clock(run, plan, uniform, by_cpu=False)
+    cpu = _by_clock(run, plan, uniform, by_cpu=True) if _has_cpu_time(run) else None
+    noise = _noise(wall, cpu)
+    chosen = cpu if cpu is not None and noise == "crowded" else wall
+    return Calibration(
+        machine=run.environment.hard,
+        statistic=chosen.statistic,
+        preset=chosen.preset,
+        provenance=provenance(run, plan),
+        launches=_short(chosen.spreads),
+        inconclusive=_short(chosen.inconclusive),
+        noise=noise,
+        trimmed=noise != "quiet" and _is_trimmed_better(chosen, plan, uniform),
+        launches_cpu=_short(cpu.spreads) if cpu else {},
+        workloads={
+            of_workload.name: _workload(
+                of_workload,
+                of_workload.own or chosen.statistic,
+                variance,
+                simulated,
+                chosen.preset,
+                len(wall.launches),
+            )
+            for of_workload, variance, simulated in zip(
+                chosen.launches, chosen.pairs, chosen.projected[chosen.preset], strict=True
+            )
+        },
+    )
+
+
+def _by_clock(run: Run, plan: Plan, uniform: Uniform, *, by_cpu: bool) -> "_Chosen":
+    """Choose statistic and preset by the time of the wall, or by CPU time."""
     own = {
         workload.id: workload.protocol.statistic
         for workload in plan.workloads
         if workload.own_statistic
     }
-    launches = [_launches(measured, own.get(measured.workload)) for measured in run.measured]
+    launches = [
+        _launches(measured, own.get(measured.workload), by_cpu=by_cpu) for measured in run.measured
+    ]
     spreads = {
         name: _typical([of_workload.by[name] for of_workload in launches]) for name in STATISTICS
     }
@@ -83,28 +140,81 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
         preset: statistics.fmean(workload.inconclusive for workload in workloads)
         for preset, workloads in projected.items()
     }
-    preset = _smallest(inconclusive)
-    return Calibration(
-        machine=run.environment.hard,
+    return _Chosen(
+        launches=launches,
+        spreads=spreads,
         statistic=statistic,
-        preset=preset,
-        provenance=provenance(run, plan),
-        launches={name: short(spread) for name, spread in spreads.items()},
-        inconclusive={name: short(share) for name, share in inconclusive.items()},
-        workloads={
-            of_workload.name: _workload(
-                of_workload,
-                of_workload.own or statistic,
-                variance,
-                simulated,
-                preset,
-                len(launches),
-            )
-            for of_workload, variance, simulated in zip(
-                launches, pairs, projected[preset], strict=True
-            )
-        },
+        pairs=pairs,
+        projected=projected,
+        inconclusive=inconclusive,
+        preset=_smallest(inconclusive),
     )
+
+
+def _has_cpu_time(run: Run) -> bool:
+    return all(
+        process.timed.cpu_s is not None
+        for measured in run.measured
+        for process in measured.processes
+    )
+
+
+def _noise(wall: "_Chosen", cpu: "_Chosen | None") -> Noise:
+    """Say what disturbs the launches.
+
+    Quiet is a machine on which a preset narrower than the widest decides. On any other, CPU time
+    gates where it is quieter by a quarter; it has to be, because it does not see waiting.
+    """
+    if wall.preset != PRESETS[-1]:
+        return "quiet"
+    if cpu is not None and cpu.spread() <= QUIETER * wall.spread():
+        return "crowded"
+    return "quiet" if wall.inconclusive[wall.preset] <= MOST_INCONCLUSIVE else "shared_host"
+
+
+def _is_trimmed_better(chosen: "_Chosen", plan: Plan, uniform: Uniform) -> bool:
+    """Whether trimmed pairs leave fewer unchanged workloads undecided, by a tenth at least.
+
+    Pairs are drawn from the launches as they are, with their tails, and judged by the limits of the
+    suite. Where plain pairs decide, they stay: trimmed ones need more of them.
+    """
+    plain, trimmed = (
+        statistics.fmean(
+            _undecided(of_workload, chosen, plan, uniform, trimmed=trimmed)
+            for of_workload in chosen.launches
+        )
+        for trimmed in (False, True)
+    )
+    return plain > MOST_INCONCLUSIVE and trimmed <= FEWER_UNDECIDED * plain
+
+
+def _undecided(
+    of_workload: _Launches, chosen: "_Chosen", plan: Plan, uniform: Uniform, *, trimmed: bool
+) -> float:
+    """Return the share of confirmations without an answer, of pairs drawn from these launches."""
+    launches = of_workload.by[of_workload.own or chosen.statistic]
+    limit = plan.limits.of(of_workload.name)[metrics.STEP_TIME.name]
+    of_plan = policy.policy_under(metrics.STEP_TIME, limit, math.exp(launches[0]))
+    of_preset = policy.policy_of(PolicyKind.TIME, chosen.preset)
+    wider = max(of_plan, of_preset, key=lambda either: either.margin)
+    alpha = share_alpha(len(chosen.launches))
+    ends = [
+        confirmed(
+            Confirmation(
+                policy=wider, alpha=alpha, prior_variance=0.0, prior_df=0.0, trimmed=trimmed
+            ),
+            [_difference(launches, uniform) for _ in range(MOST_PAIRS)],
+        )
+        for _ in range(DRAWN)
+    ]
+    return statistics.fmean(outcome.call == "inconclusive" for outcome in ends)
+
+
+def _difference(launches: Sequence[float], uniform: Uniform) -> float:
+    """Return the difference of two launches, drawn at random, that are not the same one."""
+    first = int(uniform() * len(launches))
+    second = int(uniform() * (len(launches) - 1))
+    return launches[first] - launches[second + (second >= first)]
 
 
 def applied(plan: Plan, calibration: Calibration | None) -> Plan:
@@ -170,13 +280,19 @@ def provenance(run: Run, plan: Plan) -> Provenance:
     )
 
 
+def _short(numbers: Mapping[K, float]) -> dict[K, float]:
+    return {name: short(number) for name, number in numbers.items()}
+
+
 def short(number: float) -> float:
     """Round to three digits: further ones are chance, and would be noise in a diff."""
     return float(f"{number:.3g}")
 
 
-def _launches(measured: Measured, own: Statistic | None) -> _Launches:
-    blocks = [process.timed.block_s for process in measured.processes]
+def _launches(measured: Measured, own: Statistic | None, *, by_cpu: bool) -> _Launches:
+    blocks = [
+        (by_cpu and process.timed.cpu_s) or process.timed.block_s for process in measured.processes
+    ]
     by = {
         name: [math.log(launch_numbers.of_blocks(block_s, name)) for block_s in blocks]
         for name in STATISTICS

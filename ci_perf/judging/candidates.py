@@ -33,7 +33,8 @@ class Candidate:
     the change has been accepted already, the base is known to differ, and there are no pairs.
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
-    pairs leaves out the outermost ones.
+    pairs leaves out the outermost ones. ``gates_where_clear``: it fails the job where it is proven
+    to be worse, and else leaves the answer to CPU time, which gates beside it.
     """
 
     workload: str
@@ -54,6 +55,7 @@ class Candidate:
     has_pairs_without: bool = False
     is_inverse: bool = False
     trimmed: bool = False
+    gates_where_clear: bool = False
 
     @property
     def is_noisy(self) -> bool:
@@ -156,7 +158,14 @@ def of_workload(
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
             trimmed=trimmed,
+            gates_where_clear=metric is metrics.STEP_TIME and _cpu_time_gates(head, limits),
         )
+
+
+def _cpu_time_gates(head: Subject, limits: dict[str, Limit]) -> bool:
+    limit = limits.get(metrics.STEP_CPU.name)
+    is_measured = bool(metric_values.of_current_epoch(head, metrics.STEP_CPU))
+    return is_measured and limit is not None and limit.gate
 
 
 def _all_values(history: History | None, head: Sequence[float], pairs: Pairs) -> list[float]:

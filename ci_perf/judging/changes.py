@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ci_perf.judging import decide, metric_values
+from ci_perf.judging import decide, metric_values, signs
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.confirm import Needs
 from ci_perf.judging.decide import Decision
@@ -22,6 +22,7 @@ CODES = (BASE_FAILED, ACCEPTED, PROVEN_BEFORE, BEYOND, WITHIN, OVERLAP)
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
+_UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED})
 _LARGEST = 700.0  # exp(709) is the largest float
 
 
@@ -87,11 +88,13 @@ def count_suspects(candidates: Sequence[Candidate]) -> int:
 
 def _of_noisy(candidate: Candidate, policy: Policy, decision: Decision) -> Judgement:
     change = _noisy_change(candidate, policy, decision) if decision.base else None
+    # A loss that CPU time does not see may still be proven by the wall.
+    is_asked = not candidate.gates_where_clear or (change is not None and signs.is_far(change))
     return Judgement(
         candidate=candidate,
         change=change,
         is_suspect=decision.is_suspect,
-        is_open=decision.is_open and candidate.may_get_pairs,
+        is_open=decision.is_open and candidate.may_get_pairs and is_asked,
     )
 
 
@@ -122,7 +125,10 @@ def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> C
         tick=float(f"{math.expm1(decision.tick):.6g}") or None,
         remedy=_remedy(decision.needs) if decision.needs else None,
     )
-    return _as_accepted(candidate, _with_note(candidate, change, is_suspect=decision.is_suspect))
+    change = _as_accepted(candidate, _with_note(candidate, change, is_suspect=decision.is_suspect))
+    if candidate.gates_where_clear and change.verdict in _UNPROVEN:
+        return msgspec.structs.replace(change, gate=False)
+    return change
 
 
 def _as_accepted(candidate: Candidate, change: Change) -> Change:

@@ -12,6 +12,7 @@ from enum import Enum
 import msgspec
 
 from ci_perf.model import metrics
+from ci_perf.model.calibration import Calibration
 from ci_perf.model.metrics import Kind, Metric
 from ci_perf.model.suite import Limit, Preset
 
@@ -197,10 +198,30 @@ _RANGES = {
 }
 
 
-def default_limits(preset: Preset = "default") -> dict[str, Limit]:
-    """Return the limit of every metric, and of the two that belong to none."""
+def default_limits(
+    preset: Preset = "default", *, cpu_gates: bool | None = None
+) -> dict[str, Limit]:
+    """Return the limit of every metric, and of the two that belong to none.
+
+    `cpu_gates`: CPU time decides whether a step has become slower on a CPU, and the time by the
+    wall only where it is clear. Where nothing is known of the machine, the preset for a CPU that
+    others use says so.
+    """
     noisy = {name: _of_preset(name, limit, preset) for name, limit in _NOISY.items()}
+    gate = preset == "shared" if cpu_gates is None else cpu_gates
+    cpu = metrics.STEP_CPU.name
+    noisy[cpu] = msgspec.structs.replace(noisy[cpu], gate=gate)
     return {metric: {**noisy, **_RANGES}[metric] for metric in metrics.LIMITED}
+
+
+def limits_of_machine(
+    calibration: Calibration | None, preset: Preset | None = None
+) -> dict[str, Limit]:
+    """Return the limits where suite.toml says nothing, or no more than a preset."""
+    if calibration is None:
+        return default_limits(preset or "default")
+    is_crowded = calibration.noise == "crowded"
+    return default_limits(preset or calibration.preset, cpu_gates=is_crowded)
 
 
 def relative_size(limit: Limit, base: float) -> float:

@@ -56,16 +56,24 @@ class _Arms:
         calibrated: CalibratedWorkload | None,
         alpha: float,
     ) -> "_Arms":
-        """Take the statistic that the plan names, and the limit that the suite sets."""
+        """Take the statistic that the plan names, and the limit of the time that gates."""
         statistic = workload.protocol.statistic
+        limits = plan.limits.of(workload.id)
+        arms = [measured[name].processes for name in _names(workload.id)]
+        has_cpu_time = all(process.timed.cpu_s for arm in arms for process in arm)
+        by_cpu = has_cpu_time and limits[metrics.STEP_CPU.name].gate
         before, slower, after = (
             [
-                math.log(launch_numbers.of_blocks(process.timed.block_s, statistic))
-                for process in measured[name].processes
+                math.log(
+                    launch_numbers.of_blocks(
+                        (by_cpu and process.timed.cpu_s) or process.timed.block_s, statistic
+                    )
+                )
+                for process in arm
             ]
-            for name in _names(workload.id)
+            for arm in arms
         )
-        limit = plan.limits.of(workload.id)[metrics.STEP_TIME.name]
+        limit = limits[(metrics.STEP_CPU if by_cpu else metrics.STEP_TIME).name]
         step_s = math.exp(statistics.fmean(before))
         variance, df = prior(calibrated)
         return cls(
@@ -78,6 +86,7 @@ class _Arms:
                 alpha=alpha,
                 prior_variance=variance,
                 prior_df=df,
+                trimmed=plan.limits.trimmed,
             ),
         )
 

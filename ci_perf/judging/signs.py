@@ -20,7 +20,7 @@ CODES = (FAR_BEYOND_LIMIT, NO_SIGN)
 
 _OPEN = frozenset({Verdict.UNCONFIRMED, Verdict.INCONCLUSIVE})
 # What more work makes slower, and what is counted of that work.
-SLOWED = frozenset({metrics.STEP_TIME.name, metrics.STEP_P95.name})
+SLOWED = frozenset({metrics.STEP_TIME.name, metrics.STEP_CPU.name, metrics.STEP_P95.name})
 _COUNTS = frozenset(metric.name for metric in metrics.JUDGED if metric.kind is Kind.COUNT)
 _WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
 _EXACT = _COUNTS | {metrics.PEAK_ALLOCATED.name}

@@ -1,6 +1,6 @@
 """What is known of a machine beside its baselines: how noisy it is, and what it would notice."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -60,12 +60,19 @@ class CalibratedWorkload(Struct, frozen=True, kw_only=True):
     two_modes: bool
 
 
+# What disturbs launches: nothing that matters; neighbours that take the CPU, whose CPU time tells
+# more than the wall's; or what CPU time shows as well (a shared host, caches, clocks).
+Noise = Literal["quiet", "crowded", "shared_host"]
+
+
 class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_only=True):
     """The whole of baselines/MACHINE/calibration.json.
 
     ``launches`` is the typical spread of launches by each statistic, ``inconclusive`` the share of
     unchanged workloads that each preset is expected to leave undecided: what ``statistic`` and
-    ``preset`` were chosen by.
+    ``preset`` were chosen by. Both are of CPU time on a crowded machine, where it gates, and of the
+    time by the wall on any other. ``launches_cpu`` is the spread of CPU time, where it is known.
+    ``trimmed``: a mean of pairs leaves out the outermost ones.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -75,6 +82,9 @@ class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_o
     provenance: Provenance
     launches: dict[Statistic, Spread]
     inconclusive: dict[Preset, Share]
+    noise: Noise = "quiet"
+    trimmed: bool = False
+    launches_cpu: dict[Statistic, Spread] = {}
     workloads: Annotated[dict[Name, CalibratedWorkload], msgspec.Meta(min_length=1)]
 
 

@@ -8,6 +8,7 @@ from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
 from ci_perf.model.calibration import (
     CalibratedWorkload,
     Calibration,
+    Noise,
     Qualification,
     QualifiedWorkload,
     Replays,
@@ -18,6 +19,19 @@ from ci_perf.report.escape import Words
 from ci_perf.report.tables import Page, Phrase, Table
 
 _STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": "the fastest block"}
+_NOISE: dict[Noise, str] = {
+    "quiet": "Noise: quiet. The time by the wall decides.",
+    "crowded": (
+        "Noise: crowded. Other programs take the CPU, and CPU time differs less: it gates, and the "
+        "time by the wall fails a job only where it proves a loss. CPU time does not see waiting "
+        "(a sleep, a lock, a slow disk)."
+    ),
+    "shared_host": (
+        "Noise: launches differ, and CPU time does not help: the host of this machine, its caches "
+        "or its clocks are shared. Exact evidence (operators, FLOPs, memory), pairs of processes "
+        "that alternate, a wider margin or another machine help."
+    ),
+}
 # The share of confirmations that the smallest detectable change is defined by, too.
 _NOTICED = 0.8
 
@@ -30,6 +44,7 @@ def page(result: Calibration | Qualification) -> Page:
 def _calibration(calibration: Calibration) -> Page:
     return [
         _headline(calibration),
+        _noise(calibration),
         _statistic(calibration),
         *([_blindness()] if calibration.statistic == "min" else []),
         _preset(calibration),
@@ -62,6 +77,12 @@ def _statistic(calibration: Calibration) -> Phrase:
         Words(f"Launches of the same code typically differ by: {spreads}. "),
         Words("A statistic of fewer blocks is chosen only if it is a quarter less noisy."),
     ]
+
+
+def _noise(calibration: Calibration) -> Phrase:
+    """Say which of three cases the machine is, and what follows for its verdicts."""
+    trimmed = " The mean of pairs leaves out the outermost fifth on each side."
+    return [Words(_NOISE[calibration.noise] + (trimmed if calibration.trimmed else ""))]
 
 
 def _blindness() -> Phrase:

@@ -58,7 +58,7 @@ class BaselineJudge:
             self._workloads,
             run.suite,
             root=self._root,
-            preset=calibration.preset if calibration else "default",
+            calibration=calibration,
         )
         base = summaries.baselines(self._baselines, machine, run.suite)
         return base, plan.limits, plan.tiers

@@ -12,6 +12,7 @@ from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import Policy
 from ci_perf.model.suite import Limit
 from tests import suites
+from tests.calibrations import a_calibration
 from tests.suites import plan
 
 
@@ -72,8 +73,9 @@ def test_a_preset_sets_the_limits_of_what_is_noisy(folder, preset, limit):
 def test_the_preset_of_a_calibration_holds_where_the_suite_names_none(folder):
     entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
 
-    silent = plan(folder, entry, preset="strict")
-    named = plan(folder, f'[suites.smoke]\npreset = "relaxed"\n{entry}', preset="strict")
+    strict = a_calibration(preset="strict")
+    silent = plan(folder, entry, calibration=strict)
+    named = plan(folder, f'[suites.smoke]\npreset = "relaxed"\n{entry}', calibration=strict)
 
     assert silent.limits.default["step_time_s"].relative == pytest.approx(0.005)
     assert named.limits.default["step_time_s"].margin == pytest.approx(0.03)
@@ -163,3 +165,33 @@ def test_unchanged_stays_in_reach_of_the_margin_of_init_on_a_busy_machine(spread
         outcome = confirmation.add(next(noise))
 
     assert outcome.call == "unchanged"
+
+
+def test_what_is_said_of_the_step_time_holds_for_its_cpu_time(folder):
+    text = "[limits]\nstep_time_s = { relative = 0.1, margin = 0.15 }\n"
+    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+
+    limit = found.limits.default["step_cpu_s"]
+    assert (limit.relative, limit.margin, limit.gate) == (0.1, 0.15, False)
+
+
+def test_cpu_time_gates_where_others_use_the_cpu(folder):
+    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+    shared = f'[suites.smoke]\npreset = "shared"\n{entry}'
+    crowded = a_calibration(noise="crowded", trimmed=True)
+
+    def cpu_time_gates(text, **more):
+        return plan(folder, text, **more).limits.of("matmul")["step_cpu_s"].gate
+
+    assert cpu_time_gates(shared)
+    assert not cpu_time_gates(entry)
+    assert cpu_time_gates(entry, calibration=crowded)
+    assert not cpu_time_gates(shared, calibration=a_calibration(noise="shared_host"))
+    assert plan(folder, entry, calibration=crowded).limits.trimmed
+
+
+def test_a_step_time_that_does_not_gate_takes_its_cpu_time_along(folder):
+    text = '[suites.smoke]\npreset = "shared"\nlimits = { step_time_s = { gate = false } }\n'
+    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+
+    assert not found.limits.default["step_cpu_s"].gate

@@ -4,6 +4,7 @@ import math
 import random
 import statistics
 
+import msgspec
 import pytest
 
 from ci_perf.errors import CiPerfError
@@ -242,3 +243,55 @@ def test_without_a_calibration_a_plan_stays_as_it_is():
     plan = a_plan("w")
 
     assert calibration.applied(plan, None) is plan
+
+
+# --- which of three cases the machine is
+
+
+def with_cpu_time(spread, *, wall, launches=20, outliers=0.0, workloads=3):
+    """Workloads whose wall differs by one spread and CPU time by another one."""
+    draw = random.Random(7)
+
+    def block(sd):
+        wild = 10 if draw.random() < outliers else 1
+        return (1e-3 * math.exp(wild * draw.gauss(0, sd)),) * 5
+
+    def workload(name):
+        measured = a_measured(name, *(block(wall) for _ in range(launches)))
+        return msgspec.structs.replace(
+            measured,
+            processes=tuple(
+                msgspec.structs.replace(
+                    process, timed=msgspec.structs.replace(process.timed, cpu_s=block(spread))
+                )
+                for process in measured.processes
+            ),
+        )
+
+    return [workload(f"w{i}") for i in range(workloads)]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "wall", "noise"),
+    [(0.001, 0.005, "quiet"), (0.01, 0.2, "crowded"), (0.2, 0.2, "shared_host")],
+)
+def test_cpu_time_gates_only_where_the_wall_is_noisy_and_cpu_time_is_not(cpu, wall, noise):
+    found = calibrated(*with_cpu_time(cpu, wall=wall))
+
+    assert found.noise == noise
+    assert found.launches_cpu["median"] == pytest.approx(cpu, rel=0.5)
+    chosen = cpu if noise == "crowded" else wall
+    assert found.launches["median"] == pytest.approx(chosen, rel=0.5)
+
+
+def test_a_noisy_machine_without_cpu_time_cannot_be_crowded():
+    assert calibrated(*alike(0.2, workloads=3)).noise == "shared_host"
+
+
+def test_only_heavy_tails_on_a_noisy_machine_are_trimmed():
+    heavy = with_cpu_time(0.02, wall=0.02, outliers=0.15, launches=40)
+    normal = with_cpu_time(0.2, wall=0.2)
+
+    assert calibrated(*heavy).trimmed
+    assert not calibrated(*normal).trimmed
+    assert not calibrated(*with_cpu_time(0.001, wall=0.001, outliers=0.15)).trimmed

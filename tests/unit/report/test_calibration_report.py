@@ -99,3 +99,20 @@ def test_in_markdown_every_row_is_complete(result, rows):
     assert {cells: page.rows.count(cells) for cells in set(page.rows)} == rows
     assert "|" not in page.prose
     assert "**" not in page.prose
+
+
+@pytest.mark.parametrize(
+    ("noise", "said"),
+    [
+        ("quiet", "The time by the wall decides"),
+        ("crowded", "CPU time does not see waiting"),
+        ("shared_host", "CPU time does not help"),
+    ],
+)
+def test_the_machine_is_one_of_three_cases(noise, said):
+    assert said in read(a_calibration(noise=noise))
+
+
+def test_trimmed_pairs_are_told():
+    assert "leaves out the outermost fifth" in read(a_calibration(trimmed=True))
+    assert "outermost" not in read(a_calibration())
