@@ -89,23 +89,25 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
     """Choose statistic and preset by launches of the same code. Raises CiPerfError without any."""
     check_measured(run)
     wall = _by_clock(run, plan, uniform, by_cpu=False)
-    cpu = _by_clock(run, plan, uniform, by_cpu=True) if _has_cpu_time(run) else None
+    timed = [process.timed for measured in run.measured for process in measured.processes]
+    has_cpu_time = all(blocks.cpu_s for blocks in timed)
+    cpu = _by_clock(run, plan, uniform, by_cpu=True) if has_cpu_time else None
     noise = _noise(wall, cpu)
     chosen = cpu if cpu is not None and noise == "crowded" else wall
     return Calibration(
         machine=run.environment.hard,
-        statistic=chosen.statistic,
+        statistic=wall.statistic,
         preset=chosen.preset,
         provenance=provenance(run, plan),
-        launches=_short(chosen.spreads),
+        launches=_short(wall.spreads),
         inconclusive=_short(chosen.inconclusive),
         noise=noise,
         trimmed=noise != "quiet" and _is_trimmed_better(chosen, plan, uniform),
-        launches_cpu=_short(cpu.spreads) if cpu else {},
+        launches_cpu=short(cpu.spread()) if cpu else None,
         workloads={
             of_workload.name: _workload(
                 of_workload,
-                of_workload.own or chosen.statistic,
+                of_workload.own or wall.statistic,
                 variance,
                 simulated,
                 chosen.preset,
@@ -148,14 +150,6 @@ def _by_clock(run: Run, plan: Plan, uniform: Uniform, *, by_cpu: bool) -> "_Chos
         projected=projected,
         inconclusive=inconclusive,
         preset=_smallest(inconclusive),
-    )
-
-
-def _has_cpu_time(run: Run) -> bool:
-    return all(
-        process.timed.cpu_s is not None
-        for measured in run.measured
-        for process in measured.processes
     )
 
 
@@ -290,11 +284,16 @@ def short(number: float) -> float:
 
 
 def _launches(measured: Measured, own: Statistic | None, *, by_cpu: bool) -> _Launches:
-    blocks = [
-        (by_cpu and process.timed.cpu_s) or process.timed.block_s for process in measured.processes
-    ]
+    """Take the time by the wall of each statistic; CPU time is that of all blocks, whichever."""
+    timed = [process.timed for process in measured.processes]
     by = {
-        name: [math.log(launch_numbers.of_blocks(block_s, name)) for block_s in blocks]
+        name: [
+            math.log(
+                (by_cpu and launch_numbers.cpu_time(blocks))
+                or launch_numbers.of_blocks(blocks.block_s, name)
+            )
+            for blocks in timed
+        ]
         for name in STATISTICS
     }
     return _Launches(name=measured.workload, by=by, own=own)

@@ -65,9 +65,8 @@ class _Arms:
         before, slower, after = (
             [
                 math.log(
-                    launch_numbers.of_blocks(
-                        (by_cpu and process.timed.cpu_s) or process.timed.block_s, statistic
-                    )
+                    (by_cpu and launch_numbers.cpu_time(process.timed))
+                    or launch_numbers.of_blocks(process.timed.block_s, statistic)
                 )
                 for process in arm
             ]

@@ -70,8 +70,8 @@ class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_o
 
     ``launches`` is the typical spread of launches by each statistic, ``inconclusive`` the share of
     unchanged workloads that each preset is expected to leave undecided: what ``statistic`` and
-    ``preset`` were chosen by. Both are of CPU time on a crowded machine, where it gates, and of the
-    time by the wall on any other. ``launches_cpu`` is the spread of CPU time, where it is known.
+    ``preset`` were chosen by. ``launches_cpu`` is the spread of CPU time, where it is known. On a
+    crowded machine, where CPU time gates, ``inconclusive`` and the workloads are by CPU time.
     ``trimmed``: a mean of pairs leaves out the outermost ones.
     """
 
@@ -84,7 +84,7 @@ class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_o
     inconclusive: dict[Preset, Share]
     noise: Noise = "quiet"
     trimmed: bool = False
-    launches_cpu: dict[Statistic, Spread] = {}
+    launches_cpu: Spread | None = None
     workloads: Annotated[dict[Name, CalibratedWorkload], msgspec.Meta(min_length=1)]
 
 

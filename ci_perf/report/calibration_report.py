@@ -81,8 +81,14 @@ def _statistic(calibration: Calibration) -> Phrase:
 
 def _noise(calibration: Calibration) -> Phrase:
     """Say which of three cases the machine is, and what follows for its verdicts."""
-    trimmed = " The mean of pairs leaves out the outermost fifth on each side."
-    return [Words(_NOISE[calibration.noise] + (trimmed if calibration.trimmed else ""))]
+    says = _NOISE[calibration.noise]
+    if calibration.launches_cpu is not None:
+        says += (
+            f" CPU time of launches typically differs by {units.share(calibration.launches_cpu)}."
+        )
+    if calibration.trimmed:
+        says += " The mean of pairs leaves out the outermost fifth on each side."
+    return [Words(says)]
 
 
 def _blindness() -> Phrase:
