@@ -1,5 +1,7 @@
 """A record beside a checkout: the first difference, or none."""
 
+import os
+
 import pytest
 
 from ci_perf.model.program import ModuleSearch, Program, ProgramFile, digest, listing
@@ -150,3 +152,16 @@ def test_files_beyond_the_repository_are_read(tmp_path):
     assert proof.outside_difference(program) == f"{tmp_path / 'weights'} differs"
     (tmp_path / "weights").unlink()
     assert proof.outside_difference(program) == f"{tmp_path / 'weights'} differs"
+
+
+def test_a_large_file_beyond_the_repository_is_known_by_length_and_time(tmp_path):
+    large = tmp_path / "weights"
+    with large.open("wb") as file:
+        file.truncate(2**26 + 1)
+    state = large.stat()
+    outside = {str(large): digest(b"%d %d" % (state.st_size, state.st_mtime_ns))}
+    program = Program(workload="w", conditions="", steps=1, outside=outside)
+
+    assert proof.outside_difference(program) == ""
+    os.utime(large, ns=(0, 0))
+    assert proof.outside_difference(program) == f"{large} differs"
