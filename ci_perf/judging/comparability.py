@@ -18,7 +18,7 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | N
     machine = with_memory_of(base.machine, head.machine)
     if hard := _different(_facts(base.machine), _facts(machine)):
         return "other_machine", _spell(hard)
-    soft = _different(_latest(base), _latest(head))
+    soft = _different_software(base, head)
     if promoted := [difference for difference in soft if difference.field in tiers.hard]:
         return "other_software", _spell(promoted)
     if parameters := _different(base.parameters, head.parameters):
@@ -31,9 +31,7 @@ def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | N
 def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Difference, ...]:
     """Collect what is not the same in the software of the two sides, each difference once."""
     differences = {
-        difference
-        for base, head in pairs
-        for difference in _different(_latest(base), _latest(head))
+        difference for base, head in pairs for difference in _different_software(base, head)
     }
     return tuple(sorted(differences, key=lambda d: (d.field, d.base, d.head)))
 
@@ -50,6 +48,13 @@ def _step(subject: Subject) -> dict[str, object]:
 def _latest(subject: Subject) -> dict[str, object]:
     soft: Software = subject.sessions[-1].soft
     return _facts(soft)
+
+
+def _different_software(base: Subject, head: Subject) -> list[Difference]:
+    """Compare the software of two sides; older records do not know the packages."""
+    sides = (_latest(base), _latest(head))
+    known = all(side["packages"] for side in sides)
+    return [d for d in _different(*sides) if known or d.field != "packages"]
 
 
 def _facts(struct: msgspec.Struct) -> dict[str, object]:

@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ci_perf.model.environment import (
     Software,
 )
 from ci_perf.model.process import Phase
+from ci_perf.model.program import digest
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.system import files, host, linux
 
@@ -70,6 +71,7 @@ def describe(
         locks=locks,
         gpus=uuids,
         environment=Environment(hard=hard, soft=_software(torch, threads), noted=_noted()),
+        variables={name: digest(os.fsencode(value)) for name, value in os.environ.items()},
     )
 
 
@@ -201,7 +203,18 @@ def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
         cpu_model=host.cpu_model(),
         threads=threads,
         kernel=platform.release(),
+        packages=packages(importlib.metadata.distributions()),
     )
+
+
+def packages(installed: Iterable[importlib.metadata.Distribution]) -> str:
+    """Return the digest of all packages: name, version, and the list of files with their hashes."""
+    lines = [
+        f"{package.metadata['Name']} {package.version} "
+        f"{digest((package.read_text('RECORD') or '').encode())}"
+        for package in installed
+    ]
+    return digest("\n".join(sorted(lines)).encode())
 
 
 def _version(package: str) -> str | None:

@@ -4,6 +4,7 @@ import msgspec
 
 from ci_perf.model.base import Bytes, Count, Struct, Text
 from ci_perf.model.container import Image
+from ci_perf.model.program import DigestOrEmpty
 
 
 class CpuMachine(Struct, tag_field="device", tag="cpu", frozen=True, kw_only=True):
@@ -51,6 +52,7 @@ class Software(Struct, frozen=True, kw_only=True):
     """The soft tier: comparable, and named in the report's first lines when it differs.
 
     ``None`` says that the machine does not have the thing (no CUDA in a CPU build of torch).
+    ``packages`` is the digest of all installed packages with their files; empty in older records.
     """
 
     python: Text
@@ -63,6 +65,7 @@ class Software(Struct, frozen=True, kw_only=True):
     cpu_model: Text
     threads: Count
     kernel: Text
+    packages: DigestOrEmpty = ""
 
 
 class Noted(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,8 @@ _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED, Severity.NUM
 _DATE = len("2026-11-21")
 _IMAGE = "image"
 # What comes with an image, the likeliest cause first; the driver and the kernel are the host's.
-_BROUGHT = ("torch", "cuda", "cudnn", "python", "transformers")
+_PACKAGES = "packages"
+_BROUGHT = ("torch", "cuda", "cudnn", "python", "transformers", _PACKAGES)
 _INVALID = Words("🛑 This run cannot be trusted. Draw no conclusions from its numbers:")
 _PARTLY_INVALID = Words(
     "🛑 The machine could not be trusted while some workloads ran. Draw no conclusions from their "
@@ -205,6 +206,8 @@ def _environment(rest: Sequence[Difference]) -> Phrase:
 
 
 def _fact(difference: Difference) -> Phrase:
+    if difference.field == _PACKAGES:
+        return (Words("other installed packages"),)
     return (difference.field, Words(" "), *_step(difference))
 
 

@@ -10,10 +10,8 @@ from ci_perf.measuring.recording.notes import Fact, Notes
 from ci_perf.measuring.recording.places import Owner, Places
 from ci_perf.model import program
 
-# Of a file of the repository, as git keeps it; hashing takes about a second per GiB.
-_LARGEST_INPUT = 2**30
-# Of a file beyond it. A larger one is known by its length and the time of its last change.
-_LARGEST_OUTSIDE = 2**26
+# Hashing takes some seconds per GiB.
+_LARGEST = 2**30
 _CHUNK = 2**20
 
 
@@ -32,7 +30,10 @@ class Contents:
         elif owner is Owner.REPOSITORY:
             self._read_input(path, name, Fact.SOURCE if by_import else Fact.DATA)
         elif owner is Owner.OUTSIDE and not self._is_noted(name):
-            self._notes.add(Fact.OUTSIDE, name, _digest_of(path))
+            try:
+                self._notes.add(Fact.OUTSIDE, name, _digest_of(path))
+            except ValueError as error:
+                self._notes.add(Fact.OBSTACLE, f"{name}: {error}")
 
     def opened(self, path: str) -> None:
         """Note that a file of the repository was opened by whomever."""
@@ -139,8 +140,7 @@ def _blob_of(path: str) -> str:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
             return ""
-        if state.st_size > _LARGEST_INPUT:
-            raise ValueError(f"expected at most {_LARGEST_INPUT:,} bytes, found {state.st_size:,}")
+        _check_size(state)
         blob = hashlib.sha1(b"blob %d\0" % state.st_size, usedforsecurity=False)
         while chunk := os.read(handle, _CHUNK):
             blob.update(chunk)
@@ -158,13 +158,20 @@ def blob_of(path: str) -> str:
 
 
 def _digest_of(path: str) -> str:
-    """Return the digest of what a file beyond the repository holds; empty where there is none."""
+    """Return the digest of what a file beyond the repository holds; empty where there is none.
+
+    Raises ValueError: it is too large.
+    """
     try:
         state = Path(path).stat()
         if not stat.S_ISREG(state.st_mode):
             return ""
-        if state.st_size > _LARGEST_OUTSIDE:
-            return program.digest(b"%d %d" % (state.st_size, state.st_mtime_ns))
+        _check_size(state)
         return program.digest(Path(path).read_bytes())
     except OSError:
         return ""
+
+
+def _check_size(state: os.stat_result) -> None:
+    if state.st_size > _LARGEST:
+        raise ValueError(f"expected at most {_LARGEST:,} bytes, found {state.st_size:,}")

@@ -4,6 +4,7 @@ import pytest
 
 from ci_perf.measuring import environment_probe
 from ci_perf.model.environment import CpuMachine, GpuMachine
+from ci_perf.model.program import digest
 
 H200, H100 = "NVIDIA H200", "NVIDIA H100"
 MIG = "NVIDIA H200 MIG 1g.18gb"
@@ -34,6 +35,27 @@ def uuid(number, *, known):
 
 def described(device, devices, torch):
     return environment_probe.describe(device, 1, devices, load=lambda: torch)
+
+
+def test_packages_are_known_by_their_versions_and_files():
+    def package(version, record):
+        return SimpleNamespace(
+            metadata={"Name": "one"}, version=version, read_text=lambda _: record
+        )
+
+    digests = {
+        environment_probe.packages([package(version, record)])
+        for version in ("1.0", "1.1")
+        for record in (None, "one.py,sha256=a,1", "one.py,sha256=b,1")
+    }
+
+    assert len(digests) == 6
+
+
+def test_all_variables_of_the_probe_are_told_by_their_digests(monkeypatch):
+    monkeypatch.setenv("HOME", "/root")
+
+    assert described("cpu", 1, a_torch()).variables["HOME"] == digest(b"/root")
 
 
 def test_as_many_gpus_as_needed_are_locked_from_the_first_on():
