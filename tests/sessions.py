@@ -1,9 +1,11 @@
 """What a session is given: a launcher that only answers, a listener that notes, a plan, checks."""
 
+import abc
 from pathlib import Path
 
 import msgspec
 
+from ci_perf.launch import ignore
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Limits, Protocol
@@ -17,7 +19,23 @@ SOURCE = Source(commit="b" * 40, branch="main", dirty=False)
 BOOM = TaskFailure(phase=Phase.BUILD, reason="ImportError: no such thing", output="Traceback …")
 
 
-class Launches:
+class OneAfterTheOther(abc.ABC):
+    """Launches in a row whose imports nobody sees."""
+
+    @abc.abstractmethod
+    def launch(self, task, _interrupted=None):
+        """See Launcher."""
+
+    def launch_in_a_row(self, tasks, interrupted=None, *, begin=ignore, end=ignore):
+        outcomes = []
+        for number, task in enumerate(tasks):
+            begin(number)
+            outcomes.append(self.launch(task, interrupted))
+            end(number, outcomes[-1])
+        return tuple(outcomes)
+
+
+class Launches(OneAfterTheOther):
     """A launcher that notes whose turn it is; `answers` says what comes of a launch, by side."""
 
     def __init__(self, answers=lambda _side, _task: None):

@@ -20,6 +20,10 @@ def never() -> bool:
     return False
 
 
+def ignore(*_: object) -> None:
+    """Do nothing with what is told."""
+
+
 class Launcher(Protocol):
     """Starts one fresh process per task, and leaves none behind.
 
@@ -55,6 +59,21 @@ class Launcher(Protocol):
         They take turns phase by phase, `first` first, and block by block in an order that is drawn
         each time; both time equally many blocks. If one task fails, the other's result stands.
         `memory_check.reason_against` says whether a pair may be resident.
+        """
+
+    def launch_in_a_row(
+        self,
+        tasks: Sequence[Task],
+        interrupted: Interrupted = never,
+        *,
+        begin: Callable[[int], object] = ignore,
+        end: Callable[[int, WorkerResult | TaskFailure], object] = ignore,
+    ) -> tuple[WorkerResult | TaskFailure, ...]:
+        """Run tasks one after the other, after their processes have imported code all at once.
+
+        Each has the machine for itself from then on: those that wait are stopped. None may be of
+        several ranks. `begin` hears the number (from 0) of the task that runs next, `end` what came
+        of it. `memory_check.processes_at_once` says how many the machine can hold.
         """
 
     def shell(

@@ -11,7 +11,15 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CannotWriteError
-from ci_perf.launch import Interrupted, child_environment, exit_status, monitoring, never, run_task
+from ci_perf.launch import (
+    Interrupted,
+    child_environment,
+    exit_status,
+    ignore,
+    monitoring,
+    never,
+    run_task,
+)
 from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.run_task import Finished, Outcome
 from ci_perf.launch.turn_scheduler import Slot
@@ -108,6 +116,17 @@ class LocalLauncher:
         """See Launcher."""
         return run_task.run_pair((first, second), self._launch_in_slot, interrupted)
 
+    def launch_in_a_row(
+        self,
+        tasks: Sequence[Task],
+        interrupted: Interrupted = never,
+        *,
+        begin: Callable[[int], object] = ignore,
+        end: Callable[[int, Outcome], object] = ignore,
+    ) -> tuple[Outcome, ...]:
+        """See Launcher."""
+        return run_task.run_in_a_row(tasks, self._launch_in_slot, interrupted, begin=begin, end=end)
+
     def shell(
         self,
         command: str,
@@ -134,11 +153,7 @@ class LocalLauncher:
 
     def _launch_in_slot(self, task: Task, interrupted: Interrupted, slot: Slot) -> Outcome:
         spelled = msgspec.structs.replace(task, turns=str(slot.folder))
-        return run_task.run(
-            spelled,
-            lambda folder: self._run(spelled, folder, interrupted, slot),
-            is_paired=True,
-        )
+        return run_task.run(spelled, lambda folder: self._run(spelled, folder, interrupted, slot))
 
     def _run(
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None

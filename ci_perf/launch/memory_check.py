@@ -1,5 +1,6 @@
 """Check, before a resident pair starts, that the free memory is enough for both processes."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _SPARE = 1.2
 # What a CUDA context and its kernels take of a GPU beside torch's allocator: 0.5 GB on an H100.
 _CONTEXT_BYTES = 2**30
+
+# What a process holds that has imported torch and transformers: 0.4 GB with the build for CPUs.
+_IMPORTED_BYTES = 2**30
+# More would fight for the disk, and be lost together when a session is interrupted.
+_MOST_AT_ONCE = 16
 
 # Version 1 of the control groups spells "no limit" as the largest multiple of a page.
 _NO_LIMIT = 2**60
@@ -57,6 +63,26 @@ def reason_against(
         *(_Memory(place=gpu.uuid, need=device, free=_free(gpu)) for gpu in _states(gpus)),
     ]
     return next((reason for memory in memories if (reason := memory.reason_against())), "")
+
+
+def processes_at_once(
+    *, proc: Path = PROC, cgroups: Path = _CGROUPS, cores: int | None = None
+) -> int:
+    """Return how many processes may import at once and wait for their turn: one at least.
+
+    One per core (by default those that we may use), as an import is one thread's work, in half of
+    the memory that is free: the other half is for the one that has its turn.
+    """
+    known = [_available(proc), *(free for _, free in _groups(proc, cgroups))]
+    free = [bytes_ for bytes_ in known if bytes_ is not None]
+    if not free:
+        return 1
+    return max(
+        1,
+        min(
+            cores or len(os.sched_getaffinity(0)), _MOST_AT_ONCE, min(free) // 2 // _IMPORTED_BYTES
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ class Finished:
 RunProcess = Callable[[Scratch], Finished]
 
 
-def run(task: Task, run_process: RunProcess, *, is_paired: bool = False) -> Outcome:
+def run(task: Task, run_process: RunProcess) -> Outcome:
     """Run one task, which `run_process` finds in its folder.
 
     If `run_process` raises OSError or CiPerfError, that becomes a TaskFailure.
@@ -68,7 +68,7 @@ def run(task: Task, run_process: RunProcess, *, is_paired: bool = False) -> Outc
         return not_started(error)
     if isinstance(result, TaskFailure):
         return result
-    if evidence is not None and is_paired:
+    if evidence is not None and task.turns and not task.imports_ahead:
         evidence = monitoring.without_partner(evidence)
     process = msgspec.structs.replace(result.process, evidence=evidence)
     return msgspec.structs.replace(result, process=process)
@@ -92,6 +92,36 @@ def run_pair(
         failure = not_started(error)
         return failure, failure
     return of_first, of_second
+
+
+def run_in_a_row(
+    tasks: Sequence[Task],
+    launch: Callable[[Task, Interrupted, Slot], Outcome],
+    interrupted: Interrupted,
+    *,
+    begin: Callable[[int], object],
+    end: Callable[[int, Outcome], object],
+) -> tuple[Outcome, ...]:
+    """Run tasks one after the other that have imported at once. See Launcher."""
+    ahead = [msgspec.structs.replace(task, imports_ahead=len(tasks)) for task in tasks]
+    outcomes: list[Outcome] = []
+
+    def note(number: int, outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        end(number, outcome)
+
+    try:
+        with child.ending_orphans():
+            turn_scheduler.schedule_in_a_row(
+                [_launch_in_slot(task, launch) for task in ahead],
+                interrupted,
+                begin=begin,
+                end=note,
+            )
+    except OSError as error:
+        for number in range(len(outcomes), len(tasks)):
+            note(number, not_started(error))
+    return tuple(outcomes)
 
 
 def run_module(

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -138,8 +138,8 @@ def schedule(
 ) -> list[T]:
     """Run each launch in a thread of its own, with a slot for its process; return the results.
 
-    The first is started first, and each process has one turn in a round: in the order of the
-    launches, or in that of `shuffle` if all want to time a block. A launch must end its process
+    All import at once. Then each process has one turn in a round: in the order of the launches, or
+    in that of `shuffle` if all want to time a block. A launch must end its process
     when `Interrupted` says so. Raises what the launches raise, and OSError.
     """
     stop = threading.Event()
@@ -148,17 +148,67 @@ def schedule(
         return stop.is_set() or interrupted()
 
     with _slots(len(launches)) as slots, ThreadPoolExecutor(len(launches)) as threads:
-        outcomes: list[Future[T]] = []
         try:
-            for slot, launch in zip(slots, launches, strict=True):
-                outcomes.append(threads.submit(_run_in_slot, slot, launch, must_stop))
-                slot.wait_for_request()  # to be started is its first turn
+            outcomes = [
+                threads.submit(_run_in_slot, slot, launch, must_stop)
+                for slot, launch in zip(slots, launches, strict=True)
+            ]
+            _import_at_once(slots)
             while taken := [slot for slot in slots if slot.is_taken]:
                 _round(taken, shuffle)
         except BaseException:
             stop.set()
             raise
     return [outcome.result() for outcome in outcomes]
+
+
+def schedule_in_a_row(
+    launches: Sequence[Callable[[Slot, Interrupted], T]],
+    interrupted: Interrupted,
+    *,
+    begin: Callable[[int], object],
+    end: Callable[[int, T], object],
+) -> list[T]:
+    """Let the processes of all launches import at once, then run one after the other.
+
+    Nothing is timed before all have imported. `begin` is called before a launch (from 0) runs on,
+    `end` with what it returned. Raises what these and the launches raise, and OSError.
+    """
+    stop = threading.Event()
+
+    def must_stop() -> bool:
+        return stop.is_set() or interrupted()
+
+    results: list[T] = []
+    with _slots(len(launches)) as slots, ThreadPoolExecutor(len(launches)) as threads:
+        try:
+            outcomes = [
+                threads.submit(_run_in_slot, slot, launch, must_stop)
+                for slot, launch in zip(slots, launches, strict=True)
+            ]
+            _import_at_once(slots)
+            for number, (slot, outcome) in enumerate(zip(slots, outcomes, strict=True)):
+                begin(number)
+                while slot.is_taken:
+                    slot.answer(TurnAnswer.TAKE)
+                    slot.wait_for_request()
+                results.append(outcome.result())
+                end(number, results[-1])
+        except BaseException:
+            stop.set()
+            raise
+    return results
+
+
+def _import_at_once(slots: Sequence[Slot]) -> None:
+    """Wait until all processes have started, then until all have imported what they run."""
+    for _ in (TurnRequest.IMPORT, TurnRequest.PHASE):
+        for slot in slots:
+            slot.wait_for_request()
+        importing = [slot for slot in slots if slot.request == TurnRequest.IMPORT]
+        for slot in importing:
+            slot.answer(TurnAnswer.TAKE)
+        slots = importing
 
 
 def _run_in_slot(slot: Slot, launch: Callable[[Slot, Interrupted], T], must_stop: Interrupted) -> T:
@@ -171,7 +221,7 @@ def _run_in_slot(slot: Slot, launch: Callable[[Slot, Interrupted], T], must_stop
 def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None]) -> None:
     """Give each process a turn: without a block if all have enough, or one has reached its cap."""
     requests = {slot.request for slot in slots}
-    are_timing = requests <= {*TurnRequest} - {TurnRequest.PHASE}
+    are_timing = requests <= {*TurnRequest} - {TurnRequest.IMPORT, TurnRequest.PHASE}
     if are_timing:
         shuffle(slots)
     is_over = are_timing and (

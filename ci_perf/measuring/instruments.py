@@ -35,12 +35,20 @@ class Stopwatch:
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
         """Enter a phase, in its turn; a crash that kills the process leaves its name behind."""
-        self.turn_taker.take()
+        if phase is Phase.IMPORT:
+            self.turn_taker.take_for_import()
+        else:
+            self.turn_taker.take()
         self.current = phase
         self._note.write_text(phase.value)
         start = self.turn_taker.clock()
         yield
         self.seconds[phase] = self.turn_taker.clock() - start
+
+    def start_s(self, imports_at_once: int) -> float:
+        """Return what the launch has cost so far: of an import beside others, its share."""
+        others_s = self.seconds[Phase.IMPORT] * (1 - 1 / max(1, imports_at_once))
+        return sum(self.seconds.values()) - others_s
 
     def times(self, first_step_s: float) -> PhaseTimes:
         """Return how long each phase took; one after the timed region may not have come yet."""

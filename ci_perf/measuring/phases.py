@@ -50,13 +50,16 @@ def go_through(
     Of several ranks, rank 0 keeps that of all. A launch that is recorded counts its `steps`.
     """
     protocol = todo.workload.protocol
-    stopwatch.turn_taker = turn_client.of(todo.turns)
+    stopwatch.turn_taker = turn_client.of(todo)
     left = TimeLeft(protocol.timeout_s, stopwatch.turn_taker.clock)
-    cache = counters.compile_cache()
     knobs.fix_process(protocol)
     watcher = Watcher()
     with stopwatch.phase(Phase.IMPORT):
         loaded = user_code.load(Path(todo.workload.file), Path(todo.root), todo.python_path)
+        stopwatch.turn_taker.take()
+        if todo.imports_ahead:
+            marks.hello()
+        cache = counters.compile_cache()
         knobs.fix_libraries(protocol)
         group, name = _join(todo)
         here = stopwatch.device = device.open_device(name, _cards(todo.workload))
@@ -81,7 +84,7 @@ def go_through(
             step,
             protocol,
             step_s=step_s,
-            start_s=sum(stopwatch.seconds.values()),
+            start_s=stopwatch.start_s(todo.imports_ahead),
             slowest=group.maximum,
             turn_taker=stopwatch.turn_taker,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ci_perf.model.process import Stop
-from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, TurnAnswer, TurnRequest
+from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, Task, TurnAnswer, TurnRequest
 
 Clock = Callable[[], float]
 
@@ -27,6 +27,9 @@ class TurnTaker(Protocol):
 
     def clock(self) -> float:
         """Return seconds; they do not pass while the process waits for its turn."""
+
+    def take_for_import(self) -> None:
+        """Wait until code may be imported: beside others, as nothing is timed."""
 
     def take(self) -> None:
         """Wait for the next turn."""
@@ -47,6 +50,9 @@ class Alone:
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
         self.clock = clock
+
+    def take_for_import(self) -> None:
+        """See TurnTaker."""
 
     def take(self) -> None:
         """See TurnTaker."""
@@ -71,6 +77,10 @@ class Shared:
     def clock(self) -> float:
         """See TurnTaker."""
         return self._clock() - self._waited_s
+
+    def take_for_import(self) -> None:
+        """See TurnTaker."""
+        self._ask(TurnRequest.IMPORT)
 
     def take(self) -> None:
         """See TurnTaker."""
@@ -99,6 +109,25 @@ def _request_of_block(stopped: Stop | None) -> TurnRequest:
     return TurnRequest.BLOCK_AFTER_CAP if stopped == "cap" else TurnRequest.BLOCK_AFTER_ENOUGH
 
 
-def of(folder: str) -> TurnTaker:
-    """Return the turns that a task grants: `folder` is its `turns`. Raises OSError."""
-    return Shared(Path(folder)) if folder else Alone()
+class Ahead(Shared):
+    """A process that imports beside others, waits, and then has the machine to its end."""
+
+    is_shared = False
+    _has_turn = False
+
+    def take(self) -> None:
+        """See TurnTaker."""
+        if not self._has_turn:
+            super().take()
+            self._has_turn = True
+
+    def take_for_block(self, stopped: Stop | None) -> bool:
+        """See TurnTaker."""
+        return stopped is None
+
+
+def of(todo: Task) -> TurnTaker:
+    """Return the turns that a task grants. Raises OSError."""
+    if not todo.turns:
+        return Alone()
+    return (Ahead if todo.imports_ahead else Shared)(Path(todo.turns))

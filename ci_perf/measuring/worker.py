@@ -28,9 +28,10 @@ def main(folder: Path) -> int:
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # so does a time-out
     stopwatch = Stopwatch(folder / _of_this_rank(task.PHASE))
     marks = Marks(folder)
-    marks.hello()
     try:
         todo = files.read(folder / task.TASK, task.Task)
+        if not todo.imports_ahead:  # a monitor would watch what others do meanwhile
+            marks.hello()
         with recording.of(todo, folder) as steps:
             go_through(
                 todo,

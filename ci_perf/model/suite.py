@@ -112,14 +112,14 @@ class Protocol(Struct, frozen=True, kw_only=True):
     timeout_s: PositiveSeconds = 600.0
     threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
     seed: Count = 0
-    warmup_min_steps: AtLeastOne = 10
-    warmup_min_s: Seconds = 1.0
+    warmup_min_steps: AtLeastOne = 3
+    warmup_min_s: Seconds = 0.5
     warmup_max_s: Seconds = 30.0
     # Warm means: the medians of the last two windows of this many steps differ by less than this.
-    warmup_window: AtLeastOne = 10
+    warmup_window: AtLeastOne = 3
     warmup_tolerance: Relative = 0.01
     block_min_s: Seconds = 0.05
-    timed_min_blocks: AtLeastOne = 10
+    timed_min_blocks: AtLeastOne = 5
     timed_min_s: Seconds = 0.5
     timed_max_s: Seconds = 20.0
     # What launches of the same code differ by at least: to know one of them better is of no use. A
@@ -128,9 +128,9 @@ class Protocol(Struct, frozen=True, kw_only=True):
     # Others on the machine make blocks longer, never shorter: on a shared CPU "min" is 2-3 times
     # quieter between launches. It is blind to what slows only some steps.
     statistic: Statistic = "median"
-    memory_steps: AtLeastOne = 5
+    memory_steps: AtLeastOne = 2
     # The passes that watch the parts of a step, and the skew of ranks.
-    phase_steps: AtLeastOne = 5
+    phase_steps: AtLeastOne = 3
     fingerprint_steps: Count = 3
     # Readings of the GPU per second, by a process beside ours. 0 turns it off: no evidence then.
     monitor_hz: Annotated[float, msgspec.Meta(ge=0, le=50)] = 5.0

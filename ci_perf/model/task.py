@@ -64,6 +64,7 @@ class MonitorMark(bytes, Enum):
 class TurnRequest(bytes, Enum):
     """What a resident process asks its parent for."""
 
+    IMPORT = b"i"  # which it may do beside others: nothing is timed
     PHASE = b"p"
     BLOCK = b"b"
     BLOCK_AFTER_ENOUGH = b"e"  # it needs no more blocks
@@ -81,7 +82,9 @@ class Task(Struct, frozen=True, kw_only=True):
     """One launch of one workload. ``root`` is the repository, where imports are resolved.
 
     ``gpus`` are the UUIDs of the devices that it may use, none on a CPU. ``turns`` is the folder
-    by which a resident process takes turns with its partner; empty for one without a partner.
+    by which a process takes turns with others; empty for one that has the machine for itself. With
+    ``imports_ahead`` (how many import at once) it takes two, to import and for all the rest;
+    without, it shares every block with its partner.
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison. A launch that is to ``record``
     its program is slower, so that its times mean nothing, and goes on for ``record_steps`` steps.
@@ -94,6 +97,7 @@ class Task(Struct, frozen=True, kw_only=True):
     data_dir: Text
     gpus: tuple[Name, ...] = ()
     turns: Text = ""
+    imports_ahead: Count = 0
     python_path: tuple[Text, ...] = ()
     foreign_root: Text = ""
     record: bool = False

@@ -200,10 +200,17 @@ class Interleaving:
                 base.may_be_resident = False
                 return
         else:
-            outcomes = tuple(self._runner.outcome(task) for task in tasks)
+            outcomes = self._launched(tasks)
         by_side = dict(zip((first, second), outcomes, strict=True))
         self._keep(base, by_side, resident=is_resident)
         base.first = second
+
+    def _launched(self, tasks: Sequence[Task]) -> tuple[_Outcome, ...]:
+        """Launch both sides one after the other; they import at once where they may."""
+        is_alone = tasks[0].workload.launch == "torchrun" or self._checks.at_once() < len(tasks)
+        if is_alone:
+            return tuple(self._runner.outcome(task) for task in tasks)
+        return self._runner.outcomes(tasks)
 
     def _keep(self, base: _Base, by_side: dict[_Side, _Outcome], *, resident: bool) -> None:
         head, other = by_side["head"], self._checked(base.workload.id, by_side["base"])

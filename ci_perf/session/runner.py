@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ci_perf.launch import Launcher, memory_check
+from ci_perf.launch import Launcher, ignore, memory_check
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Evidence, Reason
-from ci_perf.session import quiet
+from ci_perf.session import quiet, schedule
 from ci_perf.session.listener import Listener
 from ci_perf.system.signals import Interrupts
 
 Position = Literal["before", "between", "after"]
+Outcome = WorkerResult | TaskFailure
 
 # The driver frees what a killed process held within a second; each look takes some two.
 _LOOKS = 4
@@ -30,7 +31,8 @@ class MachineChecks:
     """How a session asks whether the machine is fit to measure on.
 
     `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
-    be resident at once; `every_s` is how often to look while others use the machine.
+    be resident at once; `every_s` is how often to look while others use the machine; `at_once` how
+    many processes may import at once.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.of_host
@@ -38,6 +40,7 @@ class MachineChecks:
         memory_check.reason_against
     )
     every_s: float = quiet.LOOK_EVERY_S
+    at_once: Callable[[], int] = memory_check.processes_at_once
 
 
 @dataclass
@@ -161,8 +164,9 @@ class SessionRunner:
             return
         if index:
             self._ask_canaries("between", self._rounds() - index)
-        for progress in due:
-            self._launch(progress, index)
+        apart = [progress.workload.launch == "torchrun" for progress in due]
+        for first, end in schedule.batches(apart, self._checks.at_once()):
+            self._launch(due[first:end], index)
         self._listener.round_finished(index + 1, max(index + 1, self._rounds()))
 
     def _rounds(self) -> int:
@@ -245,17 +249,35 @@ class SessionRunner:
                 return
         self.reasons.append(distrust.reason("foreign_memory", "; ".join(details), workload.id))
 
-    def _launch(self, progress: WorkloadProgress, index: int) -> None:
-        workload, total = progress.workload, progress.workload.protocol.processes
-        self._listener.started(workload.id, index + 1, total)
+    def _launch(self, together: Sequence[WorkloadProgress], index: int) -> None:
+        """Launch one process of each of these workloads."""
         start = self._clock()
-        outcome = self.outcome(self.task(workload, index))
+        begins: list[float] = []
+
+        def begin(number: int) -> None:
+            begins.append(self._clock())
+            workload = together[number].workload
+            self._listener.started(workload.id, index + 1, workload.protocol.processes)
+
+        def end(number: int, outcome: Outcome) -> None:
+            import_s = (begins[0] - start) / len(together) if begins else 0.0
+            began = begins[number] if number < len(begins) else self._clock()
+            self._keep(together[number], index, outcome, import_s + self._clock() - began)
+
+        self.outcomes(
+            [self.task(progress.workload, index) for progress in together], begin=begin, end=end
+        )
+
+    def _keep(
+        self, progress: WorkloadProgress, index: int, outcome: Outcome, seconds: float
+    ) -> None:
+        workload = progress.workload
         if isinstance(outcome, TaskFailure):
-            self.fail(workload.id, outcome, skipped=total - index - 1)
+            self.fail(workload.id, outcome, skipped=workload.protocol.processes - index - 1)
             return
         progress.results.append(outcome)
-        progress.launches_s.append(self._clock() - start)
-        self._listener.finished(workload.id, progress.launches_s[-1])
+        progress.launches_s.append(seconds)
+        self._listener.finished(workload.id, seconds)
 
     def fail(self, workload: str, failure: TaskFailure, *, skipped: int = 0) -> None:
         """Take a workload out: it is launched no more, and the run says why."""
@@ -275,13 +297,41 @@ class SessionRunner:
             gpus=self._machine.gpus[: workload.world_size],
         )
 
-    def outcome(self, task: Task) -> WorkerResult | TaskFailure:
-        """Launch one process alone, on GPUs that are clean. Raises KeyboardInterrupt."""
-        self._interrupts.check()
-        self._await_clean_gpus(task.workload)
-        return self._noted(task, self._launcher.launch(task, self._interrupts.have_come))
+    def outcome(self, task: Task) -> Outcome:
+        """Launch one process, on GPUs that are clean. Raises KeyboardInterrupt."""
+        return self.outcomes([task])[0]
 
-    def outcome_of_pair(self, first: Task, second: Task) -> tuple[WorkerResult | TaskFailure, ...]:
+    def outcomes(
+        self,
+        tasks: Sequence[Task],
+        *,
+        begin: Callable[[int], object] = ignore,
+        end: Callable[[int, Outcome], object] = ignore,
+    ) -> tuple[Outcome, ...]:
+        """Launch processes one after the other that import at once, each on GPUs that are clean.
+
+        `begin` and `end` hear of each. Raises KeyboardInterrupt.
+        """
+
+        def begun(number: int) -> None:
+            self._interrupts.check()
+            self._await_clean_gpus(tasks[number].workload)
+            begin(number)
+
+        def ended(number: int, outcome: Outcome) -> None:
+            end(number, self._noted(tasks[number], outcome))
+
+        if len(tasks) > 1:
+            self._interrupts.check()
+            return self._launcher.launch_in_a_row(
+                tasks, self._interrupts.have_come, begin=begun, end=ended
+            )
+        begun(0)
+        outcome = self._launcher.launch(tasks[0], self._interrupts.have_come)
+        ended(0, outcome)
+        return (outcome,)
+
+    def outcome_of_pair(self, first: Task, second: Task) -> tuple[Outcome, ...]:
         """Launch two processes that take turns. Raises KeyboardInterrupt."""
         self._interrupts.check()
         self._await_clean_gpus(first.workload)
@@ -289,7 +339,7 @@ class SessionRunner:
         tasks = (first, second)
         return tuple(map(self._noted, tasks, outcomes))
 
-    def _noted(self, task: Task, outcome: WorkerResult | TaskFailure) -> WorkerResult | TaskFailure:
+    def _noted(self, task: Task, outcome: Outcome) -> Outcome:
         """Note what an outcome says against the machine."""
         if isinstance(outcome, TaskFailure):
             self._is_suspect = True

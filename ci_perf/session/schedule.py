@@ -6,7 +6,7 @@ before the next one has any, so that a small budget answers at least one questio
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging.policy import LOOKS, MOST_PAIRS
@@ -21,6 +21,20 @@ def next_workload(order: Sequence[str], pairs: Mapping[str, int]) -> str:
     `pairs` counts the pairs that each has had.
     """
     return min(order, key=lambda workload: bisect_right(LOOKS, pairs[workload]))
+
+
+def batches(apart: Sequence[bool], most: int) -> Iterator[tuple[int, int]]:
+    """Cut launches into those whose processes import at once: (first, end), in their order.
+
+    `most` at once; what is set `apart` is launched by itself.
+    """
+    first = 0
+    for position, is_apart in enumerate(apart):
+        if position > first and (is_apart or apart[first] or position - first == most):
+            yield first, position
+            first = position
+    if first < len(apart):
+        yield first, len(apart)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import Interrupted, child_environment, local, never, run_task
+from ci_perf.launch import Interrupted, child_environment, ignore, local, never, run_task
 from ci_perf.launch.containers import arguments, images, mounts, running, stale
 from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
 from ci_perf.launch.containers.engine import Engine
@@ -155,6 +155,17 @@ class ContainerLauncher:
         """See Launcher."""
         return run_task.run_pair((first, second), self._launch_in_slot, interrupted)
 
+    def launch_in_a_row(
+        self,
+        tasks: Sequence[Task],
+        interrupted: Interrupted = never,
+        *,
+        begin: Callable[[int], object] = ignore,
+        end: Callable[[int, Outcome], object] = ignore,
+    ) -> tuple[Outcome, ...]:
+        """See Launcher."""
+        return run_task.run_in_a_row(tasks, self._launch_in_slot, interrupted, begin=begin, end=end)
+
     def shell(
         self,
         command: str,
@@ -186,7 +197,6 @@ class ContainerLauncher:
         return run_task.run(
             mounts.task_inside(task, turns=True),
             lambda folder: self._run_task(task, folder, interrupted, slot),
-            is_paired=True,
         )
 
     def _run_task(

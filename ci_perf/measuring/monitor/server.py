@@ -77,6 +77,11 @@ class Monitor:
         self._end: _Border | None = None
         self._late = False
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether a worker has said that it is there."""
+        return bool(self._pids)
+
     def poll(self) -> None:
         """Read what changes from moment to moment."""
         for gpu in self._gpus:
@@ -165,20 +170,24 @@ class Monitor:
 
 
 def serve(monitor: Monitor, line: socket.socket, *, hz: float) -> None:
-    """Poll `hz` times a second, and answer each mark on `line`, until stdin ends."""
+    """Poll `hz` times a second, and answer each mark on `line`, until stdin ends.
+
+    Nothing is read before the first mark: the worker may have to wait while another one measures.
+    """
     period_s = 1 / hz
     due = time.monotonic() + period_s
     with selectors.DefaultSelector() as selector:
         selector.register(_STDIN, selectors.EVENT_READ)
         selector.register(line, selectors.EVENT_READ)
         while True:
-            for key, _ in selector.select(max(0.0, due - time.monotonic())):
+            wait_s = max(0.0, due - time.monotonic()) if monitor.is_watching else None
+            for key, _ in selector.select(wait_s):
                 if key.fd == _STDIN:
                     if not os.read(_STDIN, 4096):
                         return
                 else:
                     _answer(monitor, line)
-            if time.monotonic() >= due:
+            if monitor.is_watching and time.monotonic() >= due:
                 monitor.poll()
                 due = time.monotonic() + period_s  # a slow driver is not asked without end
 

@@ -51,9 +51,8 @@ class Meeting:
 
 
 def warm_up(bench, *, slowest=timing.alone, **settings):
-    return timing.warm_up(
-        bench.device, bench.step, Protocol(**settings), slowest=slowest, clock=bench.clock
-    )
+    protocol = Protocol(**{"warmup_min_steps": 10, "warmup_window": 10, **settings})
+    return timing.warm_up(bench.device, bench.step, protocol, slowest=slowest, clock=bench.clock)
 
 
 def time_blocks(bench, *, step_s, start_s=2.0, slowest=timing.alone, turn_taker=None, **settings):
@@ -201,7 +200,7 @@ def test_a_quiet_workload_stops_at_the_least_time_and_blocks():
     assert (timed.stopped, len(timed.block_s)) == ("enough", 40)
 
 
-@pytest.mark.parametrize(("start_s", "fewest", "most"), [(1.0, 10, 25), (100.0, 35, 200)])
+@pytest.mark.parametrize(("start_s", "fewest", "most"), [(1.0, 5, 25), (100.0, 35, 200)])
 def test_a_launch_that_costs_more_to_start_times_for_longer(start_s, fewest, most):
     timed = time_blocks(
         noisy(3, 0.9, 1.1),

@@ -17,13 +17,13 @@ from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFail
 from ci_perf.model.validity import Status
 from ci_perf.session import runner
 from tests.runs import a_gpu_evidence, an_environment, an_evidence, an_image
-from tests.sessions import Recorder, a_plan_at, a_result, some_checks
+from tests.sessions import OneAfterTheOther, Recorder, a_plan_at, a_result, some_checks
 
 GPUS = ("GPU-a", "GPU-b")
 BOOM = TaskFailure(phase=Phase.BUILD, reason="RuntimeError: boom")
 
 
-class Answers:
+class Answers(OneAfterTheOther):
     """A launcher of which every answer is given beforehand, and that notes what it was asked."""
 
     def __init__(

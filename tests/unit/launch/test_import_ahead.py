@@ -1,0 +1,115 @@
+"""Processes that import at once, then run one after the other: threads with the real pipes."""
+
+import threading
+import time
+
+import pytest
+
+from ci_perf.launch import turn_scheduler
+from ci_perf.launch.memory_check import processes_at_once
+from ci_perf.measuring.turn_client import Ahead
+from ci_perf.model.task import TURN_REQUESTS, TurnRequest
+from ci_perf.session import schedule
+
+
+def never():
+    return False
+
+
+def player(name, log, importing=lambda: None, *, fails=False):
+    """Import, then go through two phases and a block."""
+
+    def play(slot, _must_stop):
+        mine = Ahead(slot.folder)
+        mine.take_for_import()
+        importing()
+        log.append(f"{name} imported")
+        if fails:
+            return f"{name} failed"
+        for _ in range(2):
+            mine.take()
+            log.append(f"{name} phase")
+        assert (mine.take_for_block(None), mine.take_for_block("enough")) == (True, False)
+        return name
+
+    return play
+
+
+def in_a_row(*launches):
+    told = []
+    results = turn_scheduler.schedule_in_a_row(
+        launches,
+        never,
+        begin=told.append,
+        end=lambda number, result: told.append((number, result)),
+    )
+    return results, told
+
+
+def test_all_import_at_once_and_then_run_one_after_the_other():
+    log, meeting = [], threading.Barrier(3, timeout=10)
+
+    results, told = in_a_row(*(player(name, log, meeting.wait) for name in "abc"))
+
+    assert sorted(log[:3]) == ["a imported", "b imported", "c imported"]
+    assert log[3:] == [f"{name} phase" for name in "aabbcc"]
+    assert results == ["a", "b", "c"]
+    assert told == [0, (0, "a"), 1, (1, "b"), 2, (2, "c")]
+
+
+def test_nobody_runs_on_before_the_slowest_has_imported():
+    log, is_over = [], threading.Event()
+    threading.Timer(0.2, is_over.set).start()
+
+    in_a_row(player("quick", log), player("slow", log, is_over.wait))
+
+    assert log[:2] == ["quick imported", "slow imported"]
+
+
+def test_who_ends_while_importing_holds_nobody_up():
+    log = []
+
+    results, _ = in_a_row(player("a", log, fails=True), player("b", log))
+
+    assert results == ["a failed", "b"]
+    assert log[2:] == ["b phase"] * 2
+
+
+def test_what_begins_a_launch_may_stop_all_of_them():
+    def interrupt(_number):
+        raise KeyboardInterrupt
+
+    def launch(slot, must_stop):
+        Ahead(slot.folder).take_for_import()
+        (slot.folder / TURN_REQUESTS).write_bytes(TurnRequest.PHASE)
+        while not must_stop():
+            time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        turn_scheduler.schedule_in_a_row([launch], never, begin=interrupt, end=lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("apart", "expected"),
+    [
+        ([False] * 5, [(0, 2), (2, 4), (4, 5)]),
+        ([False, True, False, False], [(0, 1), (1, 2), (2, 4)]),
+        ([True, True], [(0, 1), (1, 2)]),
+        ([], []),
+    ],
+)
+def test_launches_of_several_ranks_are_in_no_batch(apart, expected):
+    assert list(schedule.batches(apart, 2)) == expected
+
+
+@pytest.mark.parametrize(("free_gb", "expected"), [(1, 1), (2.5, 1), (5, 2)])
+def test_processes_that_wait_take_at_most_half_of_the_free_memory(tmp_path, free_gb, expected):
+    (tmp_path / "meminfo").write_text(f"MemAvailable: {round(free_gb * 2**20)} kB\n")
+
+    found = processes_at_once(proc=tmp_path, cgroups=tmp_path, cores=64)
+
+    assert found == expected
+
+
+def test_a_machine_that_says_nothing_of_its_memory_imports_one_at_a_time(tmp_path):
+    assert processes_at_once(proc=tmp_path, cgroups=tmp_path, cores=64) == 1
