@@ -156,7 +156,8 @@ def _moved(histories: Histories, head: Summary, limits: Limits) -> tuple[Reason,
 
 def _spending(head: Summary) -> Spending | None:
     """Say what share of alpha the pairs could spend, and which earlier runs are judged again."""
-    if head.interleaved is None or (head.checks is None and head.check is None):
+    is_counted = head.checks is not None or head.check is not None
+    if head.interleaved is None or not (head.interleaved.suspects and is_counted):
         return None
     return Spending(
         check=head.check,

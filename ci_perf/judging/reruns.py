@@ -51,7 +51,8 @@ class Before:
                 notes.append(f"{offered.label}: its pairs are left alone: {reason}")
                 continue
             for known in (*offered.run.earlier, earlier_of(offered)):
-                earlier.setdefault(known.run, _comparable(known, offered.run, run))
+                if known.paired:
+                    earlier.setdefault(known.run, _comparable(known, offered.run, run))
         # Whatever shared alpha then shares it now: a number that depended on what pairs have shown
         # would be no fair share.
         suspects = max(how.suspects, *(known.suspects for known in earlier.values()), 0)

@@ -1,7 +1,11 @@
 from pathlib import Path
 
 from ci_perf.gate import measure
+from ci_perf.model.comparison import Verdict
+from ci_perf.model.run import Checks
 from ci_perf.model.validity import Status, validity_of
+from ci_perf.system import files
+from tests.histories import in_turns, pairs
 from tests.runs import STEADY, a_measured, a_reason, a_run
 
 
@@ -22,3 +26,24 @@ def test_what_holds_for_many_workloads_is_said_once():
     reasons = [a_reason("host_pressure", name, Status.DEGRADED) for name in ("", "a", "b")]
 
     assert told(*reasons) == ["degraded: host_pressure: nothing left; likewise a, b"]
+
+
+def test_an_earlier_run_is_judged_as_it_was_then(tmp_path):
+    run = in_turns(a_run(a_measured("w", *STEADY), id="first"), pairs(1.1))
+    file = tmp_path / "first.json"
+    files.write(file, run)
+    options = measure.MeasureOptions(
+        root=tmp_path,
+        workloads=tmp_path,
+        baselines=tmp_path,
+        against="main",
+        add=(file,),
+        checks_before="unknown",
+    )
+
+    before = measure._before(options, lambda _text: None)
+
+    assert before.checks == Checks(before=None)
+    (offered,) = before.offered
+    assert (offered.label, offered.run.id) == (str(file), "first")
+    assert offered.comparison.verdict is Verdict.REGRESSED

@@ -60,7 +60,8 @@ def test_it_is_asked_again_although_its_history_clears_it_today():
 
 def a_started(*, number):
     """A run of which no pair has been launched yet."""
-    return in_turns(a_head(id=f"run{number}"), (), suspects=0)
+    run = in_turns(a_head(id=f"run{number}"), (), suspects=0)
+    return msgspec.structs.replace(run, paired=())
 
 
 def test_the_pairs_of_both_runs_together_take_it_back():
@@ -141,6 +142,12 @@ def test_a_workload_with_other_parameters_keeps_no_pairs():
     joined = after(run_of(1.1, head=SLOWER), again)
 
     assert [earlier.paired for earlier in joined.earlier] == [()]
+
+
+def test_a_run_that_launched_no_pair_is_no_check_before_this_one():
+    again = after(a_started(number=1), a_started(number=2))
+
+    assert (again.earlier, again.check, judged(HISTORY, again).spending) == ((), None, None)
 
 
 def test_the_number_of_a_check_counts_pull_request_and_runs():
