@@ -17,6 +17,7 @@ from ci_perf.judging import (
     spending,
     trends,
     uncompared,
+    whole_suite,
 )
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.policy import default_limits
@@ -56,11 +57,8 @@ def compare(
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
-    judgements = changes.judge(
-        list(_candidates(histories, head, limits, moved)),
-        suspects=_suspects(head),
-        check=head.check,
-    )
+    asked = list(_candidates(histories, head, limits, moved))
+    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     judged = [judgement.change for judgement in judgements if judgement.change]
     rows = worst_first(
         signs.read(
@@ -84,6 +82,7 @@ def compare(
         differences=comparability.soft_differences(_shared(base, head)),
         interleaved=head.interleaved,
         spending=_spending(head),
+        whole_suite=whole_suite.of(asked),
         stale=changes.find_stale(judgements),
         drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),

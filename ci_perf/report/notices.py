@@ -10,18 +10,21 @@ from ci_perf.model.comparison import (
     Comparison,
     Difference,
     Drifted,
+    Row,
     Severity,
     Stale,
+    Verdict,
     severity_of,
 )
-from ci_perf.model.metrics import Unit
+from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
 from ci_perf.model.validity import Reason, Status
-from ci_perf.report import phrases, remarks, undecided
+from ci_perf.report import phrases, remarks, undecided, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 
 # What fails a job by itself.
 _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
+_TIMES = frozenset({STEP_TIME.name, STEP_CPU.name})
 _DATE = len("2026-11-21")
 _IMAGE = "image"
 # What comes with an image, the likeliest cause first; the driver and the kernel are the host's.
@@ -55,6 +58,7 @@ def of(comparison: Comparison) -> list[Phrase]:
     """Say what moved besides this change, why an unproven job fails, and what else differs."""
     said = (
         _fails_unproven(comparison),
+        _whole_suite(comparison),
         _cleared(comparison),
         _drifted(comparison.drifted),
         *differences(comparison),
@@ -69,6 +73,25 @@ def _fails_unproven(comparison: Comparison) -> Phrase:
     if any(row.gate and severity_of(row) in _PROVES for row in comparison.rows):
         return ()
     return (Words("⚠️ Nothing is proven: the job fails because `fail_on` asks for it."),)
+
+
+def _whole_suite(comparison: Comparison) -> Phrase:
+    """Show the mean over the workloads where one of them has no answer of its own."""
+    whole = comparison.whole_suite
+    if whole is None or not any(map(_is_open_time, comparison.rows)):
+        return ()
+    change = units.change(whole.ratio, whole.interval.low, whole.interval.high)
+    return (
+        Words(
+            f"ℹ️ The whole suite: {change}, the mean of the {whole.workloads:,} workloads that were "  # noqa: RUF001  an icon, not an i
+            f"launched in {whole.pairs:,} pairs. It is shown, and fails no job."
+        ),
+    )
+
+
+def _is_open_time(row: Row) -> bool:
+    is_time = isinstance(row, Change) and row.metric in _TIMES
+    return is_time and row.verdict in (Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER)
 
 
 def _cleared(comparison: Comparison) -> Phrase:

@@ -1,7 +1,7 @@
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Drifted, Stale, Verdict
+from ci_perf.model.comparison import Drifted, Interval, Stale, Verdict, WholeSuite
 from ci_perf.report import notices
 from tests.comparisons import a_change, a_comparison
 from tests.unit.report.parts import a_cleared
@@ -92,3 +92,16 @@ def test_a_job_that_fails_without_a_proof_says_who_asked_for_that():
     (notice,) = said(a_change(verdict=Verdict.UNCONFIRMED, ratio=1.1), exit_code=1)
 
     assert "Nothing is proven: the job fails because `fail_on` asks" in notice
+
+
+def test_the_whole_suite_is_shown_where_a_time_has_no_answer():
+    whole = WholeSuite(
+        workloads=12, pairs=60, ratio=1.004, interval=Interval(low=0.989, high=1.019)
+    )
+    undecided = a_change(verdict=Verdict.INCONCLUSIVE, code="spread")
+
+    (notice,) = said(undecided, whole_suite=whole)
+
+    assert "The whole suite: +0.4 % [" in notice
+    assert "the mean of the 12 workloads that were launched in 60 pairs" in notice
+    assert said(a_change(), whole_suite=whole) == []
