@@ -62,6 +62,8 @@ def measure(
     budget_s: float = 1200.0,
     add: "Iterable[Run | Location]" = (),
     checks_before: "ChecksBefore" = None,
+    all_workloads: bool = False,
+    record: bool = True,
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -71,8 +73,11 @@ def measure(
     A workload that fails is recorded in `run.failed` and stops no other. `select` names one or
     several workloads (ids, or the part before the first dot), `run_output` is the file for the run.
     With `against` (a branch, tag or commit), the merge base with it is launched beside the head,
-    for at most `budget_s`, where the baselines do not clear the head. `wait_s` is how long to wait
-    for a quiet machine: `None` is a minute for a CPU, or for a GPU that others use.
+    for at most `budget_s`, where the baselines do not clear the head; workloads that run the same
+    program on both sides are in `run.same` and not launched, unless `all_workloads`. With `record`,
+    a further launch of each measured workload records what it takes from the repository. `wait_s`
+    is how long to wait for a quiet machine: `None` is a minute for a CPU, or for a GPU that others
+    use.
     """
     from ci_perf.gate import measure
     from ci_perf.session import Listener
@@ -92,6 +97,8 @@ def measure(
         budget_s=budget_s,
         add=add,
         checks_before=checks_before,
+        all_workloads=all_workloads,
+        record=record,
         runner=runner,
     )
     heard = listener or Listener()
@@ -114,6 +121,8 @@ def check(
     budget_s: float = 1200.0,
     add: "Iterable[Run | Location]" = (),
     checks_before: "ChecksBefore" = None,
+    all_workloads: bool = False,
+    record: bool = True,
     runner: "Runner | None" = None,
     fail_on: "FailOn | None" = None,
     notify: Notify | None = None,
@@ -147,6 +156,8 @@ def check(
         budget_s=budget_s,
         add=add,
         checks_before=checks_before,
+        all_workloads=all_workloads,
+        record=record,
         runner=runner,
     )
     heard = listener or Listener()
@@ -285,6 +296,8 @@ def _options(
     budget_s: float,
     add: "Iterable[Run | Location]",
     checks_before: "ChecksBefore",
+    all_workloads: bool,
+    record: bool,
     runner: "Runner | None",
 ) -> "MeasureOptions":
     """Return the options of a measurement, with every path below the root."""
@@ -306,6 +319,8 @@ def _options(
         budget_s=budget_s,
         add=tuple(run if isinstance(run, Run) else _below(root, run) for run in add),
         checks_before=checks_before,
+        all_workloads=all_workloads,
+        record=record,
         runner=runner or Runner(),
         run_output=None if run_output is None else _below(root, run_output),
     )

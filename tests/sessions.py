@@ -57,6 +57,9 @@ class Launches(OneAfterTheOther):
         self.pairs += 1
         return self.launch(first, interrupted), self.launch(second, interrupted)
 
+    def noted(self):
+        return list(zip(self.turns, self.tasks, strict=True))
+
     def of(self, side):
         return [task for task in self.tasks if Path(task.root).name == side]
 
@@ -121,6 +124,9 @@ class Recorder(Listener):
 
     def base_failed(self, workload, reason):
         self._note("base_failed", workload, reason)
+
+    def recording(self, workload):
+        self._note("recording", workload)
 
     def round_finished(self, number, of):
         self._note("round_finished", number, of)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from ci_perf.baselines import layout
+from ci_perf.baselines import layout, programs
 from ci_perf.errors import RefusedError, UsageError
 from ci_perf.judging import canaries, launch_numbers, metric_values, numerics
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
 from ci_perf.model.process import Fingerprint
+from ci_perf.model.program import Program
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Numbers
@@ -59,7 +60,7 @@ class Acceptance:
     """What accepting a run does to the baseline of one workload.
 
     ``before`` and ``after`` are headlines; ``before`` may be empty. ``began`` names the metrics of
-    which a new epoch begins.
+    which a new epoch begins. ``program`` is the record of what was measured, if the run has one.
     """
 
     workload: str
@@ -70,6 +71,7 @@ class Acceptance:
     began: tuple[str, ...]
     changed_numerics: bool
     baseline: Baseline
+    program: Program | None
 
 
 def prepare(
@@ -113,7 +115,9 @@ def write(root: Path, accepted: Sequence[Acceptance]) -> None:
     """Write the files that change."""
     for acceptance in accepted:
         if acceptance.action is not Action.KEPT:
-            layout.write(root, acceptance.baseline)
+            file = layout.write(root, acceptance.baseline)
+            if acceptance.program is not None:
+                programs.write(programs.file_of(file), acceptance.program)
 
 
 def _chosen(run: Run, names: tuple[str, ...]) -> list[Measured]:
@@ -272,6 +276,7 @@ def _accept_one(
         began=began,
         changed_numerics=any(row.verdict is Verdict.NUMERICS_CHANGED for row in rows),
         baseline=after,
+        program=next((p for p in run.programs if p.workload == workload.workload), None),
     )
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_perf.baselines import layout
+from ci_perf.baselines import layout, programs
 from ci_perf.baselines.accept import Acceptance, Action
 from ci_perf.errors import UsageError
 from ci_perf.system import files, git
@@ -20,22 +20,33 @@ def write(file: Path, accepted: Iterable[Acceptance], *, root: Path) -> bool:
     """
     top = _top(root)
     changed = [acceptance for acceptance in accepted if acceptance.action is not Action.KEPT]
-    parts = [_patch_of(acceptance, top) for acceptance in changed]
+    parts = [
+        _patch_of(path, text, top) for acceptance in changed for path, text in _files(acceptance)
+    ]
+    parts = [part for part in parts if part]
     if parts:
         files.write_bytes(file, "".join(parts).encode())
     return bool(parts)
 
 
-def _patch_of(acceptance: Acceptance, top: Path) -> str:
-    path = _inside(acceptance.path, top)
-    content = acceptance.path.read_bytes() if acceptance.path.exists() else b""
-    before = _lines(content.decode(errors="replace"))
-    after = _lines(layout.render(acceptance.baseline))
-    head = [f"diff --git a/{path} b/{path}\n"]
+def _files(acceptance: Acceptance) -> Iterator[tuple[Path, str]]:
+    yield acceptance.path, layout.render(acceptance.baseline)
+    if acceptance.program is not None:
+        yield programs.file_of(acceptance.path), programs.render(acceptance.program)
+
+
+def _patch_of(path: Path, text: str, top: Path) -> str:
+    """Return the patch that gives a file this text; empty where it has it already."""
+    name = _inside(path, top)
+    content = path.read_bytes() if path.exists() else b""
+    before, after = _lines(content.decode(errors="replace")), _lines(text)
+    if before == after:
+        return ""
+    head = [f"diff --git a/{name} b/{name}\n"]
     head += [] if before else ["new file mode 100644\n"]
     # A name with spaces ends at a tab.
-    tab = "\t" if " " in path else ""
-    old, new = (f"a/{path}{tab}" if before else "/dev/null"), f"b/{path}{tab}"
+    tab = "\t" if " " in name else ""
+    old, new = (f"a/{name}{tab}" if before else "/dev/null"), f"b/{name}{tab}"
     body = difflib.unified_diff(before, after, old, new)
     return "".join([*head, *_ended(body)])
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
+    "touched": "Say which workloads a change touches: what a check would measure, and why.",
     "compare": "Judge one run against another, or against the committed baselines.",
     "judge": "Judge samples that any harness has recorded.",
     "publish": "Show on GitHub what was found: a comment, the job summary, a check.",

@@ -95,6 +95,8 @@ _CHECKING = (
     options.budget,
     options.add,
     options.checks_before,
+    options.all_workloads,
+    options.record,
 )
 
 
@@ -114,7 +116,7 @@ def checking(command: _Command) -> _Command:
 
 
 def measurement(
-    said: Mapping[str, Any], *, run_output: Path, outputs: Iterable[Path | None] = ()
+    said: Mapping[str, Any], *, run_output: Path | None, outputs: Iterable[Path | None] = ()
 ) -> dict[str, Any]:
     """Return what the options of `measuring` or `checking` say, as keywords of `ci_perf.measuring`.
 

@@ -87,6 +87,20 @@ checks_before = click.option(
     help="How many checks of the same pull request have tested pairs: all share the chance of a "
     "false alarm. 'unknown' makes the report say so.",
 )
+all_workloads = click.option(
+    "--all",
+    "all_workloads",
+    is_flag=True,
+    help="Measure every workload, also one that runs the same program on both sides. With "
+    "--against.",
+)
+record = click.option(
+    "--record/--no-record",
+    default=True,
+    show_default=True,
+    help="Launch each measured workload once more, not timed, to record what it takes from the "
+    "repository: a later check need not measure it where nothing of that has changed.",
+)
 wait = click.option(
     "--wait",
     metavar="DURATION",

@@ -131,6 +131,10 @@ class PlainListener(Listener):
         """See Listener."""
         self._say(base_failed_text(workload, reason))
 
+    def recording(self, workload: str) -> None:
+        """See Listener."""
+        self._say(recording_text(workload))
+
     def _say_waiting(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         """Say it at once, and again after a minute without any other line."""
         if self._awaited != what or self._clock() - self._last_said >= _SILENCE_S:
@@ -242,6 +246,11 @@ def _affordable(forecast: Forecast) -> str:
         f"{allowed}, enough for {forecast.answerable} of {workloads}, the worst first: {needed}; "
         f"--budget {math.ceil(forecast.enough_s / 60)}m would be enough for all"
     )
+
+
+def recording_text(workload: str) -> str:
+    """Say that a launch is not timed, and what for."""
+    return f"{workload}: recording what it takes from the repository (not timed)"
 
 
 def base_failed_text(workload: str, reason: str) -> str:

@@ -154,6 +154,10 @@ class TerminalListener(Listener):
         """See Listener."""
         self._print(progress.base_failed_text(workload, reason))
 
+    def recording(self, workload: str) -> None:
+        """See Listener."""
+        self._show(progress.recording_text(workload))
+
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         if self._awaited != what:
             self._awaited = what

@@ -10,8 +10,10 @@ from typing import Literal
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.errors import UsageError
-from ci_perf.gate import Notify, compare, runners
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.gate import Notify, compare, program_cache, runners
+from ci_perf.gate.program_cache import ProgramCache
+from ci_perf.gate.programs import BaseSide, Prover
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.reruns import Before, Offered
 from ci_perf.launch import Launcher
@@ -20,6 +22,7 @@ from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
 from ci_perf.model.validity import Reason, Status
+from ci_perf.program.folder_tree import FolderTree
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
@@ -38,9 +41,11 @@ class MeasureOptions:
     ``root`` is the repository. ``select`` names workloads, all without any. ``wait_s`` is how long
     to wait for a quiet machine; `None` is a minute for a CPU, or for a GPU that others use. With
     ``against``, the merge base with that branch, tag or commit is launched, too, for at most
-    ``budget_s``. ``add`` are earlier runs, whose pairs count where they are of the same commits;
-    ``checks_before`` is how many checks of the same pull request have tested pairs. The run is
-    written to ``run_output`` also where it is interrupted.
+    ``budget_s``; a workload that runs the same program on both sides is not launched at all, unless
+    ``all_workloads``. ``add`` are earlier runs, whose pairs count where they are of the same
+    commits; ``checks_before`` is how many checks of the same pull request have tested pairs. With
+    ``record``, a launch that is not timed records what each measured workload takes from the
+    repository. The run is written to ``run_output`` also where it is interrupted.
     """
 
     root: Path
@@ -56,6 +61,8 @@ class MeasureOptions:
     budget_s: float = 1200.0
     add: tuple[Run | Path, ...] = ()
     checks_before: ChecksBefore = None
+    all_workloads: bool = False
+    record: bool = True
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
 
@@ -137,6 +144,7 @@ def measure_plan(
                 device=plan.device if options.device == "auto" else options.device,
                 lock_timeout_s=options.lock_timeout_s,
                 against=against,
+                prover=_prover(plan, options, checkout, notify) if baselines else None,
                 baselines=baselines,
                 identity=identity,
                 wait_s=options.wait_s,
@@ -251,6 +259,40 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
     said = options.checks_before
     checks = None if said is None else Checks(before=None if said == "unknown" else said)
     return Before(checks=checks, offered=offered)
+
+
+def _prover(
+    plan: Plan, options: MeasureOptions, checkout: Checkout | None, notify: Notify
+) -> Prover | None:
+    """Return what finds out which workloads need no launch; `None` where nobody asks for it."""
+    base = None
+    if checkout is not None and not options.all_workloads:
+        base = _base_side(plan, options, checkout, notify)
+    if base is None and not options.record:
+        return None
+    return Prover(
+        plan=plan,
+        head=FolderTree(Path(plan.root)),
+        baselines=options.baselines,
+        cache=ProgramCache(program_cache.folder(plan.suite), notify),
+        base=base,
+        may_record=options.record,
+    )
+
+
+def _base_side(
+    plan: Plan, options: MeasureOptions, checkout: Checkout, notify: Notify
+) -> BaseSide | None:
+    """Return the base as its own suite.toml has it; `None` where that cannot be read."""
+    folder = Path(plan.root, options.workloads).resolve()
+    is_inside = folder.is_relative_to(plan.root)
+    there = checkout.root / folder.relative_to(plan.root) if is_inside else folder
+    try:
+        before = suites.plan(there, plan.suite, root=checkout.root)
+    except CiPerfError as error:
+        notify(f"note: everything is measured, as the suite of the base cannot be read: {error}")
+        return None
+    return BaseSide(tree=FolderTree(checkout.root), plan=before)
 
 
 def _set_up(

@@ -23,6 +23,8 @@ from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.policy import default_limits
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
+    SAME_PROGRAM,
+    UNPROVEN_PROGRAM,
     Change,
     Comparison,
     Numerics,
@@ -87,6 +89,7 @@ def compare(
         drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),
         profiles=head.profiles,
+        touched=head.touched,
     )
 
 
@@ -264,7 +267,7 @@ def exit_code(verdict: Verdict, rows: Sequence[Row], fail_on: FailOn = "regresse
     """
     if fail_on != "never" and any(_fails(row, fail_on) for row in rows):
         return ExitCode.REGRESSED
-    compared = any(isinstance(row, Change) for row in rows)
+    compared = any(isinstance(row, Change) or row.code == SAME_PROGRAM for row in rows)
     unanswered = any(_is_unanswered(row, fail_on) for row in rows)
     if verdict is Verdict.INVALID or unanswered or not compared:
         return ExitCode.NO_ANSWER
@@ -273,7 +276,8 @@ def exit_code(verdict: Verdict, rows: Sequence[Row], fail_on: FailOn = "regresse
 
 def _is_unanswered(row: Row, fail_on: FailOn) -> bool:
     is_open_loss = fail_on != "never" and signs.is_open_loss(row)
-    return row.gate and (row.verdict in _NO_ANSWER or is_open_loss)
+    is_unproven = row.code == UNPROVEN_PROGRAM
+    return row.gate and (row.verdict in _NO_ANSWER or is_unproven or is_open_loss)
 
 
 def _fails(row: Row, fail_on: FailOn) -> bool:

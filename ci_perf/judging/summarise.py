@@ -29,6 +29,8 @@ def run(measured: Run, *, label: str) -> Summary:
         checks=measured.checks,
         check=measured.check,
         profiles=_profiles(measured),
+        same=measured.same,
+        touched=measured.touched,
     )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Uncompared, Verdict
+from ci_perf.model.comparison import SAME_PROGRAM, UNPROVEN_PROGRAM, Uncompared, Verdict
 from ci_perf.model.metrics import Metric
+from ci_perf.model.program import SameProgram
 from ci_perf.model.run import Failed
 from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
 from ci_perf.model.summary import Numbers, Subject, Summary
@@ -18,7 +19,10 @@ def rows(base: Summary, head: Summary, limits: Limits, tiers: Tiers) -> Iterator
     after = {subject.workload: subject for subject in head.subjects}
     failed = {failure.workload: failure for failure in head.failed}
     failed_before = {failure.workload: failure for failure in base.failed}
-    measured = after.keys() | failed.keys()
+    same = {program.workload: program for program in head.same}
+    measured = after.keys() | failed.keys() | same.keys()
+    for name in sorted(same):
+        yield _same_program(same[name], before.get(name))
     for name in sorted(failed):
         yield _failed(failed[name])
     for name in _asked_for(before.keys() - measured, head):
@@ -75,6 +79,24 @@ def _failed(failure: Failed) -> Uncompared:
         exhausted=failure.exhausted,
         parameters=failure.parameters,
         gate=True,
+    )
+
+
+def _same_program(same: SameProgram, base: Subject | None) -> Uncompared:
+    """Say that nothing was launched, because head and base are the same program."""
+    is_claim = not same.is_proven
+    return Uncompared(
+        workload=same.workload,
+        metric="",
+        verdict=Verdict.INCONCLUSIVE if is_claim else Verdict.UNCHANGED,
+        code=UNPROVEN_PROGRAM if is_claim else SAME_PROGRAM,
+        base=metric_values.centres(base) if base else {},
+        head={},
+        gate=True,
+        note="",
+        output="",
+        parameters=same.parameters,
+        same=same,
     )
 
 
@@ -135,8 +157,8 @@ def _one_sided(
 
 
 def _needs_another_workload(metric: Metric, side: Summary) -> bool:
-    """Whether a metric may be gone because only a part of the suite was asked for."""
-    return metric is metrics.SCALING_EFFICIENCY and bool(side.selection)
+    """Whether a metric may be gone because only a part of the suite was launched."""
+    return metric is metrics.SCALING_EFFICIENCY and bool(side.selection or side.same)
 
 
 def _is_zero(sessions: list[list[float]]) -> bool:

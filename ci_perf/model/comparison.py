@@ -20,12 +20,17 @@ from ci_perf.model.base import (
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
 from ci_perf.model.process import Exhausted, Profile
+from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
 
 # The reason code of a row whose two sides are two processes of the head.
 NUMERICS_VARY = "numerics_vary"
+# Of a workload that was not launched: head and base are the same program; or a run says so, and
+# nobody can prove it.
+SAME_PROGRAM = "same_program"
+UNPROVEN_PROGRAM = "unproven_program"
 
 
 class Verdict(Enum):
@@ -166,7 +171,7 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
     the side that has some. ``note`` is the reason of a failure, or the facts that differ;
     ``output`` holds the last lines of a workload that failed,
     ``exhausted`` what is known where memory ran out. ``gate`` says whether the row may
-    decide the exit code.
+    decide the exit code. ``same`` says in what both sides agree where nothing was launched.
     """
 
     workload: Name
@@ -180,6 +185,7 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
     output: Text
     parameters: dict[str, Scalar]
     exhausted: Exhausted | None = None
+    same: SameProgram | None = None
 
 
 class Numerics(Struct, tag_field="row", tag="numerics", frozen=True, kw_only=True):
@@ -311,7 +317,8 @@ class Spending(Struct, frozen=True, kw_only=True):
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):
     """Base and head, judged. ``exit_code`` is what `ci-perf` ends with.
 
-    ``profiles`` are those of the head.
+    ``profiles`` are those of the head. ``touched`` says why workloads were measured, where others
+    were not.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -331,3 +338,4 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     drifted: tuple[Drifted, ...] = ()
     rows: tuple[Row, ...]
     profiles: tuple[Profile, ...] = ()
+    touched: tuple[Touched, ...] = ()

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, Text
+from ci_perf.model.base import SCHEMA_VERSION, Count, Name, Scalar, Struct, SuiteName, Text
 
 # Git's name of a file's contents: the SHA-1 of "blob LENGTH\0" and the bytes.
 Blob = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}(?!\n)$")]
@@ -138,11 +138,13 @@ class Program(Struct, frozen=True, kw_only=True):
     ``outside`` are files and listed folders beyond the root and the installed packages, by whole
     path, "" for what was not there. ``inputs`` has the digest of the files that each pattern of
     suite.toml matches. ``steps`` is how many steps ran. ``obstacles`` are sentences: with one of
-    them, the record proves nothing.
+    them, the record proves nothing. ``run`` is the id of the run that measured this program; empty
+    for one that did not.
     """
 
     schema_version: int = SCHEMA_VERSION
     workload: Name
+    run: Text = ""
     conditions: DigestOrEmpty
     steps: Count
     variables: dict[Text, DigestOrEmpty] = {}
@@ -166,10 +168,12 @@ class SameProgram(Struct, frozen=True, kw_only=True):
     """A workload that was not launched: all that its program takes is the same on both sides.
 
     ``functions`` of ``files`` are Python's, module and class bodies among them; ``data_files`` were
-    read as a whole.
+    read as a whole. ``is_proven`` is false where a run says so, and the job that judges it cannot
+    prove it.
     """
 
     workload: Name
+    is_proven: bool = True
     parameters: dict[str, Scalar]
     functions: Count
     files: Count
@@ -189,3 +193,13 @@ class Touched(Struct, frozen=True, kw_only=True):
     detail: Text
     path: RelativePath = ""
     unit: Text = ""
+
+
+class TouchedWorkloads(Struct, frozen=True, kw_only=True):
+    """Which workloads of a suite a change touches; ``base`` is the commit it is compared with."""
+
+    schema_version: int = SCHEMA_VERSION
+    suite: SuiteName
+    base: Text
+    same: tuple[SameProgram, ...]
+    touched: tuple[Touched, ...]

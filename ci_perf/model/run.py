@@ -19,6 +19,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.environment import Environment
 from ci_perf.model.process import Exhausted, Phase, Process
+from ci_perf.model.program import Program, SameProgram, Touched
 from ci_perf.model.suite import Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
 
@@ -152,6 +153,8 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     """One session on one machine: the whole of run.json.
 
     ``checks`` is ``None`` where the run belongs to no pull request. ``earlier`` are oldest first.
+    ``same`` are workloads that were not launched, because head and base are the same program;
+    ``touched`` says why others were. ``programs`` are the records that were made meanwhile.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -171,6 +174,9 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     paired: tuple[Paired, ...] = ()
     checks: Checks | None = None
     earlier: tuple[Earlier, ...] = ()
+    same: tuple[SameProgram, ...] = ()
+    touched: tuple[Touched, ...] = ()
+    programs: tuple[Program, ...] = ()
 
     @property
     def check(self) -> int | None:
@@ -188,6 +194,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
         seen: set[str] = set()
         names = [measured.workload for measured in self.measured]
         names += [failed.workload for failed in self.failed]
+        names += [same.workload for same in self.same]
         for name in names:
             if name in seen:
                 raise ValueError(f"workload {name!r} appears twice")

@@ -4,6 +4,7 @@ from ci_perf.model.base import Count, Name, Scalar, Statistic, Struct, SuiteName
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint, Profile
+from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.run import Checks, Failed, Interleaved, PairVerdict, Source
 from ci_perf.model.validity import Validity
 
@@ -73,7 +74,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     ``label`` says in words where the numbers come from (a folder of baselines, a run file).
     ``selection`` is empty when the whole suite was meant to be there. ``machine`` is known although
     no subject may have numbers. ``image`` is that of a run in containers. ``check`` numbers it
-    among the checks of a pull request, ``None`` where that is not known.
+    among the checks of a pull request, ``None`` where that is not known. ``same`` are workloads
+    without numbers: both sides are one program.
     """
 
     label: Text
@@ -90,3 +92,5 @@ class Summary(Struct, frozen=True, kw_only=True):
     checks: Checks | None = None
     check: Count | None = None
     profiles: tuple[Profile, ...] = ()
+    same: tuple[SameProgram, ...] = ()
+    touched: tuple[Touched, ...] = ()

@@ -68,13 +68,13 @@ def counts(program: Program) -> Counts:
 def other_conditions(program: Program, conditions: str, variables: Mapping[str, str]) -> str:
     """Say how machine, software or settings differ from those of the record; "" if they do not.
 
-    `conditions` is what `conditions.digest` returns here, `variables` the environment of a launch.
+    `conditions` is what `conditions.digest` returns here, `variables` the digests of
+    the environment of a launch.
     """
     if not program.conditions or program.conditions != conditions:
         return "the machine, its software or the settings are not those of the record"
     for name, recorded in sorted(program.variables.items()):
-        value = variables.get(name)
-        if recorded != ("" if value is None else digest(os.fsencode(value))):
+        if recorded != variables.get(name, ""):
             return f"the environment variable {name} has another value"
     for name in sorted(variables.keys() - program.variables.keys() - SET_BY_LAUNCH):
         if name.startswith(NATIVE_VARIABLES):

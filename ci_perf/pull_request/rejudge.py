@@ -19,7 +19,14 @@ from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
-from ci_perf.pull_request import baseline_changes, check_record, fetch, reports, trust
+from ci_perf.pull_request import (
+    baseline_changes,
+    check_record,
+    fetch,
+    reports,
+    same_programs,
+    trust,
+)
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import Report
 from ci_perf.pull_request.trust import TrustedRun
@@ -140,6 +147,15 @@ def _report(
     if options.suite is not None and run.suite != options.suite:
         raise RefusedError(f"{label}: expected suite {options.suite!r}, found {run.suite!r}")
     trusted = trust.trusted(measured.client, run, base=measured.base)
+    believed = same_programs.believed(
+        measured.client,
+        measured.pull,
+        trusted.run,
+        baselines=options.baselines,
+        workloads=options.workloads,
+        notify=options.notify,
+    )
+    trusted = dataclasses.replace(trusted, run=believed)
     record = _record(measured, key or run.suite, layout.machine_key(run.environment.hard))
     trusted = trust.with_record(trusted, record)
     comparison, notes = _noted(measured, run, trusted, _judged(trusted.run, options, label))

@@ -18,7 +18,7 @@ from ci_perf.model.comparison import (
 )
 from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
 from ci_perf.model.validity import Reason, Status
-from ci_perf.report import phrases, remarks, undecided, units
+from ci_perf.report import phrases, remarks, same_program, undecided, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 
@@ -58,6 +58,7 @@ def of(comparison: Comparison) -> list[Phrase]:
     """Say what moved besides this change, why an unproven job fails, and what else differs."""
     said = (
         _fails_unproven(comparison),
+        same_program.notice(comparison),
         _whole_suite(comparison),
         _cleared(comparison),
         _drifted(comparison.drifted),

@@ -107,6 +107,10 @@ _WORKLOADS = _METRICS | {
     Severity.INCONCLUSIVE: ("workload inconclusive", "workloads inconclusive"),
     Severity.NEW: ("new workload", "new workloads"),
     Severity.INCOMPARABLE: ("workload incomparable", "workloads incomparable"),
+    Severity.UNCHANGED: (
+        "workload with the same program",
+        "workloads with the same program",
+    ),
 }
 
 

@@ -6,7 +6,7 @@ from ci_perf.judging.comparability import NONE
 from ci_perf.model.comparison import Comparison, Side, Spending
 from ci_perf.model.environment import GpuMachine, Machine, is_same
 from ci_perf.model.run import Interleaved, Source
-from ci_perf.report import units
+from ci_perf.report import same_program, units
 from ci_perf.report.escape import Sentence, Words, clean
 from ci_perf.report.phrases import Phrase
 
@@ -205,7 +205,11 @@ def interleaving_notes(comparison: Comparison) -> list[Phrase]:
     """List what came before these pairs, and what was noted meanwhile."""
     interleaved = comparison.interleaved
     notes = interleaved.notes[:_MAX_NOTES] if interleaved else ()
-    return [*_before(comparison.spending), *((Sentence(note),) for note in notes)]
+    return [
+        *_before(comparison.spending),
+        *((Sentence(note),) for note in notes),
+        *same_program.notes(comparison),
+    ]
 
 
 def _before(spending: Spending | None) -> list[Phrase]:

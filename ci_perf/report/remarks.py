@@ -1,8 +1,16 @@
 """Remarks on a row that its verdict does not make: why, and what would decide it."""
 
 from ci_perf.judging import signs
-from ci_perf.model.comparison import Change, Remedy, Row, Severity, Verdict, severity_of
-from ci_perf.report import phrases, units
+from ci_perf.model.comparison import (
+    Change,
+    Remedy,
+    Row,
+    Severity,
+    Uncompared,
+    Verdict,
+    severity_of,
+)
+from ci_perf.report import phrases, same_program, units
 from ci_perf.report.escape import Words
 
 # What a workload computes, before how fast it does.
@@ -65,6 +73,8 @@ def undecided(row: Change) -> str:
 
 
 def _said(row: Row) -> str:
+    if isinstance(row, Uncompared) and row.same:
+        return same_program.remark(row.same)
     if not isinstance(row, Change):
         is_tried = row.verdict is Verdict.NEW and row.note
         return _SAID.get(row.code, "") + (_TRIED if is_tried else "")

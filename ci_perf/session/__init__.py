@@ -1,5 +1,6 @@
 """One session: every process of every workload, the pairs after them, and the run they make."""
 
+import dataclasses
 import datetime as dt
 import getpass
 import os
@@ -8,6 +9,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ci_perf.baselines import machine_documents
 from ci_perf.errors import CiPerfError
@@ -21,6 +24,7 @@ from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
+from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import MachineChecks, SessionRunner, threads
 from ci_perf.session.schedule import Forecast
 from ci_perf.session.suspects import BaselineJudge, PairJudge
@@ -35,6 +39,9 @@ __all__ = [
     "Listener",
     "MachineChecks",
     "PairJudge",
+    "SamenessProver",
+    "completed",
+    "describe",
     "measure",
     "new_identity",
 ]
@@ -52,7 +59,12 @@ class _Record:
     start: float
     before: Before
 
-    def run(self, runner: SessionRunner, interleaving: Interleaving | None) -> runs.Run:
+    def run(
+        self,
+        runner: SessionRunner,
+        interleaving: Interleaving | None = None,
+        recording: SessionPrograms | None = None,
+    ) -> runs.Run:
         """Return the run as far as it has come."""
         run = runs.Run(
             tool=runs.Tool(version=__version__),
@@ -69,6 +81,9 @@ class _Record:
             failed=runner.failed(),
             interleaved=interleaving.described() if interleaving else None,
             paired=interleaving.paired() if interleaving else (),
+            same=recording.same if recording else (),
+            touched=recording.touched if recording else (),
+            programs=tuple(recording.programs) if recording else (),
         )
         return self.before.joined(run)
 
@@ -86,6 +101,7 @@ def measure(
     device: str,
     lock_timeout_s: float,
     against: Against | None = None,
+    prover: SamenessProver | None = None,
     baselines: Path | None = None,
     identity: str | None = None,
     wait_s: float | None = 0.0,
@@ -96,20 +112,32 @@ def measure(
     """Measure the plan, alone on its device. A workload that fails is recorded and stops no other.
 
     A calibration of the machine below `baselines` completes the plan. With `against`, base and
-    head are launched in turns where the baselines do not clear the head. `wait_s` is how long to
-    wait for a machine that others use, before it is measured all the same; `None` is what quiet.py
-    has for the device. An interrupt ends the child, and the run, as far as it has come, says so in
-    its validity; before anything is launched, it raises KeyboardInterrupt. Raises CiPerfError when
-    nothing can be measured at all: no such device, or BusyError.
+    head are launched in turns where the baselines do not clear the head. A workload of which
+    `prover` says that both sides run the same program is not launched; the others are recorded.
+    `wait_s` is how long to wait for a machine that others use, before it is measured all the same;
+    `None` is what quiet.py has for the device. An interrupt ends the child, and the run, as far as
+    it has come, says so in its validity; before anything is launched, it raises KeyboardInterrupt.
+    Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
     with signals.noted() as interrupts:
         identity = identity or new_identity()
-        machine = _describe(plan, launcher, device, interrupts)
-        plan = _completed(plan, baselines, machine)
-        source = git.source(Path(plan.root))
-        runner = SessionRunner(
-            plan, launcher, listener, interrupts, machine, wait_s=wait_s, checks=checks, clock=clock
+        machine = describe(plan, launcher, device, interrupts)
+        plan = completed(plan, baselines, machine)
+        record = _Record(
+            plan=plan,
+            machine=machine,
+            identity=identity,
+            source=git.source(Path(plan.root)),
+            started=now(),
+            start=time.monotonic(),
+            before=against.before if against else Before(),
         )
+        recording = SessionPrograms(plan.workloads, machine, prover, listener) if prover else None
+        launching = _Launching(
+            record, launcher, listener, interrupts, against, recording, wait_s, checks, clock
+        )
+        if not launching.plan().workloads:
+            return launching.go()
         with lock.hold_devices(
             machine.locks,
             f"run {identity} of {_user()}, process {os.getpid()} in {plan.root}",
@@ -119,26 +147,87 @@ def measure(
             sleep=interrupts.sleep,
         ):
             interrupts.check()
-            record = _Record(
-                plan=plan,
-                machine=machine,
-                identity=identity,
-                source=source,
-                started=now(),
-                start=time.monotonic(),
-                before=against.before if against else Before(),
-            )
-            if against is None:
-                runner.measure(lambda: None)
-                return record.run(runner, None)
-            interleaving = Interleaving(
-                plan, runner, listener, against, checks, seed=identity, clock=clock
-            )
-            runner.measure(lambda: interleaving.go(lambda: record.run(runner, interleaving)))
-        return record.run(runner, interleaving)
+            launching.record = dataclasses.replace(record, started=now(), start=time.monotonic())
+            return launching.go()
 
 
-def _completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
+@dataclass(slots=True)
+class _Launching:
+    """What is launched, once the machine is known."""
+
+    record: _Record
+    launcher: Launcher
+    listener: Listener
+    interrupts: Interrupts
+    against: Against | None
+    recording: SessionPrograms | None
+    wait_s: float | None
+    checks: MachineChecks
+    clock: Callable[[], float]
+
+    def plan(self) -> Plan:
+        """Return the plan without the workloads that need no launch, as far as is known."""
+        whole = self.record.plan
+        if self.recording is None:
+            return whole
+        left = self.recording.to_measure(whole.workloads)
+        return msgspec.structs.replace(whole, workloads=left)
+
+    def go(self) -> runs.Run:
+        """Launch what has to be launched, and return the run."""
+        record, recording = self.record, self.recording
+        self._ask_base()
+        plan = self.plan()
+        runner = self._runner(plan)
+        if not plan.workloads:
+            return record.run(runner, recording=recording)
+        interleaving = self._interleaving(plan, runner)
+
+        def then() -> None:
+            if interleaving:
+                interleaving.go(lambda: record.run(runner, interleaving, recording))
+            if recording:
+                tasks = [runner.task(workload, 0) for workload in plan.workloads]
+                recording.record(record.identity, runner.measured(), tasks, runner.outcome)
+
+        runner.measure(then)
+        return record.run(runner, interleaving, recording)
+
+    def _ask_base(self) -> None:
+        """Record the base of every workload of which nothing is known. See SessionPrograms."""
+        if self.recording is not None and self.against is not None:
+            whole = self.record.plan
+            runner = self._runner(whole)
+            tasks = [runner.task(workload, 0) for workload in whole.workloads]
+            self.recording.ask_base(self.against.checkout, tasks, runner.outcome)
+
+    def _runner(self, plan: Plan) -> SessionRunner:
+        return SessionRunner(
+            plan,
+            self.launcher,
+            self.listener,
+            self.interrupts,
+            self.record.machine,
+            wait_s=self.wait_s,
+            checks=self.checks,
+            clock=self.clock,
+        )
+
+    def _interleaving(self, plan: Plan, runner: SessionRunner) -> Interleaving | None:
+        if self.against is None:
+            return None
+        return Interleaving(
+            plan,
+            runner,
+            self.listener,
+            self.against,
+            self.checks,
+            seed=self.record.identity,
+            clock=self.clock,
+        )
+
+
+def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
     """Return the plan with the statistic and the preset of the machine's calibration."""
     if baselines is None:
         return plan
@@ -153,9 +242,10 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-def _describe(
+def describe(
     plan: Plan, launcher: Launcher, device: str, interrupts: Interrupts
 ) -> MachineDescription:
+    """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
     widest = max(plan.workloads, key=lambda workload: workload.world_size)
     answer = launcher.describe(device, threads(plan), widest.world_size, interrupts.have_come)
     if isinstance(answer, TaskFailure):

@@ -57,5 +57,8 @@ class Listener:
     def base_failed(self, workload: str, reason: str) -> None:
         """Hear that the base of a workload cannot be launched."""
 
+    def recording(self, workload: str) -> None:
+        """Hear that a workload is launched once more, untimed, to record what it takes."""
+
     def round_finished(self, number: int, of: int) -> None:
         """Hear that every workload has had its process `number` (from 1) of at most `of`."""

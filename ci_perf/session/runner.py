@@ -2,10 +2,8 @@
 
 import os
 import statistics
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from ci_perf.launch import Launcher, ignore, memory_check
@@ -17,6 +15,7 @@ from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Evidence, Reason
 from ci_perf.session import quiet, schedule
 from ci_perf.session.listener import Listener
+from ci_perf.system import files
 from ci_perf.system.signals import Interrupts
 
 Position = Literal["before", "between", "after"]
@@ -376,15 +375,6 @@ def threads(plan: Plan) -> int:
     return max((workload.protocol.threads for workload in plan.workloads), default=1)
 
 
-def data_folder(home: Callable[[], Path] = Path.home) -> str:
+def data_folder() -> str:
     """Return where data sets are kept: CI_PERF_DATA_DIR (a mount, say), else the user's cache."""
-    return os.environ.get("CI_PERF_DATA_DIR") or str(Path(_cache(home), "ci-perf", "data"))
-
-
-def _cache(home: Callable[[], Path]) -> Path:
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen)
-    try:
-        return home() / ".cache"
-    except RuntimeError:  # a container runs as a user without a name and without HOME
-        return Path(tempfile.gettempdir(), f"ci-perf-cache-{os.getuid()}")
+    return os.environ.get("CI_PERF_DATA_DIR") or str(files.cache_folder() / "data")

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -177,3 +178,17 @@ def current_folder() -> Path:
         return Path.cwd()
     except OSError:
         raise UsageError("the current folder is gone; change into one that exists") from None
+
+
+def cache_folder(home: Callable[[], Path] = Path.home) -> Path:
+    """Return the folder for what is kept from run to run: below the cache of the user."""
+    return Path(_cache(home), "ci-perf")
+
+
+def _cache(home: Callable[[], Path]) -> Path:
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen)
+    try:
+        return home() / ".cache"
+    except RuntimeError:  # a container runs as a user without a name and without HOME
+        return Path(tempfile.gettempdir(), f"ci-perf-cache-{os.getuid()}")

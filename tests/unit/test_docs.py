@@ -20,7 +20,7 @@ from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.launch import child_environment
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
-from ci_perf.model.comparison import NUMERICS_VARY, Verdict
+from ci_perf.model.comparison import NUMERICS_VARY, SAME_PROGRAM, UNPROVEN_PROGRAM, Verdict
 from ci_perf.model.process import Phase
 from ci_perf.model.suite import Protocol
 
@@ -329,7 +329,7 @@ def test_the_verdicts_are_all_there_worst_first():
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
     yield from (*decide.CODES, *signs.CODES)
-    yield from (*changes.CODES, NUMERICS_VARY)
+    yield from (*changes.CODES, NUMERICS_VARY, SAME_PROGRAM, UNPROVEN_PROGRAM)
     for module in ("uncompared", "numerics"):
         for node in ast.walk(ast.parse(text(f"ci_perf/judging/{module}.py"))):
             if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):

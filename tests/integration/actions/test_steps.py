@@ -109,9 +109,9 @@ def test_earlier_checks_are_counted_with_a_token_before_anything_is_measured(rec
 
 def test_nobody_has_to_launch_the_base(recorded):
     job = recorded(event={"pull_request": {"base": {"sha": "a1b2c3d4"}}})
-    job.run_action(ROOT, against="none", wait="5m", fail_on="unconfirmed")
+    job.run_action(ROOT, against="none", all="true", wait="5m", fail_on="unconfirmed")
 
-    assert called(job, "check")[-2:] == ["--wait=5m", "--fail-on=unconfirmed"]
+    assert called(job, "check")[-3:] == ["--all", "--wait=5m", "--fail-on=unconfirmed"]
 
 
 def test_results_of_an_earlier_job_are_not_shown_as_this_ones(recorded):

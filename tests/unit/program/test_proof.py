@@ -129,11 +129,13 @@ def test_conditions_and_variables_must_be_those_of_the_record():
         variables={"A": digest(b"1"), "B": ""},
     )
 
-    assert proof.other_conditions(program, "0" * 16, {"A": "1", "C": "x"}) == ""
-    assert "settings" in proof.other_conditions(program, "1" * 16, {"A": "1"})
-    assert "variable A" in proof.other_conditions(program, "0" * 16, {"A": "2"})
+    one, two, empty = digest(b"1"), digest(b"2"), digest(b"")
+
+    assert proof.other_conditions(program, "0" * 16, {"A": one, "C": two}) == ""
+    assert "settings" in proof.other_conditions(program, "1" * 16, {"A": one})
+    assert "variable A" in proof.other_conditions(program, "0" * 16, {"A": two})
     assert "variable A" in proof.other_conditions(program, "0" * 16, {})
-    assert "variable B" in proof.other_conditions(program, "0" * 16, {"A": "1", "B": ""})
+    assert "variable B" in proof.other_conditions(program, "0" * 16, {"A": one, "B": empty})
 
 
 def test_a_record_without_conditions_is_never_of_this_machine():

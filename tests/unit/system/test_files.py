@@ -238,3 +238,13 @@ def test_a_circle_of_links_is_a_clear_error_and_stays_as_it_is(tmp_path, job):
     with pytest.raises(InvalidFileError, match="Too many levels of symbolic links"):
         files.read_text(there)
     assert there.is_symlink()
+
+
+def test_a_user_without_a_home_has_a_cache(monkeypatch):
+    """As containers have it: HOME is unset, and no password file knows the user."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    assert files.cache_folder(homeless).name == "ci-perf"

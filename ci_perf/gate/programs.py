@@ -1,0 +1,155 @@
+"""Prove that head and base run the same program, by records of what a program takes."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ci_perf.baselines import programs
+from ci_perf.gate.program_cache import ProgramCache
+from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
+from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.task import MachineDescription
+from ci_perf.program import proof
+from ci_perf.program.conditions import conditions_digest
+from ci_perf.program.folder_tree import FolderTree
+from ci_perf.program.trees import IncomparableError, Tree
+
+Answer = SameProgram | Touched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseSide:
+    """What a workload of the base is: its files, and what its suite.toml makes of them."""
+
+    tree: Tree
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prover:
+    """Compares records with the checkouts of both sides. See session.SamenessProver.
+
+    Without a ``base`` nothing is compared, and everything is measured. ``may_record`` says whether
+    launches may be spent on records.
+    """
+
+    plan: Plan
+    head: Tree
+    baselines: Path
+    cache: ProgramCache
+    base: BaseSide | None
+    may_record: bool = True
+
+    def known(self, workload: PlannedWorkload, machine: MachineDescription) -> Answer | None:
+        """Answer by the committed record, or by one that this machine has kept."""
+        if self.base is None:
+            return touched(workload, "asked", "everything was to be measured")
+        if reason := self._other_settings(workload, machine, self.base.plan):
+            return touched(workload, "conditions", reason)
+        obstacle: Touched | None = None
+        for program in self._records(workload, machine):
+            if not self._holds(workload, machine, program, self.base.tree):
+                continue
+            answer = self.by_record(workload, program)
+            if isinstance(answer, SameProgram) or answer.code != "obstacle":
+                return answer
+            obstacle = obstacle or answer
+        if obstacle or self.may_record:
+            return obstacle
+        return touched(workload, "not_recorded", "no record of the base's program holds here")
+
+    def by_record(self, workload: PlannedWorkload, program: Program) -> Answer:
+        """Compare the head with a record that holds for the base."""
+        if program.obstacles:
+            return touched(workload, "obstacle", program.obstacles[0])
+        if difference := proof.first_difference(program, self.head):
+            return touched(
+                workload,
+                "differs",
+                difference.detail,
+                path=difference.path,
+                unit=difference.unit,
+            )
+        counts = proof.counts(program)
+        return SameProgram(
+            workload=workload.id,
+            parameters=workload.parameters,
+            functions=counts.functions,
+            files=counts.files,
+            data_files=counts.data_files,
+        )
+
+    def keep(
+        self, workload: PlannedWorkload, machine: MachineDescription, program: Program, root: Path
+    ) -> Program:
+        """Add what only the parent knows, and keep the record."""
+        complete = msgspec.structs.replace(
+            program, conditions=_conditions(workload, machine, self.plan, root)
+        )
+        try:
+            inputs = proof.inputs_digest(FolderTree(root), workload.inputs)
+            complete = msgspec.structs.replace(complete, inputs=inputs)
+        except IncomparableError as error:
+            obstacles = (*program.obstacles, str(error))
+            complete = msgspec.structs.replace(complete, obstacles=obstacles)
+        self.cache.keep(complete)
+        return complete
+
+    def _records(self, workload: PlannedWorkload, machine: MachineDescription) -> Iterator[Program]:
+        of_baseline = programs.read(
+            self.baselines, machine.environment.hard, self.plan.suite, workload.id
+        )
+        kept = self.cache.newest_first(workload.id)
+        return itertools.chain([of_baseline] if of_baseline else [], kept)
+
+    def _holds(
+        self,
+        workload: PlannedWorkload,
+        machine: MachineDescription,
+        program: Program,
+        base: Tree,
+    ) -> bool:
+        """Whether a record describes the base as it is, here and now."""
+        wanted = _conditions(workload, machine, self.plan, Path(self.plan.root))
+        # An obstacle makes it prove nothing; it describes the base all the same.
+        program = msgspec.structs.replace(program, obstacles=())
+        return not (
+            proof.other_conditions(program, wanted, machine.variables)
+            or proof.outside_difference(program)
+            or proof.first_difference(program, base)
+        )
+
+    def _other_settings(
+        self, workload: PlannedWorkload, machine: MachineDescription, before: Plan
+    ) -> str:
+        """Say how the suite of the base launches a workload differently; "" if it does not."""
+        known = [of_base for of_base in before.workloads if of_base.id == workload.id]
+        if not known:
+            return "the suite of the base has no such workload"
+        if before.container != self.plan.container:
+            return "the container in suite.toml is not that of the base"
+        of_base = _conditions(known[0], machine, before, Path(before.root))
+        of_head = _conditions(workload, machine, self.plan, Path(self.plan.root))
+        return "" if of_base == of_head else "its settings in suite.toml are not those of the base"
+
+
+def _conditions(
+    workload: PlannedWorkload, machine: MachineDescription, plan: Plan, root: Path
+) -> str:
+    return conditions_digest(
+        machine.environment,
+        workload,
+        root=root,
+        python_path=plan.python_path,
+        setup=plan.setup,
+    )
+
+
+def touched(
+    workload: PlannedWorkload, code: TouchedCode, detail: str, *, path: str = "", unit: str = ""
+) -> Touched:
+    """Say why a workload is measured."""
+    return Touched(workload=workload.id, code=code, detail=detail, path=path, unit=unit)

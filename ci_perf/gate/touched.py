@@ -1,0 +1,78 @@
+"""Say which workloads a change touches, without launching any of them."""
+
+import tempfile
+from pathlib import Path
+
+from ci_perf import session, suite
+from ci_perf.gate import Notify, measure, program_cache, runners
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.program_cache import ProgramCache
+from ci_perf.gate.programs import BaseSide, Prover
+from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
+from ci_perf.model.suite import Plan
+from ci_perf.program.folder_tree import FolderTree
+from ci_perf.program.git_tree import GitTree
+from ci_perf.program.trees import Tree
+from ci_perf.session.recording import not_recordable
+from ci_perf.system import signals
+from ci_perf.worktree import merge_base
+
+
+def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
+    """Compare the checkout, as it is, with the merge base with `options.against`.
+
+    By the records that there are: nothing is launched but the process that describes the machine.
+    Raises UsageError, InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
+    """
+    plan = measure.plan(options)
+    start = merge_base.find(Path(plan.root), options.against or "HEAD")
+    with (
+        signals.noted() as ending,
+        runners.launcher(
+            options.runner,
+            plan,
+            options.workloads,
+            None,
+            run=session.new_identity(),
+            ending=ending,
+            notify=notify,
+        ) as launcher,
+    ):
+        device = plan.device if options.device == "auto" else options.device
+        machine = session.describe(plan, launcher, device, ending)
+        ending.check()
+        prefix = start.inside.as_posix().removeprefix(".")
+        base = GitTree(start.top, start.commit, prefix=prefix)
+        prover = Prover(
+            plan=session.completed(plan, options.baselines, machine),
+            head=FolderTree(Path(plan.root)),
+            baselines=options.baselines,
+            cache=ProgramCache(program_cache.folder(plan.suite), notify),
+            base=BaseSide(tree=base, plan=_plan_of_base(plan, options, base)),
+            may_record=False,
+        )
+        answers = [
+            not_recordable(workload) or prover.known(workload, machine)
+            for workload in prover.plan.workloads
+        ]
+    return TouchedWorkloads(
+        suite=plan.suite,
+        base=start.commit,
+        same=tuple(answer for answer in answers if isinstance(answer, SameProgram)),
+        touched=tuple(answer for answer in answers if isinstance(answer, Touched)),
+    )
+
+
+def _plan_of_base(plan: Plan, options: MeasureOptions, base: Tree) -> Plan:
+    """Plan the suite as the base has it, from copies of its files. Raises InvalidFileError."""
+    folder = Path(plan.root, options.workloads).resolve()
+    if plan.suite.startswith(suite.BUILTIN) or not folder.is_relative_to(plan.root):
+        return plan
+    inside = folder.relative_to(plan.root).as_posix()
+    with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
+        there = Path(copy, inside)
+        there.mkdir(parents=True, exist_ok=True)
+        for name in base.names(inside) or ():
+            if name.endswith((".py", ".toml")):
+                (there / name).write_bytes(base.read(f"{inside}/{name}") or b"")
+        return suite.plan(there, plan.suite, root=Path(copy))

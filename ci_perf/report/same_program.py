@@ -1,0 +1,66 @@
+"""What a report says of workloads that were not launched, and why others were."""
+
+from ci_perf.model.comparison import SAME_PROGRAM, UNPROVEN_PROGRAM, Comparison, Uncompared
+from ci_perf.model.program import SameProgram, Touched
+from ci_perf.report import units
+from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.phrases import Phrase
+
+# More reasons than this are counted.
+_MAX_TOUCHED = 20
+_WHY = (
+    "every function that ran and every file that was read, in a launch that recorded them, is the "
+    "same in both commits, and so are the software and the settings. The same program on the same "
+    "data does the same work, so there is no change to measure (`--all` measures it all the same)."
+)
+
+
+def agreed(same: SameProgram) -> str:
+    """Say in what both sides agree: "214 functions of 31 files and 2 data files are the same"."""
+    return f"{_counted(same)} are the same"
+
+
+def remark(same: SameProgram) -> str:
+    """Say why a workload has no numbers."""
+    if same.is_proven:
+        return f"not launched: {agreed(same)}"
+    return (
+        f"not launched, because {_counted(same)} are said to be the same; the base branch has no "
+        "record that proves it: measure it with `--all`"
+    )
+
+
+def _counted(same: SameProgram) -> str:
+    functions = units.numbered(same.functions, "function")
+    sources = f"{functions} of {units.numbered(same.files, 'file')}"
+    if not same.data_files:
+        return sources
+    return f"{sources} and {units.numbered(same.data_files, 'data file')}"
+
+
+def notice(comparison: Comparison) -> Phrase:
+    """Explain rows that have no numbers, in two sentences; nothing where there is no such row."""
+    proven = sum(row.code == SAME_PROGRAM for row in comparison.rows)
+    if not proven:
+        return ()
+    workloads = len({row.workload for row in comparison.rows})
+    counted = f"{proven:,} of {units.numbered(workloads, 'workload')}"
+    verb = "was" if proven == 1 else "were"
+    return (Words(f"ℹ️ Same program: {counted} {verb} not launched, because {_WHY}"),)  # noqa: RUF001  an icon, not an i
+
+
+def notes(comparison: Comparison) -> list[Phrase]:
+    """Say why workloads were launched, where sameness was asked for."""
+    reasons = [answer for answer in comparison.touched if answer.code != "asked"]
+    said = [_reason(answer) for answer in reasons[:_MAX_TOUCHED]]
+    more = len(reasons) - len(said)
+    return [*said, (Words(f"{more:,} further workloads were measured."),)] if more else said
+
+
+def is_of_same_program(row: object) -> bool:
+    """Whether a row is of a workload that was not launched."""
+    return isinstance(row, Uncompared) and row.code in {SAME_PROGRAM, UNPROVEN_PROGRAM}
+
+
+def _reason(answer: Touched) -> Phrase:
+    return (answer.workload, Words(" was measured: "), Sentence(answer.detail))

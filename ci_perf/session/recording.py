@@ -1,0 +1,182 @@
+"""Leave out the workloads that run the same program on both sides, and record those that run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ci_perf.judging import numerics
+from ci_perf.model.process import Process, WorkerResult
+from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
+from ci_perf.model.run import Measured
+from ci_perf.model.suite import PlannedWorkload
+from ci_perf.model.task import MachineDescription, Task, TaskFailure
+from ci_perf.session.listener import Listener
+from ci_perf.worktree import Checkout
+
+# A sentence; the run file would refuse a longer one.
+_DETAIL_CHARS = 2000
+
+Answer = SameProgram | Touched
+Launch = Callable[[Task], WorkerResult | TaskFailure]
+
+
+class SamenessProver(Protocol):
+    """Says whether both sides run the same program, by records of what a program takes."""
+
+    @property
+    def may_record(self) -> bool:
+        """Whether launches may be spent on records."""
+
+    def known(self, workload: PlannedWorkload, machine: MachineDescription) -> Answer | None:
+        """Answer by the records that there are; `None` if only a new one of the base could tell."""
+
+    def by_record(self, workload: PlannedWorkload, program: Program) -> Answer:
+        """Answer by a record that holds for the base."""
+
+    def keep(
+        self, workload: PlannedWorkload, machine: MachineDescription, program: Program, root: Path
+    ) -> Program:
+        """Complete the record of a launch in `root`, and keep it for later checks."""
+
+
+class SessionPrograms:
+    """What is known of the programs of one session."""
+
+    def __init__(
+        self,
+        workloads: Sequence[PlannedWorkload],
+        machine: MachineDescription,
+        prover: SamenessProver,
+        listener: Listener,
+    ) -> None:
+        self._machine = machine
+        self._prover = prover
+        self._listener = listener
+        self._answers = {
+            workload.id: not_recordable(workload) or prover.known(workload, machine)
+            for workload in workloads
+        }
+        # Of the head, where it was measured.
+        self.programs: list[Program] = []
+
+    @property
+    def same(self) -> tuple[SameProgram, ...]:
+        """The workloads that need no launch."""
+        return tuple(same for same in self._answers.values() if isinstance(same, SameProgram))
+
+    @property
+    def touched(self) -> tuple[Touched, ...]:
+        """Why the others are measured."""
+        return tuple(answer for answer in self._answers.values() if isinstance(answer, Touched))
+
+    def to_measure(self, workloads: Iterable[PlannedWorkload]) -> tuple[PlannedWorkload, ...]:
+        """Return the workloads that are not proven to be the same program, in their order."""
+        return tuple(
+            workload
+            for workload in workloads
+            if not isinstance(self._answers[workload.id], SameProgram)
+        )
+
+    def ask_base(self, base: Checkout, tasks: Iterable[Task], launch: Launch) -> None:
+        """Record the base where nothing else could tell; `tasks` are those of the head.
+
+        Raises KeyboardInterrupt.
+        """
+        if not self._prover.may_record:
+            return
+        for task in tasks:
+            workload = task.workload
+            if self._answers[workload.id] is not None:
+                continue
+            of_base = of_other_side(task, base)
+            if of_base is None:
+                detail = f"{workload.file}: the base has no such file"
+                self._answers[workload.id] = _touched(workload, "differs", detail)
+                continue
+            outcome = self._record(of_base, launch)
+            self._answers[workload.id] = (
+                self._prover.by_record(workload, outcome)
+                if isinstance(outcome, Program)
+                else outcome
+            )
+
+    def record(
+        self, run: str, measured: Iterable[Measured], tasks: Iterable[Task], launch: Launch
+    ) -> None:
+        """Record the head of every workload that `run` has measured. Raises KeyboardInterrupt.
+
+        A record that fails is no loss: the next check finds none, and measures.
+        """
+        if not self._prover.may_record:
+            return
+        launched = {workload.workload: workload for workload in measured}
+        for task in tasks:
+            workload = launched.get(task.workload.id)
+            if workload is None or not_recordable(task.workload):
+                continue
+            longer = msgspec.structs.replace(task, record_steps=_most_steps(workload))
+            outcome = self._record(longer, launch, workload.processes)
+            if isinstance(outcome, Program):
+                self.programs.append(msgspec.structs.replace(outcome, run=run))
+
+    def _record(
+        self, task: Task, launch: Launch, others: Sequence[Process] = ()
+    ) -> Program | Touched:
+        """Record one launch; `others` are launches of the same code."""
+        workload = task.workload
+        self._listener.recording(workload.id)
+        outcome = launch(msgspec.structs.replace(task, record=True))
+        if isinstance(outcome, TaskFailure) or outcome.program is None:
+            why = outcome.reason if isinstance(outcome, TaskFailure) else "it left no record"
+            return _touched(workload, "not_recorded", f"the launch that records failed: {why}")
+        program = outcome.program
+        if obstacle := _variation([outcome.process, *others]):
+            program = msgspec.structs.replace(program, obstacles=(*program.obstacles, obstacle))
+        return self._prover.keep(workload, self._machine, program, Path(task.root))
+
+
+def of_other_side(task: Task, base: Checkout) -> Task | None:
+    """Return a task of the head as one of the base, whose own workload file it runs.
+
+    `None` where the base has no such file. One that lies outside is the same on both sides.
+    """
+    file = Path(task.workload.file)
+    workload = task.workload
+    if file.is_relative_to(task.root):
+        own = base.root / file.relative_to(task.root)
+        if not own.is_file():
+            return None
+        workload = msgspec.structs.replace(workload, file=str(own))
+    return msgspec.structs.replace(
+        task, workload=workload, root=str(base.root), foreign_root=str(base.head_top)
+    )
+
+
+def not_recordable(workload: PlannedWorkload) -> Touched | None:
+    """Say why a workload can have no record; `None` where it can."""
+    if workload.launch == "process":
+        return None
+    return _touched(workload, "obstacle", "several processes work as one: none of them is recorded")
+
+
+def _variation(processes: Sequence[Process]) -> str:
+    """Say that launches of one code compute different numbers: it may take different paths, too."""
+    fingerprints = [process.fingerprint for process in processes]
+    if reason := next((taken.varies for taken in fingerprints if taken.varies), ""):
+        return f"its author says that its numerics vary: {reason}"
+    different = {values for taken in fingerprints if (values := numerics.values(taken))}
+    return "its numerics vary from launch to launch" if len(different) > 1 else ""
+
+
+def _most_steps(workload: Measured) -> int:
+    """Return how many steps the longest launch of a workload did before its timing ended."""
+    return max(
+        process.warmup.steps + process.timed.steps_per_block * len(process.timed.block_s)
+        for process in workload.processes
+    )
+
+
+def _touched(workload: PlannedWorkload, code: TouchedCode, detail: str) -> Touched:
+    return Touched(workload=workload.id, code=code, detail=detail[:_DETAIL_CHARS])

@@ -1,0 +1,176 @@
+"""Workloads that run the same program on both sides are not launched: a real repository."""
+
+import json
+import shutil
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from tests import repositories
+from tests.projects import NAP_SETTINGS, Project
+
+# Two workloads: each takes one module of the product, and both its data.
+WORKLOAD = '''
+"""Sleeps as long as its module says."""
+import time
+from ci_perf.workload import Workload
+from product import {module}
+def step():
+    time.sleep({module}.seconds())
+'''
+MODULE = """
+import colorsys
+import pathlib
+_HERE = pathlib.Path(__file__).parent
+def seconds():
+    return float((_HERE / "seconds.txt").read_text())
+def unused():
+    return 0
+"""
+SLOWER = MODULE.replace(".read_text())", ".read_text()) * 4")
+
+
+@pytest.fixture(autouse=True)
+def everything_on(monkeypatch, tmp_path):
+    """As a user has it: records are made, believed, and kept in a cache of the user."""
+    for command in ("CHECK", "RUN"):
+        monkeypatch.delenv(f"CI_PERF_{command}_ALL_WORKLOADS")
+        monkeypatch.delenv(f"CI_PERF_{command}_RECORD")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def git(tmp_path):
+    """A project with two workloads on main, and a branch that is checked out."""
+    git = repositories.init(tmp_path / "project")
+    project = Project(git.root)
+    for name in ("quick", "slow"):
+        project.workload(name, WORKLOAD.format(module=name))
+    project.suite("quick", "slow", settings=NAP_SETTINGS, device="cpu")
+    (git.root / "product").mkdir()
+    for name in ("quick", "slow"):
+        (git.root / f"product/{name}.py").write_text(MODULE)
+    (git.root / "product/seconds.txt").write_text("0.005")
+    (git.root / "README.md").write_text("A product.\n")
+    git.ask("add", "--all")
+    git.commit()
+    git.ask("switch", "--quiet", "--create", "branch")
+    return git
+
+
+def checked(git, *more):
+    """Check against main; return how it ended, the run, and the rows."""
+    root = git.root.parent
+    done = Project(git.root).run(
+        *("check", "--against", "main", "--format", "json"),
+        *("-o", str(root / "comparison.json"), "--run-output", str(root / "run.json"), *more),
+    )
+    assert done.code in {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}, done.err
+    run = json.loads((root / "run.json").read_text())
+    return done, run, json.loads((root / "comparison.json").read_text())["rows"]
+
+
+def said(done):
+    return [line for line in done.err.splitlines() if "recording" in line]
+
+
+def test_the_first_check_records_the_base_and_the_next_one_launches_nothing(git):
+    (git.root / "README.md").write_text("A better product.\n")
+    git.commit()
+
+    done, run, rows = checked(git)
+
+    assert done.code == ExitCode.OK, done.err
+    assert len(said(done)) == 2
+    assert [row["code"] for row in rows] == ["same_program", "same_program"]
+    assert all(row["same"]["functions"] >= 4 for row in rows)
+    assert all(row["same"]["data_files"] == 1 for row in rows)
+    assert (run["measured"], run["paired"], len(run["same"])) == ([], [], 2)
+
+    again, _, rows = checked(git)
+
+    assert said(again) == []
+    assert [row["code"] for row in rows] == ["same_program", "same_program"]
+
+
+def test_a_slower_function_is_found_by_the_only_workload_that_runs_it(git):
+    (git.root / "product/slow.py").write_text(SLOWER)
+    git.commit()
+
+    done, run, rows = checked(git)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    said = {(row["workload"], row.get("metric")): row for row in rows}
+    assert said["quick", ""]["code"] == "same_program"
+    assert said["slow", "step_time_s"]["verdict"] == "regressed"
+    assert [touched["detail"] for touched in run["touched"]] == ["product/slow.py: seconds differs"]
+    assert [program["workload"] for program in run["programs"]] == ["slow"]
+
+
+HARMLESS = {
+    "product/slow.py": MODULE.replace("return 0", "return 1") + "# a comment\n",
+    "product/other.py": MODULE,
+}
+TOUCHING = {
+    "product/seconds.txt": ("0.006", "product/seconds.txt differs"),
+    "colorsys.py": ("", "colorsys.py is new, and an import would look at it"),
+}
+
+
+def test_touched_says_what_a_check_would_measure_and_launches_nothing(git):
+    checked(git)  # records the base
+    for path, text in HARMLESS.items():
+        (git.root / path).write_text(text)
+
+    harmless, answer = touched(git)
+
+    assert (answer["touched"], len(answer["same"])) == ([], 2)
+    assert "recording" not in harmless.err
+    for path, (text, words) in TOUCHING.items():
+        (git.root / path).write_text(text)
+        assert [row["detail"] for row in touched(git)[1]["touched"]] == [words, words]
+        git.ask("stash", "--include-untracked")
+    suite = git.root / "workloads/suite.toml"
+    suite.write_text(suite.read_text().replace("fingerprint_steps = 0", "fingerprint_steps = 1"))
+    assert {row["detail"] for row in touched(git)[1]["touched"]} == {
+        "its settings in suite.toml are not those of the base"
+    }
+
+
+def touched(git):
+    done = Project(git.root).run("touched", "--against", "main", "--format", "json")
+    assert done.code == ExitCode.OK, done.err
+    return done, json.loads(done.out)
+
+
+def test_all_measures_everything_and_a_run_without_records_makes_none(git):
+    done, run, rows = checked(git, "--all", "--no-record")
+
+    assert done.code == ExitCode.OK, done.err
+    assert len(run["measured"]) == 2
+    assert run["same"] == run["touched"] == run["programs"] == []
+    assert said(done) == []
+    assert not any(row["code"] == "same_program" for row in rows)
+
+
+def test_an_accepted_run_commits_its_records_which_an_empty_cache_does_not_miss(git, tmp_path):
+    git.ask("switch", "--quiet", "main")
+    project = Project(git.root)
+    for command in (
+        ("run", "-o", str(tmp_path / "base.json")),
+        ("accept", str(tmp_path / "base.json"), "--reason", "First baseline"),
+    ):
+        done = project.run(*command)
+        assert done.code == ExitCode.OK, done.err
+    git.ask("add", "--all")
+    git.commit()
+    assert len(list((git.root / "baselines").glob("*/*/programs/*.json"))) == 2
+    git.ask("switch", "--quiet", "branch")
+    git.ask("merge", "--quiet", "main")
+    shutil.rmtree(tmp_path / "cache")
+
+    done, _, rows = checked(git)
+
+    assert said(done) == []
+    assert [row["code"] for row in rows] == ["same_program", "same_program"]
+    assert all(row["base"] for row in rows)

@@ -1,0 +1,103 @@
+"""What the job with the token believes of a fork's run that launched nothing."""
+
+import msgspec
+import pytest
+
+from ci_perf.baselines import programs
+from ci_perf.github.access import Access
+from ci_perf.github.client import Client
+from ci_perf.github.failures import RetryPolicy
+from ci_perf.github.pulls import OpenPull
+from ci_perf.model.program import Program, ProgramFile, blob
+from ci_perf.program import units
+from ci_perf.pull_request import same_programs
+from tests.accepting import accepted
+from tests.programs import a_same_program
+from tests.runs import STEADY, a_measured, a_run
+
+NET = b"def used():\n    return 1\n\ndef unused():\n    return 2\n"
+SUITE = b"[suites.smoke]\n"
+
+
+@pytest.fixture
+def believed(github, tmp_path, monkeypatch):
+    """Return a function that says whether a fork's claim is proven; its arguments are files."""
+    monkeypatch.chdir(tmp_path)
+    workloads = tmp_path / "workloads"
+    workloads.mkdir()
+    (workloads / "suite.toml").write_bytes(SUITE)
+    said = []
+
+    def believe(changes=(), *, is_fork=True, with_record=True, sessions=1):
+        baselines = tmp_path / "baselines"
+        for number in range(sessions):
+            run = a_recorded_run(number, has_record=with_record and not number)
+            accepted(baselines, run, reason="more breaks")
+        head = {"src/net.py": NET, "workloads/suite.toml": SUITE, **dict(changes)}
+        pull = OpenPull(
+            number=1,
+            sha=github.state.write_commit(head),
+            branch="branch",
+            repository_id=1,
+            base="b" * 40,
+            base_branch="main",
+            is_fork=is_fork,
+        )
+        access = Access(repository=github.repository, token=github.token, api_url=github.url)
+        client = Client(access, retries=RetryPolicy(sleep=lambda _seconds: None, attempts=2))
+        run = same_programs.believed(
+            client,
+            pull,
+            a_run(same=(a_same_program("a"),)),
+            baselines=baselines.relative_to(tmp_path),
+            workloads=workloads.relative_to(tmp_path),
+            notify=said.append,
+        )
+        return run.same[0].is_proven, said
+
+    return believe
+
+
+def a_recorded_run(number, *, has_record):
+    run = msgspec.structs.replace(a_run(a_measured("a", *STEADY, breaks=number)), id=f"r{number}")
+    source = ProgramFile(blob=blob(NET), units={"used": units.digests(NET)["used"]})
+    program = Program(
+        workload="a", run=run.id, conditions="", steps=1, files={"src/net.py": source}
+    )
+    return msgspec.structs.replace(run, programs=(program,) if has_record else ())
+
+
+def test_the_committed_record_and_the_files_on_github_prove_it(believed):
+    assert believed() == (True, [])
+    unused = {"src/net.py": NET.replace(b"return 2", b"return 3")}
+    assert believed(unused) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "words"),
+    [
+        ({"src/net.py": NET.replace(b"return 1", b"return 3")}, {}, "src/net.py: used differs"),
+        ({"src/net.py": b"def ("}, {}, "cannot be parsed"),
+        ({"workloads/suite.toml": b"[suites.smoke] # other\n"}, {}, "suite.toml"),
+        ({}, {"with_record": False}, "the base branch has no record of its program"),
+        ({}, {"sessions": 2}, "the base branch has no record of its program"),
+    ],
+)
+def test_everything_else_is_a_claim(believed, changes, more, words):
+    is_proven, said = believed(changes, **more)
+
+    assert not is_proven
+    assert words in " ".join(said)
+
+
+def test_whoever_may_push_is_believed_as_for_the_numbers(believed):
+    changed = {"src/net.py": NET.replace(b"return 1", b"return 3")}
+
+    assert believed(changed, is_fork=False) == (True, [])
+
+
+def test_records_lie_where_the_base_branch_has_them(believed, tmp_path):
+    believed()
+
+    assert len(list((tmp_path / "baselines").glob("*/smoke/programs/a.json"))) == 1
+    assert programs.file_of(tmp_path / "x.json") == tmp_path / "programs/x.json"
