@@ -13,7 +13,7 @@ def blocks(count, spread, seed=1):
     return [1.0 + spread * noise.gauss(0, 1) for _ in range(count)]
 
 
-def fewest(spread, *, launch_spread, start_s=2.5, block_s=0.05, statistic="median"):
+def fewest(spread, *, launch_spread, start_s=50.0, block_s=0.05, statistic="median"):
     """Return how many blocks are enough, over several launches on average."""
     counts = []
     for seed in range(20):
@@ -36,14 +36,14 @@ def fewest(spread, *, launch_spread, start_s=2.5, block_s=0.05, statistic="media
 
 def test_blocks_are_as_many_as_kalibera_and_jones_count():
     # Their formula is about means; a median of normal noise has pi / 2 times their variance.
-    expected = math.sqrt(2.5 / 0.05 * math.pi / 2 * 0.03**2 / 0.01**2)
+    expected = math.sqrt(50.0 / 0.05 * math.pi / 2 * 0.03**2 / 0.03**2)
 
-    assert fewest(0.03, launch_spread=0.01) == pytest.approx(expected, rel=0.4)
+    assert fewest(0.03, launch_spread=0.03) == pytest.approx(expected, rel=0.4)
 
 
 def test_more_noise_within_launches_asks_for_more_blocks_and_more_between_them_for_fewer():
-    assert fewest(0.03, launch_spread=0.01) > fewest(0.015, launch_spread=0.01)
-    assert fewest(0.03, launch_spread=0.01) > fewest(0.03, launch_spread=0.03)
+    assert fewest(0.03, launch_spread=0.03) > fewest(0.015, launch_spread=0.03)
+    assert fewest(0.03, launch_spread=0.03) > fewest(0.03, launch_spread=0.06)
 
 
 def test_a_crowded_machine_does_not_ask_for_blocks_without_end():
