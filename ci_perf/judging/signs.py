@@ -59,14 +59,15 @@ def _signs(rows: Sequence[Row]) -> Signs | None:
     exact = {row.metric: row.verdict for row in compared if row.metric in _EXACT}
     worse = tuple(name for name, verdict in exact.items() if verdict is Verdict.REGRESSED)
     better = tuple(name for name, verdict in exact.items() if verdict is Verdict.IMPROVED)
+    equal = tuple(name for name, verdict in exact.items() if verdict is Verdict.UNCHANGED)
     if worse and _COUNTS.isdisjoint(better):
-        return Signs(direction="worse", moved=worse)
+        return Signs(direction="worse", moved=worse, equal=equal)
     if worse or better:
-        return Signs(direction="mixed" if worse else "better", moved=worse + better)
+        return Signs(direction="mixed" if worse else "better", moved=worse + better, equal=equal)
     numerics = [row.verdict for row in rows if isinstance(row, Numerics)]
     is_known = not exact.keys().isdisjoint(_WORK)
     is_equal = all(verdict is Verdict.UNCHANGED for verdict in (*exact.values(), *numerics))
-    return Signs(direction="equal") if is_known and is_equal else None
+    return Signs(direction="equal", equal=equal) if is_known and is_equal else None
 
 
 def _with_signs(row: Row, signs: Signs | None) -> Row:

@@ -111,11 +111,12 @@ class Signs(Struct, frozen=True, kw_only=True):
 
     ``direction`` is "equal" where all counts, the allocated memory and the numerics are the same on
     both sides. It is "worse" or "better" where some have moved to that side and no count to the
-    other, else "mixed". ``moved`` names the metrics that have moved.
+    other, else "mixed". ``moved`` names the metrics that have moved, ``equal`` those that have not.
     """
 
     direction: Literal["equal", "worse", "better", "mixed"]
     moved: tuple[Name, ...] = ()
+    equal: tuple[Name, ...] = ()
 
 
 class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):

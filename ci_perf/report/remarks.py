@@ -1,5 +1,7 @@
 """Remarks on a row that its verdict does not make: why, and what would decide it."""
 
+from collections.abc import Iterable
+
 from ci_perf.judging import signs
 from ci_perf.model.comparison import (
     Change,
@@ -103,14 +105,21 @@ def _without_base(row: Change) -> str:
 
 
 def _signs(row: Row) -> str:
-    """Say which exact metrics are worse, where a step time looks slower and that is not proven."""
+    """Name exact metrics: the worse ones of a loss that is not proven, all of an open row."""
     if not isinstance(row, Change) or row.metric not in signs.SLOWED or row.signs is None:
         return ""
+    if row.verdict is Verdict.INCONCLUSIVE:
+        said = (("moved", row.signs.moved), ("the same", row.signs.equal))
+        return "; ".join(f"{what}: {_titles(names)}" for what, names in said if names)
     is_slower = row.ratio is not None and row.ratio > 1
     is_unproven = row.verdict in {Verdict.LIKELY_SLOWER, Verdict.UNCHANGED}
     if row.signs.direction != "worse" or not (is_slower and is_unproven):
         return ""
-    return f"also worse: {', '.join(map(phrases.metric_title, row.signs.moved))}"
+    return f"also worse: {_titles(row.signs.moved)}"
+
+
+def _titles(names: Iterable[str]) -> str:
+    return ", ".join(map(phrases.metric_title, names))
 
 
 def _own_file(row: Row) -> str:

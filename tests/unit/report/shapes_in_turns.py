@@ -86,7 +86,7 @@ def likely_slower():
             interval=WIDE,
             code="no_sign",
             pairs=4,
-            signs=Signs(direction="equal"),
+            signs=Signs(direction="equal", equal=("operators", "flops")),
             remedy=a_remedy(18),
         ),
         a_change(
