@@ -13,7 +13,6 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import launch_numbers, policy
-from ci_perf.judging.policy import SCREENED_LAUNCHES
 from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.calibration import Calibration
@@ -127,15 +126,16 @@ def plan(
     )
 
 
-def screening(plan: Plan) -> Plan:
-    """Return a plan that launches each workload no more often than a screen needs."""
+def screening(plan: Plan, launches: Mapping[str, int]) -> Plan:
+    """Return a plan that launches each workload no more often than its screen needs."""
     return msgspec.structs.replace(
         plan,
         workloads=tuple(
             msgspec.structs.replace(
                 workload,
                 protocol=msgspec.structs.replace(
-                    workload.protocol, processes=min(workload.protocol.processes, SCREENED_LAUNCHES)
+                    workload.protocol,
+                    processes=min(workload.protocol.processes, launches[workload.id]),
                 ),
             )
             for workload in plan.workloads

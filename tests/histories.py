@@ -98,4 +98,7 @@ def undecided(history, head, limits=None):
     """Whom another pair may decide, and how many suspects there are."""
     before = a_history(*history) if history else no_history(head)
     known = limits or Limits(default=default_limits())
-    return judge.undecided(before, summarise.run(head, label=""), limits=known, tiers=Tiers())
+    names, suspects = judge.undecided(
+        before, summarise.run(head, label=""), limits=known, tiers=Tiers()
+    )
+    return tuple(names), suspects

@@ -133,10 +133,21 @@ class Recorder(Listener):
 
 
 class Suspects:
-    """A judge of pairs: `undecided` answers for each run so far; nothing was accepted."""
+    """A judge of pairs: `undecided` answers for each run so far; nothing was accepted.
 
-    def __init__(self, undecided):
-        self.undecided = undecided
+    `launches` are those of the head that each workload starts with.
+    """
+
+    def __init__(self, undecided, launches=None):
+        self._undecided = undecided
+        self._launches = launches
+
+    def first_launches(self, _plan, _machine):
+        return self._launches
+
+    def undecided(self, run):
+        names, suspects = self._undecided(run)
+        return names if isinstance(names, dict) else dict.fromkeys(names, 2.0), suspects
 
     def accepted(self, _run, _base):
         return {}

@@ -1,4 +1,11 @@
-"""Our own rule: the screen against the baseline's sessions, then pairs for its suspects."""
+"""Our own rule: the screen against the baseline's sessions, then pairs for its suspects.
+
+The launches of the head are as many as the history asks for, and the pairs are launched from look
+to look, as a session does; each time, all suspects are judged again by all pairs so far.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -7,16 +14,16 @@ from benchmarks.verdicts.observed import (
     INCONCLUSIVE,
     SILENT,
     SLOWER,
-    Array,
     Judged,
     Observed,
     Rows,
 )
-from ci_perf.judging import confirm, screen, variability
-from ci_perf.judging.policy import Policy
+from ci_perf.judging import confirm, route, screen, variability
+from ci_perf.judging.metric_values import History
+from ci_perf.judging.policy import CALM_LOOKS, Policy, PolicyKind
+from ci_perf.judging.route import Known
+from ci_perf.judging.screen import Screened
 
-# Launches of the head that the screen looks at.
-HEAD_LAUNCHES = 3
 CODES = {
     "regressed": SLOWER,
     "improved": FASTER,
@@ -25,48 +32,105 @@ CODES = {
 }
 
 
+@dataclass
+class Launched:
+    """One workload: what was launched, and what is said of it."""
+
+    sessions: Sequence[Sequence[float]]
+    head: Sequence[float]
+    # All that could be launched: base and head.
+    turns: Sequence[tuple[float, float]]
+    screened: Screened
+    pairs: int = 0
+    outcome: confirm.Outcome | None = None
+    usual_variance: float = field(init=False)
+    one_mode: bool = field(init=False)
+
+    def learn(self, policy: Policy) -> None:
+        """Note what the confirmation asks of the history."""
+        self.usual_variance = variability.usual_variance([*self.sessions, self.head])
+        self.one_mode = variability.exclude_two_modes(self.sessions, smallest_gap=policy.floor)
+
+    @property
+    def launches(self) -> int:
+        """Launches of this job, without the one that warms the caches of the base."""
+        return len(self.head) + 2 * self.pairs
+
+    def launch(self) -> None:
+        """Launch pairs up to the next look."""
+        self.pairs = next(look for look in CALM_LOOKS if look > self.pairs)
+
+    def differences(self) -> list[float]:
+        """Return the differences of the pairs so far."""
+        return [head - base for base, head in self.turns[: self.pairs]]
+
+    def judge(self, policy: Policy, alpha: float, day: variability.Day) -> None:
+        """Confirm by the pairs so far."""
+        screened = self.screened
+        confirmation = confirm.Confirmation(
+            policy,
+            alpha,
+            screened.prior_variance,
+            screened.prior_df,
+            suspected=confirm.sign(screened.difference),
+            usual_variance=self.usual_variance,
+            day=day,
+            one_mode=self.one_mode,
+        )
+        self.outcome = None
+        for base, head in self.turns[: self.pairs]:
+            self.outcome = confirmation.add(head - base, base=base)
+            if self.outcome is not None:
+                return
+
+
 def judge(observed: Observed, rows: Rows, policy: Policy, *, check: int | None = None) -> Judged:
-    """Screen each pull request as a whole; confirm those of its suspects that are asked for.
+    """Judge each pull request as a whole, of which rows are asked for.
 
     `check` is the number of this check among those of its pull request, if that is known.
     """
-    sessions = np.median(observed.sessions, axis=-1).tolist()
-    head = np.median(observed.head[:, :HEAD_LAUNCHES], axis=-1).tolist()
-    pairs = np.stack(
-        [np.median(side, axis=-1) for side in (observed.paired_base, observed.paired_head)], axis=-1
-    )
     asked = np.asarray(rows)
     calls = np.full(len(asked), SILENT, dtype=np.int8)
-    launches = np.full(len(asked), float(HEAD_LAUNCHES))
+    launches = np.zeros(len(asked))
     for first in np.unique(asked // observed.suite) * observed.suite:
-        suite = range(first, first + observed.suite)
-        screened = screen.screen([(sessions[i], head[i]) for i in suite], policy)
-        suspects = sum(result.is_suspect for result in screened)
-        alpha = confirm.share_alpha(max(1, suspects), check=check)
+        workloads = pull_request(observed, int(first), policy, check)
         for place in np.flatnonzero(asked // observed.suite == first // observed.suite):
-            result = screened[asked[place] - first]
-            if result.is_suspect:
-                usually = variability.usual_variance([*sessions[asked[place]], head[asked[place]]])
-                outcome = _confirmed(result, usually, pairs[asked[place]], policy, alpha)
-                calls[place] = CODES[outcome.call]
-                launches[place] += 2 * outcome.pairs
+            workload = workloads[asked[place] - first]
+            launches[place] = workload.launches
+            if workload.outcome:
+                calls[place] = CODES[workload.outcome.call]
     return Judged(calls, launches)
 
 
-def _confirmed(
-    screened: screen.Screened, usual_variance: float, pairs: Array, policy: Policy, alpha: float
-) -> confirm.Outcome:
-    """Confirm one suspect; `pairs` is [pairs, 2], base and head."""
-    confirmation = confirm.Confirmation(
-        policy,
-        alpha,
-        screened.prior_variance,
-        screened.prior_df,
-        suspected=confirm.sign(screened.difference),
-        usual_variance=usual_variance,
-    )
-    for base, head in pairs.tolist():
-        outcome = confirmation.add(head - base, base=base)
-        if outcome is not None:
-            return outcome
-    return confirmation.finish()
+def pull_request(
+    observed: Observed, first: int, policy: Policy, check: int | None = None
+) -> list[Launched]:
+    """Launch and judge the workloads of one pull request, the first of which is this row."""
+    workloads = _screened(observed, slice(first, first + observed.suite), policy)
+    suspects = [workload for workload in workloads if workload.screened.is_suspect]
+    for workload in suspects:
+        workload.learn(policy)
+    alpha = confirm.share_alpha(max(1, len(suspects)), check=check)
+    while left := [workload for workload in suspects if workload.outcome is None]:
+        for workload in left:
+            workload.launch()
+        day = variability.day(
+            (2 * workload.screened.prior_variance, workload.differences()) for workload in suspects
+        )
+        for workload in suspects:
+            workload.judge(policy, alpha, day)
+    return workloads
+
+
+def _screened(observed: Observed, suite: slice, policy: Policy) -> list[Launched]:
+    sessions = np.median(observed.sessions[suite], axis=-1).tolist()
+    heads = np.median(observed.head[suite], axis=-1).tolist()
+    sides = (observed.paired_base[suite], observed.paired_head[suite])
+    turns = np.stack([np.median(side, axis=-1) for side in sides], axis=-1).tolist()
+    known = [Known(PolicyKind.TIME, policy, History(current=each)) for each in sessions]
+    counts = route.launches({str(i): [each] for i, each in enumerate(known)})
+    heads = [head[: counts[str(i)]] for i, head in enumerate(heads)]
+    results = screen.screen(list(zip(sessions, heads, strict=True)), policy)
+    return [
+        Launched(*of_workload) for of_workload in zip(sessions, heads, turns, results, strict=True)
+    ]

@@ -22,7 +22,7 @@ from benchmarks.verdicts.regimes import Regime
 from benchmarks.verdicts.scores import Rate
 from ci_perf.judging import confirm, screen, variability
 from ci_perf.judging.confirm import Confirmation, Outcome
-from ci_perf.judging.policy import ALPHA, PolicyKind, policy_of
+from ci_perf.judging.policy import ALPHA, SCREENED_LAUNCHES, PolicyKind, policy_of
 
 PUSHES = 20
 RUNS = 3
@@ -170,7 +170,7 @@ def _screened(run: Observed, row: int) -> tuple[screen.Screened, int, float]:
     """Return the screen of a workload, how many suspects there are, and its usual variance."""
     first = row // run.suite * run.suite
     sessions = np.median(run.sessions[first : first + run.suite], axis=-1).tolist()
-    head = np.median(run.head[first : first + run.suite, : ours.HEAD_LAUNCHES], axis=-1).tolist()
+    head = np.median(run.head[first : first + run.suite, :SCREENED_LAUNCHES], axis=-1).tolist()
     screened = screen.screen(list(zip(sessions, head, strict=True)), POLICY)
     place = row - first
     usual = variability.usual_variance([*sessions[place], head[place]])

@@ -82,26 +82,20 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
 
 
 def plan(options: MeasureOptions) -> Plan:
-    """Make the plan that options ask for. Raises UsageError and InvalidFileError.
-
-    Where pairs may follow, the head is launched no more often than the screen needs, unless
-    `processes` says so.
-    """
+    """Make the plan that options ask for. Raises UsageError and InvalidFileError."""
     _check_device(options.device)
     _check_numbers(options)
     runners.check(options.runner)
     runners.check_local(options.runner)
     processes = options.processes
     protocol: Mapping[str, Scalar] = {} if processes is None else {"processes": processes}
-    full = suites.plan(
+    return suites.plan(
         options.workloads,
         options.suite,
         selection=options.select,
         root=options.root,
         protocol=protocol,
     )
-    is_screen = options.against is not None and processes is None
-    return suites.screening(full) if is_screen else full
 
 
 def measure_plan(
@@ -226,6 +220,8 @@ def _against_base(
     return session.Against(
         checkout=dataclasses.replace(checkout, notes=notes),
         budget_s=options.budget_s,
+        # How often the head is launched before, the history says, unless somebody has.
+        routes=options.processes is None,
         judge=session.BaselineJudge(
             baselines=options.baselines, workloads=options.workloads, root=options.root
         ),

@@ -10,6 +10,7 @@ from ci_perf.judging import metric_values, variability
 from ci_perf.judging.decide import NoisyMetric
 from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.policy import KIND_OF, policy_under
+from ci_perf.judging.route import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.metrics import Better, Kind, Metric
@@ -166,6 +167,20 @@ def _cpu_time_gates(head: Subject, limits: dict[str, Limit]) -> bool:
     limit = limits.get(metrics.STEP_CPU.name)
     is_measured = bool(metric_values.of_current_epoch(head, metrics.STEP_CPU))
     return is_measured and limit is not None and limit.gate
+
+
+def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]:
+    """Yield what the history knows of the noisy metrics that gate, before the head is launched."""
+    for metric in metrics.JUDGED:
+        limit = limits.get(metric.name)
+        history = metric_values.history(base, metric)
+        if metric.kind not in KIND_OF or limit is None or not limit.gate or not history.current:
+            continue
+        noisy = Candidate(
+            workload=base.workload, metric=metric, limit=limit, history=history, head=()
+        ).noisy()
+        assert noisy.history is not None
+        yield Known(noisy.kind, noisy.policy, noisy.history)
 
 
 def _all_values(history: History | None, head: Sequence[float], pairs: Pairs) -> list[float]:

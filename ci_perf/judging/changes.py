@@ -30,13 +30,15 @@ _LARGEST = 700.0  # exp(709) is the largest float
 class Judgement:
     """What is said of a candidate; no change while there is nothing to compare with.
 
-    A suspect is what its history does not clear. ``is_open``: one more pair may still decide.
+    A suspect is what its history does not clear. ``is_open``: one more pair may still decide;
+    so many are expected to.
     """
 
     candidate: Candidate
     change: Change | None
     is_suspect: bool
     is_open: bool
+    expected_pairs: float
 
 
 def judge(
@@ -95,6 +97,7 @@ def _of_noisy(candidate: Candidate, policy: Policy, decision: Decision) -> Judge
         change=change,
         is_suspect=decision.is_suspect,
         is_open=decision.is_open and candidate.may_get_pairs and is_asked,
+        expected_pairs=decision.expected_pairs,
     )
 
 
@@ -184,6 +187,7 @@ def _of_ranges(candidate: Candidate) -> Judgement:
         change=change,
         is_suspect=not is_cleared,
         is_open=needs_pairs and candidate.may_get_pairs,
+        expected_pairs=float(PAIRS_FOR_RANGES - len(candidate.pairs)),
     )
 
 
@@ -282,17 +286,20 @@ def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Cha
 # --- what the judgements say together
 
 
-def open_workloads(judgements: Sequence[Judgement]) -> tuple[str, ...]:
-    """Name the workloads of which another pair may decide something, each once, worst first.
+def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:
+    """Return the workloads of which another pair may decide something, worst first.
 
-    The worst one lies furthest beyond its margin, in multiples of it.
+    The worst one lies furthest beyond its margin, in multiples of it. With each stands how many
+    pairs more are expected to decide all of its metrics.
     """
     sizes: dict[str, float] = {}
+    pairs: dict[str, float] = {}
     for judgement in judgements:
         if judgement.is_open:
             name = judgement.candidate.workload
             sizes[name] = max(_size_in_margins(judgement), sizes.get(name, -math.inf))
-    return tuple(sorted(sizes, key=lambda name: sizes[name], reverse=True))
+            pairs[name] = max(judgement.expected_pairs, pairs.get(name, 0.0))
+    return {name: pairs[name] for name in sorted(sizes, key=lambda n: sizes[n], reverse=True)}
 
 
 def _size_in_margins(judgement: Judgement) -> float:

@@ -13,6 +13,7 @@ from ci_perf.judging import (
     comparability,
     decide,
     numerics,
+    route,
     signs,
     spending,
     trends,
@@ -21,6 +22,7 @@ from ci_perf.judging import (
 )
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.policy import default_limits
+from ci_perf.judging.route import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     SAME_PROGRAM,
@@ -36,7 +38,7 @@ from ci_perf.model.comparison import (
     worst,
 )
 from ci_perf.model.run import Tool
-from ci_perf.model.suite import FailOn, Limits, Tiers
+from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
 from ci_perf.model.validity import Reason, Validity, validity_of
 from ci_perf.version import __version__
@@ -93,13 +95,29 @@ def compare(
     )
 
 
+def first_launches(
+    base: Summary, workloads: Iterable[PlannedWorkload], limits: Limits
+) -> dict[str, int]:
+    """Return how many launches of the head each workload starts with, where pairs may follow."""
+    subjects = {subject.workload: subject for subject in base.subjects}
+    known: dict[str, list[Known]] = {}
+    for workload in workloads:
+        before = subjects.get(workload.id)
+        is_like = before is not None and before.parameters == workload.parameters
+        of_workload = limits.of(workload.id)
+        known[workload.id] = (
+            list(candidates.known_beforehand(before, of_workload)) if before and is_like else []
+        )
+    return route.launches(known)
+
+
 def undecided(
     base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
-) -> tuple[tuple[str, ...], int]:
-    """Name the workloads of which another pair of launches may decide something.
+) -> tuple[dict[str, float], int]:
+    """Return the workloads of which another pair may decide something, the worst one first.
 
-    And count what shares the chance of a false alarm, as it is now: to be noted before the first
-    pair is launched.
+    With each stands how many pairs more are expected to decide it. And count what shares the chance
+    of a false alarm, as it is now: to be noted before the first pair is launched.
     """
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)

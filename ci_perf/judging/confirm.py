@@ -18,14 +18,18 @@ from ci_perf.judging.policy import (
     ALPHA_OF_SIDE,
     BETA_CONFIRM,
     CALM_LOOKS,
+    CALM_TOGETHER,
     CALM_WEIGHTS,
     CONTRADICTING,
+    DAY_KNOWN_DF,
+    MOST_PRIOR_DF,
+    PRIOR_DF_CAP,
     TRIMMED,
     TRIMMED_CALM_WEIGHTS,
     Policy,
 )
 from ci_perf.judging.spending import Looks
-from ci_perf.judging.variability import Centre, Variance
+from ci_perf.judging.variability import USUAL_DAY, Centre, Day, Variance
 
 Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
 # To which side a number has moved: 1 up, -1 down, 0 to none that is known.
@@ -104,6 +108,9 @@ class Confirmation:
     `trimmed` is whether the mean of the pairs leaves out the outermost ones, because launches of
     this machine have heavy tails: known before the first pair, too. The variance of the history is
     then unused, because its own outliers enlarge it.
+
+    `day` is what the pairs of all suspects say of today; only "unchanged" looks at it. Where it is
+    known, and `one_mode` says that the history excludes two, a single pair may say "unchanged".
     """
 
     policy: Policy
@@ -115,6 +122,8 @@ class Confirmation:
     tick: float = 0.0
     trimmed: bool = False
     earlier: tuple[int, ...] = ()
+    day: Day = USUAL_DAY
+    one_mode: bool = False
     looks: Looks = field(default=spending.ONE_RUN, init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
@@ -149,7 +158,7 @@ class Confirmation:
     def settled(self) -> Outcome:
         """Return "unchanged", which an earlier run has found by the pairs so far."""
         pairs = len(self._differences)
-        reach = self.reach(BETA_CONFIRM * spending.ONE_RUN.calm_share(pairs), pairs)
+        reach = self.reach(self._beta() * spending.ONE_RUN.calm_share(pairs), pairs)
         self._outcome = self._ended("unchanged", *self._around(reach, reach, self.spread()))
         return self._outcome
 
@@ -219,7 +228,11 @@ class Confirmation:
 
     def calm_tail(self, look: int) -> float:
         """Return the chance of missing a change as large as the margin that this look may take."""
-        return BETA_CONFIRM * self.looks.calm[look]
+        return self._beta() * self.looks.calm[look]
+
+    def _beta(self) -> float:
+        # Looks err together where the history gives them their variance; a trimmed mean has none.
+        return BETA_CONFIRM * (CALM_TOGETHER if self._history().df > 0 else 1)
 
     def reach(self, tail: float, pairs: int) -> float:
         """Return how far the interval of "unchanged" reaches to one side, after `pairs`.
@@ -241,11 +254,14 @@ class Confirmation:
             return alarm
         if pairs in self.looks.signs and (alarm := self._alarm(*self._sign_interval(pairs))):
             return self._by_median(alarm)
-        if pairs in self.looks.calm:
+        if pairs in self.looks.calm and (pairs > 1 or self._may_end_after_one()):
             low, high = self._calm_interval(pairs)
             if max(high, -low) < self.policy.margin:
                 return self._ended("unchanged", low, high)
         return self._inconclusive(pairs) if pairs == self.looks.last else None
+
+    def _may_end_after_one(self) -> bool:
+        return self.one_mode and self.day.df >= DAY_KNOWN_DF
 
     def _alarm(self, low: float, high: float) -> Outcome | None:
         """Return the alarm that this interval raises, if it does."""
@@ -323,11 +339,13 @@ class Confirmation:
         return self.tick**2 / 6
 
     def _history(self) -> Variance:
-        """Return what history says of a pair's difference: nothing once the pairs contradict it."""
+        """Return what history says of a pair today: nothing once its own pairs contradict it."""
         if self.trimmed:
             return variability.UNKNOWN
         # Two launches make a difference, each with the variance of one.
-        history = Variance(2 * self.prior_variance, self.prior_df)
+        value = 2 * self.prior_variance * self.day.factor
+        df = min(self.prior_df, PRIOR_DF_CAP + self.day.df, MOST_PRIOR_DF)
+        history = Variance(value, df)
         is_contradicted = self._seen().value > CONTRADICTING * history.value
         return variability.UNKNOWN if is_contradicted else history
 

@@ -10,11 +10,20 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_perf.judging import comparability, confirm, variability
+from ci_perf.judging import comparability, confirm, route, variability
 from ci_perf.judging.confirm import Confirmation, Needs, Outcome, share_alpha, sign
 from ci_perf.judging.metric_values import History, Sessions
-from ci_perf.judging.policy import PREDICTING_SESSIONS, Policy, PolicyKind, policy_of
+from ci_perf.judging.policy import (
+    CALM_LOOKS,
+    LOOKS,
+    MOST_PAIRS,
+    PREDICTING_SESSIONS,
+    Policy,
+    PolicyKind,
+    policy_of,
+)
 from ci_perf.judging.screen import Screened, predict, screen, smallest_detectable
+from ci_perf.judging.variability import Day
 from ci_perf.model.comparison import Verdict
 
 # Reason codes of screen and confirmation; docs/judging.md explains them.
@@ -66,7 +75,7 @@ class Decision:
     ``base`` and ``head`` are the launches that decided: committed sessions and the head's own, or
     the two sides of ``pairs`` pairs. ``level`` is the base that ``estimate`` is the distance from.
     ``drift`` is how far the head's own launches lie from the history, ``None`` without one.
-    ``is_open``: one more pair may still decide.
+    ``is_open``: one more pair may still decide, and ``expected_pairs`` more are expected to.
     """
 
     verdict: Verdict
@@ -83,6 +92,7 @@ class Decision:
     needs: Needs | None = None
     is_suspect: bool
     is_open: bool = False
+    expected_pairs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,15 @@ class _Shares:
 
     confirm: float
     predict: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a confirmation knows beside its pairs: the screen, its share of alpha, and today."""
+
+    screened: Screened | None
+    alpha: float
+    day: Day
 
 
 def decide(
@@ -111,8 +130,9 @@ def decide(
         )
         for gate in (True, False)
     }
+    days = _days(metrics, screened)
     return [
-        _decision(metric, result, shares[metric.gate])
+        _decision(metric, result, shares[metric.gate], days[metric.kind])
         for metric, result in zip(metrics, screened, strict=True)
     ]
 
@@ -165,6 +185,18 @@ def _shares(
     )
 
 
+def _days(
+    metrics: Sequence[NoisyMetric], screened: Sequence[Screened | None]
+) -> dict[PolicyKind, Day]:
+    """Return what the pairs of all metrics of a kind say of today."""
+    suspects: dict[PolicyKind, list[tuple[float, list[float]]]] = {kind: [] for kind in PolicyKind}
+    for metric, result in zip(metrics, screened, strict=True):
+        if result is not None and metric.pairs:
+            differences = [head - base for base, head in metric.pairs]
+            suspects[metric.kind].append((2 * result.prior_variance, differences))
+    return {kind: variability.day(of_kind) for kind, of_kind in suspects.items()}
+
+
 def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
     """Whether no history clears the metric; without a screen it is a suspect, too.
 
@@ -174,9 +206,11 @@ def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
     return screened is None or is_uncleared or not screened.clears(metric.policy.margin)
 
 
-def _decision(metric: NoisyMetric, screened: Screened | None, shares: _Shares) -> Decision:
+def _decision(
+    metric: NoisyMetric, screened: Screened | None, shares: _Shares, day: Day
+) -> Decision:
     if metric.pairs and _is_suspect(metric, screened):
-        return _confirmed(metric, screened, shares.confirm)
+        return _confirmed(metric, _Known(screened, shares.confirm, day))
     if screened is not None:
         return _from_history(metric, screened, shares.predict)
     return _unknown(metric)
@@ -200,7 +234,14 @@ def _from_history(metric: NoisyMetric, screened: Screened, alpha: float) -> Deci
         tick=metric.tick,
         is_suspect=is_suspect,
         is_open=is_suspect,
+        expected_pairs=_pairs_to_come(metric, screened, verdict),
     )
+
+
+def _pairs_to_come(metric: NoisyMetric, screened: Screened, predicted: Verdict) -> float:
+    """Return how many pairs are expected to decide a suspect that has had none."""
+    calm = route.expected_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
+    return max(calm, LOOKS[0]) if predicted is Verdict.UNCONFIRMED else calm
 
 
 def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[Verdict, str]:
@@ -229,12 +270,13 @@ def _unknown(metric: NoisyMetric) -> Decision:
         smallest_detectable=None,
         is_suspect=True,
         is_open=True,
+        expected_pairs=float(CALM_LOOKS[1]),
     )
 
 
-def _confirmed(metric: NoisyMetric, screened: Screened | None, alpha: float) -> Decision:
+def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
     """Let the pairs decide, in their order; those after the decision are left alone."""
-    confirmation = _confirmation(metric, screened, alpha)
+    confirmation, screened = _confirmation(metric, known), known.screened
     if metric.said is Verdict.UNCHANGED:
         _read(confirmation, metric.pairs[: sum(metric.earlier)])
         outcome: Outcome | None = confirmation.settled()
@@ -242,10 +284,8 @@ def _confirmed(metric: NoisyMetric, screened: Screened | None, alpha: float) -> 
         outcome = _read(confirmation, metric.pairs)
     is_open = outcome is None
     outcome = outcome or confirmation.finish()
-    verdict, code = Verdict(outcome.call), _code(metric, outcome, screened, alpha)
-    if outcome.call in {"regressed", "improved"} and _is_by_clocks(
-        metric, screened, alpha, outcome
-    ):
+    verdict, code = Verdict(outcome.call), _code(metric, outcome, known)
+    if outcome.call in {"regressed", "improved"} and _is_by_clocks(metric, known, outcome):
         verdict, code = Verdict.INCONCLUSIVE, CLOCKS_MOVED
     used = metric.pairs[: outcome.pairs]
     return Decision(
@@ -263,13 +303,21 @@ def _confirmed(metric: NoisyMetric, screened: Screened | None, alpha: float) -> 
         needs=confirm.needs(confirmation, outcome) if code in {SPREAD, TOO_FEW_PAIRS} else None,
         is_suspect=True,
         is_open=is_open,
+        expected_pairs=_expected_pairs(confirmation, outcome),
     )
 
 
-def _confirmation(metric: NoisyMetric, screened: Screened | None, alpha: float) -> Confirmation:
+def _expected_pairs(confirmation: Confirmation, outcome: Outcome) -> float:
+    """Return how many pairs more would decide, if the change is the one that was seen so far."""
+    needed = confirm.needs(confirmation, outcome)
+    return float((needed.pairs if needed and needed.pairs else MOST_PAIRS) - outcome.pairs)
+
+
+def _confirmation(metric: NoisyMetric, known: _Known) -> Confirmation:
+    screened = known.screened
     return Confirmation(
         policy=metric.policy,
-        alpha=alpha,
+        alpha=known.alpha,
         prior_variance=screened.prior_variance if screened else 0.0,
         prior_df=screened.prior_df if screened else 0.0,
         suspected=sign(screened.difference) if screened else 0,
@@ -277,7 +325,16 @@ def _confirmation(metric: NoisyMetric, screened: Screened | None, alpha: float) 
         tick=metric.tick,
         trimmed=metric.trimmed,
         earlier=metric.earlier,
+        day=known.day,
+        one_mode=_has_one_mode(metric),
     )
+
+
+def _has_one_mode(metric: NoisyMetric) -> bool:
+    """Whether the history shows that launches have one mode only."""
+    known = (metric.history.current, *metric.history.earlier) if metric.history else ()
+    sessions = list(itertools.chain(*known))
+    return variability.exclude_two_modes(sessions, smallest_gap=metric.policy.floor)
 
 
 def _usual_variance(metric: NoisyMetric) -> float:
@@ -294,14 +351,12 @@ def _read(confirmation: Confirmation, pairs: Pairs) -> Outcome | None:
     return None
 
 
-def _is_by_clocks(
-    metric: NoisyMetric, screened: Screened | None, alpha: float, outcome: Outcome
-) -> bool:
+def _is_by_clocks(metric: NoisyMetric, known: _Known, outcome: Outcome) -> bool:
     """Whether both sides ran at different clocks, and the change is not there in cycles."""
     cycles = metric.cycles[: outcome.pairs]
     if not comparability.clocks_differ(metric.pairs[: outcome.pairs], cycles):
         return False
-    confirmation = _confirmation(metric, screened, alpha)
+    confirmation = _confirmation(metric, known)
     in_cycles = _read(confirmation, cycles) or confirmation.finish()
     return in_cycles.call != outcome.call
 
@@ -313,15 +368,15 @@ def _level(outcome: Outcome, bases: Sequence[float]) -> float:
     return statistics.median(bases) if outcome.by_median else statistics.fmean(bases)
 
 
-def _is_by_ticks(metric: NoisyMetric, screened: Screened | None, alpha: float) -> bool:
+def _is_by_ticks(metric: NoisyMetric, known: _Known) -> bool:
     """Whether the same numbers, were they exact, would have decided."""
     if not metric.tick:
         return False
-    exact = _confirmation(replace(metric, tick=0.0), screened, alpha)
+    exact = _confirmation(replace(metric, tick=0.0), known)
     return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
 
 
-def _code(metric: NoisyMetric, outcome: Outcome, screened: Screened | None, alpha: float) -> str:
+def _code(metric: NoisyMetric, outcome: Outcome, known: _Known) -> str:
     """Return the reason code of a confirmation.
 
     A suspect that the pairs clear may not have moved at all: its history was too short.
@@ -329,8 +384,8 @@ def _code(metric: NoisyMetric, outcome: Outcome, screened: Screened | None, alph
     if outcome.call == "inconclusive":
         if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
             return TOO_FEW_PAIRS
-        return ROUNDED if _is_by_ticks(metric, screened, alpha) else _undecided(metric)
-    floor = metric.policy.floor
+        return ROUNDED if _is_by_ticks(metric, known) else _undecided(metric)
+    screened, floor = known.screened, metric.policy.floor
     if outcome.call != "unchanged" or screened is None or abs(screened.difference) <= floor:
         return CONFIRMED
     # As far as the pairs know, this change may be a part of the move, and more than its limit.

@@ -28,9 +28,10 @@ ALPHA_OF_SIDE = {1: 0.9, 0: 0.5, -1: 0.1}
 # The chance that a change as large as the margin is passed by the screen, and, if it is not, that
 # the confirmation calls it unchanged. One-sided: a change has one direction. Nearly all changes
 # that were missed on drifting machines were passed by the screen, and 3 instead of 5 % there found
-# 99.8 instead of 98.4 % of those by 3 %.
+# 99.8 instead of 98.4 % of those by 3 %. The confirmation may take more: that saves launches where
+# the screen cannot help (docs/decisions/021).
 BETA_SCREEN = 0.03
-BETA_CONFIRM = 0.05
+BETA_CONFIRM = 0.06
 
 # Launches of the head that the screen needs. What sessions differ by is the larger part of its
 # error, and no launch more makes that smaller; the confirmation launches its own.
@@ -50,10 +51,15 @@ LOOKS = (6, 9, 13, 18)
 WEIGHTS = tuple(look / 15 for look in (2, 3, 4, 5))
 WEIGHT_OF_SIGNS = 1 / 15
 # After which numbers of pairs it may say "unchanged", and each look's share of beta. They begin
-# earlier, because no alarm can come of it: in simulation that saves one launch of an unchanged
-# workload on a typical machine. Wherever an alarm is looked for, so is this.
-CALM_LOOKS = (2, 3, 4, *LOOKS)
-CALM_WEIGHTS = tuple(look / 17 for look in (2, 2, 2, 2, 2, 3, 4))
+# earlier, because no alarm can come of it. Wherever an alarm is looked for, so is this.
+CALM_LOOKS = (1, 2, 3, 4, *LOOKS)
+CALM_WEIGHTS = tuple(look / 20 for look in (6, 4, 2, 2, 2, 1, 1, 2))
+# What the looks may spend of beta together. They look at the same pairs and err together: of
+# changes as large as the margin 6.1 % are missed after any look, and not 9.6 % (100,000 simulated
+# cases; docs/decisions/021).
+CALM_TOGETHER = 1.6
+# How many degrees of freedom must speak of today before a single pair may say "unchanged".
+DAY_KNOWN_DF = 3.0
 # Where launches have heavy tails, the mean of pairs leaves out this share of them on each side, as
 # Yuen 1974 and Wilcox ("Introduction to Robust Estimation and Hypothesis Testing") advise: one of
 # five pairs. Such pairs say "unchanged" late: a trimmed mean of few of them knows little of its
@@ -71,9 +77,15 @@ MOST_PAIRS = LOOKS[-1]
 SESSION_PRIOR_DF = (1.0, 30.0)
 LAUNCH_PRIOR_DF = (0.5, 20.0)
 # The most that history may count beside the fresh pairs when "unchanged" is said: its launches are
-# of another day. An alarm never looks at its spread: with that, a history calmer than today made
-# false alarms of 16 to 30 % of unchanged suites of twenty suspects, in simulation.
-PRIOR_DF_CAP = 8.0
+# of another day. It counts more, up to the second number, by each pair of any suspect that shows
+# how much launches differ today. An alarm never looks at its spread: with that, a history calmer
+# than today made false alarms of 16 to 30 % of unchanged suites of twenty suspects, in simulation.
+PRIOR_DF_CAP, MOST_PRIOR_DF = 8.0, 30.0
+# Today's variance over the history's: no suspect says more than this factor, so that a change of
+# one does not speak for all; and the mean counts the assumption that nothing differs as so many
+# pairs more. docs/decisions/021 has the measurements.
+LARGEST_DAY = 12.0
+DAY_PRIOR_DF = 3.0
 # How many times as large as the history's a variance of the pairs shows that today is another kind
 # of day, so that the history is forgotten. Of four pairs that differ as ever 0.7 % do so by chance,
 # of eighteen none. Without it a calm history called a change like the margin unchanged in 29 %.

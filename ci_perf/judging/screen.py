@@ -10,7 +10,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ci_perf.judging import distributions, variability
@@ -19,7 +19,7 @@ from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.policy import (
     BETA_SCREEN,
     LAUNCH_PRIOR_DF,
-    PRIOR_DF_CAP,
+    MOST_PRIOR_DF,
     SESSION_PRIOR_DF,
     Policy,
 )
@@ -81,7 +81,21 @@ def screen(
     An item is the history (or only the sessions of its current epoch) and the head's launch values,
     all natural logarithms.
     """
-    workloads = [_workload(_history(history), head) for history, head in items]
+    return _together([_workload(_history(history), head) for history, head in items], policy)
+
+
+def foresee(histories: Sequence[History], policy: Policy, launches: int) -> list[Screened]:
+    """Screen workloads as if so many launches of each head were just like their history."""
+    return _together([_foreseen(history, launches) for history in histories], policy)
+
+
+def _foreseen(history: History, launches: int) -> _Workload:
+    means = _means(history.current)
+    workload = _workload(history, [statistics.fmean(means)])
+    return replace(workload, difference=0.0, head_share=1 / launches)
+
+
+def _together(workloads: Sequence[_Workload], policy: Policy) -> list[Screened]:
     launches = variability.prior([w.launch for w in workloads], LAUNCH_PRIOR_DF)
     sessions = _session_prior(workloads, policy)
     return [_screened(workload, launches, sessions, policy) for workload in workloads]
@@ -161,7 +175,7 @@ def _screened(
         sessions=workload.sessions,
         launch_variance=own.value,
         prior_variance=launch.value,
-        prior_df=min(launch.df, PRIOR_DF_CAP),
+        prior_df=min(launch.df, MOST_PRIOR_DF),
     )
 
 

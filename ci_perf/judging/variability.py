@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ci_perf.judging import distributions
-from ci_perf.judging.policy import SMALLEST_VARIANCE
+from ci_perf.judging.policy import DAY_PRIOR_DF, LARGEST_DAY, SMALLEST_VARIANCE
 
 # --- variances that the workloads of a suite share
 
@@ -103,6 +103,42 @@ def trimmed_count(values: int, share: float) -> int:
     return int(share * values + _FLOAT_ERROR)
 
 
+# --- today against the history
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """How many times as large as the history's the variance of a pair is today.
+
+    ``df`` degrees of freedom say so; without any, today is a day like others.
+    """
+
+    factor: float
+    df: float
+
+
+USUAL_DAY = Day(1.0, 0.0)
+
+
+def day(suspects: Iterable[tuple[float, Sequence[float]]]) -> Day:
+    """Return what the pairs of all suspects together say of today.
+
+    Each suspect gives the variance of a pair by its history, and the differences of its pairs. A
+    single one is compared with zero: mostly nothing has changed, and what has makes the day look
+    noisier than it is.
+    """
+    squares, pairs = DAY_PRIOR_DF, 0
+    for usual, differences in suspects:
+        if usual <= 0 or not differences:
+            continue
+        df = max(len(differences) - 1, 1)
+        is_single = len(differences) == 1
+        of_all = differences[0] ** 2 if is_single else distributions.sum_of_squares(differences)
+        squares += df * min(of_all / df / usual, LARGEST_DAY)
+        pairs += df
+    return Day(squares / (DAY_PRIOR_DF + pairs), float(pairs))
+
+
 # --- the usual variance
 
 # The upper quartile of |difference| of two normal numbers, in their standard deviations:
@@ -181,6 +217,14 @@ def have_two_modes(sessions: Sequence[Sequence[float]], *, smallest_gap: float) 
     spread = math.sqrt(sum(split.squares for split in splits) / (launches - 2 * len(splits)))
     least = max(smallest_gap, _SPREADS_APART * spread)
     return sum(split.gap > least for split in splits) > len(splits) / 2
+
+
+def exclude_two_modes(sessions: Sequence[Sequence[float]], *, smallest_gap: float) -> bool:
+    """Whether there are enough launches to see two modes, and none are seen."""
+    sizes = [len(session) for session in sessions]
+    in_several = sum(size for size in sizes if size >= _FEWEST_IN_A_SESSION)
+    is_enough = in_several >= _FEWEST_IN_ALL or max(sizes, default=0) >= _FEWEST_LAUNCHES
+    return is_enough and not have_two_modes(sessions, smallest_gap=smallest_gap)
 
 
 def two_modes(launches: Sequence[float], *, smallest_gap: float) -> Modes | None:

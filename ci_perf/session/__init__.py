@@ -28,6 +28,7 @@ from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import MachineChecks, SessionRunner, threads
 from ci_perf.session.schedule import Forecast
 from ci_perf.session.suspects import BaselineJudge, PairJudge
+from ci_perf.suite import screening
 from ci_perf.system import git, lock, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
@@ -122,7 +123,7 @@ def measure(
     with signals.noted() as interrupts:
         identity = identity or new_identity()
         machine = describe(plan, launcher, device, interrupts)
-        plan = completed(plan, baselines, machine)
+        plan = _routed(completed(plan, baselines, machine), against, machine)
         record = _Record(
             plan=plan,
             machine=machine,
@@ -232,6 +233,13 @@ def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -
     if baselines is None:
         return plan
     return calibration.applied(plan, machine_documents.read(baselines, machine.environment.hard))
+
+
+def _routed(plan: Plan, against: Against | None, machine: MachineDescription) -> Plan:
+    """Return the plan with as many launches of the head as the judge asks for before pairs."""
+    if against is None or not against.routes:
+        return plan
+    return screening(plan, against.judge.first_launches(plan, machine.environment.hard))
 
 
 def _user() -> str:

@@ -23,7 +23,7 @@ from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.runner import MachineChecks, SessionRunner
-from ci_perf.session.schedule import Forecast
+from ci_perf.session.schedule import Forecast, Waiting
 from ci_perf.session.suspects import PairJudge
 from ci_perf.worktree import Checkout
 
@@ -36,12 +36,14 @@ class Against:
     """The base, checked out, for how long it may be launched, and who says for which workloads.
 
     ``before`` is what is known of earlier checks and runs.
+    ``routes`` says that the judge chooses how often the head is launched before, too.
     """
 
     checkout: Checkout
     budget_s: float
     judge: PairJudge
     before: Before = field(default_factory=Before)
+    routes: bool = False
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class Interleaving:
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {workload.id: _Base(workload) for workload in plan.workloads}
         self._suspects = 0
+        self._expected: dict[str, float] = {}
         self._accepted: dict[str, tuple[str, ...]] = {}
         self._start = clock()
         self._spent_s = 0.0
@@ -96,8 +99,9 @@ class Interleaving:
             self._stopped = "decided"  # nothing of this run will be judged
             return
         self._accepted = self._against.judge.accepted(run, self._against.checkout.root)
-        # The order of the suspects and their number are fixed here, before the first pair.
-        order, self._suspects = self._against.judge.undecided(snapshot())
+        # The number of the suspects, and who comes first of equal ones, are fixed here.
+        undecided, self._suspects = self._against.judge.undecided(snapshot())
+        order, self._expected = tuple(undecided), undecided
         self._start = self._clock()
         left = self._to_launch(order)
         if left:
@@ -106,8 +110,8 @@ class Interleaving:
             if self._spent_s >= self._against.budget_s:
                 self._stopped = "budget"
                 return
-            pairs = {name: len(self._bases[name].pairs) for name in left}
-            self._launch(self._bases[schedule.next_workload(left, pairs)], len(left))
+            waiting = {name: self._waiting(name, undecided[name]) for name in left}
+            self._launch(self._bases[schedule.next_workload(waiting)], len(left))
             undecided = self._against.judge.undecided(snapshot())[0]
             left = self._to_launch(name for name in order if name in undecided)
         self._stopped = "decided"
@@ -142,6 +146,14 @@ class Interleaving:
 
     def _to_launch(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in names if not self._bases[name].is_done())
+
+    def _waiting(self, name: str, expected: float) -> Waiting:
+        return Waiting(
+            pairs=len(self._bases[name].pairs),
+            expected=expected,
+            launch_s=self._runner.launch_s(name),
+            at_once=schedule.at_once(self._expected[name]),
+        )
 
     def _forecast(self, names: Sequence[str]) -> Forecast:
         launches_s = {name: self._runner.launch_s(name) for name in names}

@@ -1,7 +1,8 @@
 """Whose pair is launched next, and what a budget allows. Pure.
 
-Depth first: the suspect that looks worst has as many pairs as the first look for an alarm asks
-before the next one has any, so that a small budget answers at least one question.
+Depth first: two pairs of one suspect before any of the next one, or six of one that is expected to
+need them, and whatever is expected to be decided in the fewest seconds first, so that a small
+budget answers as many questions as it can.
 """
 
 import math
@@ -15,12 +16,40 @@ from ci_perf.judging.policy import LOOKS, MOST_PAIRS
 PAIRS_FOR_ALARM = LOOKS[0]
 
 
-def next_workload(order: Sequence[str], pairs: Mapping[str, int]) -> str:
-    """Return the first of `order` (worst first) among those that have passed the fewest looks.
+# A single pair of everybody would spend a budget and answer little.
+_AT_ONCE = 2
 
-    `pairs` counts the pairs that each has had.
-    """
-    return min(order, key=lambda workload: bisect_right(LOOKS, pairs[workload]))
+
+def at_once(expected: float) -> int:
+    """Return how many pairs a suspect has, once it is its turn; `expected` are those it needs."""
+    return PAIRS_FOR_ALARM if expected >= PAIRS_FOR_ALARM else _AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A suspect: its pairs so far, those expected to come, a launch's time, and its first turn."""
+
+    pairs: int
+    expected: float
+    launch_s: float
+    at_once: int = _AT_ONCE
+
+    @property
+    def decision_s(self) -> float:
+        """How long it is expected to take; before the first pair the base's caches are warmed."""
+        return self.launch_s * (2 * self.expected + (0 if self.pairs else 1))
+
+    @property
+    def stage(self) -> int:
+        """What comes first: a first turn that has begun, then new ones, then look after look."""
+        if 0 < self.pairs < self.at_once:
+            return -1
+        return 0 if not self.pairs else 1 + bisect_right(LOOKS, self.pairs)
+
+
+def next_workload(waiting: Mapping[str, Waiting]) -> str:
+    """Return whose pair is next; among equals, the first of `waiting` (worst first)."""
+    return min(waiting, key=lambda name: (waiting[name].stage, waiting[name].decision_s))
 
 
 def batches(apart: Sequence[bool], most: int) -> Iterator[tuple[int, int]]:
@@ -58,8 +87,12 @@ def forecast(launches_s: Mapping[str, float], budget_s: float) -> Forecast:
     the base's first launch only warms its caches.
     """
     pairs, left_s = dict.fromkeys(launches_s, 0), budget_s
-    while waiting := [name for name, count in pairs.items() if count < MOST_PAIRS]:
-        name = next_workload(waiting, pairs)
+    while waiting := {
+        name: Waiting(count, next(look for look in LOOKS if look > count) - count, launches_s[name])
+        for name, count in pairs.items()
+        if count < MOST_PAIRS
+    }:
+        name = next_workload(waiting)
         left_s -= launches_s[name] * (2 if pairs[name] else 3)
         if left_s < 0:
             break

@@ -7,18 +7,23 @@ from typing import Protocol
 from ci_perf import suite as suites
 from ci_perf.baselines import machine_documents, summaries
 from ci_perf.judging import compare, summarise
+from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
-from ci_perf.model.suite import Limits, Tiers
+from ci_perf.model.suite import Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 
 
 class PairJudge(Protocol):
     """Says, of a run so far, what another pair of launches may decide."""
 
-    def undecided(self, run: Run) -> tuple[tuple[str, ...], int]:
-        """Name the undecided workloads, worst first, and count all suspects.
+    def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
+        """Return how many launches of the head each workload starts with."""
 
-        The suspects share the chance of a false alarm.
+    def undecided(self, run: Run) -> tuple[dict[str, float], int]:
+        """Return the undecided workloads, worst first, and count all suspects.
+
+        With each workload stands how many pairs more are expected to decide it. The suspects share
+        the chance of a false alarm.
         """
 
     def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
@@ -35,11 +40,14 @@ class BaselineJudge:
         self._root = root
         self._known: tuple[Summary, Limits, Tiers] | None = None
 
-    def undecided(self, run: Run) -> tuple[tuple[str, ...], int]:
+    def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
         """See PairJudge."""
-        if self._known is None:
-            self._known = self._read(run)
-        base, limits, tiers = self._known
+        base, limits, _ = self._read(machine, plan.suite)
+        return compare.first_launches(base, plan.workloads, limits)
+
+    def undecided(self, run: Run) -> tuple[dict[str, float], int]:
+        """See PairJudge."""
+        base, limits, tiers = self._read(run.environment.hard, run.suite)
         return compare.undecided(base, summarise.run(run, label=""), limits=limits, tiers=tiers)
 
     def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
@@ -51,14 +59,17 @@ class BaselineJudge:
         before = base / folder.relative_to(root)
         return summaries.accepted_since(self._baselines, before, run.environment.hard, run.suite)
 
-    def _read(self, run: Run) -> tuple[Summary, Limits, Tiers]:
-        machine = run.environment.hard
+    def _read(self, machine: Machine, suite: str) -> tuple[Summary, Limits, Tiers]:
+        """Read what decides, once."""
+        if self._known is not None:
+            return self._known
         calibration = machine_documents.read(self._baselines, machine)
         plan = suites.plan(
             self._workloads,
-            run.suite,
+            suite,
             root=self._root,
             calibration=calibration,
         )
-        base = summaries.baselines(self._baselines, machine, run.suite)
-        return base, plan.limits, plan.tiers
+        base = summaries.baselines(self._baselines, machine, suite)
+        self._known = base, plan.limits, plan.tiers
+        return self._known

@@ -14,8 +14,8 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 260
-MOST_LINES = 400
+MOST_FILES = 261
+MOST_LINES = 420
 LONGEST_FUNCTION = 60
 MOST_RENAMED_IMPORTS = 21
 CLASSES_OF_ONE_NAME = 0

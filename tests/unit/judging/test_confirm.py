@@ -14,6 +14,7 @@ from ci_perf.judging.policy import (
     ALPHA,
     BETA_CONFIRM,
     CALM_LOOKS,
+    CALM_TOGETHER,
     CALM_WEIGHTS,
     LOOKS,
     MOST_PAIRS,
@@ -32,7 +33,8 @@ histories = st.tuples(st.sampled_from([0.0, 1e-6, 1e-4, 1e-2]), st.sampled_from(
 def of_scipy(differences, history, suspected):
     """The same rule by scipy: two one-sided tests for each answer, look after look."""
     (prior_variance, prior_df), (of_loss, of_gain) = history, SHARES[suspected]
-    for look, calm in zip(CALM_LOOKS, CALM_WEIGHTS, strict=True):
+    # A single pair says nothing while today is unknown.
+    for look, calm in zip(CALM_LOOKS[1:], CALM_WEIGHTS[1:], strict=True):
         seen = differences[:look]
         own = statistics.variance(seen)
         believed = 0.0 if own > 4 * 2 * prior_variance else prior_df
@@ -49,7 +51,7 @@ def of_scipy(differences, history, suspected):
             return "improved", look
         if look == MOST_PAIRS and (call := of_signs(seen, of_loss, of_gain)):
             return call, look
-        if inside < BETA_CONFIRM * calm:
+        if inside < BETA_CONFIRM * (CALM_TOGETHER if believed else 1) * calm:
             return "unchanged", look
     return "inconclusive", MOST_PAIRS
 
@@ -109,7 +111,7 @@ def test_unchanged_comes_with_the_interval_of_the_two_one_sided_tests():
     found = confirmed(differences, **EXACT)
 
     tested = stats.ttest_1samp(differences[:3], 0.0).confidence_interval(
-        1 - 2 * BETA_CONFIRM * CALM_WEIGHTS[1]
+        1 - 2 * BETA_CONFIRM * CALM_WEIGHTS[2]
     )
     assert (found.call, found.pairs) == ("unchanged", 3)
     assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
@@ -336,7 +338,7 @@ def test_whatever_was_measured_no_figure_is_nan(differences, prior_variance, pri
 
 @given(pairs_of_launches)
 def test_a_history_that_the_pairs_contradict_is_as_good_as_none(differences):
-    assume(all(statistics.variance(differences[:look]) > 1e-8 for look in CALM_LOOKS))
+    assume(all(statistics.variance(differences[:look]) > 1e-8 for look in CALM_LOOKS[1:]))
 
     calm = confirmed(differences, prior_variance=1e-9, prior_df=8.0)
 

@@ -121,7 +121,8 @@ def answer_of_signs(differences, suspected):
 def answer_of_others(launches, suspected):
     """What the p-values say at the first look at which they say something."""
     of_loss, of_gain = SHARES[suspected]
-    for look, calm in zip(CALM_LOOKS, CALM_WEIGHTS, strict=True):
+    # A single pair says nothing while today is unknown.
+    for look, calm in zip(CALM_LOOKS[1:], CALM_WEIGHTS[1:], strict=True):
         base, head = np.array(launches[:look]).T
         alpha = ALPHA * WEIGHTS[LOOKS.index(look)] if look in LOOKS else 0.0
         if chance_of_a_loss(base, head) < alpha * of_loss:

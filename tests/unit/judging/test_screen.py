@@ -93,7 +93,7 @@ def test_the_prior_of_the_confirmation_agrees_with_an_independent_computation():
         assert one.prior_variance == pytest.approx(
             (shared * scale + 6 * own) / (shared + 6), rel=1e-8
         )
-        assert one.prior_df == 8
+        assert one.prior_df == pytest.approx(min(shared + 6, 30))
 
 
 def test_a_quiet_history_passes_a_head_like_it():
@@ -200,8 +200,8 @@ def test_fewer_launches_of_the_head_make_it_less_sure():
     assert found[2] > 1.2 * found[0]
 
 
-def test_the_history_counts_at_most_eight_observations_in_the_confirmation():
-    assert screened([QUIET] * 20, QUIET).prior_df == 8
+def test_the_history_counts_at_most_thirty_observations_in_the_confirmation():
+    assert screened([QUIET] * 20, QUIET).prior_df == 30
     assert screened([QUIET], QUIET[:2]).prior_df == 3
 
 

@@ -6,10 +6,12 @@ import pytest
 
 from ci_perf import session
 from ci_perf.baselines.accept import Mode
+from ci_perf.judging.policy import SCREENED_LAUNCHES
 from tests.accepting import accepted
 from tests.histories import DAYS, scaled
 from tests.projects import Project
 from tests.runs import SLOW, STEADY, a_measured, a_run
+from tests.sessions import a_plan_at
 
 
 @pytest.fixture
@@ -31,7 +33,17 @@ def judge(root, baselines=None):
 
 
 def test_a_workload_as_fast_as_its_baseline_needs_no_base(root):
-    assert judge(root).undecided(a_run(a_measured("mlp", *STEADY)))[0] == ()
+    assert judge(root).undecided(a_run(a_measured("mlp", *STEADY)))[0] == {}
+
+
+def test_the_history_says_how_often_the_head_is_launched_before_pairs(root):
+    plan = a_plan_at(root, "mlp", "new")
+    machine = a_run(a_measured("mlp", *STEADY)).environment.hard
+
+    found = judge(root).first_launches(plan, machine)
+
+    assert found["new"] == SCREENED_LAUNCHES
+    assert 1 <= found["mlp"] <= SCREENED_LAUNCHES
 
 
 def test_a_slower_workload_is_a_suspect_by_the_baselines_of_the_first_question(root):
@@ -40,7 +52,7 @@ def test_a_slower_workload_is_a_suspect_by_the_baselines_of_the_first_question(r
     first = asked.undecided(slower)
     shutil.rmtree(root / "baselines")
 
-    assert first == (("mlp",), 1)
+    assert (list(first[0]), first[1]) == (["mlp"], 1)
     assert asked.undecided(slower) == first
 
 

@@ -43,8 +43,8 @@ def interleaved(tmp_path, monkeypatch):
         def undecided(run):
             done = {paired.workload: len(paired.pairs) for paired in run.paired}
             measured = {row.workload for row in run.measured}
-            left = [n for n in names if n in measured and done.get(n, 0) < wanted[n]]
-            return tuple(left), 7
+            left = {n: wanted[n] - done.get(n, 0) for n in names if n in measured}
+            return {name: float(pairs) for name, pairs in left.items() if pairs > 0}, 7
 
         return session.measure(
             plan,
@@ -100,7 +100,7 @@ def test_a_run_says_what_came_before_and_why_an_earlier_run_is_left_alone(interl
 def test_suspects_follow_each_other_and_whoever_was_second_comes_first(interleaved):
     launcher = Launches()
 
-    run = interleaved(launcher, {"a": LOOKS[0] + 1, "b": 2})
+    run = interleaved(launcher, {"a": LOOKS[0] + 1, "b": 2}, clock=Clock())
 
     order = [key for key, _ in itertools.groupby(name for _, name in launcher.turns[2:])]
     assert order == ["a", "b", "a"]

@@ -1,34 +1,42 @@
 """Whose pair is next, and what a budget allows."""
 
-import itertools
-
 import pytest
 
-from ci_perf.judging.policy import LOOKS, MOST_PAIRS
+from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.session import schedule
-from ci_perf.session.schedule import PAIRS_FOR_ALARM
+from ci_perf.session.schedule import PAIRS_FOR_ALARM, Waiting
 
 
-def played(order, until=MOST_PAIRS):
-    """Launch pairs until each workload has had `until`; return whose they were."""
-    pairs, turns = dict.fromkeys(order, 0), []
-    while left := [name for name in order if pairs[name] < until]:
-        turns.append(schedule.next_workload(left, pairs))
+def played(needed, launch_s=None, until=MOST_PAIRS):
+    """Launch pairs until each workload has what it needs; return whose they were."""
+    pairs, turns = dict.fromkeys(needed, 0), []
+    while waiting := {
+        name: Waiting(count, needed[name] - count, (launch_s or {}).get(name, 1.0))
+        for name, count in pairs.items()
+        if count < min(needed[name], until)
+    }:
+        turns.append(schedule.next_workload(waiting))
         pairs[turns[-1]] += 1
     return turns
 
 
-def test_a_suspect_has_what_an_alarm_needs_before_the_next_one_begins():
-    turns = played(["worst", "other"], until=PAIRS_FOR_ALARM)
-
-    assert turns == ["worst"] * PAIRS_FOR_ALARM + ["other"] * PAIRS_FOR_ALARM
+def test_a_suspect_has_two_pairs_before_the_next_one_has_any():
+    assert played({"a": 2, "b": 2, "c": 2}) == ["a", "a", "b", "b", "c", "c"]
 
 
-def test_afterwards_suspects_go_from_look_to_look_in_turns():
-    runs = [(name, len(list(turns))) for name, turns in itertools.groupby(played(["a", "b"]))]
+def test_the_cheapest_expected_decision_comes_first():
+    assert played({"a": 6, "b": 2}) == ["b"] * 2 + ["a"] * 6
+    assert played({"a": 2, "b": 2}, {"a": 30.0, "b": 1.0}) == ["b"] * 2 + ["a"] * 2
 
-    steps = [after - before for before, after in itertools.pairwise((0, *LOOKS))]
-    assert runs == [(name, step) for step in steps for name in ("a", "b")]
+
+def test_after_two_pairs_each_they_go_on_one_after_the_other_from_look_to_look():
+    turns = played({"a": 9, "b": 6})
+
+    assert turns == ["b"] * 2 + ["a"] * 2 + ["b"] * 4 + ["a"] * 7
+
+
+def test_among_equals_the_worst_one_is_the_first():
+    assert played({"worst": 2, "other": 2})[0] == "worst"
 
 
 ENOUGH_FOR_ONE_S = (1 + 2 * PAIRS_FOR_ALARM) * 10.0
@@ -40,8 +48,9 @@ ENOUGH_FOR_ONE_S = (1 + 2 * PAIRS_FOR_ALARM) * 10.0
         (0.0, 0, 0),
         (29.0, 0, 0),  # one launch that warms the caches, and two
         (30.0, 1, 0),
-        (ENOUGH_FOR_ONE_S, PAIRS_FOR_ALARM, 1),
-        (ENOUGH_FOR_ONE_S + 50.0, PAIRS_FOR_ALARM + 2, 1),
+        (99.0, 3, 0),
+        (100.0, 4, 0),  # two of each
+        (180.0, 8, 1),
         (2 * ENOUGH_FOR_ONE_S, 2 * PAIRS_FOR_ALARM, 2),
         (1e6, 2 * MOST_PAIRS, 2),
     ],
