@@ -191,6 +191,40 @@ def test_sources_count_as_a_whole_where_positions_or_docstrings_are_visible(reco
     assert program.files["it.py"].units is None
 
 
+QUOTED = ("warnings.warn('text')", "import torch")
+
+
+@pytest.mark.parametrize("lines", QUOTED)
+def test_a_source_whose_lines_are_only_quoted_does_not_count_as_a_whole(record, lines):
+    program = record(
+        f"{HEAD}{PASS}import inspect, linecache, traceback, warnings\n{lines}\n{BUILD}"
+    )
+
+    assert program.obstacles == ()
+    assert units(program, "it.py") == [":", "build", "step"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "inspect.getsource(step)",
+        "linecache.getline(__file__, 1)",
+        "linecache.updatecache(__file__)",
+        "traceback.format_stack()",
+        "warnings.formatwarning('text', Warning, __file__, 1)",
+        "import torch; torch.jit.script(add)",
+    ],
+)
+def test_a_source_whose_lines_may_act_counts_as_a_whole(record, line):
+    helper = f"import inspect, linecache, traceback, warnings\n{PASS}def add(x): return x + x\n"
+    helper += f"def act(): {line}\n"
+    source = f"{HEAD}{PASS}import warnings, helper\nwarnings.warn('text')\nhelper.act()\n{BUILD}"
+
+    program = record(source, files={"helper.py": helper.replace("__file__", '"it.py"')})
+
+    assert {"it.py", "helper.py"} & {n for n, f in program.files.items() if f.units is None}
+
+
 def test_a_source_that_is_read_counts_as_a_whole(record):
     program = record(f"{HEAD}{PASS}open(__file__).read()\n{BUILD}")
 

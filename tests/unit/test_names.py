@@ -14,7 +14,7 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 261
+MOST_FILES = 262
 MOST_LINES = 420
 LONGEST_FUNCTION = 60
 MOST_RENAMED_IMPORTS = 21

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ci_perf.measuring.recording import executed, imported, monitored, native, patched
+from ci_perf.measuring.recording import executed, imported, monitored, native, patched, profiled
 from ci_perf.measuring.recording.assembling import Assembly
 from ci_perf.measuring.recording.audited import Audit
 from ci_perf.measuring.recording.contents import Contents
@@ -128,6 +128,7 @@ class Recording:
         imported.read_sources(self._places)
         patched.Questions(self._contents, self._places, self._audit).watch()
         patched.Variables(self._notes, self._places, self._audit).watch()
+        patched.watch_lines(self._contents, self._audit)
         patched.watch_spawn(self._audit)
         sys.meta_path.insert(0, self._searches)
         if self._todo.workload.world_size > 1 or self._todo.workload.launch != "process":
@@ -138,8 +139,7 @@ class Recording:
 
     def _watch_execution(self) -> Callable[[], None]:
         if not executed.TOLD_ONCE:
-            executed.watch_calls(self._executed)
-            return executed.stop_watching_calls
+            return profiled.Profilers(self._executed.note).end
         try:
             return monitored.watch_starts(self._executed.note)
         except monitored.NoMonitoringError as error:

@@ -147,7 +147,7 @@ class Audit:
 
     def _open(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         name, _, flags = arguments
-        if (path := absolute(name)) is None:
+        if (path := absolute(name)) is None or callers.is_linecache(frame):
             return
         if isinstance(flags, int) and flags & _WRITES:
             self._contents.written(path, keeps=not flags & _REPLACES)
@@ -169,6 +169,7 @@ class Audit:
         if callers.is_import(frame):
             self._contents.listed_by_import(path)
         elif callers.is_metadata(frame):
+            self._contents.listed_by_import(path)
             self._searches_metadata(path)
         else:
             self._contents.listed(path)

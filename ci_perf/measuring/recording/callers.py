@@ -1,6 +1,6 @@
 """Who calls: the import system, what only asks whether a file exists, a part of a library."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import PurePath
 from types import FrameType
 
@@ -25,6 +25,14 @@ _ASK_EXISTENCE = {
     "shutil": {"_access_check"},
 }
 _STAT = {"stat", "lstat"}
+# Who asks these modules for lines, to show them to people.
+_QUOTE = {
+    "linecache": (
+        "-packages/torch/_dynamo/symbolic_convert.py",
+        "-packages/torch/_dynamo/utils.py",
+    ),
+    "traceback": ("-packages/torch/",),
+}
 
 
 def is_import(frame: FrameType) -> bool:
@@ -47,7 +55,7 @@ def is_metadata(frame: FrameType) -> bool:
 
 def is_thread_start(frame: FrameType) -> bool:
     """Whether a new thread gets the profiler: by Python's module threading, or by ours."""
-    return _module(frame) in {"threading", "executed"}
+    return _module(frame) in {"threading", "profiled"}
 
 
 def asks_existence(frame: FrameType | None) -> bool:
@@ -62,6 +70,48 @@ def asks_existence(frame: FrameType | None) -> bool:
         outer = frame.f_back
         return outer is not None and _module(outer) == "pathlib" and asks_existence(outer)
     return name in _ASK_EXISTENCE.get(module, ())
+
+
+def is_linecache(frame: FrameType) -> bool:
+    """Whether linecache fills its cache for one of its own functions: `patched.Lines` sees whom."""
+    outer = frame.f_back
+    return (
+        (_module(frame), frame.f_code.co_name) == ("tokenize", "open")
+        and outer is not None
+        and (_module(outer), outer.f_code.co_name) == ("linecache", "updatecache")
+        and outer.f_back is not None
+        and _module(outer.f_back) == "linecache"
+    )
+
+
+def quotes(frame: FrameType) -> bool:
+    """Whether this caller of linecache only quotes lines: in a warning shown, or torch's messages.
+
+    torch keeps stacks of the first use of CUDA, of the nodes of a graph and of what it compiles, as
+    text for an error, a log or a comment in generated code. The lines of what is executed are in
+    the record; what a comment beside them says changes no operation. All others may act on it.
+    """
+    inner: FrameType | None = frame
+    last = ""
+    while inner is not None and _module(inner) in {"linecache", "traceback"}:
+        last, inner = _module(inner), inner.f_back
+    if inner is None:
+        return False
+    if _module(inner) == "warnings":  # formatwarning alone would give the text to its caller
+        return _is_below(inner, {"_showwarnmsg_impl", "warn_explicit"})
+    file = inner.f_code.co_filename
+    return any(part in file for part in _QUOTE.get(last, ()))
+
+
+def _is_below(frame: FrameType, functions: Container[str]) -> bool:
+    """Whether this frame or its near callers in the same module are one of these functions."""
+    module = _module(frame)
+    inner: FrameType | None = frame
+    while inner is not None and _module(inner) == module:
+        if inner.f_code.co_name in functions:
+            return True
+        inner = inner.f_back
+    return False
 
 
 def copies(frame: FrameType) -> bool:

@@ -1,16 +1,12 @@
 """Which functions of the repository are executed, in all threads.
 
-From Python 3.12 on sys.monitoring tells each function once. Before, sys.setprofile tells every
-call, in the threads that Python has started; a native thread it does not see.
+From Python 3.12 on sys.monitoring tells each function once. Before, a profiler tells every call, in
+the threads that Python has started; a native thread it does not see.
 """
 
-import _thread
 import dis
 import sys
-import threading
-from collections.abc import Callable
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType
 
 from ci_perf.measuring.recording.notes import Fact, Notes
 from ci_perf.measuring.recording.places import Owner, Places
@@ -74,6 +70,7 @@ _COPY_DOCSTRINGS = {
     "pandas",
     "peft",
     "pkg_resources",
+    "psutil",
     "pyarrow",
     "pydantic",
     "pynvml",
@@ -126,11 +123,13 @@ class Executed:
         self._notes = notes
         self._places = places
         # By identity, and kept, so that no other object gets the same: comparing code is slow.
-        self.seen: dict[int, CodeType] = {}
+        self._seen: dict[int, CodeType] = {}
 
     def note(self, code: CodeType) -> None:
         """Note what is executed, or may be because somebody holds its code."""
-        self.seen[_identity(code)] = code
+        if _identity(code) in self._seen:
+            return
+        self._seen[_identity(code)] = code
         file = code.co_filename
         if file.startswith("<"):
             return
@@ -179,42 +178,3 @@ def _package(file: str) -> str:
         if folder in file:
             return file.rpartition(folder)[2].partition("/")[0].removesuffix(".py")
     return ""
-
-
-def watch_calls(executed: Executed) -> Callable[[FrameType, str, object], None]:
-    """Have every call in this thread and in new ones noted, by sys.setprofile.
-
-    Returns the function by which Python tells calls, so that another one can be told from it.
-    """
-    seen, note = executed.seen, executed.note
-
-    def called(frame: FrameType, event: str, argument: object) -> None:
-        del argument
-        if event == "call":
-            code = frame.f_code  # an audit event, as id() would be
-            if _identity(code) not in seen:
-                note(code)
-
-    start = _thread.start_new_thread
-
-    def start_new_thread(
-        function: Callable[..., object],
-        arguments: tuple[Any, ...],
-        *more: Any,  # noqa: ANN401
-    ) -> int:
-        def run(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-            sys.setprofile(called)
-            function(*args, **kwargs)
-
-        return start(run, arguments, *more)
-
-    _thread.start_new_thread = start_new_thread
-    threading.setprofile(called)
-    sys.setprofile(called)
-    return called
-
-
-def stop_watching_calls() -> None:
-    """End what `watch_calls` began, in this thread."""
-    threading.setprofile(None)
-    sys.setprofile(None)

@@ -39,8 +39,11 @@ class Searches:
         names = tuple(names)
         for folder in folders:
             below = self._below(folder)
-            if below is not None:
-                for name in names:
+            if below is None:
+                continue
+            for name in names:
+                # In a checkout of ci_perf this package lies below the root, and is no part of it.
+                if self._places.classify(os.path.join(folder, name))[0] is not Owner.INSTALLED:
                     self._notes.add(Fact.SEARCH, below, name)
 
     def note_loaded(self) -> None:

@@ -1,5 +1,6 @@
 """What no audit event tells: questions after files, links, variables, spawned processes."""
 
+import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -138,6 +139,33 @@ class Variables:
         if name not in self._set and name not in program.SET_BY_LAUNCH:
             digest = "" if value is None else program.digest(os.fsencode(value))  # type: ignore[arg-type]
             self._notes.add(Fact.VARIABLE, name, digest)
+
+
+def watch_lines(contents: Contents, audit: Audit) -> None:
+    """Note the sources that are read by linecache, unless their lines are only quoted.
+
+    It keeps what it has read once, so that opening the file does not tell who reads it.
+    """
+    real = linecache.getlines
+
+    def getlines(filename: str, module_globals: Any = None) -> list[str]:  # noqa: ANN401
+        lines = real(filename, module_globals)
+        if lines and not audit.is_aside:
+            with audit.aside():
+                _note_lines(filename, sys._getframe(1), contents, audit)  # noqa: SLF001
+        return lines
+
+    linecache.getlines = getlines
+
+
+def _note_lines(filename: str, frame: FrameType, contents: Contents, audit: Audit) -> None:
+    try:
+        entry: Any = linecache.cache.get(filename, ())
+        path = absolute(entry[-1] if len(entry) > 1 else filename)
+        if path is not None and not callers.quotes(frame):
+            contents.read(path)
+    except Exception as error:  # noqa: BLE001  the program would see it
+        audit.trouble(error)
 
 
 def watch_spawn(audit: Audit) -> None:
