@@ -321,7 +321,10 @@ def is_interrupted(run: Run) -> bool:
 def summary(run: Run, run_file: Path | None) -> str:
     """Say how measuring went, and what speaks against the machine."""
     done, total = len(run.measured), len(run.measured) + len(run.failed)
-    lines = [f"{done} of {total} workloads measured in {run.duration_s:.0f} s"]
+    lines = [f"{done} of {total} workloads measured in {run.duration_s:.0f} s"] if total else []
+    if run.same:
+        names = "workload runs" if len(run.same) == 1 else "workloads run"
+        lines.append(f"{len(run.same)} {names} the same program on both sides: not launched")
     lines += _against(run.validity.reasons)
     if run.failed and not is_interrupted(run):
         lines.append(f"next: see the reasons above; {_where_to_look(run)}")

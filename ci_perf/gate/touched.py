@@ -13,7 +13,6 @@ from ci_perf.model.suite import Plan
 from ci_perf.program.folder_tree import FolderTree
 from ci_perf.program.git_tree import GitTree
 from ci_perf.program.trees import Tree
-from ci_perf.session.recording import not_recordable
 from ci_perf.system import signals
 from ci_perf.worktree import merge_base
 
@@ -51,10 +50,7 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
             base=BaseSide(tree=base, plan=_plan_of_base(plan, options, base)),
             may_record=False,
         )
-        answers = [
-            not_recordable(workload) or prover.known(workload, machine)
-            for workload in prover.plan.workloads
-        ]
+        answers = [prover.known(workload, machine) for workload in prover.plan.workloads]
     return TouchedWorkloads(
         suite=plan.suite,
         base=start.commit,

@@ -11,8 +11,8 @@ from ci_perf.launch import Interrupted, exit_status, monitoring, turn_scheduler
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
-from ci_perf.model.program import Program, nothing_recorded
-from ci_perf.model.task import FAILURE, PHASE, PROGRAM, RESULT, TASK, Task, TaskFailure
+from ci_perf.model.program import Program, joined, nothing_recorded
+from ci_perf.model.task import FAILURE, PHASE, PROGRAM, RESULT, TASK, Task, TaskFailure, of_rank
 from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import child, files, scratch
 from ci_perf.system.child import Ended
@@ -209,11 +209,16 @@ def _measured_before(folder: Scratch, failure: TaskFailure) -> Outcome:
 
 def _recorded(folder: Scratch, task: Task) -> Program:
     """Return what a recording launch left, or why that proves nothing."""
+    workload = task.workload
+    ranks = range(workload.world_size) if workload.launch == "torchrun" else ()
+    names = [of_rank(PROGRAM, rank) for rank in ranks] or [PROGRAM]
     try:
-        recorded = folder.read(PROGRAM, Program)
+        recorded = [program for name in names if (program := folder.read(name, Program))]
     except InvalidFileError as error:
-        return nothing_recorded(task.workload.id, str(error)[:_REASON_CHARS])
-    return recorded or nothing_recorded(task.workload.id, "the process left none")
+        return nothing_recorded(workload.id, str(error)[:_REASON_CHARS])
+    if len(recorded) < len(names):
+        return nothing_recorded(workload.id, "a process left none")
+    return joined(recorded)
 
 
 def _last_phase(folder: Scratch) -> Phase:

@@ -90,7 +90,7 @@ def go_through(
         )
         marks.end()
     if steps is not None:
-        steps.go_on(workload.step, stopwatch.seconds[Phase.TIMED])
+        steps.go_on(workload.step, stopwatch.seconds[Phase.TIMED], group.maximum)
     process = Process(
         index=todo.index,
         phases=stopwatch.times(first_step_s),

@@ -32,7 +32,7 @@ def main(folder: Path) -> int:
         todo = files.read(folder / task.TASK, task.Task)
         if not todo.imports_ahead:  # a monitor would watch what others do meanwhile
             marks.hello()
-        with recording.of(todo, folder) as steps:
+        with recording.of(todo, folder, _of_this_rank(task.PROGRAM)) as steps:
             go_through(
                 todo,
                 stopwatch,

@@ -1,7 +1,7 @@
 """What a workload takes from the repository while it runs, and whether two commits agree in it."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -57,16 +57,33 @@ SET_BY_LAUNCH = frozenset(
     {
         "CI_PERF_CONTAINER",
         "CI_PERF_LAUNCH",
+        "GROUP_RANK",
+        "GROUP_WORLD_SIZE",
         "HF_HUB_OFFLINE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
         "MKL_NUM_THREADS",
         "OMP_NUM_THREADS",
         "PYTHONHASHSEED",
         "PYTHONUNBUFFERED",
         "PYTORCH_ALLOC_CONF",
         "PYTORCH_CUDA_ALLOC_CONF",
+        "RANK",
+        "ROLE_NAME",
+        "ROLE_RANK",
+        "ROLE_WORLD_SIZE",
         "TOKENIZERS_PARALLELISM",
+        "TORCHELASTIC_ERROR_FILE",
+        "TORCHELASTIC_MAX_RESTARTS",
+        "TORCHELASTIC_RESTART_COUNT",
+        "TORCHELASTIC_RUN_ID",
+        "TORCHELASTIC_USE_AGENT_STORE",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING",
         "TORCHINDUCTOR_CACHE_DIR",
         "TRITON_CACHE_DIR",
+        "WORLD_SIZE",
     }
 )
 
@@ -162,6 +179,44 @@ def nothing_recorded(workload: str, reason: str) -> Program:
     """Return the record of a launch whose recording failed."""
     obstacle = f"the recording failed: {reason}"
     return Program(workload=workload, conditions="", steps=0, obstacles=(obstacle,))
+
+
+def joined(ranks: Sequence[Program]) -> Program:
+    """Return what all ranks of one launch have taken; what came first counts."""
+    first = ranks[0]
+    files: dict[str, ProgramFile] = {}
+    searches: dict[str, ModuleSearch] = {}
+    for program in ranks:
+        for path, file in program.files.items():
+            files[path] = _joined_file(files.get(path, file), file)
+        for folder, search in program.searches.items():
+            known = searches.get(folder, search)
+            searches[folder] = ModuleSearch(
+                names=tuple(sorted({*known.names, *search.names})),
+                entries=tuple(sorted({*known.entries, *search.entries})),
+            )
+    return msgspec.structs.replace(
+        first,
+        steps=min(program.steps for program in ranks),
+        variables=_first_of([program.variables for program in ranks]),
+        files=files,
+        folders=_first_of([program.folders for program in ranks]),
+        links=_first_of([program.links for program in ranks]),
+        searches=searches,
+        absent=tuple(sorted({path for program in ranks for path in program.absent})),
+        outside=_first_of([program.outside for program in ranks]),
+        obstacles=tuple(dict.fromkeys(text for program in ranks for text in program.obstacles)),
+    )
+
+
+def _joined_file(first: ProgramFile, second: ProgramFile) -> ProgramFile:
+    if first.units is None or second.units is None:
+        return msgspec.structs.replace(first, units=None)
+    return msgspec.structs.replace(first, units={**second.units, **first.units})
+
+
+def _first_of(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    return {name: value for known in reversed(facts) for name, value in known.items()}
 
 
 class SameProgram(Struct, frozen=True, kw_only=True):

@@ -54,10 +54,7 @@ class SessionPrograms:
         self._machine = machine
         self._prover = prover
         self._listener = listener
-        self._answers = {
-            workload.id: not_recordable(workload) or prover.known(workload, machine)
-            for workload in workloads
-        }
+        self._answers = {workload.id: prover.known(workload, machine) for workload in workloads}
         # Of the head, where it was measured.
         self.programs: list[Program] = []
 
@@ -114,7 +111,7 @@ class SessionPrograms:
         launched = {workload.workload: workload for workload in measured}
         for task in tasks:
             workload = launched.get(task.workload.id)
-            if workload is None or not_recordable(task.workload):
+            if workload is None:
                 continue
             longer = msgspec.structs.replace(task, record_steps=_most_steps(workload))
             outcome = self._record(longer, launch, workload.processes)
@@ -152,13 +149,6 @@ def of_other_side(task: Task, base: Checkout) -> Task | None:
     return msgspec.structs.replace(
         task, workload=workload, root=str(base.root), foreign_root=str(base.head_top)
     )
-
-
-def not_recordable(workload: PlannedWorkload) -> Touched | None:
-    """Say why a workload can have no record; `None` where it can."""
-    if workload.launch == "process":
-        return None
-    return _touched(workload, "obstacle", "several processes work as one: none of them is recorded")
 
 
 def _variation(processes: Sequence[Process]) -> str:

@@ -19,7 +19,6 @@ from ci_perf.measuring.recording.executed import Executed
 from ci_perf.measuring.recording.imported import Searches
 from ci_perf.measuring.recording.notes import Fact, Notes
 from ci_perf.measuring.recording.places import Owner, Places
-from ci_perf.model import task
 from ci_perf.model.program import Program, nothing_recorded
 from ci_perf.model.task import Task
 from ci_perf.system import files
@@ -60,11 +59,16 @@ class Steps:
 
         return dataclasses.replace(workload, step=counting)
 
-    def go_on(self, step: Callable[[], object], timed_s: float) -> None:
-        """Run steps until there are enough, for three times as long as the timed region at most."""
+    def go_on(
+        self, step: Callable[[], object], timed_s: float, slowest: Callable[[float], float]
+    ) -> None:
+        """Run steps until there are enough, for three times as long as the timed region at most.
+
+        `slowest` returns the largest of what all ranks give it: they have to stop together.
+        """
         end = self._clock() + _TIMED_REGIONS * timed_s
         while self.count < self._wanted:
-            if self._clock() > end:
+            if slowest(float(self._clock() > end)):
                 self.obstacle = f"recording was cut after {self.count} of {self._wanted} steps"
                 return
             step()
@@ -131,8 +135,6 @@ class Recording:
         patched.watch_lines(self._contents, self._audit)
         patched.watch_spawn(self._audit)
         sys.meta_path.insert(0, self._searches)
-        if self._todo.workload.world_size > 1 or self._todo.workload.launch != "process":
-            self._notes.add(Fact.OBSTACLE, "a program of several ranks is not recorded")
         end = self._watch_execution()
         sys.addaudithook(self._audit.hook())
         return end
@@ -172,10 +174,11 @@ class Recording:
 
 
 @contextlib.contextmanager
-def of(todo: Task, folder: Path) -> Iterator[Steps | None]:
-    """Within, record the task where it asks for it, and leave its Program in `folder`.
+def of(todo: Task, folder: Path, name: str) -> Iterator[Steps | None]:
+    """Within, record the task where it asks for it, and leave its Program as `name` in `folder`.
 
-    Yields the counter of its steps; `None` where nothing is recorded.
+    Ranks of one launch share their facts, and each leaves what is known at its end. Yields the
+    counter of its steps; `None` where nothing is recorded.
     """
     if not todo.record:
         yield None
@@ -189,7 +192,7 @@ def of(todo: Task, folder: Path) -> Iterator[Steps | None]:
             program = recording.program(steps)
         except Exception as error:  # noqa: BLE001  the launch has gone well
             program = nothing_recorded(todo.workload.id, _words(error))
-    files.write(folder / task.PROGRAM, program)
+    files.write(folder / name, program)
 
 
 def _begun(todo: Task, folder: Path) -> tuple[Recording | None, str]:

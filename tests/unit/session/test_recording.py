@@ -162,15 +162,6 @@ def test_a_failed_workload_is_not_recorded(sides):
     assert run.failed
 
 
-def test_ranks_are_measured_because_nobody_records_them(sides):
-    launches = Launches(recording)
-
-    run = measured(sides, launches, Prover({"a": a_same_program("a")}), "a", launch="torchrun")
-
-    assert [task.record for task in launches.tasks] == [False]
-    assert run.touched[0].code == "obstacle"
-
-
 @pytest.mark.parametrize(
     ("taken", "words"),
     [
