@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging import metric_values, variability
-from ci_perf.judging.decide import NoisyMetric
 from ci_perf.judging.metric_values import History, Sessions
+from ci_perf.judging.noisy_metrics import NoisyMetric
 from ci_perf.judging.policy import KIND_OF, policy_under
 from ci_perf.judging.route import Known
 from ci_perf.model import metrics

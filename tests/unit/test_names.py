@@ -14,8 +14,8 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 262
-MOST_LINES = 420
+MOST_FILES = 264
+MOST_LINES = 400
 LONGEST_FUNCTION = 60
 MOST_RENAMED_IMPORTS = 21
 CLASSES_OF_ONE_NAME = 0

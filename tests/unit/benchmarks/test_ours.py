@@ -6,8 +6,8 @@ import pytest
 from benchmarks.verdicts import ours, regimes
 from benchmarks.verdicts.observed import INCONCLUSIVE, SILENT, SLOWER
 from ci_perf.judging import decide
-from ci_perf.judging.decide import NoisyMetric
 from ci_perf.judging.metric_values import History
+from ci_perf.judging.noisy_metrics import NoisyMetric
 from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
 
 TIME = policy_of(PolicyKind.TIME)
