@@ -8,7 +8,7 @@ prints a table for each. In seven harsh regimes ours is judged alone. With `--da
 launches are judged, too. `--chart` draws power against false alarms. `--preset` judges ours by
 another one.
 
-Without `--full` it takes less than a minute, uses the open part of the seeds only, looks for no
+Without `--full` it takes some minutes, uses the open part of the seeds only, looks for no
 change in harsh regimes, and fails (exit code 1) when more than 1 % of the unchanged pull requests
 of a regime raise an alarm, or less than 95 % of the changes by 5 % are found in the regime
 `typical`. With `--full` both parts of the seeds are used.

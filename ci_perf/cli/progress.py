@@ -243,8 +243,8 @@ def _affordable(forecast: Forecast) -> str:
     if forecast.answerable == forecast.suspects:
         return f"{allowed} for {workloads}; {needed}"
     return (
-        f"{allowed}, enough for {forecast.answerable} of {workloads}, the worst first: {needed}; "
-        f"--budget {math.ceil(forecast.enough_s / 60)}m would be enough for all"
+        f"{allowed}, enough for {forecast.answerable} of {workloads}, the soonest decided first: "
+        f"{needed}; --budget {math.ceil(forecast.enough_s / 60)}m would be enough for all"
     )
 
 

@@ -151,7 +151,7 @@ def test_a_log_says_how_much_of_which_budget_is_spent(clock, said):
     )
 
 
-BUT_ONE = "the budget allows about 1 pair, enough for 0 of 2 workloads, the worst first"
+BUT_ONE = "the budget allows about 1 pair, enough for 0 of 2 workloads, the soonest decided first"
 PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
 
 
@@ -169,7 +169,7 @@ PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
         (
             Forecast(pairs=0, answerable=0, suspects=1, enough_s=600.0),
             (
-                "the budget allows no pair, enough for 0 of 1 workload, the worst first: "
+                "the budget allows no pair, enough for 0 of 1 workload, the soonest decided first: "
                 f"{PROVEN}; --budget 10m would be enough for all"
             ),
         ),
