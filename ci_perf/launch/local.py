@@ -32,6 +32,7 @@ from ci_perf.model.task import (
     MachineDescription,
     Task,
     TaskFailure,
+    limit_s,
     module_of,
 )
 from ci_perf.system import child, scratch
@@ -170,7 +171,7 @@ class LocalLauncher:
                 cwd=task.root,
                 environment=environment,
                 cookie=scratch.cookie_of_launch(folder.path),
-                timeout_s=protocol.timeout_s,
+                timeout_s=limit_s(task),
                 interrupted=interrupted,
                 slot=slot,
             )

@@ -12,7 +12,17 @@ from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, joined, nothing_recorded
-from ci_perf.model.task import FAILURE, PHASE, PROGRAM, RESULT, TASK, Task, TaskFailure, of_rank
+from ci_perf.model.task import (
+    FAILURE,
+    PHASE,
+    PROGRAM,
+    RESULT,
+    TASK,
+    Task,
+    TaskFailure,
+    limit_s,
+    of_rank,
+)
 from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import child, files, scratch
 from ci_perf.system.child import Ended
@@ -50,7 +60,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
 
     If `run_process` raises OSError or CiPerfError, that becomes a TaskFailure.
     """
-    limit = f"{task.workload.protocol.timeout_s:g} s (`timeout_s` in suite.toml)"
+    limit = f"{limit_s(task):g} s (`timeout_s` in suite.toml)"
     try:
         with scratch.folder() as folder:
             files.write(folder.path / TASK, task)

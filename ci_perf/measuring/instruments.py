@@ -73,6 +73,11 @@ class TimeLeft:
         self._clock = clock
         self._start = clock()
 
+    @property
+    def seconds(self) -> float:
+        """How many are left of the launch of this process; none where it is too late."""
+        return max(self._limit_s - (self._clock() - self._start), 0.0)
+
     def before_timing(self, group: Group) -> Callable[[int, float], str]:
         """Return the refusal of steps before the timed region, which is still to come."""
         return lambda steps, step_s: self.refusal(

@@ -30,7 +30,7 @@ from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, Work, WorkerResult
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task
+from ci_perf.model.task import Task, limit_s
 from ci_perf.workload import Context, Workload
 
 Keep = Callable[[WorkerResult], object]
@@ -51,7 +51,7 @@ def go_through(
     """
     protocol = todo.workload.protocol
     stopwatch.turn_taker = turn_client.of(todo)
-    left = TimeLeft(protocol.timeout_s, stopwatch.turn_taker.clock)
+    left = TimeLeft(limit_s(todo), stopwatch.turn_taker.clock)
     knobs.fix_process(protocol)
     watcher = Watcher()
     with stopwatch.phase(Phase.IMPORT):
@@ -90,7 +90,8 @@ def go_through(
         )
         marks.end()
     if steps is not None:
-        steps.go_on(workload.step, stopwatch.seconds[Phase.TIMED], group.maximum)
+        may_take_s = min(steps.longest_s(stopwatch.seconds[Phase.TIMED]), left.seconds / 2)
+        steps.go_on(workload.step, may_take_s, group.maximum)
     process = Process(
         index=todo.index,
         phases=stopwatch.times(first_step_s),

@@ -100,9 +100,13 @@ def blob(data: bytes) -> str:
 
 def listing(names: Iterable[str]) -> str:
     """Return the Digest of a folder's entries; compiled sources and Git's own never count."""
+    return digest("\0".join(counted(names)).encode(errors="surrogateescape"))
+
+
+def counted(names: Iterable[str]) -> list[str]:
+    """Return the entries of a folder that count, in order: not what git or Python keep there."""
     kept = (name for name in names if name not in {"__pycache__", ".git"})
-    counted = sorted(name for name in kept if not name.endswith(".pyc"))
-    return digest("\0".join(counted).encode(errors="surrogateescape"))
+    return sorted(name for name in kept if not name.endswith(".pyc"))
 
 
 def searched(names: Iterable[str], entries: Iterable[str]) -> tuple[str, ...]:

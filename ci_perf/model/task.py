@@ -42,6 +42,10 @@ TURN_REQUESTS = "asked"
 TURN_ANSWERS = "granted"
 
 
+# Twice what was found for programs that import much and compile with torch.
+_RECORDING_SLOWDOWN = 3.0
+
+
 def of_rank(name: str, rank: int) -> str:
     """Name the file of one rank: "trouble.1.json" beside "trouble.json", "phase.1"."""
     stem, dot, suffix = name.partition(".")
@@ -111,6 +115,12 @@ class TaskFailure(Struct, frozen=True, kw_only=True):
     reason: Text
     output: Text = ""
     exhausted: Exhausted | None = None
+
+
+def limit_s(task: Task) -> float:
+    """Return how many seconds a launch may take: one that records is slower."""
+    limit = task.workload.protocol.timeout_s
+    return _RECORDING_SLOWDOWN * limit if task.record else limit
 
 
 class MachineDescription(Struct, frozen=True, kw_only=True):

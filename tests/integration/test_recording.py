@@ -1,12 +1,16 @@
 """What a recording launch finds out about a program, for real: small projects, one process each."""
 
+import itertools
+
 import msgspec
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
+from ci_perf.measuring.recording import Steps
 from ci_perf.model.program import blob, listing
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task
+from ci_perf.workload import Workload
 from tests.launches import BUILD, HEAD, PASS, QUICK, result_of
 
 
@@ -14,7 +18,7 @@ from tests.launches import BUILD, HEAD, PASS, QUICK, result_of
 def record(tmp_path):
     """Record a workload that consists of this source, in a repository with these files."""
 
-    def launch(source, *, steps=0, environment=None, files=(), links=()):
+    def launch(source, *, steps=0, timeout_s=120, environment=None, files=(), links=()):
         root = tmp_path / "repository"
         root.mkdir(exist_ok=True)
         for name, text in {"it.py": source, **dict(files)}.items():
@@ -28,7 +32,7 @@ def record(tmp_path):
             file=str(root / "it.py"),
             description="",
             parameters={},
-            protocol=msgspec.structs.replace(QUICK, timeout_s=120, monitor_hz=0),
+            protocol=msgspec.structs.replace(QUICK, timeout_s=timeout_s, monitor_hz=0),
         )
         task = Task(
             workload=planned,
@@ -244,3 +248,84 @@ def test_a_recording_that_takes_too_long_is_cut(record):
 
     assert program.steps < 100_000
     assert [" of 100000 steps" in obstacle for obstacle in program.obstacles] == [True]
+
+
+def test_the_last_steps_end_when_any_rank_has_no_time_left():
+    clock = itertools.count()
+    steps = Steps(100, clock=lambda: next(clock))
+
+    steps.go_on(steps.counted(Workload(step=int)).step, 10.0, slowest=float)
+
+    assert steps.obstacle == "recording was cut after 10 of 100 steps"
+
+
+def test_a_recording_may_take_longer_than_a_launch_that_is_timed(record):
+    slow = "import time\ntime.sleep(2)\n"
+
+    assert record(f"{HEAD}{PASS}{slow}{BUILD}", timeout_s=1.9).obstacles == ()
+
+
+def test_python_that_a_native_thread_calls_makes_every_file_count_as_a_whole(record):
+    source = f"""{HEAD}
+import ctypes
+def called(_): return 0
+CALLED = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(called)
+def step():
+    thread, libc = ctypes.c_ulong(), ctypes.CDLL(None)
+    libc.pthread_create(ctypes.byref(thread), None, CALLED, None)
+    libc.pthread_join(thread, None)
+{BUILD}"""
+
+    assert record(source).files["it.py"].units is None
+
+
+def test_a_backward_that_autograd_moves_to_a_thread_of_its_own_is_not_lost(record):
+    source = f"""{HEAD}
+import torch
+class Nested(torch.autograd.Function):
+    @staticmethod
+    def forward(context, value, depth):
+        context.depth = depth
+        return value.clone()
+    @staticmethod
+    def backward(context, gradient):
+        if context.depth:
+            with torch.enable_grad():
+                value = torch.ones(1, requires_grad=True)
+                Nested.apply(value, context.depth - 1).sum().backward()
+        else:
+            innermost()
+        return gradient, None
+def innermost(): return 1
+def step():
+    value = torch.ones(1, requires_grad=True)
+    Nested.apply(value, 90).sum().backward()
+{BUILD}"""
+
+    recorded = record(source).files["it.py"].units
+    assert recorded is None or "innermost" in recorded
+
+
+def test_who_scans_a_folder_learns_what_its_entries_are(record):
+    source = f"""{HEAD}
+import os
+def step(): sum(entry.stat().st_size for entry in os.scandir("data"))
+{BUILD}"""
+    program = record(source, files={"data/a": "12", "data/more/b": "34"})
+
+    assert program.files["data/a"].units is None
+    assert program.folders["data"] == listing(["a", "more"])
+    assert "data/more" in program.folders
+    assert "data/more/b" not in program.files
+
+
+def test_a_question_below_an_open_folder_is_one_below_the_root(record):
+    source = f"""{HEAD}
+import os
+def step():
+    folder = os.open("data", os.O_RDONLY)
+    os.stat("a", dir_fd=folder)
+    os.close(folder)
+{BUILD}"""
+
+    assert "data/a" in record(source, files={"data/a": "12"}).files

@@ -32,6 +32,7 @@ from ci_perf.model.task import (
     MachineDescription,
     Task,
     TaskFailure,
+    limit_s,
     module_of,
 )
 from ci_perf.system import host, scratch
@@ -230,7 +231,7 @@ class ContainerLauncher:
             for path in (folders.out, folders.turns):
                 if path is not None:
                     mounts.hand_over(path, self._user)
-            stop = self._run(spec, protocol.timeout_s, interrupted, slot)
+            stop = self._run(spec, limit_s(task), interrupted, slot)
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         return Finished(ended=stop.ended, evidence=evidence, kills=stop.kills)
 

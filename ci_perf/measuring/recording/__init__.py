@@ -59,14 +59,18 @@ class Steps:
 
         return dataclasses.replace(workload, step=counting)
 
+    def longest_s(self, timed_s: float) -> float:
+        """Return how long further steps may take: three times as long as the timed region."""
+        return _TIMED_REGIONS * timed_s
+
     def go_on(
-        self, step: Callable[[], object], timed_s: float, slowest: Callable[[float], float]
+        self, step: Callable[[], object], may_take_s: float, slowest: Callable[[float], float]
     ) -> None:
-        """Run steps until there are enough, for three times as long as the timed region at most.
+        """Run steps until there are enough, for `may_take_s` at most.
 
         `slowest` returns the largest of what all ranks give it: they have to stop together.
         """
-        end = self._clock() + _TIMED_REGIONS * timed_s
+        end = self._clock() + may_take_s
         while self.count < self._wanted:
             if slowest(float(self._clock() > end)):
                 self.obstacle = f"recording was cut after {self.count} of {self._wanted} steps"
@@ -111,7 +115,7 @@ class Recording:
         """End the recording, and return what it shows. Raises OSError, ValueError."""
         self.drain()
         self._audit.stop()
-        self._end()
+        is_partly_unseen = self._end() or self._has_unseen_device_threads()
         for path in native.mapped_files():
             self._contents.opened(path)
             if self._places.classify(path)[0] is Owner.OUTSIDE:
@@ -120,14 +124,14 @@ class Recording:
             self._notes.add(Fact.OBSTACLE, steps.obstacle)
         assembly = Assembly(self._notes.read(), self._todo.root)
         return assembly.program(
-            workload=self._todo.workload.id, steps=steps.count, wholly=self._is_partly_unseen()
+            workload=self._todo.workload.id, steps=steps.count, wholly=is_partly_unseen
         )
 
-    def _is_partly_unseen(self) -> bool:
-        """Whether native threads, such as those of CUDA's autograd, call Python unseen."""
+    def _has_unseen_device_threads(self) -> bool:
+        """Whether autograd may call Python in threads of a device, which nobody sees."""
         return not executed.TOLD_ONCE and self._todo.device.startswith("cuda")
 
-    def _begin(self) -> Callable[[], None]:
+    def _begin(self) -> Callable[[], bool]:
         self._searches.note_loaded()
         imported.read_sources(self._places)
         patched.Questions(self._contents, self._places, self._audit).watch()
@@ -139,14 +143,14 @@ class Recording:
         sys.addaudithook(self._audit.hook())
         return end
 
-    def _watch_execution(self) -> Callable[[], None]:
+    def _watch_execution(self) -> Callable[[], bool]:
         if not executed.TOLD_ONCE:
             return profiled.Profilers(self._executed.note).end
         try:
             return monitored.watch_starts(self._executed.note)
         except monitored.NoMonitoringError as error:
             self._notes.add(Fact.OBSTACLE, str(error))
-            return lambda: None
+            return lambda: False
 
     def _watch_kernel(self) -> native.OpenedFiles | None:
         try:

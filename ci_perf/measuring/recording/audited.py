@@ -15,7 +15,7 @@ from typing import Any
 from ci_perf.measuring.recording import callers
 from ci_perf.measuring.recording.contents import Contents
 from ci_perf.measuring.recording.notes import Fact, Notes
-from ci_perf.measuring.recording.places import absolute
+from ci_perf.measuring.recording.places import absolute, is_installed
 
 # Between two looks at what the kernel has told: it keeps 16,384 events.
 _DRAINED = 1000
@@ -67,7 +67,7 @@ class Audit:
             "open": self._open,
             _ATTRIBUTE: self._attribute,
             "os.listdir": self._list,
-            "os.scandir": self._list,
+            "os.scandir": self._scan,
             "import": self._import,
             "ctypes.dlopen": self._load,
             "sqlite3.connect": self._load,
@@ -92,8 +92,12 @@ class Audit:
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
             handler = handlers.get(event)
+            if handler is None:
+                return
             # Frames tell of f_code in the same event: at every call, where calls are watched.
-            if handler is not None and (event != _ATTRIBUTE or arguments[1] == "__code__"):
+            if event == _ATTRIBUTE and arguments[1] != "__code__":
+                return
+            if event != "open" or not is_installed(arguments[0]):
                 hear(handler, arguments, sys._getframe(1))  # noqa: SLF001  the caller's
 
         return hook
@@ -160,19 +164,28 @@ class Audit:
         self._executes(arguments[0].__code__)
 
     def _list(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
-        folder = arguments[0]
+        if (path := self._listed(arguments[0], frame)) is not None:
+            self._contents.listed(path)
+
+    def _scan(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+        if (path := self._listed(arguments[0], frame)) is not None:
+            self._contents.scanned(path)
+
+    def _listed(self, folder: Any, frame: FrameType) -> str | None:  # noqa: ANN401
+        """Return the folder that the program lists for itself."""
         if isinstance(folder, int):
             folder = os.readlink(f"/proc/self/fd/{folder}")
         path = absolute("." if folder is None else folder)
         if path is None:
-            return
+            return None
         if callers.is_import(frame):
             self._contents.listed_by_import(path)
-        elif callers.is_metadata(frame):
+            return None
+        if callers.is_metadata(frame):
             self._contents.listed_by_import(path)
             self._searches_metadata(path)
-        else:
-            self._contents.listed(path)
+            return None
+        return path
 
     def _import(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         del frame

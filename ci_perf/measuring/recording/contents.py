@@ -92,6 +92,15 @@ class Contents:
         else:
             self._notes.add(fact, name, digest)
 
+    def scanned(self, path: str) -> None:
+        """Note the names in a folder, and what each stands for: kind and size come with them."""
+        self.listed(path)
+        if self._places.in_repository(path) is None:
+            return
+        with contextlib.suppress(OSError):
+            for name in program.counted(os.listdir(path)):
+                self.looked_for(os.path.join(path, name), as_file=True)
+
     def listed_by_import(self, path: str) -> None:
         """Note that the import system has listed a folder: its searches say what for."""
         if (name := self._places.in_repository(path)) is not None:

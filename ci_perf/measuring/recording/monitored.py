@@ -14,7 +14,7 @@ class NoMonitoringError(Exception):
     """Other tools use what sys.monitoring has for them."""
 
 
-def watch_starts(note: Callable[[CodeType], None]) -> Callable[[], None]:
+def watch_starts(note: Callable[[CodeType], None]) -> Callable[[], bool]:
     """Have `note` called for each function when it first starts, in all threads; return the end.
 
     Raises NoMonitoringError.
@@ -34,9 +34,10 @@ def watch_starts(note: Callable[[CodeType], None]) -> Callable[[], None]:
     monitoring.register_callback(tool, starts, started)
     monitoring.set_events(tool, starts)
 
-    def end() -> None:
+    def end() -> bool:
         monitoring.set_events(tool, monitoring.events.NO_EVENTS)
         monitoring.register_callback(tool, starts, None)
         monitoring.free_tool_id(tool)
+        return False  # it has seen all threads
 
     return end

@@ -1,5 +1,6 @@
 """What no audit event tells: questions after files, links, variables, spawned processes."""
 
+import contextlib
 import linecache
 import os
 import sys
@@ -11,7 +12,7 @@ from ci_perf.measuring.recording import callers
 from ci_perf.measuring.recording.audited import Audit
 from ci_perf.measuring.recording.contents import Contents
 from ci_perf.measuring.recording.notes import Fact, Notes
-from ci_perf.measuring.recording.places import Owner, Places, absolute
+from ci_perf.measuring.recording.places import Owner, Places, absolute, is_installed
 from ci_perf.model import program
 
 _ENVIRONMENT_MODULES = ("os", "_collections_abc", "patched")
@@ -45,15 +46,17 @@ class Questions:
         def call(path: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
             # Most questions are about files that are beyond the repository for sure.
             is_beyond = type(path) is str and path[:1] == "/" and not path.startswith(roots)
-            if is_beyond or audit.is_aside or options.get("dir_fd") is not None:
+            if is_beyond or is_installed(path) or audit.is_aside:
                 return real(path, *args, **options)
+            with audit.aside():
+                asked = _below(path, options.get("dir_fd"))
             is_there = False
             try:
                 result = real(path, *args, **options)
                 is_there = result is not False
             finally:
                 with audit.aside():
-                    note(name, path, sys._getframe(1), is_there=is_there)  # noqa: SLF001
+                    note(name, asked, sys._getframe(1), is_there=is_there)  # noqa: SLF001
             return result
 
         return call
@@ -139,6 +142,15 @@ class Variables:
         if name not in self._set and name not in program.SET_BY_LAUNCH:
             digest = "" if value is None else program.digest(os.fsencode(value))  # type: ignore[arg-type]
             self._notes.add(Fact.VARIABLE, name, digest)
+
+
+def _below(path: Any, folder: int | None) -> Any:  # noqa: ANN401
+    """Return a path that is relative to an open folder as one that is not."""
+    if folder is None or not isinstance(path, (str, bytes, os.PathLike)):
+        return path
+    with contextlib.suppress(OSError):
+        return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(path))
+    return path
 
 
 def watch_lines(contents: Contents, audit: Audit) -> None:

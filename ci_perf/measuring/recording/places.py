@@ -21,6 +21,16 @@ class Owner(Enum):
     OUTSIDE = "outside"
 
 
+def is_installed(path: object) -> bool:
+    """Whether a path is that of an installed package at first sight: most that are opened are."""
+    return (
+        type(path) is str
+        and path[:1] == "/"
+        and ("/site-packages/" in path or "/dist-packages/" in path)
+        and "/.." not in path
+    )
+
+
 class Places:
     """Classifies paths as the program spells them: absolute in the end, links not resolved."""
 

@@ -2,6 +2,7 @@
 
 import _lsprof
 import _thread
+import ctypes
 import os
 import sys
 import threading
@@ -23,7 +24,9 @@ class Profilers:
         self._note = note
         self._running: dict[int, _lsprof.Profiler] = {}
         self._is_child = False
-        start = _thread.start_new_thread
+        self._start = start = _thread.start_new_thread
+        self._started: list[None] = []
+        self._first = self._newest_thread()
 
         def start_new_thread(
             function: Callable[..., object],
@@ -37,6 +40,7 @@ class Profilers:
                 finally:
                     self._end_thread()
 
+            self._started.append(None)
             return start(run, arguments, *more)
 
         module: Any = threading  # it has taken the function when it was imported
@@ -44,11 +48,33 @@ class Profilers:
         os.register_at_fork(after_in_child=self._begin_child)
         self._begin()
 
-    def end(self) -> None:
-        """Note what was called in all threads; end it in this one."""
+    def end(self) -> bool:
+        """Note what was called in all threads; end it in this one.
+
+        Returns whether native threads have called Python, which no profiler has seen.
+        """
         self._end_thread()
         for profiler in [*self._running.values()]:
             self._take(profiler)
+        return self._newest_thread() - self._first - 1 > len(self._started)
+
+    def _newest_thread(self) -> int:
+        """Start a thread and return its number: Python counts each thread that ever runs in it."""
+        api = ctypes.pythonapi
+        api.PyThreadState_Get.restype = ctypes.c_void_p
+        api.PyThreadState_GetID.restype = ctypes.c_uint64
+        api.PyThreadState_GetID.argtypes = [ctypes.c_void_p]
+        numbers: list[int] = []
+        is_done = _thread.allocate_lock()
+        is_done.acquire()
+
+        def look() -> None:
+            numbers.append(api.PyThreadState_GetID(api.PyThreadState_Get()))
+            is_done.release()
+
+        self._start(look, ())
+        is_done.acquire()
+        return numbers[0]
 
     def _begin(self) -> None:
         if self._is_child:
