@@ -15,7 +15,7 @@ os.environ["CI_PERF_CHECK_WAIT"] = os.environ["CI_PERF_RUN_WAIT"] = "0"
 # Tests of measuring need launches; tests/integration/cli/test_same_program.py is about those that
 # need none.
 for command in ("CHECK", "RUN"):
-    os.environ[f"CI_PERF_{command}_ALL_WORKLOADS"] = "1"
+    os.environ[f"CI_PERF_{command}_ALL"] = "1"
     os.environ[f"CI_PERF_{command}_RECORD"] = "0"
 # And it becomes a baseline all the same.
 os.environ["CI_PERF_ACCEPT_FORCE"] = "1"

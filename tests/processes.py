@@ -15,10 +15,14 @@ def is_alive(pid):
 
 
 def wait_for_children(pid):
-    """Return the children of a process, once it has some."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    wait_until(lambda: children.read_text().split())
-    return children.read_text().split()
+    """Return the children of a process, whichever of its threads started them, once it has some."""
+    wait_until(lambda: _children(pid))
+    return _children(pid)
+
+
+def _children(pid):
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [child for children in threads for child in children.read_text().split()]
 
 
 def below(pid, module):

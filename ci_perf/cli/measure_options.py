@@ -74,6 +74,7 @@ _ONLY_IN_CONTAINERS = tuple(name for name in Runner.__dataclass_fields__ if name
 _NAMES = click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
 # What an option is called as a keyword of the Python API, where that is another name.
 _KEYWORDS = {
+    "all": "all_workloads",
     "names": "select",
     "lock_timeout": "lock_timeout_s",
     "wait": "wait_s",

@@ -89,7 +89,6 @@ checks_before = click.option(
 )
 all_workloads = click.option(
     "--all",
-    "all_workloads",
     is_flag=True,
     help="Measure every workload, also one that runs the same program on both sides. With "
     "--against.",

@@ -163,8 +163,8 @@ class SessionRunner:
             return
         if index:
             self._ask_canaries("between", self._rounds() - index)
-        apart = [progress.workload.launch == "torchrun" for progress in due]
-        for first, end in schedule.batches(apart, self._checks.at_once()):
+        workloads = [progress.workload for progress in due]
+        for first, end in schedule.batches(workloads, self._checks.at_once()):
             self._launch(due[first:end], index)
         self._listener.round_finished(index + 1, max(index + 1, self._rounds()))
 

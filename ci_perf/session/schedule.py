@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging.policy import LOOKS, MOST_PAIRS
+from ci_perf.model.suite import PlannedWorkload
 
 # With fewer pairs there is no alarm.
 PAIRS_FOR_ALARM = LOOKS[0]
@@ -52,18 +53,21 @@ def next_workload(waiting: Mapping[str, Waiting]) -> str:
     return min(waiting, key=lambda name: (waiting[name].stage, waiting[name].decision_s))
 
 
-def batches(apart: Sequence[bool], most: int) -> Iterator[tuple[int, int]]:
+def batches(workloads: Sequence[PlannedWorkload], most: int) -> Iterator[tuple[int, int]]:
     """Cut launches into those whose processes import at once: (first, end), in their order.
 
-    `most` at once; what is set `apart` is launched by itself.
+    `most` at once, and only of one file: what the file of another workload does while it is
+    imported must not reach this one. Ranks are launched by themselves.
     """
     first = 0
-    for position, is_apart in enumerate(apart):
-        if position > first and (is_apart or apart[first] or position - first == most):
+    for position, workload in enumerate(workloads):
+        launches = {workload.launch, workloads[first].launch}
+        is_alike = workload.file == workloads[first].file and launches == {"process"}
+        if position > first and (not is_alike or position - first == most):
             yield first, position
             first = position
-    if first < len(apart):
-        yield first, len(apart)
+    if workloads:
+        yield first, len(workloads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ SLOWER = MODULE.replace(".read_text())", ".read_text()) * 4")
 def everything_on(monkeypatch, tmp_path):
     """As a user has it: records are made, believed, and kept in a cache of the user."""
     for command in ("CHECK", "RUN"):
-        monkeypatch.delenv(f"CI_PERF_{command}_ALL_WORKLOADS")
+        monkeypatch.delenv(f"CI_PERF_{command}_ALL")
         monkeypatch.delenv(f"CI_PERF_{command}_RECORD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 

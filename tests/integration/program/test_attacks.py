@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ci_perf.model.program import digest
 from ci_perf.program import proof
 from ci_perf.program.git_tree import GitTree
 from tests import repositories
@@ -390,7 +391,9 @@ def test_variables_of_the_environment_are_found(project):
     program = msgspec.structs.replace(project.program, conditions="0" * 16)
 
     def said(**variables):
-        return proof.other_conditions(program, "0" * 16, {**os.environ, **variables})
+        here = {**os.environ, **variables}
+        digests = {name: digest(os.fsencode(value)) for name, value in here.items()}
+        return proof.other_conditions(program, "0" * 16, digests)
 
     assert said() == ""
     assert "MODEL_MODE" in said(MODEL_MODE="fast")

@@ -10,6 +10,7 @@ from ci_perf.launch.memory_check import processes_at_once
 from ci_perf.measuring.turn_client import Ahead
 from ci_perf.model.task import TURN_REQUESTS, TurnRequest
 from ci_perf.session import schedule
+from tests.plans import a_planned
 
 
 def never():
@@ -89,17 +90,27 @@ def test_what_begins_a_launch_may_stop_all_of_them():
         turn_scheduler.schedule_in_a_row([launch], never, begin=interrupt, end=lambda *_: None)
 
 
+LAUNCH = {False: "process", True: "torchrun"}
+
+
 @pytest.mark.parametrize(
-    ("apart", "expected"),
+    ("files", "expected"),
     [
-        ([False] * 5, [(0, 2), (2, 4), (4, 5)]),
-        ([False, True, False, False], [(0, 1), (1, 2), (2, 4)]),
-        ([True, True], [(0, 1), (1, 2)]),
-        ([], []),
+        ("aaaaa", [(0, 2), (2, 4), (4, 5)]),
+        ("aabbc", [(0, 2), (2, 4), (4, 5)]),
+        ("abab", [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        ("aRaa", [(0, 1), (1, 2), (2, 4)]),
+        ("RR", [(0, 1), (1, 2)]),
+        ("", []),
     ],
 )
-def test_launches_of_several_ranks_are_in_no_batch(apart, expected):
-    assert list(schedule.batches(apart, 2)) == expected
+def test_only_launches_of_one_file_and_of_no_ranks_are_a_batch(files, expected):
+    workloads = [
+        a_planned(f"w{i}", file="a.py" if file == "R" else f"{file}.py", launch=LAUNCH[file == "R"])
+        for i, file in enumerate(files)
+    ]
+
+    assert list(schedule.batches(workloads, 2)) == expected
 
 
 @pytest.mark.parametrize(("free_gb", "expected"), [(1, 1), (2.5, 1), (5, 2)])
