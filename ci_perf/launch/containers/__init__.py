@@ -7,6 +7,7 @@ task has a container of its own.
 import contextlib
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,8 @@ class ContainerLauncher:
         self._copies: dict[Path, Path] = {}
         # A checkout has many folders, and is looked through once.
         self._hidden_folders: dict[Path, tuple[str, ...]] = {}
+        # The threads that launch a pair want the same folders at once.
+        self._making_folder = threading.Lock()
 
     def describe(
         self, device: str, threads: int, devices: int, interrupted: Interrupted = never
@@ -300,9 +303,10 @@ class ContainerLauncher:
 
     def _kept(self, name: str) -> Path:
         path = self._folder / name
-        if not path.exists():
-            path.mkdir()
-            mounts.hand_over(path, self._user)
+        with self._making_folder:
+            if not path.exists():
+                path.mkdir()
+                mounts.hand_over(path, self._user)
         return path
 
     def _on_this_host(self, machine: MachineDescription) -> MachineDescription:

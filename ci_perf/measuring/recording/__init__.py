@@ -25,8 +25,10 @@ from ci_perf.system import files
 from ci_perf.workload import Workload
 
 _FACTS = "facts.jsonl"
-# How many times as long as the timed region the last steps may take.
+# How long the last steps may take: so many times as long as the timed region, or this many seconds.
+# On a busy machine the same steps may take many times a short timed region.
 _TIMED_REGIONS = 3.0
+_LEAST_S = 10.0
 
 Clock = Callable[[], float]
 
@@ -60,8 +62,8 @@ class Steps:
         return dataclasses.replace(workload, step=counting)
 
     def longest_s(self, timed_s: float) -> float:
-        """Return how long further steps may take: three times as long as the timed region."""
-        return _TIMED_REGIONS * timed_s
+        """Return how long further steps may take, by how long the timed region took."""
+        return max(_LEAST_S, _TIMED_REGIONS * timed_s)
 
     def go_on(
         self, step: Callable[[], object], may_take_s: float, slowest: Callable[[float], float]

@@ -63,7 +63,9 @@ def pair(benched):
 @pytest.mark.parametrize("which", ["docker", "podman"])
 def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, which):
     bench, pair = benched(which)
-    outcomes = pair(HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20, monitor_hz=20)
+    outcomes = pair(
+        HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20, timed_max_s=15.0, monitor_hz=20
+    )
 
     blocks = [len(result_of(outcome).process.timed.block_s) for outcome in outcomes]
     steps = sorted(

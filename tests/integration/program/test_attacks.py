@@ -349,7 +349,7 @@ def test_the_project_itself_is_the_same_program(project, tmp_path):
 
     assert head.differences() == ["", ""]
     assert proof.counts(project.program).functions > 10
-    assert proof.counts(project.program).data_files == 7
+    assert proof.counts(project.program).data_files == 8
 
 
 @pytest.mark.parametrize(("changes", "detail"), FOUND.values(), ids=FOUND)
