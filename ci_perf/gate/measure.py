@@ -13,7 +13,7 @@ from ci_perf import suite as suites
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, compare, program_cache, runners
 from ci_perf.gate.program_cache import ProgramCache
-from ci_perf.gate.programs import BaseSide, Prover
+from ci_perf.gate.programs import BaseSide, Prover, suite_folder
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.reruns import Before, Offered
 from ci_perf.launch import Launcher
@@ -280,15 +280,16 @@ def _base_side(
     plan: Plan, options: MeasureOptions, checkout: Checkout, notify: Notify
 ) -> BaseSide | None:
     """Return the base as its own suite.toml has it; `None` where that cannot be read."""
-    folder = Path(plan.root, options.workloads).resolve()
-    is_inside = folder.is_relative_to(plan.root)
-    there = checkout.root / folder.relative_to(plan.root) if is_inside else folder
+    tree = FolderTree(checkout.root)
+    folder = suite_folder(plan, options.workloads)
+    if folder is None:
+        return BaseSide(tree=tree, plan=plan)
     try:
-        before = suites.plan(there, plan.suite, root=checkout.root)
+        before = suites.plan(checkout.root / folder, plan.suite, root=checkout.root)
     except CiPerfError as error:
         notify(f"note: everything is measured, as the suite of the base cannot be read: {error}")
         return None
-    return BaseSide(tree=FolderTree(checkout.root), plan=before)
+    return BaseSide(tree=tree, plan=before)
 
 
 def _set_up(

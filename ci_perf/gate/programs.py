@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf import suite
 from ci_perf.baselines import programs
 from ci_perf.gate.program_cache import ProgramCache
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
@@ -134,6 +135,17 @@ class Prover:
         of_base = _conditions(known[0], machine, before, Path(before.root))
         of_head = _conditions(workload, machine, self.plan, Path(self.plan.root))
         return "" if of_base == of_head else "its settings in suite.toml are not those of the base"
+
+
+def suite_folder(plan: Plan, workloads: Path) -> Path | None:
+    """Return the folder of the suite below the root; `None` where both sides have the same suite.
+
+    A shipped suite is the head's, also where ci_perf is installed from the checkout itself.
+    """
+    folder = Path(plan.root, workloads).resolve()
+    if plan.suite.startswith(suite.BUILTIN) or not folder.is_relative_to(plan.root):
+        return None
+    return folder.relative_to(plan.root)
 
 
 def _conditions(

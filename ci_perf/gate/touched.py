@@ -7,7 +7,7 @@ from ci_perf import session, suite
 from ci_perf.gate import Notify, measure, program_cache, runners
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.gate.program_cache import ProgramCache
-from ci_perf.gate.programs import BaseSide, Prover
+from ci_perf.gate.programs import BaseSide, Prover, suite_folder
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.model.suite import Plan
 from ci_perf.program.folder_tree import FolderTree
@@ -61,10 +61,10 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
 
 def _plan_of_base(plan: Plan, options: MeasureOptions, base: Tree) -> Plan:
     """Plan the suite as the base has it, from copies of its files. Raises InvalidFileError."""
-    folder = Path(plan.root, options.workloads).resolve()
-    if plan.suite.startswith(suite.BUILTIN) or not folder.is_relative_to(plan.root):
+    folder = suite_folder(plan, options.workloads)
+    if folder is None:
         return plan
-    inside = folder.relative_to(plan.root).as_posix()
+    inside = folder.as_posix()
     with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
         there = Path(copy, inside)
         there.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,8 @@ from ci_perf.launch.local import LocalLauncher
 from ci_perf.measuring.recording import Steps
 from ci_perf.model.program import blob, listing
 from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task
+from ci_perf.model.task import MachineDescription, Task
+from ci_perf.program import proof
 from ci_perf.workload import Workload
 from tests.launches import BUILD, HEAD, PASS, QUICK, result_of
 
@@ -18,7 +19,7 @@ from tests.launches import BUILD, HEAD, PASS, QUICK, result_of
 def record(tmp_path):
     """Record a workload that consists of this source, in a repository with these files."""
 
-    def launch(source, *, steps=0, timeout_s=120, environment=None, files=(), links=()):
+    def launch(source, *, steps=0, timeout_s=120, environment=None, files=(), links=(), **more):
         root = tmp_path / "repository"
         root.mkdir(exist_ok=True)
         for name, text in {"it.py": source, **dict(files)}.items():
@@ -33,6 +34,7 @@ def record(tmp_path):
             description="",
             parameters={},
             protocol=msgspec.structs.replace(QUICK, timeout_s=timeout_s, monitor_hz=0),
+            **more,
         )
         task = Task(
             workload=planned,
@@ -329,3 +331,14 @@ def step():
 {BUILD}"""
 
     assert "data/a" in record(source, files={"data/a": "12"}).files
+
+
+def test_what_torchrun_sets_is_no_condition_of_a_record(record, tmp_path):
+    source = f"{HEAD}import torch.distributed\n{PASS}{BUILD}"
+    program = record(source, launch="torchrun", world_size=2)
+
+    assert program.obstacles == ()
+    machine = LocalLauncher(tmp_path).describe("cpu", threads=1, devices=1)
+    assert isinstance(machine, MachineDescription)
+    known = msgspec.structs.replace(program, conditions="0" * 16)
+    assert proof.other_conditions(known, "0" * 16, machine.variables) == ""
