@@ -27,11 +27,14 @@ from pathlib import Path
 from typing import Any
 
 from ci_perf.judging.confirm import Confirmation, share_alpha
+from ci_perf.judging.launch_numbers import ratio_of_blocks
 from ci_perf.judging.policy import MOST_PAIRS, PolicyKind, policy_of
 
 RECORDINGS = Path(__file__).parent / "recordings"
 # The columns of the recorded launches; the package itself takes the mean of CPU time.
 NUMBERS = ("wall median", "wall min", "CPU mean", "CPU median", "CPU min")
+# By the ratios of blocks side by side, as the package takes the step time of a resident pair.
+BY_BLOCKS = "wall blocks"
 OF_BLOCKS: dict[str, Callable[[Sequence[float]], float]] = {
     "median": statistics.median,
     "min": min,
@@ -55,8 +58,9 @@ class Cell:
     either_direction: bool
 
 
-def launches(number: int) -> Iterator[Cell]:
+def launches(name: str) -> Iterator[Cell]:
     """Yield the workloads of the sessions; bases alternate between the two of a cycle."""
+    number = NUMBERS.index(name)
     for path in sorted(RECORDINGS.glob("launches-*.json.gz")):
         for workload, cycles in _read(path)["cycles"].items():
             found: Differences = {"A": [], **{variant: [] for variant in SLOWER}}
@@ -68,13 +72,18 @@ def launches(number: int) -> Iterator[Cell]:
             yield Cell(workload, found, either_direction=False)
 
 
-def resident_pairs(number: int) -> Iterator[Cell]:
+def resident_pairs(name: str) -> Iterator[Cell]:
     """Yield the workloads of the pairs that this package launched."""
-    clock, _, statistic = NUMBERS[number].lower().partition(" ")
-    of = OF_BLOCKS[statistic]
+    clock, _, statistic = name.lower().partition(" ")
     for workload, pairs in _read(RECORDINGS / "pairs.json.gz")["pairs"].items():
-        same = [math.log(of(head[clock]) / of(base[clock])) for base, head in pairs]
+        same = [_difference(base[clock], head[clock], statistic) for base, head in pairs]
         yield Cell(workload, {"A": same}, either_direction=True)
+
+
+def _difference(base: Sequence[float], head: Sequence[float], statistic: str) -> float:
+    if statistic == "blocks":
+        return ratio_of_blocks(base, head)
+    return math.log(OF_BLOCKS[statistic](head) / OF_BLOCKS[statistic](base))
 
 
 def calls(cell: Cell, variant: str, draws: int, *, trimmed: bool) -> list[str]:
@@ -107,13 +116,17 @@ def _confirmed(differences: Sequence[float], *, trimmed: bool) -> str:
 
 def main(draws: int) -> int:
     """Print a table for each kind of recording."""
-    for title, cells in (("launches", launches), ("resident pairs", resident_pairs)):
+    tables = (
+        ("launches", launches, NUMBERS),
+        ("resident pairs", resident_pairs, (BY_BLOCKS, *NUMBERS)),
+    )
+    for title, cells, names in tables:
         columns = ["unchanged", "inconclusive", "alarms", *SLOWER.values(), "+5 % called unchanged"]
         print(f"\n| {title}: number, mean of pairs | {' | '.join(columns)} |")
         print("|:--|" + "--:|" * len(columns))
-        for number, name in enumerate(NUMBERS):
+        for name in names:
             for trimmed in (False, True):
-                _row(name, list(cells(number)), draws, trimmed=trimmed)
+                _row(name, list(cells(name)), draws, trimmed=trimmed)
     return 0
 
 

@@ -19,6 +19,9 @@ _SHARES = {"median": 0.5, "p25": 0.25}
 # Whatever disturbs blocks disturbs launches: the smallest ratios of what launches and what
 # blocks differ by in 16 recordings (decision 23). The smallest times longest.
 _LEAST_SHARE_OF_BLOCKS: dict[Statistic, float] = {"median": 0.8, "p25": 0.6, "min": 0.3}
+# The two of a resident pair have their disturbances in common, and their blocks are compared one by
+# one: pairs differ by this share of what blocks do, or by less (decision 025).
+_SHARE_OF_BLOCKS_IN_PAIR = 0.2
 # Of normal noise, the interquartile range in standard deviations.
 _QUARTILES = 1.349
 # Blocks that follow each other so closely say next to nothing new: more would be a division by 0.
@@ -32,18 +35,22 @@ def is_enough(
     spent_s: float,
     start_s: float,
     launch_spread: float,
+    in_pair: bool = False,
 ) -> bool:
     """Whether another launch would narrow the interval more than more blocks of this one.
 
     `spent_s` has gone into the blocks, `start_s` into everything before them. `launch_spread` is
-    the standard deviation between launches, as a share of the value. Two blocks are the fewest.
+    the standard deviation between launches, as a share of the value. `in_pair` says that each block
+    has one of a partner beside it. Two blocks are the fewest.
     """
+    is_by_blocks = in_pair and statistic == "median"
+    least_share = _SHARE_OF_BLOCKS_IN_PAIR if is_by_blocks else _LEAST_SHARE_OF_BLOCKS[statistic]
     ordered = sorted(block_s)
     low, middle, high = statistics.quantiles(ordered, n=4)
     blocks = (high - low) / _QUARTILES
-    launches = max(launch_spread * middle, _LEAST_SHARE_OF_BLOCKS[statistic] * blocks)
+    launches = max(launch_spread * middle, least_share * blocks)
     error = _standard_error(ordered, statistic)
-    if statistic != "min":
+    if statistic != "min" and not is_by_blocks:
         correlation = _correlation(block_s, middle)
         error *= math.sqrt((1 + correlation) / (1 - correlation))
     return error**2 * start_s <= launches**2 * spent_s

@@ -51,7 +51,10 @@ def warm_up(
     slowest: Slowest = alone,
     clock: Clock = time.monotonic,
 ) -> tuple[Warmup, float]:
-    """Run steps until two windows agree; return how it went and the latest seconds per step.
+    """Run steps until two windows agree; return how it went and seconds per step.
+
+    Those of the fastest window: what disturbs the last one would make the blocks of one process
+    shorter than those of another.
 
     Steps run in blocks as they will when they are timed, so that a device has the same queue to
     work through; a window of long steps is several blocks, so that the cap is kept.
@@ -72,9 +75,9 @@ def warm_up(
             window = []
             enough = steps >= protocol.warmup_min_steps and spent_s >= protocol.warmup_min_s
             if enough and _agree(medians, protocol.warmup_tolerance):
-                return Warmup(steps=steps, stopped="stable"), step_s
+                return Warmup(steps=steps, stopped="stable"), min(medians)
         if spent_s >= protocol.warmup_max_s:
-            return Warmup(steps=steps, stopped="cap"), step_s
+            return Warmup(steps=steps, stopped="cap"), min([*medians, step_s])
 
 
 def time_blocks(
@@ -96,7 +99,7 @@ def time_blocks(
     """
     steps_per_block = _steps_per_block(protocol, slowest(step_s))
     start = turn_taker.clock()
-    progress = _Progress(protocol, slowest(start_s))
+    progress = _Progress(protocol, slowest(start_s), in_pair=turn_taker.is_shared)
     block_s: list[float] = []
     device_s: list[float] = []
     issue_s: list[float] = []
@@ -146,8 +149,9 @@ def _agree(medians: Sequence[float], tolerance: float) -> bool:
 class _Progress:
     """Knows after each block whether there is more to learn."""
 
-    def __init__(self, protocol: Protocol, start_s: float) -> None:
+    def __init__(self, protocol: Protocol, start_s: float, *, in_pair: bool) -> None:
         self._protocol = protocol
+        self._in_pair = in_pair
         self._start_s = start_s
         self._block_s: list[float] = []
         self._next_look = max(2, protocol.timed_min_blocks)
@@ -169,6 +173,7 @@ class _Progress:
             spent_s=spent_s,
             start_s=self._start_s,
             launch_spread=self._protocol.launch_spread,
+            in_pair=self._in_pair,
         )
 
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from ci_perf.judging import launch_numbers
 from ci_perf.model.process import Ranks, StepPhase, StepPhases, Work
+from ci_perf.model.run import Pair, Paired
 from tests.runs import (
     GPU,
     MIB,
@@ -38,6 +39,40 @@ def test_the_statistic_of_the_run_says_which_block_speaks(statistic, step_s):
     process = a_process(step_s=[5.0, 1.0, 3.0, 2.0, 40.0], statistic=statistic)
 
     assert launch_numbers.of_process(process)["step_time_s"] == step_s
+
+
+def of_pair(base_s, head_s, *, resident=True, statistic="median"):
+    """Both step times of a pair with these blocks."""
+    pair = Pair(
+        first="base",
+        resident=resident,
+        base=a_process(step_s=base_s, statistic=statistic),
+        head=a_process(step_s=head_s, statistic=statistic),
+    )
+    workload = a_measured("a", 1e-3)
+    (numbers,) = launch_numbers.of_pairs(
+        Paired(workload="a", pairs=(pair,)), workload, a_run(workload)
+    )
+    return tuple(side["step_time_s"] for side in numbers)
+
+
+# Three of five blocks of one side are slow, and two of the other: the machine was, not the code.
+DISTURBED = ([2.0, 2.0, 1.0, 1.0, 1.0], [2.2, 2.2, 1.8, 1.1, 1.1])
+
+
+def test_the_step_times_of_a_resident_pair_have_the_ratio_of_its_blocks():
+    base_s, head_s = of_pair(*DISTURBED)
+
+    assert head_s / base_s == pytest.approx(1.1)
+    assert head_s * base_s == pytest.approx(1.8 * 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "step_s"),
+    [({"resident": False}, (1.0, 1.8)), ({"statistic": "min"}, (1.0, 1.1))],
+)
+def test_other_pairs_have_the_ratio_of_what_stands_for_each_process(settings, step_s):
+    assert of_pair(*DISTURBED, **settings) == pytest.approx(step_s)
 
 
 def test_cpu_time_is_that_of_all_blocks():

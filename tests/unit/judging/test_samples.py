@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ci_perf.errors import ExitCode
@@ -291,6 +291,9 @@ def test_the_unit_of_the_numbers_does_not_matter(found, factor):
         head=scaled(found.head, factor),
         pairs=tuple(scaled(pair, factor) for pair in found.pairs),
     )
+
+    # Rounded numbers are known by their decimals, which other units change.
+    assume(row(found).tick == row(other).tick)
 
     assert math.isclose(row(found).ratio, row(other).ratio, rel_tol=1e-9)
 

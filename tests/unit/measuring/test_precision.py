@@ -13,7 +13,7 @@ def blocks(count, spread, seed=1):
     return [1.0 + spread * noise.gauss(0, 1) for _ in range(count)]
 
 
-def fewest(spread, *, launch_spread, start_s=50.0, block_s=0.05, statistic="median"):
+def fewest(spread, *, launch_spread, start_s=50.0, block_s=0.05, statistic="median", in_pair=False):
     """Return how many blocks are enough, over several launches on average."""
     counts = []
     for seed in range(20):
@@ -28,6 +28,7 @@ def fewest(spread, *, launch_spread, start_s=50.0, block_s=0.05, statistic="medi
                     spent_s=count * block_s,
                     start_s=start_s,
                     launch_spread=launch_spread,
+                    in_pair=in_pair,
                 )
             )
         )
@@ -48,6 +49,12 @@ def test_more_noise_within_launches_asks_for_more_blocks_and_more_between_them_f
 
 def test_a_crowded_machine_does_not_ask_for_blocks_without_end():
     assert fewest(0.5, launch_spread=0.005) < 100
+
+
+def test_a_resident_pair_times_longer_because_its_blocks_have_their_disturbances_in_common():
+    alone, in_pair = (fewest(0.3, launch_spread=0.001, in_pair=pair) for pair in (False, True))
+
+    assert in_pair > 3 * alone
 
 
 def test_blocks_that_do_not_differ_are_enough():
