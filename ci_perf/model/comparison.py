@@ -19,6 +19,7 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
+from ci_perf.model.explanation import Explanation
 from ci_perf.model.process import Exhausted, Profile
 from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.run import Interleaved, Source, Tool
@@ -135,7 +136,8 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     numbers of both sides were rounded to, as a share of the smallest of them; ``None`` where it is
     too fine to matter. ``own_file``: the base ran a workload file of its own, because the head's is
     another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
-    for exact metrics, and where these say nothing.
+    for exact metrics, and where these say nothing. ``explanation`` is on one row of a workload at
+    most.
     """
 
     workload: Name
@@ -163,6 +165,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     own_file: bool = False
     note: Text = ""
     signs: Signs | None = None
+    explanation: Explanation | None = None
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):

@@ -92,6 +92,7 @@ class Task(Struct, frozen=True, kw_only=True):
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison. A launch that is to ``record``
     its program is slower, so that its times mean nothing, and goes on for ``record_steps`` steps.
+    One that is to ``count`` times nothing: it counts what a step does.
     """
 
     workload: PlannedWorkload
@@ -106,6 +107,7 @@ class Task(Struct, frozen=True, kw_only=True):
     foreign_root: Text = ""
     record: bool = False
     record_steps: Count = 0
+    count: bool = False
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):
