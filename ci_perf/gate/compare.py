@@ -15,10 +15,10 @@ from ci_perf.judging import summarise
 from ci_perf.judging.policy import limits_of_machine
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
-from ci_perf.model.run import Run, Source
+from ci_perf.model.run import Run, is_same_code
 from ci_perf.model.suite import FailOn, Limits, Tiers
 from ci_perf.model.summary import Summary
-from ci_perf.system import files, git
+from ci_perf.system import files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +91,11 @@ def _against_run(
 ) -> Comparison:
     """Judge a run against another one; pairs count where they were launched against that one."""
     (before, base_label), (after, head_label) = read(base), read(head)
-    if after.interleaved is not None and not _is_same_code(after.interleaved.source, before.source):
+    how = after.interleaved
+    if how is not None and not is_same_code(how.source, before.source):
         notify(
             f"{head_label}: its pairs are left alone: they were launched against "
-            f"{after.interleaved.source.commit}, and {base_label} is of {before.source.commit}"
+            f"{how.source.commit}, and {base_label} is of {before.source.commit}"
         )
         after = msgspec.structs.replace(after, interleaved=None, paired=())
     return _compared(
@@ -102,12 +103,6 @@ def _against_run(
         summarise.run(after, label=head_label),
         rules(folder, after.suite, notify=notify).of(fail_on),
     )
-
-
-def _is_same_code(first: Source, second: Source) -> bool:
-    """Whether both are surely the same code."""
-    is_known = first.commit != git.UNKNOWN and not (first.dirty or second.dirty)
-    return is_known and first.commit == second.commit
 
 
 def check_baselines(root: Path, suite: str) -> None:

@@ -11,7 +11,16 @@ import msgspec
 
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.environment import is_same
-from ci_perf.model.run import Checks, Earlier, Measured, Paired, PairVerdict, Run, Source
+from ci_perf.model.run import (
+    Checks,
+    Earlier,
+    Measured,
+    Paired,
+    PairVerdict,
+    Run,
+    Source,
+    is_same_code,
+)
 
 _SAID: dict[Verdict, PairVerdict] = {
     Verdict.REGRESSED: "regressed",
@@ -20,7 +29,6 @@ _SAID: dict[Verdict, PairVerdict] = {
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.LIKELY_SLOWER: "inconclusive",
 }
-_UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +84,7 @@ def obstacle(run: Run, earlier: Run) -> str:
         "base": (run.interleaved.source, earlier.interleaved.source),
     }
     for side, (source, before) in sides.items():
-        if not _is_same_code(source, before):
+        if not is_same_code(source, before):
             return f"expected the {side} {_spelled(source)}, found {_spelled(before)}"
     now, then = run.environment, earlier.environment
     if run.suite != earlier.suite:
@@ -132,11 +140,6 @@ def _facts(workload: Measured) -> tuple[object, ...]:
         workload.precision,
         workload.knobs,
     )
-
-
-def _is_same_code(first: Source, second: Source) -> bool:
-    is_known = first.commit != _UNKNOWN and not (first.dirty or second.dirty)
-    return is_known and first.commit == second.commit
 
 
 def _spelled(source: Source) -> str:

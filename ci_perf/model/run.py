@@ -35,12 +35,21 @@ class Tool(Struct, frozen=True, kw_only=True):
     version: Text
 
 
+UNKNOWN_COMMIT = "unknown"
+
+
 class Source(Struct, frozen=True, kw_only=True):
     """The code that was measured. ``commit`` is "unknown" outside a git repository."""
 
     commit: Text
     branch: Text
     dirty: bool
+
+
+def is_same_code(first: Source, second: Source) -> bool:
+    """Whether both are surely the same code."""
+    is_known = first.commit != UNKNOWN_COMMIT and not (first.dirty or second.dirty)
+    return is_known and first.commit == second.commit
 
 
 class Measured(Struct, frozen=True, kw_only=True):

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from ci_perf.errors import CiPerfError
-from ci_perf.model.run import Source
+from ci_perf.model.run import UNKNOWN_COMMIT, Source
 from ci_perf.system import processes
 from ci_perf.system.processes import Completed
 
 _Output = TypeVar("_Output")
 
-UNKNOWN = "unknown"
 # Longer than any name that a person gives a branch; the environment of a CI may hold more.
 _MAX_CHARS = 200
 
@@ -56,8 +55,8 @@ def source(root: Path) -> Source:
     commit = _ask(root, "rev-parse", "HEAD") or os.environ.get("GITHUB_SHA")
     branch = os.environ.get("GITHUB_HEAD_REF") or _ask(root, "rev-parse", "--abbrev-ref", "HEAD")
     return Source(
-        commit=_short(commit) or UNKNOWN,
-        branch=_short(branch) or UNKNOWN,
+        commit=_short(commit) or UNKNOWN_COMMIT,
+        branch=_short(branch) or UNKNOWN_COMMIT,
         # Untracked files are mostly results of ours; a changed tracked file is another program.
         dirty=bool(_ask(root, "status", "--porcelain", "--untracked-files=no")),
     )

@@ -14,6 +14,7 @@ from ci_perf.errors import EngineError, InvalidFileError, UsageError
 from ci_perf.launch.containers import build_errors, images
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.model.container import Local, Named
+from ci_perf.model.run import UNKNOWN_COMMIT
 from ci_perf.system import files, git
 from ci_perf.version import __version__
 
@@ -237,7 +238,7 @@ def _tagged(base: Named) -> str:
 
 
 def _revision(commit: str, *, is_dirty: bool) -> str:
-    if commit == git.UNKNOWN:
+    if commit == UNKNOWN_COMMIT:
         return ""
     return f"{commit}-dirty" if is_dirty else commit
 
