@@ -15,13 +15,12 @@ from ci_perf.launch import (
     Interrupted,
     child_environment,
     exit_status,
-    ignore,
     monitoring,
     never,
     run_task,
 )
 from ci_perf.launch.exit_status import KillCount
-from ci_perf.launch.run_task import Finished, Outcome
+from ci_perf.launch.run_task import Finished, Outcome, TurnLauncher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.task import (
     CANARIES,
@@ -45,7 +44,7 @@ _DRIVER_TIMEOUT_S = 60.0
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class LocalLauncher:
+class LocalLauncher(TurnLauncher):
     """Each task is a fresh Python process in a session of its own."""
 
     def __init__(
@@ -111,23 +110,6 @@ class LocalLauncher:
         """See Launcher."""
         return run_task.run(task, lambda folder: self._run(task, folder, interrupted, slot=None))
 
-    def launch_pair(
-        self, first: Task, second: Task, interrupted: Interrupted = never
-    ) -> tuple[Outcome, Outcome]:
-        """See Launcher."""
-        return run_task.run_pair((first, second), self._launch_in_slot, interrupted)
-
-    def launch_in_a_row(
-        self,
-        tasks: Sequence[Task],
-        interrupted: Interrupted = never,
-        *,
-        begin: Callable[[int], object] = ignore,
-        end: Callable[[int, Outcome], object] = ignore,
-    ) -> tuple[Outcome, ...]:
-        """See Launcher."""
-        return run_task.run_in_a_row(tasks, self._launch_in_slot, interrupted, begin=begin, end=end)
-
     def shell(
         self,
         command: str,
@@ -152,7 +134,7 @@ class LocalLauncher:
                 interrupted=interrupted,
             )
 
-    def _launch_in_slot(self, task: Task, interrupted: Interrupted, slot: Slot) -> Outcome:
+    def _launch_in_slot(self, task: Task, slot: Slot, interrupted: Interrupted) -> Outcome:
         spelled = msgspec.structs.replace(task, turns=str(slot.folder))
         return run_task.run(spelled, lambda folder: self._run(spelled, folder, interrupted, slot))
 

@@ -1,5 +1,7 @@
 """Run one task, or two in turns: a folder, the process that a launcher runs, and what it left."""
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -7,7 +9,14 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CiPerfError, InvalidFileError
-from ci_perf.launch import Interrupted, exit_status, monitoring, turn_scheduler
+from ci_perf.launch import (
+    Interrupted,
+    exit_status,
+    ignore,
+    monitoring,
+    never,
+    turn_scheduler,
+)
 from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
@@ -84,54 +93,59 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
     return msgspec.structs.replace(result, process=process)
 
 
-def run_pair(
-    tasks: Sequence[Task],
-    launch: Callable[[Task, Interrupted, Slot], Outcome],
-    interrupted: Interrupted,
-) -> tuple[Outcome, Outcome]:
-    """Run two tasks that take turns. See Launcher."""
-    if "torchrun" in {task.workload.launch for task in tasks}:
-        failure = not_started(ValueError("ranks cannot take turns with those of another task"))
-        return failure, failure
-    try:
-        with child.ending_orphans():
-            of_first, of_second = turn_scheduler.schedule(
-                [_launch_in_slot(task, launch) for task in tasks], interrupted
-            )
-    except OSError as error:
-        failure = not_started(error)
-        return failure, failure
-    return of_first, of_second
+class TurnLauncher(ABC):
+    """The part of a launcher that schedules tasks which share the machine. See Launcher."""
 
+    @abstractmethod
+    def _launch_in_slot(self, task: Task, slot: Slot, interrupted: Interrupted) -> Outcome:
+        """Run one task whose process waits for its turns."""
 
-def run_in_a_row(
-    tasks: Sequence[Task],
-    launch: Callable[[Task, Interrupted, Slot], Outcome],
-    interrupted: Interrupted,
-    *,
-    begin: Callable[[int], object],
-    end: Callable[[int, Outcome], object],
-) -> tuple[Outcome, ...]:
-    """Run tasks one after the other that have imported at once. See Launcher."""
-    ahead = [msgspec.structs.replace(task, imports_ahead=len(tasks)) for task in tasks]
-    outcomes: list[Outcome] = []
+    def launch_pair(
+        self, first: Task, second: Task, interrupted: Interrupted = never
+    ) -> tuple[Outcome, Outcome]:
+        """See Launcher."""
+        tasks = (first, second)
+        if "torchrun" in {task.workload.launch for task in tasks}:
+            failure = not_started(ValueError("ranks cannot take turns with those of another task"))
+            return failure, failure
+        try:
+            with child.ending_orphans():
+                of_first, of_second = turn_scheduler.schedule(
+                    [functools.partial(self._launch_in_slot, task) for task in tasks], interrupted
+                )
+        except OSError as error:
+            failure = not_started(error)
+            return failure, failure
+        return of_first, of_second
 
-    def note(number: int, outcome: Outcome) -> None:
-        outcomes.append(outcome)
-        end(number, outcome)
+    def launch_in_a_row(
+        self,
+        tasks: Sequence[Task],
+        interrupted: Interrupted = never,
+        *,
+        begin: Callable[[int], object] = ignore,
+        end: Callable[[int, Outcome], object] = ignore,
+    ) -> tuple[Outcome, ...]:
+        """See Launcher."""
+        ahead = [msgspec.structs.replace(task, imports_ahead=len(tasks)) for task in tasks]
+        outcomes: list[Outcome] = []
 
-    try:
-        with child.ending_orphans():
-            turn_scheduler.schedule_in_a_row(
-                [_launch_in_slot(task, launch) for task in ahead],
-                interrupted,
-                begin=begin,
-                end=note,
-            )
-    except OSError as error:
-        for number in range(len(outcomes), len(tasks)):
-            note(number, not_started(error))
-    return tuple(outcomes)
+        def note(number: int, outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            end(number, outcome)
+
+        try:
+            with child.ending_orphans():
+                turn_scheduler.schedule_in_a_row(
+                    [functools.partial(self._launch_in_slot, task) for task in ahead],
+                    interrupted,
+                    begin=begin,
+                    end=note,
+                )
+        except OSError as error:
+            for number in range(len(outcomes), len(tasks)):
+                note(number, not_started(error))
+        return tuple(outcomes)
 
 
 def run_module(
@@ -168,15 +182,6 @@ def evidence_from(report: monitoring.MonitorReport) -> Evidence:
     return report.evidence() or Evidence(
         host=nothing, gpus=(), host_rss_peak_bytes=None, overhead_cpu_s=0.0, trouble=report.problem
     )
-
-
-def _launch_in_slot(
-    task: Task, launch: Callable[[Task, Interrupted, Slot], Outcome]
-) -> Callable[[Slot, Interrupted], Outcome]:
-    def launch_in_slot(slot: Slot, interrupted: Interrupted) -> Outcome:
-        return launch(task, interrupted, slot)
-
-    return launch_in_slot
 
 
 def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> T | TaskFailure:

@@ -16,13 +16,13 @@ from typing import TypeVar
 import msgspec
 
 from ci_perf.errors import CiPerfError
-from ci_perf.launch import Interrupted, child_environment, ignore, local, never, run_task
+from ci_perf.launch import Interrupted, child_environment, local, never, run_task
 from ci_perf.launch.containers import arguments, images, mounts, running, stale
 from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.containers.mounts import OUT, Folders, Mount
 from ci_perf.launch.containers.running import ContainerEnd
-from ci_perf.launch.run_task import Finished, Outcome
+from ci_perf.launch.run_task import Finished, Outcome, TurnLauncher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
 from ci_perf.model.task import (
@@ -79,7 +79,7 @@ class _Spec:
     gpus: tuple[str, ...] = ()
 
 
-class ContainerLauncher:
+class ContainerLauncher(TurnLauncher):
     """Each task is a fresh process in a fresh container."""
 
     def __init__(
@@ -153,23 +153,6 @@ class ContainerLauncher:
             mounts.task_inside(task), lambda folder: self._run_task(task, folder, interrupted, None)
         )
 
-    def launch_pair(
-        self, first: Task, second: Task, interrupted: Interrupted = never
-    ) -> tuple[Outcome, Outcome]:
-        """See Launcher."""
-        return run_task.run_pair((first, second), self._launch_in_slot, interrupted)
-
-    def launch_in_a_row(
-        self,
-        tasks: Sequence[Task],
-        interrupted: Interrupted = never,
-        *,
-        begin: Callable[[int], object] = ignore,
-        end: Callable[[int, Outcome], object] = ignore,
-    ) -> tuple[Outcome, ...]:
-        """See Launcher."""
-        return run_task.run_in_a_row(tasks, self._launch_in_slot, interrupted, begin=begin, end=end)
-
     def shell(
         self,
         command: str,
@@ -197,7 +180,7 @@ class ContainerLauncher:
         )
         return self._run(spec, timeout_s, interrupted).ended
 
-    def _launch_in_slot(self, task: Task, interrupted: Interrupted, slot: Slot) -> Outcome:
+    def _launch_in_slot(self, task: Task, slot: Slot, interrupted: Interrupted) -> Outcome:
         return run_task.run(
             mounts.task_inside(task, turns=True),
             lambda folder: self._run_task(task, folder, interrupted, slot),
