@@ -88,9 +88,12 @@ def environment_summary(comparison: Comparison) -> Phrase:
         Words("Environment: "),
         *where,
         differing,
-        Words("base of "),
-        *sessions(comparison.base),
+        *_sessions_of_base(comparison.base),
     )
+
+
+def _sessions_of_base(base: Side) -> Phrase:
+    return (Words("base of "), *sessions(base)) if base.sessions else (Words("no base"),)
 
 
 def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:

@@ -17,7 +17,7 @@ _WHY = (
 
 def agreed(same: SameProgram) -> str:
     """Say in what both sides agree: "214 functions of 31 files and 2 data files are the same"."""
-    return f"{_counted(same)} are the same"
+    return f"{_counted(same)} the same"
 
 
 def remark(same: SameProgram) -> str:
@@ -25,17 +25,21 @@ def remark(same: SameProgram) -> str:
     if same.is_proven:
         return f"not launched: {agreed(same)}"
     return (
-        f"not launched, because {_counted(same)} are said to be the same; the base branch has no "
+        f"not launched, because {_counted(same)} said to be the same; the base branch has no "
         "record that proves it: measure it with `--all`"
     )
 
 
 def _counted(same: SameProgram) -> str:
+    """Count what was compared, with its verb. Without a function, only whole files were."""
+    if not same.functions:
+        verb = "is" if same.data_files == 1 else "are"
+        return f"{units.numbered(same.data_files, 'file')} {verb}"
     functions = units.numbered(same.functions, "function")
     sources = f"{functions} of {units.numbered(same.files, 'file')}"
-    if not same.data_files:
-        return sources
-    return f"{sources} and {units.numbered(same.data_files, 'data file')}"
+    if same.data_files:
+        return f"{sources} and {units.numbered(same.data_files, 'data file')} are"
+    return f"{sources} {'is' if same.functions == 1 else 'are'}"
 
 
 def notice(comparison: Comparison) -> Phrase:

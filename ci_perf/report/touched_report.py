@@ -19,7 +19,23 @@ def page(workloads: TouchedWorkloads) -> Page:
     table = Table(
         heading=("workload", "check", "why"), rows=[*map(_row, answers)], left=("check", "why")
     )
-    return (title, table) if answers else (title,)
+    if not answers:
+        return (title,)
+    if any(answer.code == "not_recorded" for answer in workloads.touched):
+        return (title, table, _how_to_record(workloads.base))
+    return (title, table)
+
+
+def _how_to_record(base: str) -> Phrase:
+    return (
+        Words("Not recorded: "),
+        f"ci-perf check --against {base[:12]}",
+        Words(" records it on this machine. To share records, commit what "),
+        "ci-perf run",
+        Words(" and "),
+        "ci-perf accept",
+        Words(" write on the default branch."),
+    )
 
 
 def _row(answer: SameProgram | Touched) -> tuple[str, str, str]:

@@ -1,3 +1,5 @@
+import pytest
+
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.program import TouchedWorkloads
 from ci_perf.report import markdown, same_program, tables, terminal, touched_report
@@ -17,7 +19,16 @@ def test_the_remark_counts_what_is_the_same():
         "not launched: 214 functions of 31 files and 2 data files are the same"
     )
     alone = a_same_program(functions=1, files=1, data_files=0)
-    assert same_program.remark(alone) == "not launched: 1 function of 1 file are the same"
+    assert same_program.remark(alone) == "not launched: 1 function of 1 file is the same"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"), [(1, "1 file is the same"), (8, "8 files are the same")]
+)
+def test_a_record_of_whole_files_counts_no_functions(files, words):
+    whole = a_same_program(functions=0, files=0, data_files=files)
+
+    assert same_program.agreed(whole) == words
 
 
 def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads():
@@ -57,14 +68,14 @@ def test_what_nobody_proves_is_told_with_its_remedy():
 
 
 def test_the_table_for_planning_has_what_is_measured_first():
-    found = TouchedWorkloads(
+    workloads = TouchedWorkloads(
         suite="smoke",
         base="b" * 40,
         same=(a_same_program("bert"),),
         touched=(a_touched("gpt"), a_touched("mlp", "not_recorded", "nobody has recorded it")),
     )
 
-    text = tables.markdown(touched_report.page(found))
+    text = tables.markdown(touched_report.page(workloads))
 
     assert text.startswith("**2 of 3 workloads of `smoke` would be measured against `bbbbbbbbbbbb`")
     lines = [line for line in text.splitlines() if line.startswith("| `")]
@@ -73,3 +84,4 @@ def test_the_table_for_planning_has_what_is_measured_first():
         [" `mlp` ", " not recorded "],
         [" `bert` ", " same program "],
     ]
+    assert "Not recorded: `ci-perf check --against bbbbbbbbbbbb` records it" in text
