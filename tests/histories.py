@@ -23,6 +23,11 @@ def sessions_of(workload="w", *, days=DAYS, step_s=STEADY, **more):
     return [a_run(a_measured(workload, *scaled(step_s, day), **more)) for day in days]
 
 
+# A quiet history of the workload `w`, and the times of a head that is 10 % slower.
+HISTORY = sessions_of()
+SLOWER = scaled(STEADY, 1.1)
+
+
 def a_history(*measured):
     """The sessions of several runs as one side, oldest first."""
     sides = [summarise.run(run, label="baselines") for run in measured]

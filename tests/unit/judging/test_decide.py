@@ -9,6 +9,8 @@ from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
 from tests.comparisons import an_interleaved
 from tests.histories import (
+    HISTORY,
+    SLOWER,
     a_head,
     a_pair,
     in_turns,
@@ -17,7 +19,6 @@ from tests.histories import (
     row_of,
     said,
     scaled,
-    sessions_of,
     undecided,
 )
 from tests.runs import (
@@ -31,9 +32,6 @@ from tests.runs import (
     an_evidence,
     some_canaries,
 )
-
-HISTORY = sessions_of()
-SLOWER = scaled(STEADY, 1.1)
 
 
 def test_a_head_like_its_history_is_cleared_without_a_single_pair():
@@ -243,60 +241,6 @@ def test_what_does_not_gate_takes_no_chance_from_what_does():
     _, suspects = undecided([], a_head(SLOWER))
 
     assert suspects == 2  # step time and host memory
-
-
-# --- what another pair may decide
-
-
-def test_who_is_cleared_is_launched_no_more():
-    assert undecided(HISTORY, a_head()) == ((), 0)
-    assert undecided(HISTORY, a_head(SLOWER)) == (("w",), 1)
-
-
-@pytest.mark.parametrize(("count", "left"), [(5, ("w",)), (6, ())])
-def test_pairs_are_launched_until_they_decide(count, left):
-    assert undecided(HISTORY, in_turns(a_head(SLOWER), pairs(1.1, count=count)))[0] == left
-
-
-def test_the_last_look_ends_it():
-    wild = in_turns(a_head(SLOWER), pairs(1.015, spread=0.3))
-
-    assert undecided(HISTORY, wild)[0] == ()
-
-
-def test_a_metric_without_a_gate_is_never_worth_a_launch():
-    limits = Limits(default={"step_time_s": Limit(relative=0.01, margin=0.02, gate=False)})
-
-    assert undecided(HISTORY, a_head(SLOWER), limits) == ((), 0)
-
-
-def test_the_workload_that_lies_furthest_beyond_its_margin_comes_first():
-    """By margins and not by percents: what a suite allows is no loss."""
-    strict, loose = Limit(relative=0.005, margin=0.01), Limit(relative=0.05, margin=0.1)
-    limits = Limits(
-        default={}, workloads={"strict": {"step_time_s": strict}, "loose": {"step_time_s": loose}}
-    )
-
-    def slower_by(ratio):
-        slower = tuple(ratio * step_s for step_s in STEADY)
-        return a_run(a_measured("strict", *SLOWER), a_measured("loose", *slower))
-
-    base = a_run(a_measured("strict", *STEADY), a_measured("loose", *STEADY))
-    assert undecided([base], slower_by(1.5), limits)[0] == ("strict", "loose")
-    assert undecided([base], slower_by(3.0), limits)[0] == ("loose", "strict")
-
-
-def test_what_is_not_measured_in_pairs_keeps_nobody_waiting():
-    """Scaling efficiency needs the single process of the same turn."""
-    limits = Limits(default={"scaling_efficiency": Limit(relative=0.01, margin=0.02)})
-    head = a_run(
-        a_measured("w.world_size=1", *STEADY, parameters={"world_size": 1}),
-        a_measured("w.world_size=2", *SLOWER, parameters={"world_size": 2}, items_per_step=16.0),
-    )
-    beside = in_turns(head, pairs(1.0, count=1), workload="w.world_size=2")
-
-    assert undecided([], head, limits)[0] == ("w.world_size=2",)
-    assert undecided([], beside, limits)[0] == ()
 
 
 # --- the base

@@ -10,29 +10,26 @@ from ci_perf.model.run import Checks, Source
 from tests.comparisons import an_interleaved
 from tests.confirmations import a_confirmation
 from tests.histories import (
+    HISTORY,
+    SLOWER,
     a_head,
     in_turns,
     judged,
     pairs,
     row_of,
     said,
-    scaled,
-    sessions_of,
     undecided,
 )
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
 
-HISTORY = sessions_of()
-SLOWER = scaled(STEADY, 1.1)
 
-
-def offered(run):
+def an_offer(run):
     return Offered(run=run, comparison=judged(HISTORY, run), label="first.json")
 
 
 def after(first, again, *, checks=None):
     """The run `again`, which was measured when `first` was known."""
-    return Before(checks=checks, offered=[offered(first)]).joined(again)
+    return Before(checks=checks, offered=[an_offer(first)]).joined(again)
 
 
 def run_of(ratio, *, number=1, head=STEADY, count=6, spread=0.001):
@@ -101,7 +98,7 @@ def test_what_was_cleared_by_pairs_is_not_launched_again():
 def test_a_third_run_knows_the_pairs_of_both_others_once():
     first = run_of(1.1, head=SLOWER)
     second = after(first, run_of(1.1, number=2, head=SLOWER))
-    both = [offered(first), offered(second)]
+    both = [an_offer(first), an_offer(second)]
 
     third = Before(offered=both).joined(a_started(number=3))
 
@@ -209,5 +206,5 @@ def test_a_summary_keeps_pairs_of_a_workload_that_had_none_today():
 
 def test_what_pairs_have_said_leaves_out_what_history_said():
     assert reruns.said_by_pairs(judged(HISTORY, a_head(SLOWER))) == {}
-    said = reruns.said_by_pairs(judged(HISTORY, run_of(1.1, head=SLOWER)))["w"]
-    assert said == {"step_time_s": "regressed", "step_p95_s": "regressed"}
+    verdicts = reruns.said_by_pairs(judged(HISTORY, run_of(1.1, head=SLOWER)))["w"]
+    assert verdicts == {"step_time_s": "regressed", "step_p95_s": "regressed"}

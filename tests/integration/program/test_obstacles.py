@@ -1,0 +1,98 @@
+"""Programs that see more than code, and programs of which no record can prove anything."""
+
+import _bisect
+from pathlib import Path
+
+import pytest
+
+from tests.integration.program.projects import HEAD, recorded, replaced
+
+
+def a_workload(body):
+    return {"workloads/it.py": f"{HEAD}\nROOT = pathlib.Path(__file__).parent.parent\n{body}"}
+
+
+LINES = a_workload("import sys\ndef outcome():\n    return sys._getframe().f_lineno\n")
+DOCSTRINGS = a_workload("def fast():\n    '''Fast.'''\ndef outcome():\n    return fast.__doc__\n")
+SOURCE = a_workload(
+    "import inspect, kernels\ndef outcome():\n    return inspect.getsource(kernels.add)\n"
+) | {"kernels.py": "def add(x):\n    return x  # fast\n"}
+NATIVE = a_workload(
+    "import ctypes\ndef outcome():\n    return bool(ctypes.CDLL(ROOT / 'native.so'))\n"
+) | {"native.so": Path(_bisect.__file__).read_bytes()}
+LATE = a_workload(
+    "import late\ndef outcome():\n    outcome.n = getattr(outcome, 'n', 0) + 1\n"
+    "    return late.rare() if outcome.n == 2 else 0\n"
+) | {"late.py": "def rare():\n    return 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "changes", "detail"),
+    [
+        pytest.param(
+            LINES,
+            {"workloads/it.py": replaced("import sys", "import sys\n\n")},
+            "workloads/it.py differs",
+            id="line numbers",
+        ),
+        pytest.param(
+            DOCSTRINGS,
+            {"workloads/it.py": replaced("Fast.", "Slow.")},
+            "workloads/it.py differs",
+            id="docstrings",
+        ),
+        pytest.param(
+            SOURCE,
+            {"kernels.py": replaced("# fast", "# slow")},
+            "kernels.py differs",
+            id="the text of a kernel",
+        ),
+        pytest.param(
+            NATIVE,
+            {"native.so": lambda path: path.read_bytes() + b"\0"},
+            "native.so differs",
+            id="a native library",
+        ),
+        pytest.param(
+            LATE,
+            {"late.py": replaced("return 1", "return 2")},
+            "late.py: rare differs",
+            id="a later step",
+        ),
+    ],
+)
+def test_what_sees_more_than_code_is_found(tmp_path, files, changes, detail):
+    project = recorded(tmp_path, files)
+    assert project.program.obstacles == ()
+    (tmp_path / "changed").mkdir()
+
+    for difference in project.changed(tmp_path / "changed", changes).differences():
+        assert difference.startswith(detail)
+
+
+STARTS = """
+import subprocess
+def outcome():
+    return subprocess.check_output(["cat", "/dev/null"]).decode()
+"""
+CONNECTS = """
+import socket
+def outcome():
+    with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+        datagrams.connect(("127.0.0.1", 9))
+"""
+READS_ALL = "import os\ndef outcome():\n    return len([*os.environ]) > 0\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "obstacle"),
+    [
+        pytest.param(STARTS, "starts another one", id="a program"),
+        pytest.param(CONNECTS, "opens a socket", id="a socket"),
+        pytest.param(READS_ALL, "whole environment", id="all variables"),
+    ],
+)
+def test_what_cannot_be_recorded_is_always_measured(tmp_path, body, obstacle):
+    project = recorded(tmp_path, a_workload(body))
+
+    assert all(obstacle in difference for difference in project.differences())
