@@ -186,8 +186,8 @@ def planted(repository: Repository, changes: int) -> Iterator[Line]:
         repository.pull_request(f"product/{name}.py", MODULE.replace("0.004", "0.006"))
         check = repository.check()
         hits += check.regressed == {name} and check.same == set(NAMES) - {name}
-    found = f"{hits} of {changes}"
-    yield "regressions found, all others *same program*", found, "all", hits == changes
+    figure = f"{hits} of {changes}"
+    yield "regressions found, all others *same program*", figure, "all", hits == changes
 
 
 def main(changes: int) -> int:
@@ -197,8 +197,8 @@ def main(changes: int) -> int:
     with tempfile.TemporaryDirectory() as name:
         repository = Repository(Path(name))
         for part in (untouched, one_touched, lambda repository: planted(repository, changes)):
-            for what, found, needed, is_as_needed in part(repository):
-                print(f"| {what} | {found} | {needed} |", flush=True)
+            for what, figure, needed, is_as_needed in part(repository):
+                print(f"| {what} | {figure} | {needed} |", flush=True)
                 is_good &= is_as_needed
     print(f"\nload average at the end: {os.getloadavg()[0]:.1f}; {os.cpu_count()} CPUs")
     return int(not is_good)

@@ -63,13 +63,13 @@ def launches(name: str) -> Iterator[Cell]:
     number = NUMBERS.index(name)
     for path in sorted(RECORDINGS.glob("launches-*.json.gz")):
         for workload, cycles in _read(path)["cycles"].items():
-            found: Differences = {"A": [], **{variant: [] for variant in SLOWER}}
+            differences: Differences = {"A": [], **{variant: [] for variant in SLOWER}}
             for place, cycle in enumerate(cycles):
                 base = cycle["A"][place % 2][number]
-                found["A"].append(math.log(cycle["A"][1 - place % 2][number] / base))
+                differences["A"].append(math.log(cycle["A"][1 - place % 2][number] / base))
                 for variant in SLOWER:
-                    found[variant].append(math.log(cycle[variant][0][number] / base))
-            yield Cell(workload, found, either_direction=False)
+                    differences[variant].append(math.log(cycle[variant][0][number] / base))
+            yield Cell(workload, differences, either_direction=False)
 
 
 def resident_pairs(name: str) -> Iterator[Cell]:
@@ -151,8 +151,8 @@ def _row(name: str, cells: Sequence[Cell], draws: int, *, trimmed: bool) -> None
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
-    return found
+    document: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return document
 
 
 if __name__ == "__main__":

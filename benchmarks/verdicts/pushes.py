@@ -64,8 +64,8 @@ def main(pull_requests: int) -> int:
     print(f"| one workload | {' | '.join(map(str, columns))} |\n|:--|{'--:|' * len(columns)}")
     for regime in REGIMES:
         for size in SIZES:
-            found = [_power(regime, size, pull_requests, check) for check in (None, *CHECKS)]
-            cells = " | ".join(f"{rate.share:.1%}" for rate in found)
+            rates = [_power(regime, size, pull_requests, check) for check in (None, *CHECKS)]
+            cells = " | ".join(f"{rate.share:.1%}" for rate in rates)
             print(f"| {regime.name}, {size:+.0%} | {cells} |")
     print(f"\n### One of {RUNS} runs of the same commits does not say regressed\n")
     print("| one workload | as if alone | pairs together | called unchanged |")
@@ -97,12 +97,12 @@ def _alarms(regime: Regime, size: float, pull_requests: int) -> tuple[Rate, Rate
 
 
 def _power(regime: Regime, size: float, pull_requests: int, check: int | None) -> Rate:
-    found = Rate()
+    power = Rate()
     for observed in _measured(regime, size, pull_requests, 1, is_single=True):
         (push,) = observed
         rows = np.arange(0, len(push.head), push.suite)
-        found += _rate(ours.judge(push, rows, POLICY, check=check).calls == SLOWER)
-    return found
+        power += _rate(ours.judge(push, rows, POLICY, check=check).calls == SLOWER)
+    return power
 
 
 def _reruns(regime: Regime, size: float, pull_requests: int) -> tuple[Rate, Rate, Rate]:

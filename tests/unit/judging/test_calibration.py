@@ -59,7 +59,9 @@ def alike(spread, *, workloads=10, **more):
 
 
 def calibrated(*measured, plan=None, seed=0, **run):
-    plan = plan or a_plan(*(one.workload for one in measured if isinstance(one, Measured)))
+    plan = plan or a_plan(
+        *(workload.workload for workload in measured if isinstance(workload, Measured))
+    )
     return calibration.calibrate(a_run(*measured, **run), plan, uniform(seed))
 
 
@@ -110,10 +112,10 @@ def test_the_preset_is_the_narrowest_that_decides(spread, expected):
 
 
 def test_a_machine_too_noisy_for_any_preset_gets_the_widest_and_is_told():
-    found = calibrated(*alike(0.2))
+    machine = calibrated(*alike(0.2))
 
-    assert found.preset == "shared"
-    assert found.inconclusive["shared"] > calibration.MOST_INCONCLUSIVE
+    assert machine.preset == "shared"
+    assert machine.inconclusive["shared"] > calibration.MOST_INCONCLUSIVE
 
 
 def test_a_wider_preset_never_leaves_more_undecided():
@@ -128,69 +130,74 @@ def test_a_wider_preset_never_leaves_more_undecided():
 def test_the_spread_of_pairs_is_drawn_towards_the_suite_as_scipy_would():
     suite = [noisy(f"w{i}", median=0.002 * (1 + i)) for i in range(8)]
     own = []
-    for one in suite:
-        logs = [math.log(process.timed.block_s[2]) for process in one.processes]
+    for workload in suite:
+        logs = [math.log(process.timed.block_s[2]) for process in workload.processes]
         own.append(
             statistics.fmean((b - a) ** 2 for a, b in zip(logs[::2], logs[1::2], strict=True))
         )
     shared, df = prior_by_scipy(own, [3] * 8, *LAUNCH_PRIOR_DF)
 
-    plan = a_plan(*(a_planned(one.workload, statistic="median") for one in suite))
-    found = calibrated(*suite, plan=plan).workloads
+    plan = a_plan(*(a_planned(workload.workload, statistic="median") for workload in suite))
+    workloads = calibrated(*suite, plan=plan).workloads
 
-    expected = [math.sqrt((3 * one + df * shared) / (3 + df)) for one in own]
-    assert [one.pairs for one in found.values()] == pytest.approx(expected, rel=0.01)
+    expected = [math.sqrt((3 * variance + df * shared) / (3 + df)) for variance in own]
+    assert [workload.pairs for workload in workloads.values()] == pytest.approx(expected, rel=0.01)
 
 
 def test_slow_drift_spreads_the_launches_and_not_the_pairs():
     drifting = a_measured("w", *(a_launch(*[1e-3 * 1.02 ** (i // 2)] * 3) for i in range(8)))
 
-    (found,) = calibrated(drifting).workloads.values()
+    (workload,) = calibrated(drifting).workloads.values()
 
-    assert found.launches["median"] > 0.02
-    assert found.pairs == pytest.approx(0.0, abs=1e-9)
+    assert workload.launches["median"] > 0.02
+    assert workload.pairs == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_smallest_detectable_change_is_that_of_a_confirmation_with_this_spread():
-    found = calibrated(*alike(0.01, workloads=5))
+    machine = calibrated(*alike(0.01, workloads=5))
 
-    for one in found.workloads.values():
+    for workload in machine.workloads.values():
         confirmation = Confirmation(
-            policy=policy_of(PolicyKind.TIME, found.preset),
+            policy=policy_of(PolicyKind.TIME, machine.preset),
             alpha=share_alpha(5),
-            prior_variance=one.pairs**2 / 2,
-            prior_df=min(one.pairs_df, PRIOR_DF_CAP),
+            prior_variance=workload.pairs**2 / 2,
+            prior_df=min(workload.pairs_df, PRIOR_DF_CAP),
         )
         expected = math.expm1(confirmation.smallest_detectable())
-        assert one.smallest_detectable == pytest.approx(expected, rel=0.02)
+        assert workload.smallest_detectable == pytest.approx(expected, rel=0.02)
 
 
 def test_a_quiet_workload_is_expected_to_take_the_first_look_and_a_wild_one_to_the_last():
-    found = calibrated(*alike(0.0), noisy("wild", median=0.3, p25=0.3, fastest=0.3)).workloads
+    workloads = calibrated(*alike(0.0), noisy("wild", median=0.3, p25=0.3, fastest=0.3)).workloads
 
-    assert found["w0"].expected_pairs == CALM_LOOKS[1]
-    assert found["wild"].expected_pairs > LOOKS[-2]
+    assert workloads["w0"].expected_pairs == CALM_LOOKS[1]
+    assert workloads["wild"].expected_pairs > LOOKS[-2]
 
 
 def test_two_modes_are_said_of_the_workload_that_has_them():
     fast, slow = a_launch(1e-3, 1e-3, 1e-3), a_launch(1.1e-3, 1.1e-3, 1.1e-3)
-    found = calibrated(a_measured("w", *[fast, slow] * 3), noisy("calm", median=0.001)).workloads
+    workloads = calibrated(
+        a_measured("w", *[fast, slow] * 3), noisy("calm", median=0.001)
+    ).workloads
 
-    assert {name: one.two_modes for name, one in found.items()} == {"w": True, "calm": False}
+    assert {name: workload.two_modes for name, workload in workloads.items()} == {
+        "w": True,
+        "calm": False,
+    }
 
 
 def test_the_statistic_of_suite_toml_speaks_where_it_is_set():
     suite = [noisy(f"w{i}", median=0.05, p25=0.05, fastest=0.005) for i in range(10)]
     plan = a_plan(a_planned("w0", statistic="p25"), *(f"w{i}" for i in range(1, 10)))
 
-    found = calibrated(*suite, plan=plan)
+    machine = calibrated(*suite, plan=plan)
 
-    assert found.statistic == "min"
-    assert {name: one.statistic for name, one in found.workloads.items()} == {
+    assert machine.statistic == "min"
+    assert {name: workload.statistic for name, workload in machine.workloads.items()} == {
         "w0": "p25",
         **{f"w{i}": "min" for i in range(1, 10)},
     }
-    assert found.workloads["w0"].step_time_s == pytest.approx(0.5e-3, rel=0.1)
+    assert machine.workloads["w0"].step_time_s == pytest.approx(0.5e-3, rel=0.1)
 
 
 def test_the_same_launches_always_give_the_same_document():
@@ -201,9 +208,10 @@ def test_the_same_launches_always_give_the_same_document():
 
 def test_the_document_says_when_of_what_and_under_what_doubts_it_was_made():
     run = {"id": "abcdefabcdef", "validity": _doubted("busy_host")}
-    found = calibrated(*alike(0.01), **run).provenance
+    provenance = calibrated(*alike(0.01), **run).provenance
 
-    assert (found.run, found.suite, found.distrust) == ("abcdefabcdef", "smoke", ("busy_host",))
+    assert (provenance.run, provenance.suite) == ("abcdefabcdef", "smoke")
+    assert provenance.distrust == ("busy_host",)
 
 
 def _doubted(code):
@@ -224,17 +232,17 @@ def test_a_calibration_sets_the_statistic_where_suite_toml_does_not():
     plan = a_plan("free", a_planned("bound", statistic="median"))
     suite = [noisy(f"w{i}", median=0.05, p25=0.05, fastest=0.005) for i in range(10)]
 
-    found = calibration.applied(plan, calibrated(*suite))
+    resolved = calibration.applied(plan, calibrated(*suite))
 
-    assert [one.protocol.statistic for one in found.workloads] == ["min", "median"]
+    assert [workload.protocol.statistic for workload in resolved.workloads] == ["min", "median"]
 
 
 def test_launches_that_differ_more_need_not_be_timed_as_long():
     suite = [noisy(f"w{i}", median=0.05, p25=0.05, fastest=0.04) for i in range(10)]
 
-    found = calibration.applied(a_plan("w0", "unknown"), calibrated(*suite))
+    resolved = calibration.applied(a_plan("w0", "unknown"), calibrated(*suite))
 
-    assert [one.protocol.launch_spread for one in found.workloads] == pytest.approx(
+    assert [workload.protocol.launch_spread for workload in resolved.workloads] == pytest.approx(
         [0.05] * 2, rel=0.5
     )
 
@@ -276,12 +284,12 @@ def with_cpu_time(spread, *, wall, launches=20, outliers=0.0, workloads=3):
     [(0.001, 0.005, "quiet"), (0.01, 0.2, "crowded"), (0.2, 0.2, "shared_host")],
 )
 def test_cpu_time_gates_only_where_the_wall_is_noisy_and_cpu_time_is_not(cpu, wall, noise):
-    found = calibrated(*with_cpu_time(cpu, wall=wall))
+    machine = calibrated(*with_cpu_time(cpu, wall=wall))
 
-    assert found.noise == noise
-    assert found.launches_cpu == pytest.approx(cpu, rel=0.5)
-    assert found.launches["median"] == pytest.approx(wall, rel=0.5)
-    assert (found.inconclusive["shared"] < 0.1) is (noise != "shared_host")
+    assert machine.noise == noise
+    assert machine.launches_cpu == pytest.approx(cpu, rel=0.5)
+    assert machine.launches["median"] == pytest.approx(wall, rel=0.5)
+    assert (machine.inconclusive["shared"] < 0.1) is (noise != "shared_host")
 
 
 def test_a_noisy_machine_without_cpu_time_cannot_be_crowded():

@@ -43,28 +43,28 @@ def rows(comparison):
 
 
 def test_neighbours_leave_no_question_where_cpu_time_has_answered():
-    found = judged((), a_head(*crowded()), limits=CROWDED)
+    comparison = judged((), a_head(*crowded()), limits=CROWDED)
 
-    assert rows(found)["step_cpu_s"].verdict is Verdict.UNCHANGED
-    assert rows(found)["step_time_s"].verdict is Verdict.INCONCLUSIVE
-    assert not rows(found)["step_time_s"].gate
-    assert found.exit_code == 0
+    assert rows(comparison)["step_cpu_s"].verdict is Verdict.UNCHANGED
+    assert rows(comparison)["step_time_s"].verdict is Verdict.INCONCLUSIVE
+    assert not rows(comparison)["step_time_s"].gate
+    assert comparison.exit_code == 0
 
 
 def test_more_work_fails_the_job_although_the_wall_is_undecided():
-    found = judged((), a_head(*crowded(cpu=1.1, wall=1.1, spread=0.8)), limits=CROWDED)
+    comparison = judged((), a_head(*crowded(cpu=1.1, wall=1.1, spread=0.8)), limits=CROWDED)
 
-    assert rows(found)["step_cpu_s"].verdict is Verdict.REGRESSED
-    assert rows(found)["step_time_s"].verdict is Verdict.INCONCLUSIVE
-    assert found.exit_code == 1
+    assert rows(comparison)["step_cpu_s"].verdict is Verdict.REGRESSED
+    assert rows(comparison)["step_time_s"].verdict is Verdict.INCONCLUSIVE
+    assert comparison.exit_code == 1
 
 
 def test_waiting_fails_the_job_where_the_wall_proves_it():
-    found = judged((), a_head(*crowded(wall=1.5, spread=0.02)), limits=CROWDED)
+    comparison = judged((), a_head(*crowded(wall=1.5, spread=0.02)), limits=CROWDED)
 
-    assert rows(found)["step_cpu_s"].verdict is Verdict.UNCHANGED
-    assert rows(found)["step_time_s"].verdict is Verdict.REGRESSED
-    assert found.exit_code == 1
+    assert rows(comparison)["step_cpu_s"].verdict is Verdict.UNCHANGED
+    assert rows(comparison)["step_time_s"].verdict is Verdict.REGRESSED
+    assert comparison.exit_code == 1
 
 
 @pytest.mark.parametrize(("wall", "asked"), [(1.12, {"w"}), (0.8, set())])
@@ -72,22 +72,22 @@ def test_the_wall_asks_for_more_pairs_only_where_it_looks_like_a_loss(wall, aske
     head = a_head(*crowded(wall=wall, spread=0.8, pairs=9))
 
     base, head = no_history(head), summarise.run(head, label="")
-    found, _ = compare.undecided(base, head, limits=CROWDED, tiers=Tiers())
+    names, _ = compare.undecided(base, head, limits=CROWDED, tiers=Tiers())
 
-    assert set(found) == asked
+    assert set(names) == asked
 
 
 def test_on_a_quiet_machine_the_wall_gates_and_cpu_time_is_shown():
-    found = judged((), a_head(*crowded(cpu=1.1)), limits=QUIET)
+    comparison = judged((), a_head(*crowded(cpu=1.1)), limits=QUIET)
 
-    assert rows(found)["step_time_s"].gate
-    assert not rows(found)["step_cpu_s"].gate
+    assert rows(comparison)["step_time_s"].gate
+    assert not rows(comparison)["step_cpu_s"].gate
 
 
 def test_without_cpu_time_the_wall_gates_everywhere():
     launched = [a_pair(1.0, 1.0 + 0.1 * (i % 3)) for i in range(18)]
-    found = judged((), in_turns(a_run(a_measured("w", 1.0)), launched), limits=CROWDED)
+    comparison = judged((), in_turns(a_run(a_measured("w", 1.0)), launched), limits=CROWDED)
 
-    assert rows(found).keys() >= {"step_time_s"}
-    assert "step_cpu_s" not in rows(found)
-    assert rows(found)["step_time_s"].gate
+    assert rows(comparison).keys() >= {"step_time_s"}
+    assert "step_cpu_s" not in rows(comparison)
+    assert rows(comparison)["step_time_s"].gate

@@ -28,9 +28,9 @@ BUSY = (0.77, 1.43)
 
 def launched(ratios, *, base=SAME, head=SAME, workload="w"):
     """A run without history whose pairs differ by these ratios, and what each side counts."""
-    found = [a_pair(1e-3, 1e-3 * ratio, base=base, **head) for ratio in ratios]
+    turns = [a_pair(1e-3, 1e-3 * ratio, base=base, **head) for ratio in ratios]
     run = a_run(a_measured(workload, *STEADY, **head))
-    return judged([], in_turns(run, found, workload=workload))
+    return judged([], in_turns(run, turns, workload=workload))
 
 
 def answered(comparison):
@@ -171,14 +171,14 @@ def test_without_any_count_nobody_says_that_there_is_no_sign():
 def test_nine_pairs_that_allow_the_limit_do_not_say_that_the_machine_moved():
     """Truth +13 %, operators 7 to 9; pairs say +7.5 % [-10, +29], the history +30.4 %."""
     limit = Limit(relative=0.1, margin=0.3)
-    found = Limits(default=default_limits() | {"step_time_s": limit})
+    wide = Limits(default=default_limits() | {"step_time_s": limit})
     # Nine differences around their mean, with a standard deviation of 1.
     deviations = [-1.11, 1.11, -1.11, 1.11, 0.0, -0.55, 0.55, -1.11, 1.11]
-    ratios = [1.075 * math.exp(0.15 * one) for one in deviations]
+    ratios = [1.075 * math.exp(0.15 * deviation) for deviation in deviations]
     run = a_run(a_measured("w", *scaled(STEADY, 1.304), operators=9))
     turns = [a_pair(1e-3, 1e-3 * ratio, base={"operators": 7}, operators=9) for ratio in ratios]
 
-    comparison = judged(sessions_of(operators=7), in_turns(run, turns), limits=found)
+    comparison = judged(sessions_of(operators=7), in_turns(run, turns), limits=wide)
 
     row = row_of(comparison)
     assert (row.verdict, row.code, row.pairs) == (Verdict.UNCHANGED, "mover_unknown", 9)

@@ -24,9 +24,9 @@ def suspects(times, *, count=200, pairs=3, shift=0.0):
 @pytest.mark.parametrize("pairs", [1, 2, 6])
 @pytest.mark.parametrize("times", [0.5, 1.0, 1.5])
 def test_many_suspects_show_how_noisy_today_is(times, pairs):
-    found = variability.day(suspects(times, count=3000, pairs=pairs))
+    today = variability.day(suspects(times, count=3000, pairs=pairs))
 
-    assert found.factor == pytest.approx(times**2, rel=0.1)
+    assert today.factor == pytest.approx(times**2, rel=0.1)
 
 
 def test_no_pair_and_no_history_leave_a_usual_day():
@@ -59,13 +59,13 @@ def test_no_day_changes_an_alarm():
     noise = random.Random(9)
     differences = [noise.gauss(0.03, 0.004) for _ in range(18)]
 
-    found = [
+    outcomes = [
         confirmed(differences, prior_variance=USUAL / 2, day=Day(factor, 40.0))
         for factor in (0.1, 1.0, 10.0)
     ]
 
-    assert found[0].call == "regressed"
-    assert found.count(found[0]) == len(found)
+    assert outcomes[0].call == "regressed"
+    assert outcomes.count(outcomes[0]) == len(outcomes)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_no_day_changes_an_alarm():
 def test_a_single_pair_says_unchanged_where_today_is_known_and_modes_are_excluded(
     df, one_mode, pairs
 ):
-    found = confirmed(
+    outcome = confirmed(
         [0.001, 0.001], prior_variance=1e-6, prior_df=30.0, day=Day(1.0, df), one_mode=one_mode
     )
 
-    assert (found.call, found.pairs) == ("unchanged", pairs)
+    assert (outcome.call, outcome.pairs) == ("unchanged", pairs)
 
 
 def test_the_history_counts_more_the_more_is_known_of_today():

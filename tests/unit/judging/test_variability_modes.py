@@ -22,11 +22,11 @@ def share_with_two_modes(launches, draw, times=400):
 
 
 def test_launches_that_are_fast_or_slow_have_two_modes():
-    found = two_modes(0.001, 0.131, 0.0, 0.129, 0.002, 0.13)
+    modes = two_modes(0.001, 0.131, 0.0, 0.129, 0.002, 0.13)
 
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((0.001, 0.13))
-    assert (found.low_launches, found.high_launches) == (3, 3)
+    assert modes is not None
+    assert (modes.low, modes.high) == pytest.approx((0.001, 0.13))
+    assert (modes.low_launches, modes.high_launches) == (3, 3)
 
 
 def test_identical_launches_within_each_mode_are_two_modes():
@@ -117,12 +117,12 @@ def test_the_order_of_launches_says_nothing(launches, order):
 
 @given(values)
 def test_modes_are_finite_and_apart_by_more_than_what_nobody_minds(launches):
-    found = two_modes(*launches)
+    modes = two_modes(*launches)
 
-    if found is not None:
-        assert math.isfinite(found.low)
-        assert found.high - found.low > FLOOR
-        assert found.low_launches + found.high_launches == len(launches)
+    if modes is not None:
+        assert math.isfinite(modes.low)
+        assert modes.high - modes.low > FLOOR
+        assert modes.low_launches + modes.high_launches == len(launches)
 
 
 @pytest.mark.parametrize("launches", [[], [math.nan] * 6, [5e9] * 6])

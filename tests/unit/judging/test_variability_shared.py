@@ -31,9 +31,9 @@ def test_a_prior_agrees_with_an_independent_computation(df, prior_df):
 
     value, worth = theirs(variances, BOUNDS)
 
-    found = variability.prior(variances, BOUNDS)
-    assert found.value == pytest.approx(value, rel=1e-8)
-    assert found.df == pytest.approx(worth, rel=1e-8)
+    shared = variability.prior(variances, BOUNDS)
+    assert shared.value == pytest.approx(value, rel=1e-8)
+    assert shared.df == pytest.approx(worth, rel=1e-8)
 
 
 @given(st.lists(known, min_size=2, max_size=20))
@@ -42,18 +42,18 @@ def test_a_prior_of_mixed_precision_agrees_too(variances):
 
     value, worth = theirs(variances, bounds)
 
-    found = variability.prior(variances, bounds)
-    assert found.value == pytest.approx(value, rel=1e-7)
-    assert found.df == pytest.approx(worth, rel=1e-7)
+    shared = variability.prior(variances, bounds)
+    assert shared.value == pytest.approx(value, rel=1e-7)
+    assert shared.df == pytest.approx(worth, rel=1e-7)
 
 
 def test_a_prior_finds_what_the_variances_were_drawn_from():
     variances = simulated(workloads=5000, df=4, prior_df=6, scale=1e-4)
 
-    found = variability.prior(variances, BOUNDS)
+    shared = variability.prior(variances, BOUNDS)
 
-    assert found.df == pytest.approx(6, rel=0.15)
-    assert found.value == pytest.approx(1e-4, rel=0.05)
+    assert shared.df == pytest.approx(6, rel=0.15)
+    assert shared.value == pytest.approx(1e-4, rel=0.05)
 
 
 def test_variances_that_are_all_alike_are_believed_no_more_than_the_bound():
@@ -76,9 +76,9 @@ def test_one_workload_has_nothing_in_common_with_itself(variances):
 
 
 def test_a_variance_of_zero_has_a_prior():
-    found = variability.prior([Variance(0.0, 4)] * 5, BOUNDS)
+    shared = variability.prior([Variance(0.0, 4)] * 5, BOUNDS)
 
-    assert 0 < found.value < 1e-11
+    assert 0 < shared.value < 1e-11
 
 
 @given(st.lists(known, min_size=2, max_size=10), st.randoms(use_true_random=False))
@@ -91,11 +91,11 @@ def test_the_order_of_workloads_says_nothing(variances, order):
 
 @given(known, known)
 def test_a_moderated_variance_lies_between_both_and_is_worth_both(own, shared):
-    found = variability.moderate(own, shared)
+    moderate = variability.moderate(own, shared)
 
     low, high = sorted((own.value, shared.value))
-    assert low * (1 - 1e-12) <= found.value <= high * (1 + 1e-12)
-    assert found.df == own.df + shared.df
+    assert low * (1 - 1e-12) <= moderate.value <= high * (1 + 1e-12)
+    assert moderate.df == own.df + shared.df
 
 
 @given(known)

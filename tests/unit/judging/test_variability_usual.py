@@ -12,37 +12,37 @@ def sessions(draw, *, count=200, launches=5):
 
 
 def test_the_upper_quartile_is_that_of_the_normal_distribution():
-    found = variability._QUARTILE_OF_DIFFERENCE
+    quartile = variability._QUARTILE_OF_DIFFERENCE
 
-    assert found == pytest.approx(math.sqrt(2) * stats.norm.isf(0.125), rel=1e-5)
+    assert quartile == pytest.approx(math.sqrt(2) * stats.norm.isf(0.125), rel=1e-5)
 
 
 def test_of_normal_launches_it_is_their_variance_whatever_sessions_differ_by():
     noise = random.Random(1)
-    found = variability.usual_variance(
+    variance = variability.usual_variance(
         [[day + noise.gauss(0, 0.02) for _ in range(5)] for day in range(400)]
     )
 
-    assert math.sqrt(found) == pytest.approx(0.02, rel=0.05)
+    assert math.sqrt(variance) == pytest.approx(0.02, rel=0.05)
 
 
 def test_a_launch_that_hangs_now_and_then_does_not_count():
     noise = random.Random(1)
 
-    found = variability.usual_variance(
+    variance = variability.usual_variance(
         sessions(lambda: noise.gauss(0, 0.01) + 3 * (noise.random() < 0.03))
     )
 
-    assert math.sqrt(found) == pytest.approx(0.01, rel=0.2)
+    assert math.sqrt(variance) == pytest.approx(0.01, rel=0.2)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_two_modes_do(share):
     noise = random.Random(1)
 
-    found = variability.usual_variance(sessions(lambda: 0.05 * (noise.random() < share)))
+    variance = variability.usual_variance(sessions(lambda: 0.05 * (noise.random() < share)))
 
-    assert math.sqrt(found) == pytest.approx(0.05 / variability._QUARTILE_OF_DIFFERENCE)
+    assert math.sqrt(variance) == pytest.approx(0.05 / variability._QUARTILE_OF_DIFFERENCE)
 
 
 @pytest.mark.parametrize("known", [[], [[]], [[0.1], [0.2]], [[0.1, 0.2]]])
