@@ -22,10 +22,10 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     ``place`` is the function in the head, or in the base where the head has none (``in_head`` says
     which); `None` where no function of the repository was on the stack. ``line`` is that of the
-    first operator, or of the function. ``operators`` are the most telling ones first. ``calls_base``
-    and ``calls_head`` are per step, of these operators together, or of the function where ``kind``
-    is "calls". ``arguments_base`` and ``arguments_head`` are those of the first operator where
-    ``kind`` is "other_shape". ``phase`` may be empty.
+    first operator, or of the function. ``operators`` are the most telling ones first.
+    ``calls_base`` and ``calls_head`` are per step, of these operators together, or of the function
+    where ``kind`` is "calls". ``arguments_base`` and ``arguments_head`` are those of the first
+    operator where ``kind`` is "other_shape". ``phase`` may be empty.
     """
 
     kind: CauseKind

@@ -42,7 +42,7 @@ TURN_REQUESTS = "asked"
 TURN_ANSWERS = "granted"
 
 
-# Twice what was found for programs that import much and compile with torch.
+# Programs that import much and compile with torch took up to 2.3 times as long.
 _RECORDING_SLOWDOWN = 3.0
 
 

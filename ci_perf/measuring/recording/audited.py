@@ -111,7 +111,7 @@ class Audit:
                 self._heard += 1
                 if self._heard % _DRAINED == 0:
                     self._drain()
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:  # noqa: BLE001  the program would see it
                 self.trouble(error)
 
     @contextlib.contextmanager
