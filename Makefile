@@ -97,7 +97,7 @@ $(WASM_STAMP): $(STAMP) tests/wasm/package.json tests/wasm/package-lock.json
 layers: $(STAMP) ## import-linter: imports point to lower layers only
 	PYTHONPATH=. $(BIN)/lint-imports
 
-accuracy: $(STAMP) ## False alarms and power of the judge, simulated: seconds
+accuracy: $(STAMP) ## False alarms and power of the judge, simulated: a minute
 	$(BIN)/python -m benchmarks.verdicts
 
 unit: $(STAMP) node ## pytest: unit, integration and end to end

@@ -127,6 +127,7 @@ class Confirmation:
     looks: Looks = field(default=spending.ONE_RUN, init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
+    _centre_of_all: Centre | None = field(default=None, init=False)
     _outcome: Outcome | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -152,6 +153,7 @@ class Confirmation:
         distributions.check_logarithms([base], what="the base of a pair")
         self._bases.append(base)
         self._differences.append(difference)
+        self._centre_of_all = None
         self._outcome = self._look()
         return self._outcome
 
@@ -289,7 +291,9 @@ class Confirmation:
         return self._centre().mean if self._differences else 0.0
 
     def _centre(self) -> Centre:
-        return variability.trimmed_mean(self._differences, self.trim)
+        if self._centre_of_all is None:
+            self._centre_of_all = variability.trimmed_mean(self._differences, self.trim)
+        return self._centre_of_all
 
     def _sign_interval(self, look: int) -> tuple[float, float]:
         """Return the interval of the median difference that the sign test gives after all pairs."""
