@@ -9,6 +9,7 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging import (
     canaries,
     candidates,
+    causes,
     changes,
     comparability,
     decide,
@@ -64,15 +65,14 @@ def compare(
     asked = list(_candidates(histories, head, limits, moved))
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     judged = [judgement.change for judgement in judgements if judgement.change]
-    rows = worst_first(
-        signs.read(
-            [
-                *_trusted(judged, validity),
-                *uncompared.rows(base, head, limits, tiers),
-                *_trusted(_numerics(histories, base, head, limits), validity),
-            ]
-        )
+    noted = signs.read(
+        [
+            *_trusted(judged, validity),
+            *uncompared.rows(base, head, limits, tiers),
+            *_trusted(_numerics(histories, base, head, limits), validity),
+        ]
     )
+    rows = causes.attach(worst_first(noted), head.counted if head.interleaved else ())
     verdict = overall(rows, validity)
     return Comparison(
         tool=Tool(version=__version__),

@@ -31,6 +31,7 @@ def run(measured: Run, *, label: str) -> Summary:
         profiles=_profiles(measured),
         same=measured.same,
         touched=measured.touched,
+        counted=measured.counted,
     )
 
 

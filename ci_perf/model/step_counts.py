@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from ci_perf.model.base import Count, Name, Struct, Text
+from ci_perf.model.base import Amount, Count, Name, Struct, Text
 from ci_perf.model.program import Digest, RelativePath
 
 MOST_OPERATORS = 500
@@ -40,19 +40,21 @@ class OperatorUse(Struct, frozen=True, kw_only=True):
     is_backward: bool = False
     caller: AuthorFunction | None = None
     line: Count = 0
-    calls: float
+    calls: Amount
 
 
 class FunctionUse(Struct, frozen=True, kw_only=True):
     """How often a step calls a function of the repository."""
 
     function: AuthorFunction
-    calls: float
+    calls: Amount
 
 
 class StepCounts(Struct, frozen=True, kw_only=True):
     """The counts of one launch. What differed between its steps is in ``varies``, and not counted.
 
+    An entry is "aten::mm in Net.forward (src/net.py)", "aten::mm" where no function of the
+    repository was on the stack, "calls of Net.forward (src/net.py)", or at last "and 12 more".
     ``cut`` is how many uses are missing, because there were too many. ``absent`` is a sentence: why
     there is no count; all else is empty then.
     """

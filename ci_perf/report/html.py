@@ -16,6 +16,7 @@ from ci_perf.report import (
     advice,
     cells,
     escape,
+    explanations,
     headline,
     notices,
     phrases,
@@ -24,6 +25,7 @@ from ci_perf.report import (
     units,
 )
 from ci_perf.report.escape import Markdown, Words
+from ci_perf.report.explanations import Explained
 
 _MAX_REASON_CHARS = 500
 
@@ -75,6 +77,8 @@ def comparison(judged: Comparison) -> str:
         warnings=[phrases.plain(phrase) for phrase in warnings],
         steps=[phrases.plain(phrase) for phrase in advice.next_steps(judged)],
         tables=[table for table in tables if table.lines],
+        explained=list(map(_explained, explanations.of(judged.rows))),
+        explained_heading=explanations.HEADING,
         interleaving=[
             phrases.plain(phrase)
             for phrase in (provenance.interleaving(judged), *provenance.interleaving_notes(judged))
@@ -82,6 +86,15 @@ def comparison(judged: Comparison) -> str:
         ],
         footer=phrases.plain(provenance.footer(judged)),
     )
+
+
+def _explained(explained: Explained) -> dict[str, object]:
+    return {
+        "title": phrases.plain(explained.title),
+        "rest": phrases.plain(explained.rest),
+        "lines": [[phrases.plain(cell) for cell in line] for line in explained.lines],
+        "note": phrases.plain(explained.note),
+    }
 
 
 def _lines(lines: Sequence[cells.TableLine]) -> list[list[list[Markdown]]]:

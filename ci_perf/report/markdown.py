@@ -13,6 +13,7 @@ from ci_perf.report import (
     advice,
     cells,
     escape,
+    explanations,
     headline,
     notices,
     phrases,
@@ -23,6 +24,7 @@ from ci_perf.report import (
 )
 from ci_perf.report.cells import TableLine
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
+from ci_perf.report.explanations import Explained
 from ci_perf.report.phrases import Phrase
 
 # GitHub's limit for a comment is 65,536, of characters or bytes depending on whom one asks;
@@ -30,9 +32,18 @@ from ci_perf.report.phrases import Phrase
 COMMENT_BYTES = 60_000
 # Of the JSON in the report. History: 1 = first published form (0.1.0).
 SCHEMA = "ci-perf/report/1"
-# How many rows the table and the folded one may show: the first that keeps the report within its
-# bytes is taken. What is folded goes first.
-_SHOWN = ((1_000, 1_000), (1_000, 100), (1_000, 10), (100, 10), (30, 3), (10, 3), (3, 3))
+# How many rows the table and the folded one may show, and how many explanations: the first that
+# keeps the report within its bytes is taken. What is folded goes first.
+_SHOWN = (
+    (1_000, 1_000, explanations.MOST_EXPLAINED),
+    (1_000, 100, explanations.MOST_EXPLAINED),
+    (1_000, 10, explanations.MOST_EXPLAINED),
+    (100, 10, 5),
+    (30, 3, 3),
+    (10, 3, 3),
+    (3, 3, 1),
+    (3, 3, 0),
+)
 # Rows in the JSON for programs; `ci-perf compare --format json` has all of them.
 _SHOWN_TO_PROGRAMS = 100
 _BOLD = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
@@ -51,6 +62,15 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Explained:
+    """An explanation: a line that begins in bold, cells to loop over, and a note."""
+
+    title: Markdown
+    lines: list[tuple[Markdown, ...]]
+    note: Markdown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Failure:
     """A workload that failed, folded."""
 
@@ -62,8 +82,8 @@ class _Failure:
 def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
     """Show the verdict, what to do, what changed; the rest folded. Cut at whole rows to fit."""
     text = ""
-    for shown, folded in _SHOWN:
-        text = _render(comparison, shown, folded)
+    for shown, folded, explained in _SHOWN:
+        text = _render(comparison, shown, folded, explained)
         if len(text.encode()) <= max_bytes:
             break
     return text
@@ -80,7 +100,7 @@ def phrase(parts: Phrase) -> Markdown:
     return Markdown("".join(_finalize(part) for part in parts))
 
 
-def _render(comparison: Comparison, shown: int, folded: int) -> str:
+def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> str:
     table, quiet = table_rows.changed(comparison.rows), table_rows.quiet(comparison.rows)
     failed = table_rows.failed(table_rows.worst_first(comparison.rows))
     validity = notices.validity(comparison)
@@ -91,6 +111,8 @@ def _render(comparison: Comparison, shown: int, folded: int) -> str:
         steps=[phrase(part) for part in advice.next_steps(comparison)],
         heading=cells.HEADING,
         changed=_table(table, shown),
+        explained=list(map(_explained, explanations.of(comparison.rows, most=explained))),
+        explained_heading=explanations.HEADING,
         failures=[_failure(row) for row in failed[:shown]],
         failures_left_out=_left_out(shown, len(failed), "failed workloads"),
         quiet=_table(quiet, folded),
@@ -207,6 +229,14 @@ def _failure(row: Uncompared) -> _Failure:
             )
         ),
         output=escape.fenced(row.output or "(it printed nothing)"),
+    )
+
+
+def _explained(explained: Explained) -> _Explained:
+    return _Explained(
+        title=Markdown(f"**{phrase(explained.title)}**{phrase(explained.rest)}"),
+        lines=[tuple(map(phrase, cells)) for cells in explained.lines],
+        note=phrase(explained.note),
     )
 
 

@@ -13,6 +13,7 @@ from ci_perf.report import (
     advice,
     cells,
     escape,
+    explanations,
     headline,
     notices,
     phrases,
@@ -25,7 +26,7 @@ from ci_perf.report import (
 from ci_perf.report.cells import TableRow
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.phrases import Phrase
-from ci_perf.report.tables import Column, TerminalLine
+from ci_perf.report.tables import Column, Table, TerminalLine
 
 _STYLE = {
     Severity.FAILED: "bold red",
@@ -96,6 +97,7 @@ def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
         yield Padding(_table(changed[:_SHOWN], width), (1, 0))
     if len(changed) > _SHOWN:
         yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {phrases.ALL_ROWS} shows all.")
+    yield from _explained(comparison, width)
     for failure in table_rows.failed(comparison.rows)[:_SHOWN]:
         yield Padding(_failure(failure), (0, 0, 1, 0))
     if quiet := table_rows.quiet_summary(comparison.rows):
@@ -172,6 +174,19 @@ def _sentence(row: TableRow) -> Padding:
     for index, part in enumerate(filter(None, parts)):
         said += (Words("; "), part) if index else (part,)
     return Padding(_text(said, style=_STYLE.get(row.severity, "")), (0, 0, 0, 1))
+
+
+def _explained(comparison: Comparison, width: int) -> Iterable[RenderableType]:
+    """Show what the head does differently in the rows that moved: a title, a table, a note."""
+    for explained in explanations.of(comparison.rows):
+        yield Text.assemble(_text(explained.title, style="bold"), _text(explained.rest))
+        if explained.lines:
+            lines = [tuple(map(phrases.plain, cells)) for cells in explained.lines]
+            where, what, _ = explanations.HEADING
+            table = Table((where, what, "per step"), lines, left=(what,))
+            yield from tables.renderables([table], width=width)
+        if explained.note:
+            yield _text(explained.note)
 
 
 def _failure(row: Uncompared) -> Group:

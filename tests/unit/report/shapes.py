@@ -4,6 +4,7 @@ import msgspec
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Difference, Drifted, Interval, Stale, Verdict
+from ci_perf.model.explanation import Explanation
 from ci_perf.model.process import DeviceMemory, Exhausted
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status, Validity
@@ -17,6 +18,7 @@ from tests.comparisons import (
     an_interleaved,
     an_uncompared,
 )
+from tests.counts import a_cause, a_function
 from tests.runs import CPU, GPU, HEAD_COMMIT
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
 from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
@@ -220,11 +222,30 @@ def hostile():
         an_uncompared(
             HOSTILE, Verdict.FAILED, HOSTILE, output=f"```\n{HOSTILE}\n</details>", code=HOSTILE
         ),
-        a_change(HOSTILE, Verdict.REGRESSED, ratio=1.061, item_unit=HOSTILE),
+        a_change(
+            HOSTILE,
+            Verdict.REGRESSED,
+            ratio=1.061,
+            item_unit=HOSTILE,
+            explanation=Explanation(
+                causes=(
+                    a_cause(
+                        "other_shape",
+                        HOSTILE,
+                        ("other_shape", HOSTILE, 1, 1),
+                        place=a_function(HOSTILE, 1, HOSTILE),
+                        phase=HOSTILE,
+                        arguments_base=HOSTILE,
+                        arguments_head=HOSTILE,
+                    ),
+                ),
+                others=(a_cause("calls", HOSTILE),),
+            ),
+        ),
         a_change("mlp", ratio=1.01),
         a_change(HOSTILE, Verdict.UNCONFIRMED, ratio=1.05, note=HOSTILE),
         an_undecided(HOSTILE, code="base_failed", note=HOSTILE),
-        a_cleared(HOSTILE, 1.04, note=HOSTILE),
+        a_cleared(HOSTILE, 1.04, note=HOSTILE, explanation=Explanation(trouble=HOSTILE)),
         a_numerics(HOSTILE, note=HOSTILE),
         stale=Stale(suspects=2, cleared=1, ratio=1.04),
         drifted=(Drifted(workload=HOSTILE, metric=HOSTILE, ratio=1.1, sessions=6, since=HOSTILE),),

@@ -2,9 +2,11 @@
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted, Interval, Signs, Stale, Verdict
+from ci_perf.model.explanation import Explanation
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Reason, Status, validity_of
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
+from tests.counts import a_cause, a_function
 from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
 
 
@@ -234,7 +236,98 @@ def busy():
     )
 
 
+def explained():
+    """Rows that moved, with what a step does differently: all kinds, nothing at all, unknown."""
+    replaced = a_cause(
+        "new",
+        "Attention.forward",
+        ("new", "aten::bmm", 0, 8),
+        ("new", "aten::_softmax", 0, 4),
+        ("gone", "aten::_scaled_dot_product_flash_attention_for_cpu", 4, 0),
+        calls=(4, 12),
+    )
+    wider = a_cause(
+        "other_shape",
+        "Mlp.forward",
+        ("other_shape", "aten::addmm", 18, 18),
+        calls=(18, 18),
+        arguments_base="f32[32,64] f32[64,256]",
+        arguments_head="f32[32,64] f32[64,384]",
+        further=2,
+    )
+    item = a_cause(
+        "new",
+        "log_loss",
+        ("new", "aten::_local_scalar_dense", 0, 2),
+        calls=(0, 2),
+        place=a_function("log_loss", 88, "train.py"),
+        line=91,
+    )
+    again = a_cause(
+        "more",
+        "Block.forward",
+        ("more", "aten::addmm", 6, 12),
+        calls=(6, 12),
+        is_backward=True,
+    )
+    called = a_cause(
+        "calls", "normalise", calls=(1, 2), place=a_function("normalise", 14, "data.py"), line=14
+    )
+    other = a_cause("fewer", "tidy", ("fewer", "aten::clone", 3, 1), calls=(3, 1))
+    foreach = a_cause(
+        "gone",
+        "step",
+        ("gone", "aten::mul_", 52, 0),
+        ("new", "aten::_foreach_mul_", 0, 1),
+        calls=(52, 1),
+        in_head=False,
+    )
+    return a_comparison(
+        a_change(
+            "bert_finetune",
+            Verdict.REGRESSED,
+            ratio=1.081,
+            explanation=Explanation(
+                causes=(replaced, wider, item, again, called), others=(other,), further=3, varying=2
+            ),
+        ),
+        a_change(
+            "search",
+            Verdict.REGRESSED,
+            metric=metrics.PEAK_ALLOCATED,
+            base=3.1 * GIB,
+            ratio=1.19,
+            explanation=Explanation(
+                causes=(
+                    a_cause(
+                        "new",
+                        "<listcomp>",
+                        ("new", "aten::clone", 0, 8),
+                        place=a_function("search.<locals>.<listcomp>"),
+                    ),
+                )
+            ),
+        ),
+        a_change("loader", Verdict.REGRESSED, ratio=1.3, explanation=Explanation()),
+        a_change(
+            "moe",
+            Verdict.REGRESSED,
+            ratio=1.06,
+            explanation=Explanation(trouble="head: ended by signal 9 (SIGKILL)"),
+        ),
+        a_change(
+            "optimizer",
+            Verdict.IMPROVED,
+            ratio=0.874,
+            explanation=Explanation(causes=(foreach,), others=(other,)),
+        ),
+        *UNCHANGED,
+        interleaved=an_interleaved(suspects=5, pairs=44),
+    )
+
+
 ALL = (
+    explained,
     slower_and_larger,
     busy,
     who_moved,
