@@ -64,6 +64,8 @@ def measure(
     checks_before: "ChecksBefore" = None,
     all_workloads: bool = False,
     record: bool = True,
+    explain: bool = True,
+    explain_budget_s: float = 300.0,
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -75,9 +77,9 @@ def measure(
     With `against` (a branch, tag or commit), the merge base with it is launched beside the head,
     for at most `budget_s`, where the baselines do not clear the head; workloads that run the same
     program on both sides are in `run.same` and not launched, unless `all_workloads`. With `record`,
-    a further launch of each measured workload records what it takes from the repository. `wait_s`
-    is how long to wait for a quiet machine: `None` is a minute for a CPU, or for a GPU that others
-    use.
+    a further launch of each measured workload records what it takes from the repository. With
+    `explain`, two more count what a step does where pairs prove a change (`explain_budget_s`).
+    `wait_s` is how long to wait for a quiet machine; `None` is a minute for a CPU or a used GPU.
     """
     from ci_perf.gate import measure
     from ci_perf.session import Listener
@@ -99,10 +101,11 @@ def measure(
         checks_before=checks_before,
         all_workloads=all_workloads,
         record=record,
+        explain=explain,
+        explain_budget_s=explain_budget_s,
         runner=runner,
     )
-    heard = listener or Listener()
-    return measure.measure(options, notify=notify or _silent, listener=heard)
+    return measure.measure(options, notify=notify or _silent, listener=listener or Listener())
 
 
 def check(
@@ -123,6 +126,8 @@ def check(
     checks_before: "ChecksBefore" = None,
     all_workloads: bool = False,
     record: bool = True,
+    explain: bool = True,
+    explain_budget_s: float = 300.0,
     runner: "Runner | None" = None,
     fail_on: "FailOn | None" = None,
     notify: Notify | None = None,
@@ -134,8 +139,7 @@ def check(
     regression is no exception. Only with `against` is a slower step called a regression; without,
     it is at most unconfirmed. The other options are those of `measure`. `add` are earlier runs, or
     files of them: their pairs count where they are of the same commits. `checks_before` is how many
-    checks of the same pull request have tested pairs (or "unknown"): all share the chance of a
-    false alarm.
+    checks of the same pull request share the chance of a false alarm (or "unknown").
     """
     from ci_perf.gate import check
     from ci_perf.session import Listener
@@ -158,6 +162,8 @@ def check(
         checks_before=checks_before,
         all_workloads=all_workloads,
         record=record,
+        explain=explain,
+        explain_budget_s=explain_budget_s,
         runner=runner,
     )
     heard = listener or Listener()
@@ -298,6 +304,8 @@ def _options(
     checks_before: "ChecksBefore",
     all_workloads: bool,
     record: bool,
+    explain: bool,
+    explain_budget_s: float,
     runner: "Runner | None",
 ) -> "MeasureOptions":
     """Return the options of a measurement, with every path below the root."""
@@ -321,6 +329,8 @@ def _options(
         checks_before=checks_before,
         all_workloads=all_workloads,
         record=record,
+        explain=explain,
+        explain_budget_s=explain_budget_s,
         runner=runner or Runner(),
         run_output=None if run_output is None else _below(root, run_output),
     )

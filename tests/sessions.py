@@ -128,6 +128,9 @@ class Recorder(Listener):
     def recording(self, workload):
         self._note("recording", workload)
 
+    def counting(self, workload):
+        self._note("counting", workload)
+
     def round_finished(self, number, of):
         self._note("round_finished", number, of)
 
@@ -135,12 +138,14 @@ class Recorder(Listener):
 class Suspects:
     """A judge of pairs: `undecided` answers for each run so far; nothing was accepted.
 
-    `launches` are those of the head that each workload starts with.
+    `launches` are those of the head that each workload starts with; of `moved`, pairs have
+    proven a change.
     """
 
-    def __init__(self, undecided, launches=None):
+    def __init__(self, undecided, launches=None, moved=()):
         self._undecided = undecided
         self._launches = launches
+        self._moved = moved
 
     def first_launches(self, _plan, _machine):
         return self._launches
@@ -148,6 +153,9 @@ class Suspects:
     def undecided(self, run):
         names, suspects = self._undecided(run)
         return names if isinstance(names, dict) else dict.fromkeys(names, 2.0), suspects
+
+    def moved(self, _run):
+        return self._moved
 
     def accepted(self, _run, _base):
         return {}

@@ -79,6 +79,7 @@ _KEYWORDS = {
     "lock_timeout": "lock_timeout_s",
     "wait": "wait_s",
     "budget": "budget_s",
+    "explain_budget": "explain_budget_s",
 }
 _MEASURING = (
     _NAMES,
@@ -98,6 +99,8 @@ _CHECKING = (
     options.checks_before,
     options.all_workloads,
     options.record,
+    options.explain,
+    options.explain_budget,
 )
 
 

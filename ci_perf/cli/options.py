@@ -100,6 +100,21 @@ record = click.option(
     help="Launch each measured workload once more, not timed, to record what it takes from the "
     "repository: a later check need not measure it where nothing of that has changed.",
 )
+explain = click.option(
+    "--explain/--no-explain",
+    default=True,
+    show_default=True,
+    help="Where pairs prove a change, launch both sides once more, not timed, to count what a step "
+    "does: operators and calls of functions. With --against.",
+)
+explain_budget = click.option(
+    "--explain-budget",
+    default="5m",
+    show_default=True,
+    metavar="DURATION",
+    callback=lambda _context, option, text: duration_s(text, option.opts[0]),
+    help="How long counting may take, worst workload first.",
+)
 wait = click.option(
     "--wait",
     metavar="DURATION",

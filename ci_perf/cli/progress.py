@@ -135,6 +135,10 @@ class PlainListener(Listener):
         """See Listener."""
         self._say(recording_text(workload))
 
+    def counting(self, workload: str) -> None:
+        """See Listener."""
+        self._say(counting_text(workload))
+
     def _say_waiting(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         """Say it at once, and again after a minute without any other line."""
         if self._awaited != what or self._clock() - self._last_said >= _SILENCE_S:
@@ -251,6 +255,11 @@ def _affordable(forecast: Forecast) -> str:
 def recording_text(workload: str) -> str:
     """Say that a launch is not timed, and what for."""
     return f"{workload}: recording what it takes from the repository (not timed)"
+
+
+def counting_text(workload: str) -> str:
+    """Say that two launches are not timed, and what for."""
+    return f"{workload}: counting what a step does on both sides (not timed)"
 
 
 def base_failed_text(workload: str, reason: str) -> str:

@@ -45,7 +45,9 @@ class MeasureOptions:
     ``all_workloads``. ``add`` are earlier runs, whose pairs count where they are of the same
     commits; ``checks_before`` is how many checks of the same pull request have tested pairs. With
     ``record``, a launch that is not timed records what each measured workload takes from the
-    repository. The run is written to ``run_output`` also where it is interrupted.
+    repository; with ``explain``, two more count what a step does on both sides where pairs have
+    proven a change, all of them within ``explain_budget_s``. The run is written to ``run_output``
+    also where it is interrupted.
     """
 
     root: Path
@@ -63,6 +65,8 @@ class MeasureOptions:
     checks_before: ChecksBefore = None
     all_workloads: bool = False
     record: bool = True
+    explain: bool = True
+    explain_budget_s: float = 300.0
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
 
@@ -170,6 +174,7 @@ def _check_numbers(options: MeasureOptions) -> None:
         "--lock-timeout": options.lock_timeout_s,
         "--wait": options.wait_s or 0.0,
         "--budget": options.budget_s,
+        "--explain-budget": options.explain_budget_s,
     }
     for name, value in seconds.items():
         if not (_is_number(value) and 0 <= value < math.inf):
@@ -226,6 +231,7 @@ def _against_base(
             baselines=options.baselines, workloads=options.workloads, root=options.root
         ),
         before=_before(options, notify),
+        explain_budget_s=options.explain_budget_s if options.explain else None,
     )
 
 

@@ -47,7 +47,8 @@ def go_through(
 ) -> None:
     """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
 
-    Of several ranks, rank 0 keeps that of all. A launch that is recorded counts its `steps`.
+    Of several ranks, rank 0 keeps that of all. A launch that is recorded counts its `steps`; one
+    that is to count what a step does is not timed.
     """
     protocol = todo.workload.protocol
     stopwatch.turn_taker = turn_client.of(todo)
@@ -68,6 +69,9 @@ def go_through(
         if steps is not None:
             workload = steps.counted(workload)
         counters.keep_all_compile_records()
+    if todo.count:
+        _count(todo, workload, here, group, watcher, left, stopwatch, keep)
+        return
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
     with stopwatch.phase(Phase.FINGERPRINT):
@@ -105,6 +109,22 @@ def go_through(
     )
     after = AfterTiming(todo, workload, here, group, Instruments(left, step_s, group))
     after.go_through(process, stopwatch, watcher, cache, keep)
+
+
+def _count(
+    todo: Task,
+    workload: Workload,
+    here: Device,
+    group: Group,
+    watcher: Watcher,
+    left: TimeLeft,
+    stopwatch: Stopwatch,
+    keep: Keep,
+) -> None:
+    """Count instead of timing; a launch that is timed has no use for the code that counts."""
+    from ci_perf.measuring.counting import CountingLaunch
+
+    CountingLaunch(todo, workload, here, group, watcher, left).go_through(stopwatch, keep)
 
 
 def _join(todo: Task) -> tuple[Group, str]:

@@ -20,7 +20,8 @@ class Watcher:
     def __init__(self) -> None:
         self._device: Device | None = None
         self._spans: list[tuple[str, Stamp, Stamp]] = []
-        self._entered: set[str] = set()
+        # In the order in which they were entered.
+        self._entered: dict[str, None] = {}
         self._known: set[str] = set()
 
     def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
@@ -34,6 +35,21 @@ class Watcher:
             _check(name, len(self._known))
             self._known.add(name)
         return self._span(self._device, name)
+
+    @property
+    def current(self) -> str:
+        """The phase that was entered last and not left, while phases are followed; else empty."""
+        return next(reversed(self._entered), "")
+
+    @contextlib.contextmanager
+    def following(self, device: Device) -> Iterator[None]:
+        """Within, keep `current`."""
+        self._device = device
+        try:
+            yield
+        finally:
+            self._device = None
+            self._spans.clear()
 
     def watch(self, device: Device, step: Callable[[], object], steps: int) -> StepPhases | None:
         """Run `steps` steps and return their parts, in the order in which they first came.
@@ -65,13 +81,13 @@ class Watcher:
         if name in self._entered:  # its outer one counts the whole
             yield
             return
-        self._entered.add(name)
+        self._entered[name] = None
         start = device.stamp()
         try:
             yield
         finally:
             self._spans.append((name, start, device.stamp()))
-            self._entered.discard(name)
+            self._entered.pop(name, None)
 
     def _sums(self, device: Device, steps: int) -> dict[str, StepPhase]:
         sums: dict[str, tuple[float, float | None]] = {}

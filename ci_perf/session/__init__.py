@@ -22,6 +22,7 @@ from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.model.validity import distinct, validity_of
+from ci_perf.session.explaining import Explaining
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
 from ci_perf.session.recording import SamenessProver, SessionPrograms
@@ -65,6 +66,7 @@ class _Record:
         runner: SessionRunner,
         interleaving: Interleaving | None = None,
         recording: SessionPrograms | None = None,
+        explaining: Explaining | None = None,
     ) -> runs.Run:
         """Return the run as far as it has come."""
         run = runs.Run(
@@ -85,6 +87,7 @@ class _Record:
             same=recording.same if recording else (),
             touched=recording.touched if recording else (),
             programs=tuple(recording.programs) if recording else (),
+            counted=explaining.counted() if explaining else (),
         )
         return self.before.joined(run)
 
@@ -183,16 +186,19 @@ class _Launching:
         if not plan.workloads:
             return record.run(runner, recording=recording)
         interleaving = self._interleaving(plan, runner)
+        explaining = self._explaining(interleaving, runner)
 
         def then() -> None:
             if interleaving:
                 interleaving.go(lambda: record.run(runner, interleaving, recording))
+            if explaining:
+                explaining.go(record.run(runner, interleaving, recording))
             if recording:
                 tasks = [runner.task(workload, 0) for workload in plan.workloads]
                 recording.record(record.identity, runner.measured(), tasks, runner.outcome)
 
         runner.measure(then)
-        return record.run(runner, interleaving, recording)
+        return record.run(runner, interleaving, recording, explaining)
 
     def _ask_base(self) -> None:
         """Record the base of every workload of which nothing is known. See SessionPrograms."""
@@ -225,6 +231,15 @@ class _Launching:
             self.checks,
             seed=self.record.identity,
             clock=self.clock,
+        )
+
+    def _explaining(
+        self, interleaving: Interleaving | None, runner: SessionRunner
+    ) -> Explaining | None:
+        if self.against is None or interleaving is None:
+            return None
+        return Explaining(
+            self.against, interleaving, self.listener, runner.outcome_aside, clock=self.clock
         )
 
 

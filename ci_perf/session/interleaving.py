@@ -20,7 +20,7 @@ from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
-from ci_perf.session import schedule
+from ci_perf.session import recording, schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, Waiting
@@ -36,7 +36,8 @@ class Against:
     """The base, checked out, for how long it may be launched, and who says for which workloads.
 
     ``before`` is what is known of earlier checks and runs.
-    ``routes`` says that the judge chooses how often the head is launched before, too.
+    ``routes`` says that the judge chooses how often the head is launched before, too. Afterwards,
+    counting what both sides do may take ``explain_budget_s``; `None` asks for no counts.
     """
 
     checkout: Checkout
@@ -44,6 +45,7 @@ class Against:
     judge: PairJudge
     before: Before = field(default_factory=Before)
     routes: bool = False
+    explain_budget_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -143,6 +145,16 @@ class Interleaving:
             for name, base in self._bases.items()
             if base.pairs or base.failure
         )
+
+    def tasks_of_own_files(self, workload: str) -> tuple[Task, Task] | None:
+        """Spell out a launch of each side, base first, of which each has all code below its root.
+
+        `None` where the base has no file of the workload.
+        """
+        base = self._bases[workload]
+        head = self._task(base, "head", index=0)
+        task = recording.of_other_side(head, self._against.checkout)
+        return None if task is None else (task, head)
 
     def _to_launch(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in names if not self._bases[name].is_done())

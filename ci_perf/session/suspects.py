@@ -7,10 +7,13 @@ from typing import Protocol
 from ci_perf import suite as suites
 from ci_perf.baselines import machine_documents, summaries
 from ci_perf.judging import compare, summarise
+from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
+
+_MOVED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 
 
 class PairJudge(Protocol):
@@ -25,6 +28,9 @@ class PairJudge(Protocol):
         With each workload stands how many pairs more are expected to decide it. The suspects share
         the chance of a false alarm.
         """
+
+    def moved(self, run: Run) -> tuple[str, ...]:
+        """Name the workloads of which pairs have proven a change, the worst one first."""
 
     def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
         """Name what the head has accepted since the base, whose checkout is `base`: metrics."""
@@ -49,6 +55,13 @@ class BaselineJudge:
         """See PairJudge."""
         base, limits, tiers = self._read(run.environment.hard, run.suite)
         return compare.undecided(base, summarise.run(run, label=""), limits=limits, tiers=tiers)
+
+    def moved(self, run: Run) -> tuple[str, ...]:
+        """See PairJudge."""
+        base, limits, tiers = self._read(run.environment.hard, run.suite)
+        rows = compare.compare(base, summarise.run(run, label=""), limits=limits, tiers=tiers).rows
+        proven = (row for row in rows if isinstance(row, Change) and row.pairs)
+        return tuple(dict.fromkeys(row.workload for row in proven if row.verdict in _MOVED))
 
     def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
         """See PairJudge."""

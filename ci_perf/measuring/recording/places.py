@@ -34,7 +34,7 @@ def is_installed(path: object) -> bool:
 class Places:
     """Classifies paths as the program spells them: absolute in the end, links not resolved."""
 
-    def __init__(self, root: str, scratch: str) -> None:
+    def __init__(self, root: str, scratch: str = os.devnull) -> None:
         """Look at paths of the repository in `root`; `scratch` is the folder of the launch."""
         self.root = os.path.abspath(root)
         self.real_root = os.path.realpath(root)

@@ -8,7 +8,7 @@ from ci_perf import session
 from ci_perf.baselines.accept import Mode
 from ci_perf.judging.policy import SCREENED_LAUNCHES
 from tests.accepting import accepted
-from tests.histories import DAYS, scaled
+from tests.histories import DAYS, in_turns, pairs, scaled
 from tests.projects import Project
 from tests.runs import SLOW, STEADY, a_measured, a_run
 from tests.sessions import a_plan_at
@@ -54,6 +54,16 @@ def test_a_slower_workload_is_a_suspect_by_the_baselines_of_the_first_question(r
 
     assert (list(first[0]), first[1]) == (["mlp"], 1)
     assert asked.undecided(slower) == first
+
+
+def test_pairs_say_what_has_moved(root):
+    def moved(ratio):
+        run = a_run(a_measured("mlp", *(second * ratio for second in STEADY)))
+        return judge(root).moved(in_turns(run, pairs(ratio), workload="mlp"))
+
+    assert moved(1.2) == moved(0.8) == ("mlp",)
+    assert moved(1.0) == ()
+    assert judge(root).moved(a_run(a_measured("mlp", *SLOW))) == ()
 
 
 def test_what_the_base_has_not_accepted_is_named(root, tmp_path):

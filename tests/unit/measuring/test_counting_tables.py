@@ -1,0 +1,113 @@
+"""What several counted steps have in common."""
+
+import pytest
+
+from ci_perf.measuring.counting import tables
+from ci_perf.measuring.counting.author import NAME_CHARS, AuthorCode, shown
+from ci_perf.measuring.counting.tables import Counted, Operation, joined
+from ci_perf.model.step_counts import MOST_OPERATORS, AuthorFunction
+
+FORWARD = AuthorFunction(file="model.py", function="Net.forward", line=7)
+
+
+def an_operation(operator="aten::mm", arguments="float32[8,16]", caller=FORWARD, **more):
+    return Operation(
+        operator=operator,
+        signature=f"{abs(hash(arguments)):016x}"[:16],
+        arguments=arguments,
+        phase=more.pop("phase", ""),
+        is_backward=more.pop("is_backward", False),
+        caller=caller,
+        line=more.pop("line", 9),
+    )
+
+
+def a_step(**calls):
+    """Count by the arguments of one operator."""
+    counted = Counted()
+    for arguments, times in calls.items():
+        for _ in range(times):
+            counted.note(an_operation(arguments=arguments))
+    return counted
+
+
+def test_what_all_steps_do_is_counted_per_step_the_most_called_first():
+    counts = joined([a_step(a=1, b=3), a_step(b=3, a=1)], [Counted(), Counted()])
+
+    assert [(use.arguments, use.calls) for use in counts.operators] == [("b", 3.0), ("a", 1.0)]
+    assert counts.operators[0].caller == FORWARD
+    assert (counts.steps, counts.varies, counts.cut, counts.absent) == (2, (), 0, "")
+
+
+def test_an_operator_that_varies_in_one_way_is_not_counted_in_any():
+    counts = joined([a_step(a=1, b=2), a_step(a=1, c=2)], [Counted(), Counted()])
+
+    assert counts.operators == ()
+    assert counts.varies == ("aten::mm in Net.forward (model.py)",)
+
+
+def test_functions_that_vary_are_named():
+    once, twice = Counted(), Counted()
+    once.note(FORWARD)
+    twice.note(FORWARD)
+    twice.note(FORWARD)
+
+    assert joined([Counted()], [once, once]).functions[0].calls == 1.0
+    counts = joined([Counted()], [once, twice])
+    assert (counts.functions, counts.varies) == ((), ("calls of Net.forward (model.py)",))
+
+
+def test_a_step_that_varies_everywhere_says_so_in_a_hundred_lines():
+    steps = []
+    for number in (1, 2):
+        step = Counted()
+        for line in range(300):
+            step.note(an_operation(f"custom::op{line:03}", str(number), caller=None))
+        steps.append(step)
+
+    counts = joined(steps, [Counted()])
+
+    assert counts.varies[:2] == ("custom::op000", "custom::op001")
+    assert len(counts.varies) == 101
+    assert counts.varies[-1] == "and 200 more"
+
+
+def test_of_too_many_operators_the_most_called_are_kept_and_the_rest_is_counted():
+    names = [f"s{number}" for number in range(MOST_OPERATORS + 40)]
+    step = a_step(**dict.fromkeys(names, 1), often=5)
+    backwards = a_step(often=5, **dict.fromkeys(reversed(names), 1))
+
+    counts = joined([step, step], [Counted()])
+
+    assert len(counts.operators) == MOST_OPERATORS
+    assert counts.operators[0].arguments == "often"
+    assert counts.cut == 41
+    assert joined([backwards, backwards], [Counted()]) == counts
+
+
+def test_a_million_different_operators_take_a_bounded_memory(monkeypatch):
+    monkeypatch.setattr(tables, "MOST_KEPT", 100)
+    step = a_step(**{f"s{number}": 2 for number in range(150)})
+
+    assert len(step.calls) == 100
+    assert joined([step, step], [Counted()]).cut == 100
+
+
+@pytest.mark.parametrize("name", ["x" * 10_000, "\ud800", "a\x1b[31m\n::error::"])
+def test_hostile_names_become_text_that_a_file_can_hold(name):
+    assert len(shown(name)) <= NAME_CHARS
+    assert shown(name).encode()
+
+
+def test_code_that_is_not_below_the_root_is_not_the_authors(tmp_path):
+    code = AuthorCode(str(tmp_path))
+
+    def compiled(file):
+        return compile("0", file, "exec")
+
+    assert code.function(compiled("<string>")) is None
+    assert code.function(compiled("/usr/lib/python3/x.py")) is None
+    assert code.function(compiled(f"{tmp_path}/venv/lib/site-packages/x.py")) is None
+    assert code.function(compiled(f"{tmp_path}/src/{'d' * 5000}.py")) is None
+    own = code.function(compiled(f"{tmp_path}/src/a\udcffb.py"))
+    assert own == AuthorFunction(file="src/a?b.py", function="<module>", line=1)
