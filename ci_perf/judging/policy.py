@@ -56,7 +56,7 @@ CALM_LOOKS = (1, 2, 3, 4, *LOOKS)
 CALM_WEIGHTS = tuple(look / 20 for look in (6, 4, 2, 2, 2, 1, 1, 2))
 # What the looks may spend of beta together. They look at the same pairs and err together: of
 # changes as large as the margin 6.1 % are missed after any look, and not 9.6 % (100,000 simulated
-# cases; docs/decisions/021).
+# cases; docs/decisions/024).
 CALM_TOGETHER = 1.6
 # How many degrees of freedom must speak of today before a single pair may say "unchanged".
 DAY_KNOWN_DF = 3.0
