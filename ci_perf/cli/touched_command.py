@@ -46,6 +46,6 @@ def command(
     if format == "json":
         console.emit(codec.encode(workloads), output=output)
         return
-    from ci_perf.report import touched_report
+    from ci_perf.report import same_program
 
-    reports.emit_page(touched_report.page(workloads), format, output)
+    reports.emit_page(same_program.touched_page(workloads), format, output)

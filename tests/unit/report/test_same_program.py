@@ -2,7 +2,7 @@ import pytest
 
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.program import TouchedWorkloads
-from ci_perf.report import markdown, same_program, tables, terminal, touched_report
+from ci_perf.report import markdown, same_program, tables, terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.programs import a_same_program, a_touched
 
@@ -75,7 +75,7 @@ def test_the_table_for_planning_has_what_is_measured_first():
         touched=(a_touched("gpt"), a_touched("mlp", "not_recorded", "nobody has recorded it")),
     )
 
-    text = tables.markdown(touched_report.page(workloads))
+    text = tables.markdown(same_program.touched_page(workloads))
 
     assert text.startswith("**2 of 3 workloads of `smoke` would be measured against `bbbbbbbbbbbb`")
     lines = [line for line in text.splitlines() if line.startswith("| `")]
