@@ -7,8 +7,8 @@ from typing import get_args
 import click
 
 import ci_perf
+from ci_perf import importers
 from ci_perf.cli import console, options, reports
-from ci_perf.importers import merging
 from ci_perf.model.suite import FailOn, Preset
 
 _FILE = click.Path(path_type=Path)
@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("samples", nargs=-1, type=_FILE, metavar="[SAMPLES]...")
 @click.option(
     "--from",
-    type=click.Choice(list(merging.TOOLS)),
+    type=click.Choice(list(importers.TOOLS)),
     help="Judge files of this harness, given by --base and --head, instead of SAMPLES.",
 )
 @click.option(

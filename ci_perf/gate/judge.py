@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf import importers
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import Notify
-from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
 from ci_perf.judging import samples
 from ci_perf.model.comparison import Comparison
@@ -22,7 +22,7 @@ _NAMED = 3
 class HarnessFiles:
     """What a harness wrote: files of the base, of the head, and of pairs that took turns.
 
-    ``tool`` is one of `importers.merging.TOOLS`, or `None` without any files.
+    ``tool`` is one of `importers.TOOLS`, or `None` without any files.
     """
 
     tool: str | None = None
@@ -53,7 +53,7 @@ def judge(
     named = [_read(source, number) for number, source in enumerate(sources, 1)]
     label = _label([name for name, _ in named])
     return samples.judge(
-        merging.join(named), base=label, head=label, preset=preset, fail_on=fail_on
+        importers.join(named), base=label, head=label, preset=preset, fail_on=fail_on
     )
 
 
@@ -63,7 +63,7 @@ def _judge_harness(
     old, new = (tuple(pair[side] for pair in harness.pairs) for side in (0, 1))
     paired = list(zip(_documents(old), _documents(new), strict=True))
     try:
-        merged = merging.merge(tool, _documents(harness.base), _documents(harness.head), paired)
+        merged = importers.merge(tool, _documents(harness.base), _documents(harness.head), paired)
     except InvalidFileError as error:
         raise InvalidFileError(f"--from {tool}: {error}") from None
     for benchmark in merged.left_out:
@@ -78,8 +78,8 @@ def _judge_harness(
 
 
 def _check(tool: str, sources: Sequence[Samples | Path], harness: HarnessFiles) -> None:
-    if tool not in merging.TOOLS:
-        raise UsageError(f"--from: expected one of {', '.join(merging.TOOLS)}, found {tool!r}")
+    if tool not in importers.TOOLS:
+        raise UsageError(f"--from: expected one of {', '.join(importers.TOOLS)}, found {tool!r}")
     has_one_side = bool(harness.base) != bool(harness.head)
     if sources or has_one_side or not (harness.head or harness.pairs):
         raise UsageError(

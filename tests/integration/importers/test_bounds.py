@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
+from ci_perf import importers
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
 from ci_perf.model.samples import MAX_WORKLOADS, Sampled, SampledMetric, Samples
 
@@ -30,7 +30,7 @@ def test_parameters_of_asv_are_counted_before_anything_is_made_of_them(params, m
     tracemalloc.start()
     try:
         with pytest.raises(InvalidFileError, match=match):
-            merging.merge("asv", [document], [document])
+            importers.merge("asv", [document], [document])
         assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
     finally:
         tracemalloc.stop()
@@ -54,22 +54,22 @@ def of_torch(*benchmarks):
 )
 def test_what_a_harness_wrote_has_the_bounds_of_samples(document, match):
     with pytest.raises(InvalidFileError, match=match):
-        merging.merge("torch", [document], [document])
+        importers.merge("torch", [document], [document])
 
 
 def test_a_harness_has_the_launches_that_samples_may_have():
     document = of_torch(("a", [1.0]))
 
     with pytest.raises(InvalidFileError, match=r"^a: \$\.head.*length <= 1000"):
-        merging.merge("torch", [document], [document] * 1_001)
+        importers.merge("torch", [document], [document] * 1_001)
 
 
-@pytest.mark.parametrize("tool", merging.TOOLS)
+@pytest.mark.parametrize("tool", importers.TOOLS)
 @pytest.mark.parametrize("text", ['[{"\\ud83d": 1}]', '{"\\ud83d": 1}'])
 def test_half_a_character_as_a_key_is_refused(tool, text):
     """JSON can spell one half of a pair of surrogates, and no UTF-8 can hold it."""
     with pytest.raises(InvalidFileError, match=r"^x\.json: expected JSON that"):
-        merging.TOOLS[tool](Document(name="x.json", text=text))
+        importers.TOOLS[tool](Document(name="x.json", text=text))
 
 
 def test_half_a_character_as_a_column_of_asv_is_refused():
@@ -77,7 +77,7 @@ def test_half_a_character_as_a_column_of_asv_is_refused():
     document = Document(name="x.json", text=json.dumps(file))
 
     with pytest.raises(InvalidFileError, match="time_a: expected results that asv wrote"):
-        merging.merge("asv", [document], [document])
+        importers.merge("asv", [document], [document])
 
 
 def test_files_that_hold_too_much_together_are_refused():
@@ -97,4 +97,4 @@ def test_files_that_hold_too_much_together_are_refused():
     ]
 
     with pytest.raises(InvalidFileError, match=r"at most 10,000 workloads .* found 10,002"):
-        merging.join(files)
+        importers.join(files)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ci_perf import importers
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers import merging
 from ci_perf.importers.reading import Document
 from ci_perf.judging import samples as judge
 from ci_perf.model import codec
@@ -53,16 +53,16 @@ def a_document(tool, which, edit=None):
 
 def merged(tool):
     days = [a_document(tool, f"day{day}") for day in (1, 2, 3)]
-    return merging.merge(tool, days, [a_document(tool, "head")])
+    return importers.merge(tool, days, [a_document(tool, "head")])
 
 
 def read(tool, which, edit=None):
     """What one file says of each benchmark."""
-    reading = merging.TOOLS[tool](a_document(tool, which, edit))
+    reading = importers.TOOLS[tool](a_document(tool, which, edit))
     return {benchmark.name: benchmark for benchmark in reading.benchmarks}
 
 
-@pytest.mark.parametrize("tool", merging.TOOLS)
+@pytest.mark.parametrize("tool", importers.TOOLS)
 def test_every_benchmark_becomes_a_workload(tool):
     workloads = merged(tool).samples.workloads
 
@@ -70,14 +70,14 @@ def test_every_benchmark_becomes_a_workload(tool):
     assert {len(one.history) for one in workloads} == {3}
 
 
-@pytest.mark.parametrize("tool", merging.TOOLS)
+@pytest.mark.parametrize("tool", importers.TOOLS)
 def test_samples_of_a_tool_are_samples_as_any_other(tool):
     samples = merged(tool).samples
 
     assert codec.decode(codec.encode(samples), Samples, name="samples.json") == samples
 
 
-@pytest.mark.parametrize("tool", merging.TOOLS)
+@pytest.mark.parametrize("tool", importers.TOOLS)
 def test_files_of_a_tool_are_judged_and_blame_nobody(tool):
     """Without pairs nothing is proven, however large the change."""
     comparison = judge.judge(merged(tool).samples, base="days", head="head")
@@ -128,7 +128,7 @@ def test_a_benchmark_of_pyperf_without_values_is_left_out():
     def only_calibrated(data):
         data["benchmarks"][0]["runs"] = data["benchmarks"][0]["runs"][:1]
 
-    reading = merging.TOOLS["pyperf"](a_document("pyperf", "day1", only_calibrated))
+    reading = importers.TOOLS["pyperf"](a_document("pyperf", "day1", only_calibrated))
 
     assert [one.benchmark for one in reading.left_out] == ["str_of_int"]
     assert [benchmark.name for benchmark in reading.benchmarks] == ["sum_of_range"]
@@ -159,7 +159,7 @@ def test_peak_memory_of_asv_is_host_memory():
 
 
 def test_what_asv_skipped_or_tracked_is_left_out_with_a_reason():
-    left_out = merging.TOOLS["asv"](a_document("asv", "head")).left_out
+    left_out = importers.TOOLS["asv"](a_document("asv", "head")).left_out
 
     assert [(one.benchmark, one.reason.partition(":")[0]) for one in left_out] == [
         ("speed.Sorting.time_sort(400, 'reversed')", "it has no result"),
@@ -175,7 +175,7 @@ def test_a_benchmark_of_asv_that_failed_is_left_out():
         data["results"]["speed.Sorting.time_sort"][0] = None
         del data["results"]["speed.Sorting.time_sort"][2:]
 
-    left_out = merging.TOOLS["asv"](a_document("asv", "head", failed)).left_out
+    left_out = importers.TOOLS["asv"](a_document("asv", "head", failed)).left_out
 
     assert "speed.Sorting.time_sort" in [one.benchmark for one in left_out]
 
@@ -220,7 +220,7 @@ def test_aggregates_of_google_benchmark_have_a_median():
 
 
 def test_a_google_benchmark_that_stopped_itself_is_left_out_with_its_words():
-    left_out = merging.TOOLS["google-benchmark"](a_document("google-benchmark", "head")).left_out
+    left_out = importers.TOOLS["google-benchmark"](a_document("google-benchmark", "head")).left_out
 
     assert [(one.benchmark, one.reason) for one in left_out] == [("BM_Refused", "no such device")]
 
@@ -231,7 +231,7 @@ def test_aggregates_without_a_median_are_left_out():
 
     document = a_document("google-benchmark", "aggregates", only_the_mean)
 
-    assert [one.benchmark for one in merging.TOOLS["google-benchmark"](document).left_out] == [
+    assert [one.benchmark for one in importers.TOOLS["google-benchmark"](document).left_out] == [
         "BM_Sort"
     ]
 
@@ -248,20 +248,20 @@ def test_torch_with_two_measurements_of_one_name_is_refused():
         read("torch", "head", lambda data: [data[1], data[1]])
 
 
-@pytest.mark.parametrize("tool", merging.TOOLS)
+@pytest.mark.parametrize("tool", importers.TOOLS)
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "3", "{}", '{"benchmarks": 3}'])
 def test_what_the_tool_did_not_write_is_refused(tool, text):
     with pytest.raises(InvalidFileError, match=r"^x\.json: expected JSON that .* wrote, found: "):
-        merging.TOOLS[tool](Document(name="x.json", text=text))
+        importers.TOOLS[tool](Document(name="x.json", text=text))
 
 
-@pytest.mark.parametrize("tool", merging.TOOLS)
+@pytest.mark.parametrize("tool", importers.TOOLS)
 def test_files_of_another_tool_are_refused(tool):
-    others = [a_document(other, "head") for other in merging.TOOLS if other != tool]
+    others = [a_document(other, "head") for other in importers.TOOLS if other != tool]
 
     for other in others:
         with pytest.raises(InvalidFileError, match=rf"^{other.name}: expected JSON that"):
-            merging.TOOLS[tool](other)
+            importers.TOOLS[tool](other)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_what_is_exact_may_be_zero():
 
 def test_several_files_of_the_head_are_launches_of_one_session():
     heads = [a_document("torch", "day1"), a_document("torch", "head")]
-    found = merging.merge("torch", [a_document("torch", "day2")], heads).samples
+    found = importers.merge("torch", [a_document("torch", "day2")], heads).samples
 
     assert [len(one.head) for one in found.workloads] == [2, 2]
 
@@ -305,7 +305,7 @@ def test_launches_of_files_in_turns_are_paired_in_order():
         return Document(name="x.json", text=json.dumps(rows))
 
     pairs = [(measured(1.0), measured(2.0)), (measured(3.0), measured(4.0))]
-    (found,) = merging.merge("torch", [], [], pairs).samples.workloads
+    (found,) = importers.merge("torch", [], [], pairs).samples.workloads
 
     assert found.pairs == (((1.0,), (2.0,)), ((3.0,), (4.0,)))
     assert (found.history, found.head) == ((), ())
@@ -313,12 +313,12 @@ def test_launches_of_files_in_turns_are_paired_in_order():
 
 def test_a_pair_that_lacks_a_launch_is_refused():
     with pytest.raises(InvalidFileError, match=r"f: expected as many launches .*, found 1 and 0"):
-        merging.merge("torch", [], [], [(named("f"), named("g"))])
+        importers.merge("torch", [], [], [(named("f"), named("g"))])
 
 
 def test_a_benchmark_that_the_head_lacks_stays_a_workload():
     head = a_document("torch", "head", lambda data: data[:1])
-    found = merging.merge("torch", [a_document("torch", "day1")], [head]).samples
+    found = importers.merge("torch", [a_document("torch", "day1")], [head]).samples
 
     assert [(one.workload, len(one.head)) for one in found.workloads] == [
         ("matmul.64x64", 1),
@@ -333,12 +333,12 @@ def named(*names):
 
 def test_names_that_become_the_same_are_refused():
     with pytest.raises(InvalidFileError, match=r"found 'a/b' and 'a:b', both 'a\.b' here"):
-        merging.merge("torch", [named("a/b")], [named("a:b")])
+        importers.merge("torch", [named("a/b")], [named("a:b")])
 
 
 def test_a_name_without_a_letter_is_refused():
     with pytest.raises(InvalidFileError, match="expected a benchmark with a name, found '---'"):
-        merging.merge("torch", [named("---")], [named("a")])
+        importers.merge("torch", [named("---")], [named("a")])
 
 
 def test_a_benchmark_whose_metric_changes_is_refused():
@@ -346,4 +346,4 @@ def test_a_benchmark_whose_metric_changes_is_refused():
     time = a_document("pyperf", "memory", lambda data: data["metadata"].update(unit="second"))
 
     with pytest.raises(InvalidFileError, match="expected the same metric in every file, found"):
-        merging.merge("pyperf", [memory], [time])
+        importers.merge("pyperf", [memory], [time])
