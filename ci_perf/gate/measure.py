@@ -26,7 +26,7 @@ from ci_perf.program.folder_tree import FolderTree
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
-from ci_perf.worktree import Checkout, setup
+from ci_perf.worktree import Checkout, SideName, run_setup
 
 # Of a pull request: "unknown" where nothing tells, None where there is none.
 ChecksBefore = int | Literal["unknown"] | None
@@ -302,7 +302,7 @@ def _set_up(
     plan: Plan,
     launcher: Launcher,
     root: Path,
-    side: setup.Side,
+    side: SideName,
     ending: Interrupts,
     notify: Notify,
 ) -> None:
@@ -310,7 +310,7 @@ def _set_up(
     if not plan.setup.command:
         return
     notify(f"setup of the {side}: {plan.setup.command}")
-    setup.run(
+    run_setup(
         plan.setup.command,
         launcher,
         root=root,

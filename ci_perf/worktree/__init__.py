@@ -1,12 +1,14 @@
-"""The code of the base, checked out beside the head's for as long as it is measured."""
+"""The code of the base, checked out beside the head's, and what prepares either side."""
 
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.launch import Launcher
 from ci_perf.model.run import Source
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
@@ -164,3 +166,51 @@ def _lengths(head: Path, base: Path) -> list[str]:
         "memory may be laid out differently"
     )
     return [] if here == there else [told]
+
+
+SideName = Literal["base", "head"]
+
+# Tells the command which side it prepares.
+_SIDE_VARIABLE = "CI_PERF_SIDE"
+
+
+def run_setup(
+    command: str,
+    launcher: Launcher,
+    *,
+    root: Path,
+    side: SideName,
+    timeout_s: float,
+    interrupted: Callable[[], bool],
+) -> None:
+    """Run a line of shell in `root` once, as the measured code will run.
+
+    Its processes end with it. Raises CiPerfError for a failure, with its last output, and
+    KeyboardInterrupt.
+    """
+    try:
+        ended = launcher.shell(
+            command,
+            root=root,
+            variables={_SIDE_VARIABLE: side},
+            timeout_s=timeout_s,
+            interrupted=interrupted,
+        )
+    except OSError as error:
+        raise CiPerfError(
+            f"setup of the {side} in {root}: cannot be started: {error.strerror}"
+        ) from None
+    if ended.timed_out or ended.code != 0:
+        raise CiPerfError(
+            f"setup of the {side} in {root}: expected `{command}` to end with code 0 within "
+            f"{timeout_s:g} s, found {_setup_outcome(ended)}; it is `setup` in suite.toml",
+            output=ended.tail,
+        )
+
+
+def _setup_outcome(ended: Ended) -> str:
+    if ended.timed_out:
+        return "it still at work"
+    if ended.code < 0:
+        return f"it killed by signal {-ended.code}"
+    return f"code {ended.code}"

@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
+from ci_perf import worktree
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.worktree import setup
 from tests.processes import is_alive, wait_until
 
 
@@ -15,7 +15,7 @@ def run(tmp_path):
     """Run a line of shell in a folder of its own."""
 
     def run_line(line, *, side="base", timeout_s=60.0, interrupted=lambda: False):
-        setup.run(
+        worktree.run_setup(
             line,
             LocalLauncher(tmp_path),
             root=tmp_path,
@@ -80,7 +80,7 @@ def test_an_interrupt_ends_it(run, tmp_path):
 
 def test_a_side_that_is_not_there_is_named(tmp_path):
     with pytest.raises(CiPerfError, match=r"setup of the base in .*nowhere: cannot be started"):
-        setup.run(
+        worktree.run_setup(
             "true",
             LocalLauncher(tmp_path),
             root=tmp_path / "nowhere",

@@ -2,8 +2,8 @@
 
 import pytest
 
+from ci_perf import worktree
 from ci_perf.errors import CiPerfError, ExitCode
-from ci_perf.worktree import setup
 from tests.containers import benches
 from tests.launches import BUILD, HEAD, result_of
 
@@ -50,7 +50,7 @@ def docker_bench(request, tmp_path):
 
 
 def run(bench, line, *, side="base", timeout_s=60.0, interrupted=lambda: False):
-    setup.run(
+    worktree.run_setup(
         line,
         bench.launcher,
         root=bench.root,
@@ -106,7 +106,7 @@ def test_each_side_has_a_copy_of_its_own(request, tmp_path):
     other = benches.folder(tmp_path / "other")
     bench = benches.of(request, "docker", tmp_path / "bench", sides=[other])
     run(bench, "echo one > one")
-    setup.run(
+    worktree.run_setup(
         "test ! -f one",
         bench.launcher,
         root=other,
