@@ -16,6 +16,11 @@ from ci_perf.worktree import contents, merge_base, worktree_dir
 from ci_perf.worktree.contents import EmptySubmodule, RunGit
 from ci_perf.worktree.merge_base import Start
 
+SideName = Literal["base", "head"]
+
+# Tells the command which side it prepares.
+_SIDE_VARIABLE = "CI_PERF_SIDE"
+
 # A large tree on a slow disk; a filter of the user that hangs must not hang us.
 _CHECKOUT_S = 1800.0
 
@@ -166,12 +171,6 @@ def _lengths(head: Path, base: Path) -> list[str]:
         "memory may be laid out differently"
     )
     return [] if here == there else [told]
-
-
-SideName = Literal["base", "head"]
-
-# Tells the command which side it prepares.
-_SIDE_VARIABLE = "CI_PERF_SIDE"
 
 
 def run_setup(
