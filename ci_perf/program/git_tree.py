@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ci_perf.errors import CiPerfError
-from ci_perf.program import attributes
+from ci_perf.program import patterns
 from ci_perf.program.trees import (
     MAX_READ_BYTES,
     EntryKind,
@@ -24,6 +24,11 @@ _KINDS = {
     "100755": EntryKind.FILE,
 }
 _LFS = b"version https://git-lfs.github.com/spec/v1\n"
+_ATTRIBUTES = ".gitattributes"
+_MACRO = "[attr]"
+# Names that change the content where they are set, or set to a value. `text` and `eol=lf` change
+# nothing in a checkout on Linux.
+_CHANGING = ("eol=crlf", "ident", "filter=", "working-tree-encoding=")
 
 
 class ListedTree(LinkedTree):
@@ -79,11 +84,11 @@ class ListedTree(LinkedTree):
         steps = joined(self._prefix, path).split("/")
         for depth in range(len(steps)):
             folder = "/".join(steps[:depth])
-            entry = self._entries.get(joined(folder, attributes.NAME))
+            entry = self._entries.get(joined(folder, _ATTRIBUTES))
             if entry is None or entry.kind is not EntryKind.FILE:
                 continue
             lines = self._lines(entry, path)
-            if attribute := attributes.changes("/".join(steps[depth:]), lines):
+            if attribute := changing_attribute("/".join(steps[depth:]), lines):
                 raise IncomparableError(
                     f"{path} is changed by git where it is checked out ({attribute})"
                 )
@@ -127,3 +132,27 @@ def _listing(listed: bytes) -> Iterator[tuple[str, str, str]]:
         facts, _, path = line.partition(b"\t")
         mode, _, sha = facts.decode().split()
         yield mode, sha, os.fsdecode(path)
+
+
+def changing_attribute(path: str, lines: str) -> str:
+    """Return the attribute by which git changes the content of a file in a checkout, or "".
+
+    `path` is below the folder of the .gitattributes with these lines. A later line that unsets an
+    attribute is not followed: the file then counts as changed.
+    """
+    for line in lines.splitlines():
+        pattern, *named = line.split()[:100] or [""]
+        if pattern.startswith("#"):
+            continue
+        for attribute in named:
+            if attribute.startswith(_CHANGING) and _is_for(path, pattern):
+                return attribute
+    return ""
+
+
+def _is_for(path: str, pattern: str) -> bool:
+    if pattern.startswith((_MACRO, '"')):
+        return True  # a macro may be used anywhere; a quoted pattern is not read
+    if "/" not in pattern.rstrip("/"):
+        return patterns.matches(path.rpartition("/")[2], pattern)
+    return patterns.matches(path, pattern.lstrip("/"))

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from ci_perf.model.program import blob
-from ci_perf.program import attributes, patterns
+from ci_perf.program import patterns
 from ci_perf.program.folder_tree import FolderTree
-from ci_perf.program.git_tree import GitTree
+from ci_perf.program.git_tree import GitTree, changing_attribute
 from ci_perf.program.trees import IncomparableError
 from tests import repositories
 
@@ -185,7 +185,7 @@ def test_a_commit_that_is_not_there_cannot_be_compared(project):
     ],
 )
 def test_attributes_that_change_a_file(path, lines, attribute):
-    assert attributes.changes(path, lines) == attribute
+    assert changing_attribute(path, lines) == attribute
 
 
 @pytest.mark.parametrize(
