@@ -11,9 +11,8 @@ from typing import Literal
 from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, compare, program_cache, runners
-from ci_perf.gate.program_cache import ProgramCache
-from ci_perf.gate.programs import BaseSide, Prover, suite_folder
+from ci_perf.gate import Notify, compare, runners
+from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.reruns import Before, Offered
 from ci_perf.launch import Launcher
@@ -276,7 +275,7 @@ def _prover(
         plan=plan,
         head=FolderTree(Path(plan.root)),
         baselines=options.baselines,
-        cache=ProgramCache(program_cache.folder(plan.suite), notify),
+        cache=ProgramCache(cache_folder(plan.suite), notify),
         base=base,
         may_record=options.record,
     )

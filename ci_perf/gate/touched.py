@@ -4,10 +4,9 @@ import tempfile
 from pathlib import Path
 
 from ci_perf import session, suite
-from ci_perf.gate import Notify, measure, program_cache, runners
+from ci_perf.gate import Notify, measure, runners
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.gate.program_cache import ProgramCache
-from ci_perf.gate.programs import BaseSide, Prover, suite_folder
+from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.model.suite import Plan
 from ci_perf.program.folder_tree import FolderTree
@@ -46,7 +45,7 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
             plan=session.completed(plan, options.baselines, machine),
             head=FolderTree(Path(plan.root)),
             baselines=options.baselines,
-            cache=ProgramCache(program_cache.folder(plan.suite), notify),
+            cache=ProgramCache(cache_folder(plan.suite), notify),
             base=BaseSide(tree=base, plan=_plan_of_base(plan, options, base)),
             may_record=False,
         )

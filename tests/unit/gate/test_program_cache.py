@@ -1,6 +1,6 @@
 import os
 
-from ci_perf.gate.program_cache import ProgramCache
+from ci_perf.gate.programs import ProgramCache
 from tests.programs import a_program
 
 
