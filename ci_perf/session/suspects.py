@@ -13,7 +13,8 @@ from ci_perf.model.run import Run
 from ci_perf.model.suite import Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 
-_MOVED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
+# Whose rows are explained: also those of which pairs have said a little less than "proven".
+_MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
 
 
 class PairJudge(Protocol):
@@ -30,7 +31,7 @@ class PairJudge(Protocol):
         """
 
     def moved(self, run: Run) -> tuple[str, ...]:
-        """Name the workloads of which pairs have proven a change, the worst one first."""
+        """Name the workloads whose row pairs have called slower or faster, the worst one first."""
 
     def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
         """Name what the head has accepted since the base, whose checkout is `base`: metrics."""

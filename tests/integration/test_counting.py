@@ -4,8 +4,11 @@ import dataclasses
 
 import msgspec
 import pytest
+import torch
 
 from ci_perf.launch.local import LocalLauncher
+from ci_perf.measuring.counting import operators
+from ci_perf.measuring.counting.author import AuthorCode
 from ci_perf.model.process import Phase
 from ci_perf.model.step_counts import StepCounts
 from ci_perf.model.suite import PlannedWorkload
@@ -180,6 +183,13 @@ def step():
 
     assert (counts.steps, counts.functions) == (0, ())
     assert counts.absent == "ValueError: no more data"
+
+
+def test_what_comes_after_the_time_is_over_is_not_counted_and_the_step_goes_on(tmp_path):
+    with operators.watch(AuthorCode(str(tmp_path)), lambda: "", end=0.0) as counted:
+        ones = torch.ones(3)
+
+    assert (counted.is_late, counted.calls.total(), ones.tolist()) == (True, 0, [1.0, 1.0, 1.0])
 
 
 def test_a_step_that_never_runs_is_a_failure_of_its_phase(launch):

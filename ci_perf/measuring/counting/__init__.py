@@ -37,6 +37,8 @@ from ci_perf.workload import Workload
 # The first step, which allocates and compiles, and two more.
 _WARMUP_STEPS = 3
 _STEPS = 2
+# Of the time that is left to the launch: the rest of a step, and further steps, need some, too.
+_SHARE = 0.4
 _SHORTEST_S = 1e-9
 _NOT_TIMED = "a launch that counts is not timed"
 
@@ -82,15 +84,23 @@ class CountingLaunch:
     def _count(self) -> StepCounts:
         """Count operators and functions in steps of their own: each would count the other's."""
         code = AuthorCode(self.todo.root)
+        may_take_s = _SHARE * self.left.seconds
+        end = time.monotonic() + may_take_s
+        of_operators: list[Counted[Operation]] = []
         with _eager(), self.watcher.following(self.here):
-            of_operators = [self._operators(code) for _ in range(_STEPS)]
+            for _ in range(_STEPS):
+                of_operators.append(self._operators(code, end))
+                # All ranks must do the same steps.
+                if self.group.maximum(float(of_operators[-1].is_late)):
+                    absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
+                    return StepCounts(steps=0, absent=absent)
             of_functions = [self._functions(code) for _ in range(_STEPS)]
         return joined(of_operators, of_functions)
 
-    def _operators(self, code: AuthorCode) -> Counted[Operation]:
+    def _operators(self, code: AuthorCode, end: float) -> Counted[Operation]:
         if "torch" not in sys.modules:
             return Counted()
-        with operators.watch(code, lambda: self.watcher.current) as counted:
+        with operators.watch(code, lambda: self.watcher.current, end=end) as counted:
             self._run(self.workload.step)
         return counted
 

@@ -6,9 +6,11 @@ backward of a function, a hook, a checkpoint that computes again) belongs to tha
 """
 
 import contextlib
+import functools
 import hashlib
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -30,15 +32,21 @@ _Place = tuple[AuthorFunction | None, int]
 
 
 @contextlib.contextmanager
-def watch(code: AuthorCode, phase: Callable[[], str]) -> Iterator[Counted[Operation]]:
+def watch(
+    code: AuthorCode, phase: Callable[[], str], *, end: float
+) -> Iterator[Counted[Operation]]:
     """Within, count what this thread dispatches, and what its backward passes do.
 
-    `phase` names the current part of the step. Called once torch has been imported.
+    `phase` names the current part of the step. From `end` on, by the monotonic clock, nothing is
+    counted. Called once torch has been imported.
     """
     counted: Counted[Operation] = Counted()
     places = _Places(code)
 
     def note(func: Any, args: Sequence[object], kwargs: dict[str, object]) -> None:  # noqa: ANN401
+        if time.monotonic() > end:
+            counted.is_late = True
+            return
         name = shown(_name_of(func))
         function, line, is_backward = places.of(sys._getframe(2))  # noqa: SLF001
         if name.startswith(_NOT_COUNTED):
@@ -47,7 +55,7 @@ def watch(code: AuthorCode, phase: Callable[[], str]) -> Iterator[Counted[Operat
         counted.note(
             Operation(
                 operator=name,
-                signature=hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16],
+                signature=_digest(text),
                 arguments=shown(text),
                 phase=phase(),
                 is_backward=is_backward,
@@ -58,6 +66,11 @@ def watch(code: AuthorCode, phase: Callable[[], str]) -> Iterator[Counted[Operat
 
     with _dispatch_mode(note):
         yield counted
+
+
+@functools.lru_cache(maxsize=10_000)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 class _Places:

@@ -38,10 +38,14 @@ class Operation(NamedTuple):
 
 @dataclass(slots=True)
 class Counted(Generic[K]):
-    """The calls of one step; ``cut`` is how many were not kept, because there were too many."""
+    """The calls of one step; ``cut`` is how many were not kept, because there were too many.
+
+    ``is_late`` says that the time for it was over before the step was.
+    """
 
     calls: Counter[K] = field(default_factory=Counter)
     cut: int = 0
+    is_late: bool = False
 
     def note(self, key: K) -> None:
         """Count one call."""
