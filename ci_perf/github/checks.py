@@ -41,6 +41,7 @@ class Annotation:
     level: Level
     title: str
     message: str
+    line: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +161,8 @@ def _output(check: CheckRun, annotations: list[dict[str, Any]]) -> dict[str, Any
 def _annotation(annotation: Annotation) -> dict[str, Any]:
     return {
         "path": annotation.path,
-        "start_line": 1,
-        "end_line": 1,
+        "start_line": annotation.line,
+        "end_line": annotation.line,
         "annotation_level": annotation.level,
         "title": annotation.title[:_MAX_TITLE_CHARS],
         "message": annotation.message.encode()[:_MAX_MESSAGE_BYTES].decode(errors="ignore"),

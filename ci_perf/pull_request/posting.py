@@ -22,7 +22,7 @@ from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import PublishOptions, Report
-from ci_perf.report import accept_help, publication, pull_request_notes
+from ci_perf.report import accept_help, explanations, publication, pull_request_notes
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Extras, Origin
@@ -282,7 +282,7 @@ def _conclusion(comparison: Comparison) -> Conclusion:
 
 
 def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> list[Annotation]:
-    """Show findings beside the workload files that the pull request itself changes."""
+    """Show findings beside workload files, and causes at their lines: in changed files only."""
     files = _files(job, comparison) if changed else {}
     annotations = []
     for note in publication.file_notes(comparison):
@@ -292,6 +292,13 @@ def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> l
             annotations.append(
                 Annotation(path=path, level=note.level, title=note.title, message=note.message)
             )
+    annotations += [
+        Annotation(
+            path=note.path, line=note.line, level="warning", title=note.title, message=note.message
+        )
+        for note in explanations.line_notes(comparison.rows)
+        if note.path in changed
+    ]
     return annotations
 
 

@@ -4,7 +4,7 @@ The counts are exact evidence of a difference, and no proof that it takes the ti
 "because".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ci_perf.model import metrics
@@ -20,6 +20,9 @@ HEADING = (Words("Where"), Words("What the head does"), Words("Base → head per
 MOST_EXPLAINED = 10
 # Names of other functions in one line.
 _MOST_OTHERS = 4
+# GitHub refuses larger numbers; measured code may name any.
+_LAST_LINE = 2**31 - 1
+_PER_STEP = Words(" per step")
 
 _WORDS: dict[CauseKind, str] = {
     "new": "new: ",
@@ -45,12 +48,39 @@ class Explained:
     note: Phrase = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineNote:
+    """A cause to see beside its line in the head. Plain text; ``path`` is measured code's word."""
+
+    path: str
+    line: int
+    title: str
+    message: str
+
+
 def of(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> list[Explained]:
     """Return the explanations of the worst rows, at most so many."""
-    ordered = [row for row in table_rows.worst_first(rows) if isinstance(row, Change)]
-    return [_explained(row, row.explanation) for row in ordered if row.explanation is not None][
-        :most
-    ]
+    return [_explained(row, row.explanation) for row in _rows(rows, most) if row.explanation]
+
+
+def line_notes(rows: Iterable[Row]) -> Iterator[LineNote]:
+    """Yield the causes of losses, worst row first, at their lines in the head."""
+    for row in _rows(rows):
+        causes = row.explanation.causes if row.explanation else ()
+        title = phrases.plain((*_title(row), Words(": what a step does differently")))
+        for cause in causes if row.verdict is not Verdict.IMPROVED else ():
+            if cause.in_head and cause.place:
+                yield LineNote(
+                    path=cause.place.file,
+                    line=min(max(cause.line or cause.place.line, 1), _LAST_LINE),
+                    title=f"ci_perf: {title}",
+                    message=phrases.plain((*_what(cause), Words("; "), *_calls(cause), _PER_STEP)),
+                )
+
+
+def _rows(rows: Iterable[Row], most: int = MOST_EXPLAINED) -> list[Change]:
+    changes = [row for row in table_rows.worst_first(rows) if isinstance(row, Change)]
+    return [row for row in changes if row.explanation is not None][:most]
 
 
 def _explained(row: Change, explanation: Explanation) -> Explained:

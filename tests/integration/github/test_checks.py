@@ -9,7 +9,9 @@ from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
 from ci_perf.github.client import Client
 from ci_perf.github.failures import GithubError, RetryPolicy
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.explanation import Explanation
 from tests.comparisons import a_change, a_comparison, an_uncompared
+from tests.counts import a_cause, a_function
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, fine, worse
@@ -100,6 +102,24 @@ def test_a_finding_is_shown_beside_a_workload_file_that_the_pull_request_changes
     found = {(one["path"], one["annotation_level"]) for one in made.annotations}
     assert found == {("workloads/mlp.py", "failure"), ("workloads/bert.py", "failure")}
     assert any("step time: " in one["message"] for one in made.annotations)
+
+
+def test_a_cause_is_shown_at_its_line_of_a_file_that_the_pull_request_changes(on_pull):
+    def cause(file, line):
+        place = a_function("Net.forward", 10, file)
+        return a_cause("new", "", ("new", "aten::sin", 0, 4), place=place, line=line, calls=(0, 4))
+
+    causes = (cause("workloads/mlp.py", 12), cause("other.py", 3), cause("README.md", 2**63 - 1))
+    explained = Explanation(causes=causes)
+    rows = [a_change("w", Verdict.REGRESSED, ratio=1.1, explanation=explained)]
+    on_pull.publish("--check", of=[a_comparison(*rows)])
+
+    (made,) = on_pull.github.checks(HEAD)
+    first, second = made.annotations
+    assert (first["path"], first["start_line"], first["end_line"]) == ("workloads/mlp.py", 12, 12)
+    assert first["message"] == "new: aten::sin; 0 → 4 per step"
+    assert first["title"] == "ci_perf: Why w is 10.0 % slower: what a step does differently"
+    assert (second["path"], second["start_line"]) == ("README.md", 2**31 - 1)
 
 
 def test_a_workload_with_another_name_than_its_file_is_found_by_suite_toml(on_pull):
