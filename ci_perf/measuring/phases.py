@@ -14,7 +14,6 @@ from ci_perf.measuring import (
     device,
     distributed,
     fingerprint,
-    import_guard,
     knobs,
     memory,
     timing,
@@ -201,7 +200,7 @@ class AfterTiming:
                 measured = msgspec.structs.replace(process, phases=times, absent=absent)
                 keep(self._result(measured, held))
 
-        with contextlib.suppress(import_guard.ForeignCodeError):  # raised at the end
+        with contextlib.suppress(user_code.ForeignCodeError):  # raised at the end
             self._check_code()
             keep_so_far("memory", "counters")
         with stopwatch.phase(Phase.MEMORY):
@@ -256,7 +255,7 @@ class AfterTiming:
 
     def _check_code(self) -> None:
         todo = self.todo
-        import_guard.check(todo.foreign_root, root=todo.root, file=todo.workload.file)
+        user_code.check_imports(todo.foreign_root, root=todo.root, file=todo.workload.file)
 
     def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
         epoch = self.workload.items_per_epoch

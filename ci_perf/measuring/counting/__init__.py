@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ci_perf.measuring import import_guard, memory
+from ci_perf.measuring import memory, user_code
 from ci_perf.measuring.counting import functions, operators
 from ci_perf.measuring.counting.author import AuthorCode
 from ci_perf.measuring.counting.tables import Counted, Operation, joined
@@ -70,7 +70,7 @@ class CountingLaunch:
                 instruments.take("teardown", self.workload.teardown, steps=0)
             instruments.take("group", self.group.leave, steps=0)
             todo = self.todo
-            import_guard.check(todo.foreign_root, root=todo.root, file=todo.workload.file)
+            user_code.check_imports(todo.foreign_root, root=todo.root, file=todo.workload.file)
         if self.group.rank == 0:
             keep(self._result(counts or StepCounts(steps=0, absent=absent), step_s))
 

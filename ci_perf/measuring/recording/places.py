@@ -5,7 +5,7 @@ import sys
 import sysconfig
 from enum import Enum
 
-from ci_perf.measuring import import_guard
+from ci_perf.measuring import user_code
 
 _INSTALLED = {"dist-packages", "site-packages"}
 # The kernel's own files: the facts of the machine stand for them.
@@ -38,7 +38,7 @@ class Places:
         """Look at paths of the repository in `root`; `scratch` is the folder of the launch."""
         self.root = os.path.abspath(root)
         self.real_root = os.path.realpath(root)
-        installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(import_guard.OURS)}
+        installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(user_code.OURS)}
         installed |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
         ignored = [scratch, *_OF_KERNEL, *_caches()]
         self._installed = _folders([*installed, *ignored])
