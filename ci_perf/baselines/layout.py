@@ -1,10 +1,11 @@
-"""Baseline files on disk: where they are, how they are read, how they look in a diff."""
+"""Baseline files, and those of a machine, on disk: where they are, how they look in a diff."""
 
 import difflib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -13,7 +14,8 @@ from ci_perf.judging import metric_values
 from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
-from ci_perf.model.environment import CpuMachine, Machine
+from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.environment import CpuMachine, Machine, is_same
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.summary import Numbers
@@ -36,6 +38,10 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 _FILLER = re.compile(r"\((r|tm)\)|\b(processor|cpu)\b|@.*$")
 # File systems allow 255 bytes for the name of a folder.
 _MAX_KEY_CHARS = 80
+
+CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
+
+_Document = TypeVar("_Document", Calibration, Qualification)
 
 
 def folder(root: Path, machine: Machine, suite: str) -> Path:
@@ -120,6 +126,43 @@ def write_anywhere(file: Path, baseline: Baseline) -> None:
     text = render(baseline)
     codec.decode(text, Baseline, name=str(file))  # never write what could not be read again
     files.write_text(file, text)
+
+
+def read_calibration(root: Path, machine: Machine) -> Calibration | None:
+    """Return the calibration of this machine below `root`; `None` where there is none.
+
+    A file of other hard facts is of another machine, which only has the same name. Raises
+    InvalidFileError that names file, place and value.
+    """
+    return _read_machine_document(root / machine_key(machine) / CALIBRATION, Calibration, machine)
+
+
+def read_qualification(root: Path, machine: Machine) -> Qualification | None:
+    """Return the qualification of this machine: the changes that it can notice.
+
+    See `read_calibration`.
+    """
+    return _read_machine_document(
+        root / machine_key(machine) / QUALIFICATION, Qualification, machine
+    )
+
+
+def write_machine_document(root: Path, document: Calibration | Qualification) -> Path:
+    """Write a document whole or not at all; return its path."""
+    name = CALIBRATION if isinstance(document, Calibration) else QUALIFICATION
+    file = root / machine_key(document.machine) / name
+    text = readable(document)
+    codec.decode(text, type(document), name=str(file))  # never write what could not be read again
+    files.make_folder(file.parent)
+    files.write_text(file, text)
+    return file
+
+
+def _read_machine_document(file: Path, kind: type[_Document], machine: Machine) -> _Document | None:
+    if files.is_missing(file):
+        return None
+    document = files.read(file, kind)
+    return document if is_same(document.machine, machine) else None
 
 
 def headline(baseline: Baseline) -> Numbers:

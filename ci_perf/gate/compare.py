@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import suite
-from ci_perf.baselines import layout, machine_documents, summaries
+from ci_perf.baselines import layout, summaries
 from ci_perf.errors import UsageError
 from ci_perf.gate import Notify
 from ci_perf.judging import compare as judge
@@ -123,7 +123,7 @@ def rules(
     Where it names no preset, that of the calibration of `machine` below `baselines` holds. A run
     that is looked at outside its repository is judged by the defaults.
     """
-    calibrated = machine_documents.read(baselines, machine) if baselines and machine else None
+    calibrated = layout.read_calibration(baselines, machine) if baselines and machine else None
     by_default = Rules(
         limits=Limits(default=limits_of_machine(calibrated)), tiers=Tiers(), fail_on="regressed"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ci_perf import suite as suites
-from ci_perf.baselines import machine_documents
+from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from ci_perf.gate import Notify, measure
 from ci_perf.gate.measure import MeasureOptions
@@ -59,7 +59,7 @@ def calibrate(
     )
     document = calibration.calibrate(run, plan, _random())
     own = {workload.id for workload in plan.workloads if workload.own_statistic}
-    before = machine_documents.read(options.baselines, document.machine)
+    before = layout.read_calibration(options.baselines, document.machine)
     note = statistic_notes(before, document, own)
     return _written(document, run, options.baselines, note, notify)
 
@@ -75,7 +75,7 @@ def qualify(
     run = measure.measure_plan(
         arms, _at_once(options), baselines=None, notify=notify, listener=listener
     )
-    known = machine_documents.read(options.baselines, run.environment.hard)
+    known = layout.read_calibration(options.baselines, run.environment.hard)
     # Only now is the machine known, and with it the preset of its calibration.
     judged = suites.plan(
         options.workloads,
@@ -110,7 +110,7 @@ def _written(
     if run.validity.status is Status.INVALID:
         notify("nothing is kept: the machine could not be trusted, see the reasons above")
         return MachineReport(run=run, document=document, file=None)
-    file = machine_documents.write(baselines, document)
+    file = layout.write_machine_document(baselines, document)
     notify("\n".join([f"written: {file}", *notes, f"next: git add {file} && git commit"]))
     return MachineReport(run=run, document=document, file=file)
 

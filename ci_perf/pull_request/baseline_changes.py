@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from ci_perf.baselines import layout, machine_documents
+from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
 from ci_perf.github import branches, pulls
 from ci_perf.github.client import Client
@@ -54,7 +54,7 @@ def inside(path: str, folder: PurePosixPath) -> str:
     except ValueError:
         return ""
     is_baseline = len(below.parts) == len(PurePosixPath(_ANY).parts) and below.suffix == ".json"
-    is_calibration = below.parts[1:] == (machine_documents.CALIBRATION,)
+    is_calibration = below.parts[1:] == (layout.CALIBRATION,)
     is_safe = all(map(is_name, below.parts))
     return str(below) if (is_baseline or is_calibration) and is_safe else ""
 
@@ -116,7 +116,7 @@ def _after(client: Client, file: ChangedFile) -> bytes | None:
 
 
 def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
-    if PurePosixPath(file.path).name == machine_documents.CALIBRATION:
+    if PurePosixPath(file.path).name == layout.CALIBRATION:
         return BaselineEdit(
             path=file.path, before={}, after={}, problem="it chooses the default limits"
         )

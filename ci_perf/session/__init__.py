@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.baselines import machine_documents
+from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
 from ci_perf.judging import calibration
 from ci_perf.judging.reruns import Before
@@ -247,7 +247,7 @@ def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -
     """Return the plan with the statistic and the preset of the machine's calibration."""
     if baselines is None:
         return plan
-    return calibration.applied(plan, machine_documents.read(baselines, machine.environment.hard))
+    return calibration.applied(plan, layout.read_calibration(baselines, machine.environment.hard))
 
 
 def _routed(plan: Plan, against: Against | None, machine: MachineDescription) -> Plan:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ci_perf import suite as suites
-from ci_perf.baselines import machine_documents, summaries
+from ci_perf.baselines import layout, summaries
 from ci_perf.judging import compare, summarise
 from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.environment import Machine
@@ -77,7 +77,7 @@ class BaselineJudge:
         """Read what decides, once."""
         if self._known is not None:
             return self._known
-        calibration = machine_documents.read(self._baselines, machine)
+        calibration = layout.read_calibration(self._baselines, machine)
         plan = suites.plan(
             self._workloads,
             suite,
