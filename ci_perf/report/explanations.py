@@ -153,7 +153,8 @@ def _what(cause: Cause) -> Phrase:
         shapes = _shapes(cause) if kind == cause.kind == "other_shape" else ()
         parts.append((Words(_WORDS[kind]), *phrases.joined(named), *shapes))
     said = _separated(parts)
-    return (*said, Words(f"; {cause.further:,} more differ")) if cause.further else said
+    differ = "differs" if cause.further == 1 else "differ"
+    return (*said, Words(f"; {cause.further:,} more {differ}")) if cause.further else said
 
 
 def _called(cause: Cause) -> str:

@@ -80,6 +80,13 @@ def test_a_called_function_is_told_in_words(calls, what):
     assert cells(a_cause("calls", calls=calls)) == ["Net.forward src/net.py:12", what, numbers]
 
 
+@pytest.mark.parametrize(("further", "said"), [(1, "1 more differs"), (2, "2 more differ")])
+def test_operators_that_are_not_named_are_counted(further, said):
+    _, what, _ = cells(msgspec.structs.replace(NEW, further=further))
+
+    assert what == f"new: aten::sin; {said}"
+
+
 def test_where_it_is_says_phase_pass_and_side():
     where, _, _ = cells(msgspec.structs.replace(NEW, phase="data", is_backward=True, in_head=False))
 
