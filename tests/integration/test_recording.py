@@ -342,3 +342,13 @@ def test_what_torchrun_sets_is_no_condition_of_a_record(record, tmp_path):
     assert isinstance(machine, MachineDescription)
     known = msgspec.structs.replace(program, conditions="0" * 16)
     assert proof.other_conditions(known, "0" * 16, machine.variables) == ""
+
+
+def test_a_profiler_that_a_module_of_the_repository_sets_is_an_obstacle_whatever_its_name(record):
+    """Its own threading.py is not the standard library's, which hands the profiler on."""
+    source = f"{HEAD}from own import threading\n{PASS}{BUILD}"
+    files = {"own/threading.py": "import sys\nsys.setprofile(lambda *_: None)\n"}
+
+    program = record(source, files=files)
+
+    assert "the program uses a profiler of Python calls itself" in program.obstacles

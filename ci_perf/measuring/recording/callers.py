@@ -1,9 +1,12 @@
 """Who calls: the import system, what only asks whether a file exists, a part of a library."""
 
+import os
 from collections.abc import Container, Iterable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import FrameType
 
+# The standard library, but not the packages that are installed below it, and this package.
+_TRUSTED = (f"{Path(os.__file__).parent}/", f"{Path(__file__).parent}/")
 _IMPORT = "<frozen importlib._bootstrap_external>"
 _METADATA = ("importlib/metadata/__init__.py", "importlib_metadata/__init__.py")
 # Their answer is yes or no, or a path: by module of the standard library and function.
@@ -139,9 +142,14 @@ def first_outside(frame: FrameType | None, modules: Iterable[str]) -> str:
 
 
 def _module(frame: FrameType) -> str:
-    """Name a module of the standard library by its file, frozen or not."""
+    """Name a module of the standard library, or of this package, by its file, frozen or not.
+
+    Empty for any other file: a repository may have a threading.py of its own.
+    """
     file = frame.f_code.co_filename
     if file.startswith("<frozen "):
         return file[len("<frozen ") : -1]
+    if not file.startswith(_TRUSTED) or "-packages/" in file:
+        return ""
     path = PurePath(file)
     return path.parent.name if path.name == "__init__.py" else path.stem
