@@ -127,16 +127,17 @@ def day(suspects: Iterable[tuple[float, Sequence[float]]]) -> Day:
     single one is compared with zero: mostly nothing has changed, and what has makes the day look
     noisier than it is.
     """
-    squares, pairs = DAY_PRIOR_DF, 0
+    squares, pairs = [DAY_PRIOR_DF], 0
     for usual, differences in suspects:
         if usual <= 0 or not differences:
             continue
         df = max(len(differences) - 1, 1)
         is_single = len(differences) == 1
         of_all = differences[0] ** 2 if is_single else distributions.sum_of_squares(differences)
-        squares += df * min(of_all / df / usual, LARGEST_DAY)
+        squares.append(df * min(of_all / df / usual, LARGEST_DAY))
         pairs += df
-    return Day(squares / (DAY_PRIOR_DF + pairs), float(pairs))
+    # Exact, so that no order of the suspects changes the last digit.
+    return Day(math.fsum(squares) / (DAY_PRIOR_DF + pairs), float(pairs))
 
 
 # --- the usual variance
@@ -214,7 +215,7 @@ def have_two_modes(sessions: Sequence[Sequence[float]], *, smallest_gap: float) 
     if launches < _FEWEST_IN_ALL:
         return False
     splits = [_split(session, smallest_mode=1) for session in sessions]
-    spread = math.sqrt(sum(split.squares for split in splits) / (launches - 2 * len(splits)))
+    spread = math.sqrt(math.fsum(split.squares for split in splits) / (launches - 2 * len(splits)))
     least = max(smallest_gap, _SPREADS_APART * spread)
     return sum(split.gap > least for split in splits) > len(splits) / 2
 
