@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from ci_perf.measuring import dispatch
 from ci_perf.measuring.device import Device
 from ci_perf.model.process import CompileCounts, Work
 
@@ -43,63 +44,26 @@ def _absent(reason: str, parameters: int | None) -> Work:
 
 
 def _watched(step: Callable[[], object], device: Device) -> tuple[int, int]:
-    watch = _dispatch_mode()
-    with watch:
-        step()
-    device.synchronize()
-    return watch.operators, int(watch.flops)
+    """Count the operators and FLOPs of a step.
 
-
-def _dispatch_mode() -> Any:  # noqa: ANN401  torch is untyped, and imported late
-    """Make what torch's dispatcher tells of every call; `operators` and `flops` count them."""
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
+    torch's own FlopCounterMode counts the same FLOPs; it also follows modules, and imports dynamo.
+    """
     from torch.utils.flop_counter import flop_registry
 
-    device_of = torch.ops.prim.device.default
+    operators = flops = 0
 
-    class Watch(TorchDispatchMode):  # type: ignore[misc]  # untyped
-        """Sees each call below autograd, where backward operators pass as well.
+    def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  torch is untyped
+        nonlocal operators, flops
+        result = func(*args, **kwargs)
+        operators += 1
+        if formula := flop_registry.get(getattr(func, "_overloadpacket", None)):
+            flops += int(formula(*args, **kwargs, out_val=result))
+        return result
 
-        torch's own FlopCounterMode counts the same FLOPs; it also follows modules, and takes a
-        second to import dynamo into a process that had no use for it.
-        """
-
-        supports_higher_order_operators = True
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.operators = self.flops = 0
-
-        @classmethod
-        def _should_skip_dynamo(cls) -> bool:
-            """Only what has been compiled must be kept from compiling us."""
-            return "torch._dynamo" in sys.modules
-
-        def __torch_dispatch__(
-            self,
-            func: Any,  # noqa: ANN401  torch's own signature
-            types: object,
-            args: tuple[object, ...] = (),
-            kwargs: dict[str, object] | None = None,
-        ) -> object:
-            del types
-            kwargs = kwargs or {}
-            packet = getattr(func, "_overloadpacket", None)
-            formula = flop_registry.get(packet)
-            # Without autograd, composite operators arrive whole: their parts are what is counted.
-            if formula is None and hasattr(func, "decompose") and func is not device_of:
-                with self:
-                    made: object = func.decompose(*args, **kwargs)
-                if made is not NotImplemented:
-                    return made
-            result: object = func(*args, **kwargs)
-            self.operators += 1
-            if formula is not None:
-                self.flops += formula(*args, **kwargs, out_val=result)
-            return result
-
-    return Watch()
+    with dispatch.calling(call):
+        step()
+    device.synchronize()
+    return operators, flops
 
 
 def compile_cache() -> Literal["empty", "filled"]:

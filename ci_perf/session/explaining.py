@@ -69,14 +69,14 @@ class Explaining:
         self._listener.counting(workload)
         counts: list[StepCounts] = []
         for side, task in zip(("base", "head"), tasks, strict=True):
-            outcome = self._one(task)
+            outcome = self._counts_of(task)
             if not isinstance(outcome, StepCounts):
                 why = f"the launch that counts the {side} failed: {outcome}"
                 return _missing(workload, why, *counts)
             counts.append(outcome)
         return CountedSides(workload=workload, base=counts[0], head=counts[1])
 
-    def _one(self, task: Task) -> StepCounts | str:
+    def _counts_of(self, task: Task) -> StepCounts | str:
         """Return what one side does, or why nobody knows."""
         protocol = task.workload.protocol
         limit_s = min(protocol.timeout_s, max(self._left_s(), _SHORTEST_LIMIT_S))

@@ -149,6 +149,25 @@ def test_operators_belong_to_the_function_of_their_forward_line_and_launches_agr
     assert result_of(launch(TRAINING)).counts == counts
 
 
+def test_in_inference_mode_the_same_operators_are_counted_as_in_the_metric(launch):
+    source = f"""{HEAD}
+import torch
+weight, x = torch.ones(4, 3), torch.ones(2, 3)
+@torch.inference_mode()
+def step():
+    product = torch.nn.functional.linear(x, weight)
+    torch.nn.functional.dropout(product, training=False).matmul(weight)
+{BUILD}"""
+
+    counts = result_of(launch(source)).counts
+    work = result_of(launch(source, count=False)).process.work
+
+    operators = {use.operator for use in counts.operators}
+    assert "aten::mm" in operators
+    assert not operators & {"aten::linear", "aten::matmul", "aten::dropout"}
+    assert sum(use.calls for use in counts.operators) == work.operators
+
+
 def test_without_torch_functions_of_the_repository_are_counted_alone(launch):
     counts = result_of(launch(HEAD + PLAIN + BUILD)).counts
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from ci_perf.measuring import dispatch
 from ci_perf.measuring.counting.author import AuthorCode, shown
 from ci_perf.measuring.counting.tables import Counted, Operation
 from ci_perf.model.step_counts import AuthorFunction
@@ -43,12 +44,21 @@ def watch(
     counted: Counted[Operation] = Counted()
     places = _Places(code)
 
-    def note(func: Any, args: Sequence[object], kwargs: dict[str, object]) -> None:  # noqa: ANN401
+    def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  torch is untyped
+        note(func, args, kwargs, sys._getframe(1))  # noqa: SLF001
+        return func(*args, **kwargs)
+
+    def note(
+        func: Any,  # noqa: ANN401  torch is untyped
+        args: Sequence[object],
+        kwargs: dict[str, object],
+        frame: FrameType,
+    ) -> None:
         if time.monotonic() > end:
             counted.is_late = True
             return
         name = shown(_name_of(func))
-        function, line, is_backward = places.of(sys._getframe(2))  # noqa: SLF001
+        function, line, is_backward = places.of(frame)
         if name.startswith(_NOT_COUNTED):
             return
         text = describe(_tensors(args) if name in _BY_POSITION else args, kwargs)
@@ -64,7 +74,7 @@ def watch(
             )
         )
 
-    with _dispatch_mode(note):
+    with dispatch.calling(call):
         yield counted
 
 
@@ -167,36 +177,3 @@ def _tensor(tensor: Any) -> str:  # noqa: ANN401  torch is untyped
         return f"{kind}[{shape}]/{','.join(map(str, tensor.stride()))}"
     except (RuntimeError, NotImplementedError):  # sparse and nested ones have no strides, or shape
         return f"{kind} {str(tensor.layout).removeprefix('torch.')}"
-
-
-def _dispatch_mode(
-    note: Callable[[Any, Sequence[object], dict[str, object]], None],
-) -> contextlib.AbstractContextManager[object]:
-    """Make what `note` hears of each operator by."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Dispatched(TorchDispatchMode):  # type: ignore[misc]  # untyped
-        """Sees each call below autograd."""
-
-        supports_higher_order_operators = True
-
-        @classmethod
-        def _should_skip_dynamo(cls) -> bool:
-            """See counters.py: not to import dynamo for a step that has no use for it."""
-            return "torch._dynamo" in sys.modules
-
-        def __torch_dispatch__(
-            self,
-            func: Any,  # noqa: ANN401  torch's own signature
-            types: object,
-            args: tuple[object, ...] = (),
-            kwargs: dict[str, object] | None = None,
-        ) -> object:
-            del types
-            kwargs = kwargs or {}
-            note(func, args, kwargs)
-            result: object = func(*args, **kwargs)
-            return result
-
-    mode: contextlib.AbstractContextManager[object] = Dispatched()
-    return mode

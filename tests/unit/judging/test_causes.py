@@ -114,9 +114,9 @@ def test_lines_and_signatures_of_moved_code_join():
 
 
 def test_a_renamed_function_is_new_and_gone():
-    found = explained(a_step(a_use(function="old")), a_step(a_use(function="new")))
+    explanation = explained(a_step(a_use(function="old")), a_step(a_use(function="new")))
 
-    assert [(cause.kind, cause.place.function, cause.in_head) for cause in found.causes] == [
+    assert [(cause.kind, cause.place.function, cause.in_head) for cause in explanation.causes] == [
         ("new", "new", True),
         ("gone", "old", False),
     ]
@@ -160,20 +160,20 @@ def test_what_takes_work_away_comes_first_for_a_gain():
 
 def test_five_causes_then_ten_others_then_a_number():
     head = a_step(MM, *(a_use("aten::sin", 100 - i, f"f{i}") for i in range(20)))
-    found = explained(a_step(MM), head)
+    explanation = explained(a_step(MM), head)
 
-    assert places(found) == [f"f{i}" for i in range(5)]
-    assert [cause.place.function for cause in found.others] == [f"f{i}" for i in range(5, 15)]
-    assert found.further == 5
+    assert places(explanation) == [f"f{i}" for i in range(5)]
+    assert [cause.place.function for cause in explanation.others] == [f"f{i}" for i in range(5, 15)]
+    assert explanation.further == 5
 
 
 # --- no evidence
 
 
 def test_equal_steps_have_no_cause_and_no_trouble():
-    found = explained(a_step(MM, functions={"f": 1}), a_step(MM, functions={"f": 1}))
+    explanation = explained(a_step(MM, functions={"f": 1}), a_step(MM, functions={"f": 1}))
 
-    assert (found.causes, found.others, found.trouble) == ((), (), "")
+    assert (explanation.causes, explanation.others, explanation.trouble) == ((), (), "")
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,10 @@ def test_equal_steps_have_no_cause_and_no_trouble():
 )
 def test_what_varies_on_either_side_is_no_evidence(entry, left):
     head = a_step(MM, a_use("aten::sin"), a_use("aten::sin", function="other"))
-    found = explained(a_step(MM, varies=(entry,)), head)
+    explanation = explained(a_step(MM, varies=(entry,)), head)
 
-    assert sorted(places(found)) == left
-    assert found.varying == 1
+    assert sorted(places(explanation)) == left
+    assert explanation.varying == 1
 
 
 def test_calls_that_vary_are_no_evidence():
@@ -210,10 +210,10 @@ def test_calls_that_vary_are_no_evidence():
     ],
 )
 def test_a_side_without_all_counts_invents_no_cause(sides, said):
-    found = causes.explain(sides, is_gain=False)
+    explanation = causes.explain(sides, is_gain=False)
 
-    assert found.trouble.startswith(said)
-    assert found.causes == found.others == ()
+    assert explanation.trouble.startswith(said)
+    assert explanation.causes == explanation.others == ()
 
 
 # --- which row
@@ -318,6 +318,6 @@ def test_the_most_that_a_run_may_hold_is_explained_in_a_moment():
         uses = [a_use(f"op{i}", function=f"{number} f{i % 50}") for i in range(500)]
         return a_step(*uses, varies=tuple(f"x{i}" for i in range(100)))
 
-    found = explained(side(0), side(1))
+    explanation = explained(side(0), side(1))
 
-    assert len(found.causes) + len(found.others) + found.further == 100
+    assert len(explanation.causes) + len(explanation.others) + explanation.further == 100

@@ -1,0 +1,56 @@
+"""Stand between a program and torch's operators: one rule for all who count them."""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def calling(call: Call) -> contextlib.AbstractContextManager[object]:
+    """Within, `call` gets each operator, its arguments and its keywords, and returns its result.
+
+    Below autograd, where backward operators pass as well. In inference mode, composite operators
+    arrive whole: their parts are passed on instead, but of those of which torch knows the FLOPs.
+    Called once torch has been imported.
+    """
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import flop_registry
+
+    device_of = torch.ops.prim.device.default
+
+    class Calling(TorchDispatchMode):  # type: ignore[misc]  # untyped
+        """Hands each operator over."""
+
+        supports_higher_order_operators = True
+
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            """Only what has been compiled must be kept from compiling us.
+
+            To import dynamo takes a second, for a process that had no use for it.
+            """
+            return "torch._dynamo" in sys.modules
+
+        def __torch_dispatch__(
+            self,
+            func: Any,  # noqa: ANN401  torch's own signature
+            types: object,
+            args: tuple[object, ...] = (),
+            kwargs: dict[str, object] | None = None,
+        ) -> object:
+            del types
+            kwargs = kwargs or {}
+            is_whole = getattr(func, "_overloadpacket", None) in flop_registry
+            if not is_whole and hasattr(func, "decompose") and func is not device_of:
+                with self:
+                    made: object = func.decompose(*args, **kwargs)
+                if made is not NotImplemented:
+                    return made
+            result: object = call(func, args, kwargs)
+            return result
+
+    mode: contextlib.AbstractContextManager[object] = Calling()
+    return mode
