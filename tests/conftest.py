@@ -25,8 +25,10 @@ settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
 
 # A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
-# The children of tests must be interrupted as they are by Ctrl-C on a terminal.
+# The children of tests must be interrupted as they are by Ctrl-C on a terminal. nohup has them
+# ignore that the terminal is gone.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -39,6 +41,34 @@ def use_tempdir(monkeypatch):
         monkeypatch.setattr(tempfile, "tempdir", None if path is None else str(path))
 
     return use
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """With `--dist loadgroup`, one process has all tests of a file whose fixtures they share."""
+    for item in items:
+        fixtures = [ours for name in item.fixturenames for ours in defined(item, name)]
+        is_grouped = any(map(item.get_closest_marker, ("container", "xdist_group")))
+        if not is_grouped and any(ours.scope == "module" for ours in fixtures):
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+    yield
+    if config.getoption("loadgroup", default=False):
+        for item in items:
+            name_group(item)
+
+
+def name_group(item):
+    """Append the group to the id, where xdist looks for it: pytest 9.2 does not hear of what
+    xdist 3.8 appends.
+    """
+    mark = item.get_closest_marker("xdist_group")
+    if mark is not None and not item.nodeid.endswith(f"@{mark.args[0]}"):
+        item._id = item._id.parse(f"{item.nodeid}@{mark.args[0]}")
+
+
+def defined(item, name):
+    """Return the definitions of a fixture; those of pytest itself are no matter."""
+    return item._fixtureinfo.name2fixturedefs.get(name, ())
 
 
 @pytest.hookimpl(wrapper=True)

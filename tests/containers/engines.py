@@ -87,7 +87,7 @@ def need(*programs):
     """Raise NoEngineError for the first of these that is not there."""
     for program in programs:
         if not shutil.which(program, path=_PROGRAMS):
-            raise NoEngineError(f"{program}: not there (`.ci/engines` installs it)")
+            raise NoEngineError(f"{program}: not there (`.ci/packages` installs it)")
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ def running(docker):
     """Give a registry; raise NoEngineError where there is no program for it."""
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
-        raise engines.NoEngineError("docker-registry: not there (`.ci/engines` installs it)")
+        raise engines.NoEngineError("docker-registry: not there (`.ci/packages` installs it)")
     folder, held = keeper.new_folder()
     (folder / "registry.yml").write_text(_CONFIGURATION.format(folder=folder))
     command = [*engines.WITH_KEEPER, program, "serve", f"{folder}/registry.yml"]

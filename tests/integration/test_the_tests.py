@@ -1,5 +1,6 @@
-"""What tests/conftest.py promises: interrupts reach children, and a failed test leaves none."""
+"""What tests/conftest.py promises: interrupts reach children, none is left, groups are kept."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -40,3 +41,35 @@ def test_background_jobs_of_a_shell_are_tested_like_others(tmp_path):
 
     assert "1 failed, 1 passed" in done.stdout
     wait_until(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists())
+
+
+SHARING = """
+import os, pytest
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return os.getpid()
+
+@pytest.mark.parametrize("number", range(8))
+def test_shares(made, number):
+    with open(os.environ["MADE_BY"], "a") as file:
+        print(made, file=file)
+"""
+
+
+def test_what_a_file_shares_is_made_by_one_process(tmp_path):
+    """The newest pytest and xdist have to agree on the id of a test."""
+    (tmp_path / "test_sharing.py").write_text(SHARING)
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    options = ["-n", "2", "--dist", "loadgroup", "-q", "-p", "no:cacheprovider"]
+
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "MADE_BY": str(tmp_path / "made by")},
+        timeout=120,
+        check=True,
+    )
+
+    made_by = (tmp_path / "made by").read_text().split()
+    assert (len(made_by), len(set(made_by))) == (8, 1)

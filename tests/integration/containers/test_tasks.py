@@ -9,8 +9,9 @@ from ci_perf.launch import containers
 from ci_perf.launch.containers import ContainerSide, Settings, images, stale
 from ci_perf.launch.containers.arguments import OWNER_LABEL, RUN_LABEL
 from ci_perf.launch.local import LocalLauncher
+from ci_perf.measuring.profiling.tables import Operation
 from ci_perf.model.task import MachineDescription, TaskFailure
-from ci_perf.system import host
+from ci_perf.system import linux
 from tests.containers import benches
 from tests.containers.benches import SMALL, Bench
 from tests.launches import BUILD, GOOD, HEAD, result_of
@@ -38,6 +39,17 @@ def noted(folder):
     return found
 """
 
+
+# Waits, and does what each side does.
+PROFILED = f"""{HEAD}
+import time
+import torch
+def wait():
+    time.sleep(0.002)
+def step():
+    wait()
+    {{line}}
+{BUILD}"""
 
 BOTH = pytest.mark.parametrize("which", ["docker", "podman"])
 
@@ -176,8 +188,33 @@ def test_what_a_killed_ci_perf_has_left_is_removed_by_the_next(bench):
 
 
 @pytest.fixture(scope="module")
-def of_torch(docker, torch_image, tmp_path_factory):
-    return Bench(tmp_path_factory.mktemp("torch"), docker, torch_image)
+def other_side(tmp_path_factory):
+    return benches.folder(tmp_path_factory.mktemp("sides") / "other")
+
+
+@pytest.fixture(scope="module")
+def of_torch(docker, torch_image, tmp_path_factory, other_side):
+    return Bench(tmp_path_factory.mktemp("torch"), docker, torch_image, sides=[other_side])
+
+
+def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_side):
+    steps = {of_torch.root: "values = torch.ones(100)", other_side: "torch.ones(100).double()"}
+    for root, line in steps.items():
+        source = PROFILED.format(line=line)
+        task = msgspec.structs.replace(of_torch.task(source, root=root), profile=True)
+        here, there = (
+            result_of(launcher.launch(task)).profile
+            for launcher in (LocalLauncher(root), of_torch.launcher)
+        )
+
+        assert (there.missing, there.absent) == ({}, "")
+        assert [Operation.of(use) for use in there.operators] == [
+            Operation.of(use) for use in here.operators
+        ]
+        assert all(use.call_s for use in there.operators)
+        assert there.memory == here.memory
+        (wait,) = [use for use in there.functions if use.function.function == "wait"]
+        assert (wait.function.file, wait.waits_in) == ("it.py", "time.sleep")
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +229,7 @@ def test_a_run_tells_in_which_image_and_on_which_host_it_was(of_torch, machine):
 
     assert environment.image == of_torch.image
     assert environment.soft.image == images.name_for_comparison(of_torch.image)
-    assert environment.noted.host_hash == host.name_hash()
+    assert environment.noted.host_hash == linux.name_hash()
 
 
 def test_a_container_describes_this_machine_as_a_child_does(of_torch, machine):

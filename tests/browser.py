@@ -1,0 +1,104 @@
+"""A real browser for pages: Debian's Chromium by its own driver, and axe-core in it."""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.actions import node
+
+_AXE = node.HERE / "node_modules/axe-core/axe.min.js"
+_LEVELS = {"SEVERE", "WARNING"}
+
+
+def missing():
+    """Say what keeps us from using a browser; nothing, if all is there."""
+    for program in ("chromium", "chromedriver"):
+        if shutil.which(program) is None:
+            return f"no `{program}` on PATH (`.ci/packages` installs it)"
+    return "" if _AXE.is_file() else "axe-core is not installed; `make node` does it"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the browser says of one page, all folds open."""
+
+    violations: list[Any]
+    messages: list[str]
+    requests: list[str]
+    width: int
+    content_width: int
+    text: str
+    smallest_text_px: float
+
+
+@dataclass(frozen=True)
+class Browser:
+    """One window."""
+
+    driver: Any
+
+    def see(self, page: Path, *, width: int, scheme: str) -> Seen:
+        """Open a page of this machine, with every fold open."""
+        driver = self.driver
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+        )
+        driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+        )
+        driver.get(page.as_uri())
+        run = driver.execute_script
+        run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        content_width, text, smallest = run(
+            "const sizes = [...document.querySelectorAll('p,li,td,th,code,text,small,summary')]"
+            "  .map(each => parseFloat(getComputedStyle(each).fontSize));"
+            "return [document.documentElement.scrollWidth, document.body.innerText,"
+            "        Math.min(...sizes)]"
+        )
+        messages = [
+            entry["message"] for entry in driver.get_log("browser") if entry["level"] in _LEVELS
+        ]
+        requests = self._requests()
+        run(_AXE.read_text())
+        violations = driver.execute_async_script(
+            "const done = arguments[0];"
+            "axe.run().then(all => done(all.violations.map(each =>"
+            "  [each.id, each.nodes.length, each.nodes[0].html.slice(0, 200)])))"
+        )
+        return Seen(violations, messages, requests, width, content_width, text, smallest)
+
+    def _requests(self) -> list[str]:
+        """Return what was asked for since the last page, but for the page itself."""
+        entries = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
+        sent = [
+            entry["params"]["request"]["url"]
+            for entry in entries
+            if entry["method"] == "Network.requestWillBeSent"
+        ]
+        return sent[1:]
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Browser]:
+    """Start a browser without a window."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    options.binary_location = shutil.which("chromium") or ""
+    # As root in a container, Chromium has no sandbox of its own.
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
