@@ -9,7 +9,7 @@ from pathlib import Path
 from ci_perf.model.process import Memory
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import GpuState, GpuStates
-from ci_perf.system.host import PROC
+from ci_perf.system.linux import PROC
 
 _CGROUPS = Path("/sys/fs/cgroup")
 

@@ -4,6 +4,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -23,10 +24,12 @@ from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, joined, nothing_recorded
 from ci_perf.model.task import (
     FAILURE,
+    MOST_TRACE_BYTES,
     PHASE,
     PROGRAM,
     RESULT,
     TASK,
+    TRACE,
     Task,
     TaskFailure,
     limit_s,
@@ -72,7 +75,8 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
     limit = f"{limit_s(task):g} s (`timeout_s` in suite.toml)"
     try:
         with scratch.folder() as folder:
-            files.write(folder.path / TASK, task)
+            told = TRACE if task.trace_to else ""  # a path of this machine is not its business
+            files.write(folder.path / TASK, msgspec.structs.replace(task, trace_to=told))
             finished = run_process(folder)
             result = _collect(folder, finished, WorkerResult, limit)
             evidence = finished.evidence
@@ -83,6 +87,8 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
                 ended, kills = finished.ended, finished.kills
                 failure = exit_status.with_memory(result, ended, kills, evidence)
                 result = _measured_before(folder, failure)
+            if task.profile and isinstance(result, WorkerResult):
+                result = _with_trace(folder, task, result)
     except (OSError, CiPerfError) as error:
         return not_started(error)
     if isinstance(result, TaskFailure):
@@ -234,6 +240,31 @@ def _recorded(folder: Scratch, task: Task) -> Program:
     if len(recorded) < len(names):
         return nothing_recorded(workload.id, "a process left none")
     return joined(recorded)
+
+
+def _with_trace(folder: Scratch, task: Task, result: WorkerResult) -> WorkerResult:
+    """Put the trace that a launch left at its place, or say in the profile why there is none.
+
+    It is copied as it is, and never read.
+    """
+    profile = result.profile
+    if profile is None:
+        return result
+    name, missing = "", dict(profile.missing)
+    if task.trace_to:
+        target = Path(task.trace_to)
+        try:
+            data = folder.read_bytes(TRACE, limit=MOST_TRACE_BYTES)
+            if data is None:
+                why = profile.absent or missing.get("trace", "the launch left none")
+                missing.setdefault("trace_file", why)
+            else:
+                files.write_bytes(target, data)
+                name = target.name
+        except CiPerfError as error:
+            missing["trace_file"] = str(error)[:_REASON_CHARS]
+    profile = msgspec.structs.replace(profile, trace_file=name, missing=missing)
+    return msgspec.structs.replace(result, profile=profile)
 
 
 def _last_phase(folder: Scratch) -> Phase:

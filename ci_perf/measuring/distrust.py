@@ -15,7 +15,7 @@ from ci_perf.model.container import Image
 from ci_perf.model.process import Process
 from ci_perf.model.task import GpuState, GpuStates
 from ci_perf.model.validity import Evidence, GpuEvidence, HostEvidence, Reason, Status
-from ci_perf.system import host
+from ci_perf.system import linux
 
 STATUS = {
     "interrupted": Status.INVALID,
@@ -89,7 +89,7 @@ INTERRUPTED = reason("interrupted", "the run was interrupted before every proces
 
 def of_host(
     *,
-    proc: Path = host.PROC,
+    proc: Path = linux.PROC,
     scratch: Path | None = None,
     shared: Path = SHARED,
     min_free_bytes: int = MIN_FREE_BYTES,
@@ -129,7 +129,7 @@ def of_image(image: Image | None) -> tuple[Reason, ...]:
 
 
 def _pressure(proc: Path) -> tuple[Reason, ...]:
-    cpu, memory = host.cpu_pressure(proc), host.memory_pressure(proc)
+    cpu, memory = linux.cpu_pressure(proc), linux.memory_pressure(proc)
     reasons = []
     if cpu is not None and cpu > BUSY:
         detail = f"tasks waited for a CPU {cpu:.0%} of the 10 s before the run"

@@ -26,7 +26,7 @@ from ci_perf.model.environment import (
 from ci_perf.model.process import Phase
 from ci_perf.model.program import digest
 from ci_perf.model.task import MachineDescription, TaskFailure
-from ci_perf.system import files, host, linux
+from ci_perf.system import files, linux
 
 # NVML's word for a GPU that is divided into MIG instances.
 _MIG_ENABLED = 1
@@ -64,7 +64,7 @@ def describe(
         # Without a UUID, which containers would agree on, by its number.
         locks = uuids if len(uuids) == devices else tuple(n.replace(":", "-") for n in names)
     else:
-        hard = CpuMachine(cpu_model=host.cpu_model(), logical_cores=os.cpu_count() or 0)
+        hard = CpuMachine(cpu_model=linux.cpu_model(), logical_cores=os.cpu_count() or 0)
         locks = ("cpu",)
     return MachineDescription(
         device=device,
@@ -199,8 +199,8 @@ def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
         cuda=cuda,
         cudnn=str(cudnn) if cudnn else None,
         driver=_driver(),
-        image=host.short(os.environ["CI_PERF_IMAGE"]) if "CI_PERF_IMAGE" in os.environ else None,
-        cpu_model=host.cpu_model(),
+        image=linux.short(os.environ["CI_PERF_IMAGE"]) if "CI_PERF_IMAGE" in os.environ else None,
+        cpu_model=linux.cpu_model(),
         threads=threads,
         kernel=platform.release(),
         packages=packages(importlib.metadata.distributions()),
@@ -239,10 +239,10 @@ def _driver() -> str | None:
 
 def _noted() -> Noted:
     return Noted(
-        host_hash=host.name_hash(),
-        memory_total_bytes=host.memory_total_bytes(),
+        host_hash=linux.name_hash(),
+        memory_total_bytes=linux.memory_total_bytes(),
         load_average=os.getloadavg()[0],
-        allocator=host.short(os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),
+        allocator=linux.short(os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),
     )
 
 

@@ -26,6 +26,7 @@ class Stopwatch:
 
     def __init__(self, note: Path) -> None:
         self._note = note
+        self.folder = note.parent
         self.current = Phase.LAUNCH
         self.seconds: dict[Phase, float] = {}
         # What had been opened when things went wrong.

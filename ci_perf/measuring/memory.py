@@ -13,7 +13,7 @@ import msgspec
 from ci_perf.measuring.device import Device, Step, highest
 from ci_perf.measuring.distributed import Group
 from ci_perf.model.process import DeviceMemory, Exhausted, Memory
-from ci_perf.system import host
+from ci_perf.system import linux
 
 # The table of torch's allocator has some 40 lines; a record of a thousand failures stays readable.
 _MAX_SUMMARY_CHARS = 6_000
@@ -51,7 +51,7 @@ def read_peaks(here: Device, step: Step, steps: int, group: Group) -> Memory:
 
 def host_peak(group: Group) -> Memory:
     """Read how much of the host's memory was in use at the peak so far, without any step."""
-    return Memory(host_rss_peak_bytes=round(group.maximum(host.rss_peak_bytes())), device=None)
+    return Memory(host_rss_peak_bytes=round(group.maximum(linux.rss_peak_bytes())), device=None)
 
 
 def _of_every_rank(memory: DeviceMemory, group: Group) -> Iterator[DeviceMemory]:
@@ -80,7 +80,7 @@ def address_space() -> AddressSpace:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return AddressSpace(
         limit_bytes=None if limit == resource.RLIM_INFINITY else limit,
-        peak_bytes=host.address_space_peak_bytes(),
+        peak_bytes=linux.address_space_peak_bytes(),
     )
 
 
@@ -97,7 +97,7 @@ def exhausted(
         if kind := _kind(cause, space):
             return Exhausted(
                 kind=kind,
-                host_rss_peak_bytes=host.rss_peak_bytes(),
+                host_rss_peak_bytes=linux.rss_peak_bytes(),
                 device=_peaks(device),
                 allocator=_summary() if kind == "device" else "",
             )

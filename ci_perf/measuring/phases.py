@@ -23,7 +23,7 @@ from ci_perf.measuring import (
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
-from ci_perf.measuring.monitor.marks import Marks
+from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.recording import Steps
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.base import Scalar
@@ -47,7 +47,7 @@ def go_through(
     """Measure, and `keep` the result: as soon as it has its times, and whenever it knows more.
 
     Of several ranks, rank 0 keeps that of all. A launch that is recorded counts its `steps`; one
-    that is to count what a step does is not timed.
+    that is to profile what a step does times no blocks.
     """
     protocol = todo.workload.protocol
     stopwatch.turn_taker = turn_client.of(todo)
@@ -63,14 +63,15 @@ def go_through(
         knobs.fix_libraries(protocol)
         group, name = _join(todo)
         here = stopwatch.device = device.open_device(name, _cards(todo.workload))
+    context = _context(todo, name, group, watcher)
+    if todo.profile:
+        _profile(todo, lambda: loaded.build(context), here, group, watcher, left, stopwatch, keep)
+        return
     with stopwatch.phase(Phase.BUILD):
-        workload = loaded.build(_context(todo, name, group, watcher))
+        workload = loaded.build(context)
         if steps is not None:
             workload = steps.counted(workload)
         counters.keep_all_compile_records()
-    if todo.count:
-        _count(todo, workload, here, group, watcher, left, stopwatch, keep)
-        return
     with stopwatch.phase(Phase.FIRST_STEP):
         first_step_s = group.maximum(here.time_block(workload.step, 1).step_s)
     with stopwatch.phase(Phase.FINGERPRINT):
@@ -110,9 +111,9 @@ def go_through(
     after.go_through(process, stopwatch, watcher, cache, keep)
 
 
-def _count(
+def _profile(
     todo: Task,
-    workload: Workload,
+    build: Callable[[], Workload],
     here: Device,
     group: Group,
     watcher: Watcher,
@@ -120,10 +121,10 @@ def _count(
     stopwatch: Stopwatch,
     keep: Keep,
 ) -> None:
-    """Count instead of timing; a launch that is timed has no use for the code that counts."""
-    from ci_perf.measuring.counting import CountingLaunch
+    """Profile instead of timing; a launch that is timed has no use for the code that profiles."""
+    from ci_perf.measuring.profiling import ProfilingLaunch
 
-    CountingLaunch(todo, workload, here, group, watcher, left).go_through(stopwatch, keep)
+    ProfilingLaunch(todo, build, here, group, watcher, left).go_through(stopwatch, keep)
 
 
 def _join(todo: Task) -> tuple[Group, str]:

@@ -9,7 +9,7 @@ from ci_perf.measuring.device import Device, Stamp
 from ci_perf.measuring.user_code import WorkloadError
 from ci_perf.model.base import Name
 from ci_perf.model.process import StepPhase, StepPhases
-from ci_perf.workload import unwatched
+from ci_perf.workload import PhaseMaker, unwatched
 
 MAX_PHASES = 50
 
@@ -19,10 +19,12 @@ class Watcher:
 
     def __init__(self) -> None:
         self._device: Device | None = None
+        self._mark: PhaseMaker = unwatched
         self._spans: list[tuple[str, Stamp, Stamp]] = []
         # In the order in which they were entered.
         self._entered: dict[str, None] = {}
         self._known: set[str] = set()
+        self._changed: Callable[[], object] | None = None
 
     def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Enter the part of a step called `name`; while watched, WorkloadError for what is no name.
@@ -42,13 +44,23 @@ class Watcher:
         return next(reversed(self._entered), "")
 
     @contextlib.contextmanager
-    def following(self, device: Device) -> Iterator[None]:
-        """Within, keep `current`."""
-        self._device = device
+    def following(
+        self,
+        device: Device,
+        changed: Callable[[], object] | None = None,
+        *,
+        mark: PhaseMaker = unwatched,
+    ) -> Iterator[None]:
+        """Within, keep `current`, and call `changed` after each change of it.
+
+        What `mark` makes of the name of a phase is entered with it.
+        """
+        self._device, self._changed, self._mark = device, changed, mark
         try:
             yield
         finally:
-            self._device = None
+            self._device = self._changed = None
+            self._mark = unwatched
             self._spans.clear()
 
     def watch(self, device: Device, step: Callable[[], object], steps: int) -> StepPhases | None:
@@ -82,12 +94,19 @@ class Watcher:
             yield
             return
         self._entered[name] = None
+        self._tell()
         start = device.stamp()
         try:
-            yield
+            with self._mark(name):
+                yield
         finally:
             self._spans.append((name, start, device.stamp()))
             self._entered.pop(name, None)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._changed is not None:
+            self._changed()
 
     def _sums(self, device: Device, steps: int) -> dict[str, StepPhase]:
         sums: dict[str, tuple[float, float | None]] = {}

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from ci_perf.measuring import memory, recording, user_code
 from ci_perf.measuring.instruments import Stopwatch
-from ci_perf.measuring.monitor.marks import Marks
+from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.phases import go_through
 from ci_perf.model import task
 from ci_perf.system import files, linux

@@ -1,14 +1,16 @@
-"""The committed baseline of one workload on one class of machine."""
+"""What is committed of a machine: baselines of workloads, its calibration and qualification."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
+    AtLeastOne,
     Count,
     Items,
     Name,
+    PositiveSeconds,
     Scalar,
     Statistic,
     Struct,
@@ -18,10 +20,15 @@ from ci_perf.model.base import (
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Source
+from ci_perf.model.suite import Preset, Relative
 from ci_perf.model.summary import Numbers
 
 # Older sessions say little about today's machine, and the files are read by people.
 MAX_SESSIONS = 20
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+# A standard deviation of natural logarithms: 0.01 is about 1 %.
+Spread = Annotated[float, msgspec.Meta(ge=0, le=100)]
+DegreesOfFreedom = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
 class RecordedSession(Struct, frozen=True, kw_only=True):
@@ -65,3 +72,113 @@ class Baseline(Struct, tag_field="type", tag="baseline", frozen=True, kw_only=Tr
     sessions: Annotated[
         tuple[RecordedSession, ...], msgspec.Meta(min_length=1, max_length=MAX_SESSIONS)
     ]
+
+
+class Provenance(Struct, frozen=True, kw_only=True):
+    """What was measured when. ``distrust`` are the codes of what spoke against the machine."""
+
+    recorded_at: Text
+    source: Source
+    run: Name
+    tool_version: Text
+    suite: SuiteName
+    selection: tuple[str, ...]
+    soft: Software
+    distrust: tuple[Name, ...] = ()
+
+
+class CalibratedWorkload(Struct, frozen=True, kw_only=True):
+    """How much launches of the same code differ.
+
+    ``statistic`` is the workload's own where suite.toml sets it, else the machine's. ``launches``
+    is the spread of the launches by each statistic; ``pairs`` that of the differences of launches
+    next to each other, by ``statistic``, drawn towards what the suite has in common, and worth
+    ``pairs_df`` observations. ``smallest_detectable`` is relative, after the most pairs that are
+    launched. ``expected_pairs`` and ``inconclusive`` (a share) are of simulated confirmations in
+    which nothing had changed.
+    """
+
+    processes: AtLeastOne
+    statistic: Statistic
+    step_time_s: PositiveSeconds
+    launches: dict[Statistic, Spread]
+    pairs: Spread
+    pairs_df: DegreesOfFreedom
+    smallest_detectable: Spread
+    expected_pairs: Annotated[float, msgspec.Meta(ge=0, le=1000)]
+    inconclusive: Share
+    two_modes: bool
+
+
+# What disturbs launches: nothing that matters; neighbours that take the CPU, whose CPU time tells
+# more than the wall's; or what CPU time shows as well (a shared host, caches, clocks).
+Noise = Literal["quiet", "crowded", "shared_host"]
+
+
+class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_only=True):
+    """The whole of baselines/MACHINE/calibration.json.
+
+    ``launches`` is the typical spread of launches by each statistic, ``inconclusive`` the share of
+    unchanged workloads that each preset is expected to leave undecided: what ``statistic`` and
+    ``preset`` were chosen by. ``launches_cpu`` is the spread of CPU time, where it is known. On a
+    crowded machine, where CPU time gates, ``inconclusive`` and the workloads are by CPU time.
+    ``trimmed``: a mean of pairs leaves out the outermost ones.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    machine: Machine
+    statistic: Statistic
+    preset: Preset
+    provenance: Provenance
+    launches: dict[Statistic, Spread]
+    inconclusive: dict[Preset, Share]
+    noise: Noise = "quiet"
+    trimmed: bool = False
+    launches_cpu: Spread | None = None
+    workloads: Annotated[dict[Name, CalibratedWorkload], msgspec.Meta(min_length=1)]
+
+
+class Replays(Struct, frozen=True, kw_only=True):
+    """How confirmations of one change ended.
+
+    ``call`` and ``estimate`` (a logarithm) are of the pairs as they were recorded. The shares, and
+    the mean number of ``pairs``, are of confirmations replayed with pairs drawn from these.
+    """
+
+    call: Name
+    estimate: Annotated[float, msgspec.Meta(ge=-100, le=100)]
+    regressed: Share
+    improved: Share
+    unchanged: Share
+    inconclusive: Share
+    pairs: Annotated[float, msgspec.Meta(ge=0, le=1000)]
+
+
+class QualifiedWorkload(Struct, frozen=True, kw_only=True):
+    """What became of one workload without a change, and when it was slowed down.
+
+    ``limit`` is the size that had to be proven exceeded; ``spread`` the standard deviation of the
+    recorded differences of pairs without a change, ``pairs`` how many there are.
+    """
+
+    statistic: Statistic
+    limit: Relative
+    spread: Spread
+    pairs: AtLeastOne
+    same: Replays
+    slower: Replays
+
+
+class Qualification(Struct, tag_field="type", tag="qualification", frozen=True, kw_only=True):
+    """The whole of baselines/MACHINE/qualification.json.
+
+    ``size`` is how much longer the slowed steps took (0.05 = 5 %), ``replays`` how many
+    confirmations were replayed per workload and change.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    machine: Machine
+    size: Annotated[float, msgspec.Meta(gt=0, le=1)]
+    replays: AtLeastOne
+    provenance: Provenance
+    workloads: Annotated[dict[Name, QualifiedWorkload], msgspec.Meta(min_length=1)]

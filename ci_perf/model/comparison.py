@@ -136,8 +136,8 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     numbers of both sides were rounded to, as a share of the smallest of them; ``None`` where it is
     too fine to matter. ``own_file``: the base ran a workload file of its own, because the head's is
     another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
-    for exact metrics, and where these say nothing. ``explanation`` is on one row of a workload at
-    most.
+    for exact metrics, and where these say nothing. ``explanation`` is on one row of time
+    and one of memory at most.
     """
 
     workload: Name

@@ -22,7 +22,7 @@ from ci_perf.model.base import (
     Text,
 )
 from ci_perf.model.program import Program
-from ci_perf.model.step_counts import StepCounts
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.validity import Evidence
 
 # How the reason of a failure begins when the process was stopped at its time limit.
@@ -219,8 +219,8 @@ class Process(Struct, frozen=True, kw_only=True):
 class WorkerResult(Struct, frozen=True, kw_only=True):
     """What a child process hands to its parent. ``knobs`` are those that held while it timed.
 
-    ``program`` is that of a recording launch, ``counts`` those of one that counts; other numbers of
-    such launches mean nothing.
+    ``program`` is that of a recording launch, ``profile`` is that of one that profiles;
+    other numbers of such launches mean nothing.
     """
 
     items_per_step: Items
@@ -230,7 +230,7 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
     knobs: dict[Key, Scalar]
     process: Process
     program: Program | None = None
-    counts: StepCounts | None = None
+    profile: StepProfile | None = None
 
 
 class Exhausted(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from ci_perf.model.base import (
 from ci_perf.model.environment import Environment
 from ci_perf.model.process import Exhausted, Phase, Process
 from ci_perf.model.program import Program, SameProgram, Touched
-from ci_perf.model.step_counts import CountedSides
+from ci_perf.model.step_profile import ProfiledPairs
 from ci_perf.model.suite import Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
 
@@ -165,7 +165,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     ``checks`` is ``None`` where the run belongs to no pull request. ``earlier`` are oldest first.
     ``same`` are workloads that were not launched, because head and base are the same program;
     ``touched`` says why others were. ``programs`` are the records that were made meanwhile.
-    ``counted`` is what a step does on both sides, of workloads that pairs show to have moved.
+    ``profiled`` is what a step does on both sides, of workloads that pairs show to have moved.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -188,7 +188,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     same: tuple[SameProgram, ...] = ()
     touched: tuple[Touched, ...] = ()
     programs: tuple[Program, ...] = ()
-    counted: tuple[CountedSides, ...] = ()
+    profiled: tuple[ProfiledPairs, ...] = ()
 
     @property
     def check(self) -> int | None:

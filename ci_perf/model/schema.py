@@ -4,8 +4,7 @@ import json
 
 import msgspec
 
-from ci_perf.model.baseline import Baseline
-from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.baseline import Baseline, Calibration, Qualification
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples

@@ -6,7 +6,7 @@ from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint, Profile
 from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.run import Checks, Failed, Interleaved, PairVerdict, Source
-from ci_perf.model.step_counts import CountedSides
+from ci_perf.model.step_profile import ProfiledPairs
 from ci_perf.model.validity import Validity
 
 Numbers = dict[str, float]
@@ -76,7 +76,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     ``selection`` is empty when the whole suite was meant to be there. ``machine`` is known although
     no subject may have numbers. ``image`` is that of a run in containers. ``check`` numbers it
     among the checks of a pull request, ``None`` where that is not known. ``same`` are workloads
-    without numbers: both sides are one program. ``counted`` is what a step does on both sides.
+    without numbers: both sides are one program. ``profiled`` is what a step does on both sides.
     """
 
     label: Text
@@ -95,4 +95,4 @@ class Summary(Struct, frozen=True, kw_only=True):
     profiles: tuple[Profile, ...] = ()
     same: tuple[SameProgram, ...] = ()
     touched: tuple[Touched, ...] = ()
-    counted: tuple[CountedSides, ...] = ()
+    profiled: tuple[ProfiledPairs, ...] = ()

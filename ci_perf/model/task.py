@@ -1,6 +1,7 @@
 """What a parent and its child processes exchange: modules, files, documents and signals by name."""
 
 from enum import Enum
+from typing import Literal
 
 from ci_perf.model.base import (
     Amount,
@@ -34,6 +35,9 @@ PHASE = "phase"
 DONE = "done"
 # What a recording launch leaves beside its result.
 PROGRAM = "program.json"
+# What a profiling launch leaves beside its result where its trace is to be kept.
+TRACE = "trace.pt.trace.json.gz"
+MOST_TRACE_BYTES = 50 * 2**20
 # The socket on which the monitor listens, and what the monitor leaves.
 MONITOR_SOCKET = "monitor"
 EVIDENCE = "evidence.json"
@@ -82,6 +86,23 @@ class TurnAnswer(bytes, Enum):
     TAKE_WITHOUT_BLOCK = b"x"  # both have enough blocks, or one has no time left
 
 
+Activity = Literal["cpu", "cuda"]
+
+
+class Tracing(Struct, frozen=True, kw_only=True):
+    """How torch.profiler traces a step, where a person says it.
+
+    ``steps`` is how many are traced at most; 0 for as many as a launch has time for. With
+    ``stacks`` the trace has the stack of each operator: that takes so long that its times say
+    little, so nothing else is read off such a trace. ``activities`` are what is traced; without
+    any, all that the device has.
+    """
+
+    steps: Count = 0
+    stacks: bool = False
+    activities: tuple[Activity, ...] = ()
+
+
 class Task(Struct, frozen=True, kw_only=True):
     """One launch of one workload. ``root`` is the repository, where imports are resolved.
 
@@ -92,7 +113,9 @@ class Task(Struct, frozen=True, kw_only=True):
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison. A launch that is to ``record``
     its program is slower, so that its times mean nothing, and goes on for ``record_steps`` steps.
-    One that is to ``count`` times nothing: it counts what a step does.
+    One that is to ``profile`` takes no part in any verdict: it finds out what a step does. Its
+    trace is put at ``trace_to``, a path; empty for none. (The process itself only learns whether.)
+    ``tracing`` says how it is taken.
     """
 
     workload: PlannedWorkload
@@ -107,7 +130,9 @@ class Task(Struct, frozen=True, kw_only=True):
     foreign_root: Text = ""
     record: bool = False
     record_steps: Count = 0
-    count: bool = False
+    profile: bool = False
+    trace_to: Text = ""
+    tracing: Tracing = Tracing()
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ def test_operators_are_counted_once_each():
     assert (work.operators, work.flops, work.parameters, work.absent) == (3, 0, 7, "")
 
 
-def test_a_compiled_step_counts_as_the_program_it_was_compiled_from(model):
+def test_a_compiled_step_profile_as_the_program_it_was_compiled_from(model):
     step = training_step(model)
     compiled = training_step(torch.compile(model, backend="aot_eager"))
     compiled()
@@ -214,7 +214,7 @@ def test_inference_mode_hides_no_part_of_a_composite_operator(model):
     assert found == expected
 
 
-def test_counting_does_not_import_the_compiler():
+def test_profiling_does_not_import_the_compiler():
     code = """
 import sys, torch
 from ci_perf.measuring import counters

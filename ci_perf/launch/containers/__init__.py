@@ -36,7 +36,7 @@ from ci_perf.model.task import (
     limit_s,
     module_of,
 )
-from ci_perf.system import host, scratch
+from ci_perf.system import linux, scratch
 from ci_perf.system.child import Ended
 from ci_perf.system.scratch import Scratch
 
@@ -297,7 +297,7 @@ class ContainerLauncher(TurnLauncher):
         image = self.sides[0].image
         environment = machine.environment
         soft = msgspec.structs.replace(environment.soft, image=images.name_for_comparison(image))
-        noted = msgspec.structs.replace(environment.noted, host_hash=host.name_hash())
+        noted = msgspec.structs.replace(environment.noted, host_hash=linux.name_hash())
         environment = msgspec.structs.replace(environment, soft=soft, noted=noted, image=image)
         return msgspec.structs.replace(machine, environment=environment)
 

@@ -10,7 +10,7 @@ from ci_perf.launch.containers import engine_errors
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.model import container as references
 from ci_perf.model.container import EngineName, Image, Local, Named
-from ci_perf.system import host
+from ci_perf.system import linux
 
 # The hash of what an image was built from; our own build writes it.
 INPUTS_LABEL = "dev.ci_perf.inputs"
@@ -97,7 +97,7 @@ def resolve(
         inputs=image.inputs,
         is_pinned=is_pinned(reference),
         engine=engine.name,
-        engine_version=host.short(version),
+        engine_version=linux.short(version),
     )
 
 
@@ -228,7 +228,7 @@ def _read(engine: EngineName, text: str) -> HostImage:
     return HostImage(
         identity=said.id if ":" in said.id else f"sha256:{said.id}",  # podman leaves it out
         digests=tuple(said.repo_digests or ()),
-        inputs=host.short(labels.get(INPUTS_LABEL, "")),
+        inputs=linux.short(labels.get(INPUTS_LABEL, "")),
     )
 
 

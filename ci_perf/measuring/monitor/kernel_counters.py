@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.system import host
+from ci_perf.system import linux
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -35,7 +35,9 @@ class KernelCounters:
     processes: dict[int, ProcessCounters]
 
 
-def read(pids: Iterable[int], *, proc: Path = host.PROC, cgroups: Path = CGROUPS) -> KernelCounters:
+def read(
+    pids: Iterable[int], *, proc: Path = linux.PROC, cgroups: Path = CGROUPS
+) -> KernelCounters:
     """Read the host, the control group of the first process, and every process that still is."""
     pids = list(pids)
     counters = {pid: _process(proc / str(pid)) for pid in pids}
@@ -68,7 +70,7 @@ def involuntary_switches(before: KernelCounters, after: KernelCounters) -> int |
     )
 
 
-def rss_peak_bytes(pid: int, proc: Path = host.PROC) -> int | None:
+def rss_peak_bytes(pid: int, proc: Path = linux.PROC) -> int | None:
     """Return the largest resident set of a process so far; `None` once it has ended."""
     line = re.search(r"^VmHWM:\s+(\d+) kB", _text(proc / str(pid) / "status"), re.MULTILINE)
     return int(line[1]) * 1024 if line else None

@@ -2,7 +2,7 @@
 
 Run as `python -P -m ci_perf.measuring.monitor.server FOLDER PARENT SOCKET HZ UUID...`: FOLDER is
 its own, PARENT the id of the process that waits, SOCKET the handle of the socket on
-which it hears marks.py. It ends when its stdin does, and leaves evidence.json.
+which it hears the worker. It ends when its stdin does, and leaves evidence.json.
 
 A process of its own, so that reading never holds the interpreter lock of the workload, and outlives
 it when it is killed.
@@ -25,11 +25,11 @@ from ci_perf.measuring.monitor.kernel_counters import KernelCounters
 from ci_perf.model import task
 from ci_perf.model.task import MonitorMark
 from ci_perf.model.validity import Evidence, HostEvidence
-from ci_perf.system import files, host, linux
+from ci_perf.system import files, linux
 
 _STDIN = 0
 
-# Longer than anything that marks.py says.
+# Longer than any mark.
 _MAX_DATAGRAM = 200
 # struct ucred of the kernel: who has sent a datagram, whatever he says.
 _CREDENTIALS = struct.Struct("3i")
@@ -63,7 +63,7 @@ class Monitor:
         gpus: Sequence[nvml.Gpu],
         *,
         clock: Callable[[], float] = time.monotonic,
-        proc: Path = host.PROC,
+        proc: Path = linux.PROC,
         cgroups: Path = kernel_counters.CGROUPS,
     ) -> None:
         self._clock = clock

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ci_perf.measuring.recording import executed, imported, monitored, native, patched, profiled
+from ci_perf.measuring.recording import executed, native, patched
 from ci_perf.measuring.recording.assembling import Assembly
 from ci_perf.measuring.recording.audited import Audit
 from ci_perf.measuring.recording.contents import Contents
 from ci_perf.measuring.recording.executed import Executed
-from ci_perf.measuring.recording.imported import Searches
 from ci_perf.measuring.recording.notes import Fact, Notes
+from ci_perf.measuring.recording.patched import Searches
 from ci_perf.measuring.recording.places import Owner, Places
 from ci_perf.model.program import Program, nothing_recorded
 from ci_perf.model.task import Task
@@ -96,7 +96,7 @@ class Recording:
             self._notes,
             self._contents,
             executes=self._executed.note,
-            searches_metadata=lambda path: self._searches.note([path], imported.METADATA),
+            searches_metadata=lambda path: self._searches.note([path], patched.METADATA),
             is_profiled=not executed.TOLD_ONCE,
             drain=self.drain,
         )
@@ -135,7 +135,7 @@ class Recording:
 
     def _begin(self) -> Callable[[], bool]:
         self._searches.note_loaded()
-        imported.read_sources(self._places)
+        patched.read_sources(self._places)
         patched.Questions(self._contents, self._places, self._audit).watch()
         patched.Variables(self._notes, self._places, self._audit).watch()
         patched.watch_lines(self._contents, self._audit)
@@ -147,10 +147,10 @@ class Recording:
 
     def _watch_execution(self) -> Callable[[], bool]:
         if not executed.TOLD_ONCE:
-            return profiled.Profilers(self._executed.note).end
+            return executed.Profilers(self._executed.note).end
         try:
-            return monitored.watch_starts(self._executed.note)
-        except monitored.NoMonitoringError as error:
+            return executed.watch_starts(self._executed.note)
+        except executed.NoMonitoringError as error:
             self._notes.add(Fact.OBSTACLE, str(error))
             return lambda: False
 

@@ -58,7 +58,7 @@ def is_metadata(frame: FrameType) -> bool:
 
 def is_thread_start(frame: FrameType) -> bool:
     """Whether a new thread gets the profiler: by Python's module threading, or by ours."""
-    return _module(frame) in {"threading", "profiled"}
+    return _module(frame) in {"threading", "executed"}
 
 
 def asks_existence(frame: FrameType | None) -> bool:

@@ -4,9 +4,16 @@ From Python 3.12 on sys.monitoring tells each function once. Before, a profiler 
 the threads that Python has started; a native thread it does not see.
 """
 
+import _lsprof
+import _thread
+import ctypes
 import dis
+import os
 import sys
-from types import CodeType
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
 
 from ci_perf.measuring.recording.notes import Fact, Notes
 from ci_perf.measuring.recording.places import Owner, Places
@@ -98,6 +105,9 @@ _COPY_DOCSTRINGS = {
     "urllib3",
     "yaml",
 }
+_NAME = "ci_perf"
+# Those that Python leaves to tools: 0, 1, 2 and 5 are for debuggers, coverage and the like.
+_IDS = (4, 3)
 
 
 def unit_name(code: CodeType) -> str:
@@ -178,3 +188,131 @@ def _package(file: str) -> str:
         if folder in file:
             return file.rpartition(folder)[2].partition("/")[0].removesuffix(".py")
     return ""
+
+
+class NoMonitoringError(Exception):
+    """Other tools use what sys.monitoring has for them."""
+
+
+def watch_starts(note: Callable[[CodeType], None]) -> Callable[[], bool]:
+    """Have `note` called for each function when it first starts, in all threads; return the end.
+
+    Raises NoMonitoringError.
+    """
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+    free = [number for number in _IDS if monitoring.get_tool(number) is None]
+    if not free:
+        raise NoMonitoringError("other tools use sys.monitoring")
+    tool, starts = free[0], monitoring.events.PY_START
+
+    def started(code: CodeType, offset: int) -> object:
+        del offset
+        note(code)
+        return monitoring.DISABLE
+
+    monitoring.use_tool_id(tool, _NAME)
+    monitoring.register_callback(tool, starts, started)
+    monitoring.set_events(tool, starts)
+
+    def end() -> bool:
+        monitoring.set_events(tool, monitoring.events.NO_EVENTS)
+        monitoring.register_callback(tool, starts, None)
+        monitoring.free_tool_id(tool)
+        return False  # it has seen all threads
+
+    return end
+
+
+class Profilers:
+    """One profiler in C for each thread: it keeps the code of each call until somebody asks.
+
+    It costs a fifth of what a function of ours costs as a profiler, which hears of every return and
+    of every call of a builtin as well. But a forked child may be killed at any time, so there such
+    a function notes each call at once.
+    """
+
+    def __init__(self, note: Callable[[CodeType], None]) -> None:
+        """Watch this thread, and those that it will start."""
+        self._note = note
+        self._running: dict[int, _lsprof.Profiler] = {}
+        self._is_child = False
+        self._start = start = _thread.start_new_thread
+        self._started: list[None] = []
+        self._first = self._newest_thread()
+
+        def start_new_thread(
+            function: Callable[..., object],
+            arguments: tuple[Any, ...],
+            *more: Any,  # noqa: ANN401
+        ) -> int:
+            def run(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+                self._begin()
+                try:
+                    function(*args, **kwargs)
+                finally:
+                    self._end_thread()
+
+            self._started.append(None)
+            return start(run, arguments, *more)
+
+        module: Any = threading  # it has taken the function when it was imported
+        _thread.start_new_thread = module._start_new_thread = start_new_thread  # noqa: SLF001
+        os.register_at_fork(after_in_child=self._begin_child)
+        self._begin()
+
+    def end(self) -> bool:
+        """Note what was called in all threads; end it in this one.
+
+        Returns whether native threads have called Python, which no profiler has seen.
+        """
+        self._end_thread()
+        for profiler in [*self._running.values()]:
+            self._take(profiler)
+        return self._newest_thread() - self._first - 1 > len(self._started)
+
+    def _newest_thread(self) -> int:
+        """Start a thread and return its number: Python counts each thread that ever runs in it."""
+        api = ctypes.pythonapi
+        api.PyThreadState_Get.restype = ctypes.c_void_p
+        api.PyThreadState_GetID.restype = ctypes.c_uint64
+        api.PyThreadState_GetID.argtypes = [ctypes.c_void_p]
+        numbers: list[int] = []
+        is_done = _thread.allocate_lock()
+        is_done.acquire()
+
+        def look() -> None:
+            numbers.append(api.PyThreadState_GetID(api.PyThreadState_Get()))
+            is_done.release()
+
+        self._start(look, ())
+        is_done.acquire()
+        return numbers[0]
+
+    def _begin(self) -> None:
+        if self._is_child:
+            sys.setprofile(self._called)
+            return
+        profiler = _lsprof.Profiler(subcalls=False, builtins=False)
+        self._running[_thread.get_ident()] = profiler
+        profiler.enable()
+
+    def _end_thread(self) -> None:
+        profiler = self._running.pop(_thread.get_ident(), None)
+        if profiler is not None:
+            profiler.disable()
+            self._take(profiler)
+
+    def _take(self, profiler: _lsprof.Profiler) -> None:
+        for entry in profiler.getstats():
+            if isinstance(entry.code, CodeType):
+                self._note(entry.code)
+
+    def _begin_child(self) -> None:
+        self._is_child = True
+        self._running.clear()
+        self._begin()
+
+    def _called(self, frame: FrameType, event: str, argument: object) -> None:
+        del argument
+        if event == "call":
+            self._note(frame.f_code)

@@ -17,7 +17,7 @@ from tests.watched import PYTHON
 QUICK_WORKER = """
 import sys
 from pathlib import Path
-from ci_perf.measuring.monitor.marks import Marks
+from ci_perf.measuring.monitor import Marks
 marks = Marks(Path(sys.argv[1]))
 marks.hello()
 marks.begin()

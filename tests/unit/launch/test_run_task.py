@@ -9,6 +9,7 @@ from ci_perf.launch import run_task
 from ci_perf.launch.run_task import Finished
 from ci_perf.model import task as tasks
 from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import files
@@ -99,3 +100,69 @@ def test_a_process_that_kept_nothing_has_failed():
     outcome = failure_of(launched(Phase.MEMORY, KILLED, kept=None))
 
     assert outcome.phase is Phase.MEMORY
+
+
+def traced(tmp_path, left, *, profile=StepProfile(steps=2), trace_to="w.head.pt.trace.json.gz"):  # noqa: B008  it is frozen
+    """Launch a process that profiles and leaves a trace; return its profile and the trace kept."""
+    told = []
+
+    def run(folder):
+        told.append(folder.read(tasks.TASK, Task).trace_to)
+        files.write(folder.path / tasks.RESULT, msgspec.structs.replace(KEPT, profile=profile))
+        left(folder.path / tasks.TRACE)
+        return Finished(ended=Ended(code=0, timed_out=False, tail=""))
+
+    target = tmp_path / trace_to
+    task = msgspec.structs.replace(TASK, profile=True, trace_to=str(target) if trace_to else "")
+    outcome = result_of(run_task.run(task, run)).profile
+    assert told == [tasks.TRACE if trace_to else ""]
+    return outcome, target.read_bytes() if target.is_file() else None
+
+
+def test_a_trace_is_put_where_the_task_says_and_nobody_reads_it(tmp_path):
+    profile, kept = traced(tmp_path, lambda path: path.write_bytes(b"not even gzip"))
+
+    assert (profile.trace_file, kept) == ("w.head.pt.trace.json.gz", b"not even gzip")
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        (lambda _path: None, "the launch left none"),
+        (lambda path: path.symlink_to("/etc/passwd"), "cannot be read"),
+        (lambda path: path.mkdir(), "cannot be read"),
+        (lambda path: path.write_bytes(b"12345678901"), "expected at most 10 bytes"),
+    ],
+)
+def test_says_why_a_trace_is_not_kept(tmp_path, monkeypatch, left, why):
+    monkeypatch.setattr(run_task, "MOST_TRACE_BYTES", 10)
+
+    profile, kept = traced(tmp_path, left)
+
+    assert (profile.trace_file, kept) == ("", None)
+    assert why in profile.missing["trace_file"]
+
+
+def test_a_trace_is_missing_for_the_reason_for_which_the_whole_profile_is(tmp_path):
+    failed = StepProfile(steps=0, absent="ValueError: no more data")
+
+    profile, _ = traced(tmp_path, lambda _path: None, profile=failed)
+
+    assert profile.missing["trace_file"] == "ValueError: no more data"
+
+
+def test_a_trace_that_cannot_be_written_is_said_and_loses_nothing_else(tmp_path):
+    profile, _ = traced(
+        tmp_path, lambda path: path.write_bytes(b"1"), trace_to="no/such/folder/w.gz"
+    )
+
+    assert profile.steps == 2
+    assert "cannot be written" in profile.missing["trace_file"]
+
+
+def test_only_the_parent_says_that_a_trace_was_kept(tmp_path):
+    claims = StepProfile(steps=2, trace_file="other.gz")
+
+    profile, _ = traced(tmp_path, lambda path: path.touch(), profile=claims, trace_to="")
+
+    assert profile.trace_file == ""

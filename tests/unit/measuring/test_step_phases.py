@@ -48,7 +48,7 @@ def test_each_part_of_a_step_takes_what_it_takes(clock):
     assert list(found.phases) == ["data", "forward"]
 
 
-def test_a_part_that_comes_twice_in_a_step_counts_as_its_sum(clock):
+def test_a_part_that_comes_twice_in_a_step_profile_as_its_sum(clock):
     watcher = Watcher()
 
     def step():

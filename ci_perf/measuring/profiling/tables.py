@@ -5,13 +5,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from ci_perf.model.step_counts import (
+from ci_perf.model.step_profile import (
     MOST_FUNCTIONS,
     MOST_OPERATORS,
     AuthorFunction,
     FunctionUse,
     OperatorUse,
-    StepCounts,
+    StepProfile,
 )
 
 K = TypeVar("K", bound=Hashable)
@@ -25,7 +25,7 @@ _MOST_VARYING: Final = 100
 
 
 class Operation(NamedTuple):
-    """What is told apart of the operators: see `model.step_counts.OperatorUse`."""
+    """What is told apart of the operators: see `model.step_profile.OperatorUse`."""
 
     operator: str
     signature: str
@@ -34,6 +34,11 @@ class Operation(NamedTuple):
     is_backward: bool
     caller: AuthorFunction | None
     line: int
+
+    @classmethod
+    def of(cls, use: OperatorUse) -> "Operation":
+        """Return what a use tells of."""
+        return cls(**{name: getattr(use, name) for name in cls._fields})
 
 
 @dataclass(slots=True)
@@ -57,7 +62,7 @@ class Counted(Generic[K]):
 
 def joined(
     of_operators: Sequence[Counted[Operation]], of_functions: Sequence[Counted[AuthorFunction]]
-) -> StepCounts:
+) -> StepProfile:
     """Return what all steps have in common; the most called are kept where there are too many.
 
     Where an operator of a function varies in one way, none of its calls there is counted: shapes
@@ -78,7 +83,7 @@ def joined(
     more = len(varies) - _MOST_VARYING
     if more > 0:
         varies[_MOST_VARYING:] = [f"and {more} more"]
-    return StepCounts(
+    return StepProfile(
         steps=max(len(of_operators), len(of_functions)),
         operators=tuple(
             OperatorUse(**use._asdict(), calls=float(calls)) for use, calls in operations

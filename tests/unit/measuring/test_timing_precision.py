@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from ci_perf.measuring import precision
+from ci_perf.measuring import timing
 
 
 def blocks(count, spread, seed=1):
@@ -22,7 +22,7 @@ def fewest(spread, *, launch_spread, start_s=50.0, block_s=0.05, statistic="medi
             next(
                 count
                 for count in range(10, 3000)
-                if precision.is_enough(
+                if timing.is_enough(
                     made[:count],
                     statistic,
                     spent_s=count * block_s,
@@ -58,7 +58,7 @@ def test_a_resident_pair_times_longer_because_its_blocks_have_their_disturbances
 
 
 def test_blocks_that_do_not_differ_are_enough():
-    assert precision.is_enough([1.0] * 10, "median", spent_s=0.1, start_s=10.0, launch_spread=0.001)
+    assert timing.is_enough([1.0] * 10, "median", spent_s=0.1, start_s=10.0, launch_spread=0.001)
 
 
 def test_the_fastest_block_is_known_when_others_are_as_fast():
@@ -66,7 +66,7 @@ def test_the_fastest_block_is_known_when_others_are_as_fast():
     is_alone = [1.0, 1.4, 1.5, 1.6, *[2.0] * 20]
 
     def is_enough(block_s):
-        return precision.is_enough(block_s, "min", spent_s=1.0, start_s=2.0, launch_spread=0.005)
+        return timing.is_enough(block_s, "min", spent_s=1.0, start_s=2.0, launch_spread=0.005)
 
     assert is_enough(is_known[:9])
     assert not is_enough(is_alone[:9])
@@ -77,7 +77,7 @@ def test_blocks_that_resemble_the_one_before_say_less():
     slow_then_fast = [1.0] * 30 + [1.02] * 30
 
     def is_enough(block_s, spent_s):
-        return precision.is_enough(
+        return timing.is_enough(
             block_s, "median", spent_s=spent_s, start_s=10.0, launch_spread=0.01
         )
 
@@ -87,6 +87,6 @@ def test_blocks_that_resemble_the_one_before_say_less():
 
 @pytest.mark.parametrize("statistic", ["median", "p25", "min"])
 def test_two_blocks_are_enough_to_ask(statistic):
-    assert not precision.is_enough(
+    assert not timing.is_enough(
         [1.0, 2.0], statistic, spent_s=0.1, start_s=10.0, launch_spread=0.005
     )

@@ -2,18 +2,12 @@
 
 import dataclasses
 
-import msgspec
 import pytest
-import torch
 
-from ci_perf.launch.local import LocalLauncher
-from ci_perf.measuring.counting import operators
-from ci_perf.measuring.counting.author import AuthorCode
-from ci_perf.model.process import Phase
-from ci_perf.model.step_counts import StepCounts
-from ci_perf.model.suite import PlannedWorkload
-from ci_perf.model.task import Task
-from tests.launches import BUILD, HEAD, QUICK, failure_of, result_of
+from ci_perf.measuring.profiling.tables import Operation
+from ci_perf.model.step_profile import StepProfile
+from tests import profiled
+from tests.launches import BUILD, HEAD, result_of
 
 TRAINING = """
 import random
@@ -56,6 +50,7 @@ def build(context):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=True)
     inputs = torch.ones(3, 4)
     fast = torch.compile(compiled)
+    fast(inputs)  # which would compile it for a minute
     def step():
         with context.phase("forward"):
             output = fast(checkpoint(again, net(inputs), use_reentrant=False))
@@ -78,38 +73,15 @@ def step():
 
 @pytest.fixture
 def launch(tmp_path):
-    """Launch a workload that consists of this source, to count."""
-
-    def launch(source, *, count=True, **more):
-        root = tmp_path / "repository"
-        root.mkdir(exist_ok=True)
-        (root / "it.py").write_text(source)
-        planned = PlannedWorkload(
-            id="it",
-            file=str(root / "it.py"),
-            description="",
-            parameters={},
-            protocol=msgspec.structs.replace(QUICK, timeout_s=120, monitor_hz=0),
-            **more,
-        )
-        task = Task(
-            workload=planned,
-            index=0,
-            device="cpu",
-            root=str(root),
-            data_dir=str(root),
-            count=count,
-        )
-        return LocalLauncher(root).launch(task)
-
-    return launch
+    """Launch a workload that consists of this source, to profile it."""
+    return profiled.launcher(tmp_path / "repository")
 
 
 @dataclasses.dataclass
 class Calls:
     """The counts by operator, function and direction."""
 
-    counts: StepCounts
+    counts: StepProfile
 
     def of(self, operator, function, *, backward=False):
         return sum(
@@ -122,10 +94,10 @@ class Calls:
 
 
 def test_operators_belong_to_the_function_of_their_forward_line_and_launches_agree(launch):
-    counts = result_of(launch(TRAINING)).counts
+    counts = result_of(launch(TRAINING)).profile
     calls = Calls(counts)
 
-    assert (counts.steps, counts.absent, counts.cut) == (2, "", 0)
+    assert (counts.steps, counts.absent, counts.cut, counts.missing) == (2, "", 0, {})
     assert calls.of("aten::addmm", "Net.forward") == 1
     assert calls.of("aten::mm", "Net.forward", backward=True) == 1
     assert calls.of("aten::sin", "Net.activate") == 1
@@ -146,7 +118,14 @@ def test_operators_belong_to_the_function_of_their_forward_line_and_launches_agr
     assert "def activate" in lines[sin.caller.line - 1]
     by_function = {use.function.function: use.calls for use in counts.functions}
     assert (by_function["again"], by_function["Net.forward"]) == (2, 1)
-    assert result_of(launch(TRAINING)).counts == counts
+    again = result_of(launch(TRAINING)).profile
+    assert [(use.function, use.calls) for use in again.functions] == [
+        (use.function, use.calls) for use in counts.functions
+    ]
+    assert [Operation.of(use) for use in again.operators] == [
+        Operation.of(use) for use in counts.operators
+    ]
+    assert [use.calls for use in again.operators] == [use.calls for use in counts.operators]
 
 
 def test_in_inference_mode_the_same_operators_are_counted_as_in_the_metric(launch):
@@ -159,8 +138,8 @@ def step():
     torch.nn.functional.dropout(product, training=False).matmul(weight)
 {BUILD}"""
 
-    counts = result_of(launch(source)).counts
-    work = result_of(launch(source, count=False)).process.work
+    counts = result_of(launch(source)).profile
+    work = result_of(launch(source, profile=False)).process.work
 
     operators = {use.operator for use in counts.operators}
     assert "aten::mm" in operators
@@ -169,7 +148,7 @@ def step():
 
 
 def test_without_torch_functions_of_the_repository_are_counted_alone(launch):
-    counts = result_of(launch(HEAD + PLAIN + BUILD)).counts
+    counts = result_of(launch(HEAD + PLAIN + BUILD)).profile
 
     assert counts.operators == ()
     calls = {use.function.function: use.calls for use in counts.functions}
@@ -185,39 +164,14 @@ def step():
     distributed.all_reduce(torch.ones(4))
 {BUILD}"""
 
-    counts = result_of(launch(source, launch="torchrun", world_size=2)).counts
+    profile = result_of(launch(source, launch="torchrun", world_size=2)).profile
 
-    assert {use.operator for use in counts.operators} == {"aten::ones", "c10d::allreduce_"}
-
-
-def test_a_step_that_raises_later_has_no_counts_and_says_why(launch):
-    source = f"""{HEAD}
-steps = []
-def step():
-    steps.append(1)
-    if len(steps) > 3: raise ValueError("no more data")
-{BUILD}"""
-
-    counts = result_of(launch(source)).counts
-
-    assert (counts.steps, counts.functions) == (0, ())
-    assert counts.absent == "ValueError: no more data"
-
-
-def test_what_comes_after_the_time_is_over_is_not_counted_and_the_step_goes_on(tmp_path):
-    with operators.watch(AuthorCode(str(tmp_path)), lambda: "", end=0.0) as counted:
-        ones = torch.ones(3)
-
-    assert (counted.is_late, counted.calls.total(), ones.tolist()) == (True, 0, [1.0, 1.0, 1.0])
-
-
-def test_a_step_that_never_runs_is_a_failure_of_its_phase(launch):
-    failure = failure_of(launch(f"{HEAD}\ndef step():\n    1 / 0\n{BUILD}"))
-
-    assert (failure.phase, failure.reason) == (
-        Phase.FIRST_STEP,
-        "ZeroDivisionError: division by zero",
-    )
+    assert {use.operator for use in profile.operators} == {"aten::ones", "c10d::allreduce_"}
+    assert all(use.call_s for use in profile.operators)
+    assert [use.function.function for use in profile.functions if use.waiting_s is not None] == [
+        "step"
+    ]
+    assert (profile.missing, profile.memory.peak_bytes) == ({}, 16)
 
 
 def test_a_launch_that_is_timed_does_not_load_what_counts(launch, tmp_path):
@@ -229,7 +183,7 @@ def step():
 {BUILD}"""
 
     result_of(launch(source))
-    assert "ci_perf.measuring.counting" in seen.read_text().split()
-    result = result_of(launch(source, count=False))
-    assert result.counts is None
-    assert "ci_perf.measuring.counting" not in seen.read_text()
+    assert "ci_perf.measuring.profiling" in seen.read_text().split()
+    result = result_of(launch(source, profile=False))
+    assert result.profile is None
+    assert "ci_perf.measuring.profiling" not in seen.read_text()

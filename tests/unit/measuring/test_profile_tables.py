@@ -2,10 +2,10 @@
 
 import pytest
 
-from ci_perf.measuring.counting import tables
-from ci_perf.measuring.counting.author import NAME_CHARS, AuthorCode, shown
-from ci_perf.measuring.counting.tables import Counted, Operation, joined
-from ci_perf.model.step_counts import MOST_OPERATORS, AuthorFunction
+from ci_perf.measuring.profiling import tables
+from ci_perf.measuring.profiling.author import NAME_CHARS, AuthorCode, shown
+from ci_perf.measuring.profiling.tables import Counted, Operation, joined
+from ci_perf.model.step_profile import MOST_OPERATORS, AuthorFunction
 
 FORWARD = AuthorFunction(file="model.py", function="Net.forward", line=7)
 

@@ -8,7 +8,7 @@ import msgspec
 from ci_perf.measuring.recording.places import Places
 from ci_perf.model.base import LARGEST
 from ci_perf.model.program import RelativePath
-from ci_perf.model.step_counts import AuthorFunction
+from ci_perf.model.step_profile import AuthorFunction
 
 NAME_CHARS: Final = 200
 # They belong to the function around them, whose own code they are from Python 3.12 on.
@@ -28,13 +28,13 @@ class AuthorCode:
         """`root` is the repository: installed packages below it are not the author's."""
         self._places = Places(root)
         # With the code itself, whose place in memory another one could take.
-        self._known: dict[int, tuple[CodeType, AuthorFunction | None]] = {}
+        self.known: dict[int, tuple[CodeType, AuthorFunction | None]] = {}
 
     def function(self, code: CodeType) -> AuthorFunction | None:
         """Return the function that a code is of; `None` where it is not the repository's."""
-        known = self._known.get(id(code))
+        known = self.known.get(id(code))
         if known is None:
-            known = self._known[id(code)] = code, self._function(code)
+            known = self.known[id(code)] = code, self._function(code)
         return known[1]
 
     def caller(

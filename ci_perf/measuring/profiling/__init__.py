@@ -1,0 +1,204 @@
+"""Profile what a step does, in a launch that no verdict depends on: operators, functions, memory.
+
+All launches of a workload count the same steps, by their number since `build`: the two sides of a
+comparison would otherwise count steps that differ by design, such as every tenth one that logs.
+Times come from further steps, as many as there is time for: what counts would slow them.
+"""
+
+import contextlib
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ci_perf.measuring import memory, user_code
+from ci_perf.measuring.device import Device
+from ci_perf.measuring.distributed import Group, Solo
+from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
+from ci_perf.measuring.profiling import storages
+from ci_perf.measuring.profiling.author import AuthorCode
+from ci_perf.measuring.profiling.passes import STEPS, Passes
+from ci_perf.measuring.profiling.timeline import Timeline
+from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.process import (
+    Fingerprint,
+    Phase,
+    PhaseTimes,
+    Process,
+    Quantiles,
+    Timed,
+    Warmup,
+    Work,
+    WorkerResult,
+)
+from ci_perf.model.step_profile import StepProfile
+from ci_perf.model.task import Task
+from ci_perf.workload import Workload
+
+# The first step, which allocates and compiles, and two more.
+_WARMUP_STEPS = 3
+# Of the time of the launch: what is followed is slower, and other passes come after it.
+_FOLLOWING_SHARE = 0.5
+_NOT_TIMED = "a launch that profiles is no measurement"
+_NOT_FOLLOWED = "torch had not been imported before `build`, or following its tensors took too long"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingLaunch:
+    """One launch, from `build` on."""
+
+    todo: Task
+    build: Callable[[], Workload]
+    here: Device
+    group: Group
+    watcher: Watcher
+    left: TimeLeft
+
+    def go_through(self, stopwatch: Stopwatch, keep: Callable[[WorkerResult], object]) -> None:
+        """Build, warm up, profile, and `keep` what rank 0 has found.
+
+        Raises what `build` and the first steps raise, and ForeignCodeError.
+        """
+        code = AuthorCode(self.todo.root)
+        end = time.monotonic() + _FOLLOWING_SHARE * self.left.seconds
+        with storages.follow(code, end) as followed:
+            with stopwatch.phase(Phase.BUILD), _eager():
+                workload = self.build()
+                if followed is not None:
+                    followed.built()
+            passes = Passes(workload.step, code, self.here, self.group, self.watcher, self.left)
+            with stopwatch.phase(Phase.FIRST_STEP), _eager():
+                step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
+            instruments = Instruments(self.left, step_s, self.group)
+            with stopwatch.phase(Phase.COUNTERS), _eager():
+                counts = instruments.take(
+                    "counts", lambda: passes.count(followed), steps=2 * STEPS
+                ) or StepProfile(steps=0, absent=instruments.absent.pop("counts"))
+        with stopwatch.phase(Phase.COUNTERS), _eager():
+            profile = counts if counts.absent else _with_times(counts, passes, instruments)
+        with stopwatch.phase(Phase.COUNTERS):
+            self._check_imports()
+            timeline = Timeline(
+                passes,
+                stopwatch.folder,
+                self.todo.root,
+                keeps=bool(self.todo.trace_to),
+                tracing=self.todo.tracing,
+            )
+            self._keep(keep, workload, timeline.missing(profile), step_s)
+            profile = timeline.added_to(profile, instruments)
+        with stopwatch.phase(Phase.TEARDOWN):
+            if workload.teardown is not None:
+                instruments.take("teardown", workload.teardown, steps=0)
+            instruments.take("group", self.group.leave, steps=0)
+            self._check_imports()
+        if not profile.absent:
+            missing = profile.missing | instruments.absent
+            profile = msgspec.structs.replace(profile, missing=missing)
+        self._keep(keep, workload, profile, step_s)
+
+    def _check_imports(self) -> None:
+        todo = self.todo
+        user_code.check_imports(todo.foreign_root, root=todo.root, file=todo.workload.file)
+
+    def _keep(
+        self,
+        keep: Callable[[WorkerResult], object],
+        workload: Workload,
+        profile: StepProfile,
+        step_s: float,
+    ) -> None:
+        if self.group.rank == 0:
+            keep(self._result(workload, profile, step_s))
+
+    def _result(self, workload: Workload, profile: StepProfile, step_s: float) -> WorkerResult:
+        protocol = self.todo.workload.protocol
+        epoch = workload.items_per_epoch
+        process = Process(
+            index=self.todo.index,
+            phases=PhaseTimes(
+                import_s=0.0,
+                build_s=0.0,
+                first_step_s=step_s,
+                fingerprint_s=0.0,
+                warmup_s=0.0,
+                timed_s=0.0,
+                memory_s=0.0,
+                counters_s=0.0,
+            ),
+            warmup=Warmup(steps=_WARMUP_STEPS, stopped="cap"),
+            timed=Timed(
+                steps_per_block=1,
+                stopped="cap",
+                statistic=protocol.statistic,
+                block_s=(step_s,),
+                device_s=None,
+                issue_s=None,
+                steps=Quantiles(p05=step_s, p50=step_s, p95=step_s),
+            ),
+            memory=memory.host_peak(Solo()),
+            compiles=None,
+            work=Work(
+                operators=None, flops=None, parameters=workload.parameter_count, absent=_NOT_TIMED
+            ),
+            fingerprint=Fingerprint(absent=_NOT_TIMED),
+            ranks=self.group.describe(None),
+        )
+        return WorkerResult(
+            items_per_step=float(workload.items_per_step),
+            items_per_epoch=None if epoch is None else float(epoch),
+            item_unit=workload.item_unit,
+            precision=workload.precision,
+            knobs={},
+            process=process,
+            profile=profile,
+        )
+
+
+def _with_times(profile: StepProfile, passes: Passes, instruments: Instruments) -> StepProfile:
+    """Add the times of further steps; a pass that fails loses only its own."""
+    step_s, working_s = instruments.take("step_s", passes.unwatched, steps=1) or (None, None)
+    counted = msgspec.structs.replace(profile, step_s=step_s)
+    timed = instruments.take("operators", lambda: passes.time_operators(counted), steps=1)
+    profile = timed or counted
+    timed = instruments.take(
+        "functions", lambda: passes.time_functions(profile, working_s), steps=1
+    )
+    profile = timed or profile
+    missing = dict(instruments.absent)
+    if profile.memory is None:
+        missing["memory"] = _NOT_FOLLOWED
+    return msgspec.structs.replace(profile, missing=missing)
+
+
+@contextlib.contextmanager
+def _eager() -> Iterator[None]:
+    """Run compiled functions as the Python that they were compiled from, where torch can.
+
+    A compiled step calls kernels of its own, of which a dispatch mode sees nothing, and it would be
+    compiled again for each thing that watches it. Where nothing has been compiled yet, the first
+    `torch.compile` decides: to import the compiler takes seconds.
+    """
+    torch: Any = sys.modules.get("torch")
+    set_stance = getattr(getattr(torch, "compiler", None), "set_stance", None)
+    with contextlib.ExitStack() as stack:
+        if set_stance is None:
+            pass
+        elif "torch._dynamo" in sys.modules:
+            stack.enter_context(set_stance("force_eager"))
+        else:
+            compile_ = torch.compile
+
+            @functools.wraps(compile_)
+            def compile_eagerly(*args: object, **kwargs: object) -> object:
+                torch.compile = compile_
+                stack.enter_context(set_stance("force_eager"))
+                return compile_(*args, **kwargs)
+
+            torch.compile = compile_eagerly
+            stack.callback(setattr, torch, "compile", compile_)
+        yield

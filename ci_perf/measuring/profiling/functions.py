@@ -1,0 +1,254 @@
+"""Count and time the repository's functions, in the thread that runs the step.
+
+Other threads, such as those that load data ahead, have no step to which their calls belong; what
+this thread waits for them shows as waiting; so does what it waits for a device.
+"""
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FrameType
+from typing import Any, Final
+
+import msgspec
+
+from ci_perf.measuring.profiling.author import AuthorCode, shown
+from ci_perf.measuring.profiling.reservoir import quartile
+from ci_perf.measuring.profiling.tables import Counted
+from ci_perf.measuring.profiling.thread_clock import Lap
+from ci_perf.model.step_profile import AuthorFunction, FunctionUse
+
+_NS_PER_S: Final = 1e9
+# Two clocks that are read one after the other differ by less.
+_SHORTEST_WAIT_NS: Final = 10_000
+_PYTHON_EVENTS: Final = ("call", "return")
+# What watching takes for a lap, and for an event of a built-in, in events of a Python function:
+# about, by CPython 3.11. Only how a known sum is divided depends on them.
+_OF_LAP: Final = 4.0
+_OF_BUILTIN: Final = 0.5
+# A function that waits for less of its time does not wait, for a reason that could be named.
+_LEAST_WAITING: Final = 0.05
+# Of a function's waiting: less would be one of several reasons.
+_MOST_OF_IT: Final = 0.5
+
+
+@contextlib.contextmanager
+def watch(code: AuthorCode) -> Iterator[Counted[AuthorFunction]]:
+    """Within, count calls. A generator that goes on counts as called, as profilers see it."""
+    counted: Counted[AuthorFunction] = Counted()
+
+    def hook(frame: FrameType, event: str, argument: object) -> None:
+        del argument
+        if event == "call" and (function := code.function(frame.f_code)):
+            counted.note(function)
+
+    with _hooked(hook):
+        yield counted
+
+
+class _Spent:
+    """Nanoseconds of working and of waiting, and how much watching has taken part in the former."""
+
+    __slots__ = ("events", "waiting", "working")
+
+    def __init__(self) -> None:
+        self.working = self.waiting = 0
+        self.events = 0.0
+
+    def add(self, lap: Lap, events: float) -> None:
+        """Add a lap with what has been watched in it."""
+        self.working += lap.working
+        self.waiting += lap.waiting
+        self.events += events
+
+
+class Times:
+    """The own times of one step, of so many functions as are asked for."""
+
+    def __init__(self, functions: Iterable[AuthorFunction]) -> None:
+        self.by_phase: dict[AuthorFunction, dict[str, _Spent]] = {each: {} for each in functions}
+        # Nanoseconds of waiting, by the name of the built-in function in which it passed.
+        self.in_builtins: dict[AuthorFunction, Counter[str]] = {
+            each: Counter() for each in self.by_phase
+        }
+        self._whole = _Spent()
+
+    def add(
+        self,
+        function: AuthorFunction | None,
+        phase: str,
+        lap: Lap,
+        *,
+        builtin: object = None,
+        events: float = 0.0,
+    ) -> None:
+        """Add a lap to what a function has spent, in a built-in or outside of all (`None`)."""
+        self._whole.add(lap, events)
+        if function is None or (phases := self.by_phase.get(function)) is None:
+            return
+        if phase not in phases:
+            phases[phase] = _Spent()
+        phases[phase].add(lap, events)
+        if builtin is not None and lap.waiting > _SHORTEST_WAIT_NS:
+            self.in_builtins[function][_name_of(builtin)] += lap.waiting
+
+    def own(self, function: AuthorFunction, unwatched_ns: float | None = None) -> Lap:
+        """Return what a function has spent, less what watching has taken, by CPU time.
+
+        That is known of the whole step, which takes `unwatched_ns` when nobody looks, and is taken
+        from its functions by what was watched in them: a sum over a generator would otherwise take
+        ten times as long as it does.
+        """
+        parts = self.by_phase[function].values()
+        working = sum(part.working for part in parts)
+        if unwatched_ns is not None and self._whole.events:
+            taken = max(self._whole.working - unwatched_ns, 0.0)
+            share = sum(part.events for part in parts) / self._whole.events
+            working = max(round(working - share * taken), 0)
+        return Lap(working, sum(part.waiting for part in parts))
+
+
+class Stack:
+    """Gives what passes to the innermost function of the repository."""
+
+    def __init__(self, times: Times, lap: Callable[[], Lap], phase: Callable[[], str]) -> None:
+        self._times = times
+        self._lap = lap
+        self._phase = phase
+        self._phase_before = ""
+        # Each function; and each built-in, with the function that has called it.
+        self._calls: list[tuple[AuthorFunction | None, object]] = []
+        # Events since the last turn, of what is not the repository's.
+        self.python_events = 0
+        self.builtin_events = 0
+
+    def turn(self) -> None:
+        """Give what has passed until now to its function and phase, and begin again.
+
+        A second lap takes what this costs, which is nobody's.
+        """
+        lap = self._lap()
+        events = _OF_LAP + self.python_events + _OF_BUILTIN * self.builtin_events
+        self.python_events = self.builtin_events = 0
+        function, builtin = self._calls[-1] if self._calls else (None, None)
+        self._times.add(function, self._phase_before, lap, builtin=builtin, events=events)
+        self._phase_before = self._phase()
+        self._lap()
+
+    def enter(self, function: AuthorFunction) -> None:
+        """Note that a function is called, or a generator goes on."""
+        self.turn()
+        self._calls.append((function, None))
+
+    def leave(self) -> None:
+        """Note that a function returns, or a generator yields."""
+        self.turn()
+        while self._calls and self._calls.pop()[1] is not None:
+            pass  # a built-in that has not told of its end
+
+    def enter_builtin(self, builtin: object) -> None:
+        """Note that a built-in function is called."""
+        self.turn()
+        self._calls.append((self._calls[-1][0] if self._calls else None, builtin))
+
+    def leave_builtin(self) -> None:
+        """Note that a built-in function returns."""
+        self.turn()
+        if self._calls and self._calls[-1][1] is not None:
+            self._calls.pop()
+
+
+@contextlib.contextmanager
+def time_own(code: AuthorCode, stack: Stack, *, with_builtins: bool = False) -> Iterator[None]:
+    """Within, time functions of the repository; the clocks of built-ins slow what calls many."""
+    known = code.known  # looked up here: a call for each event would take as long as all else
+
+    def hook(frame: FrameType, event: str, argument: object) -> None:
+        if event in _PYTHON_EVENTS:
+            its_code = frame.f_code
+            seen = known.get(id(its_code))
+            function = seen[1] if seen else code.function(its_code)
+            if function is None:
+                stack.python_events += 1
+            elif event == "call":
+                stack.enter(function)
+            else:
+                stack.leave()
+        elif not with_builtins:
+            stack.builtin_events += 1
+        elif event == "c_call":
+            stack.enter_builtin(argument)
+        else:
+            stack.leave_builtin()
+
+    with _hooked(hook):
+        yield
+
+
+def timed(
+    uses: Iterable[FunctionUse],
+    steps: Sequence[Times],
+    with_builtins: Sequence[Times],
+    *,
+    unwatched_s: float | None,
+) -> tuple[FunctionUse, ...]:
+    """Return the uses with their times: 25 % quantiles over steps.
+
+    `unwatched_s` is the CPU time of a step that nobody watches, if that is known.
+    """
+    unwatched_ns = None if unwatched_s is None else unwatched_s * _NS_PER_S
+    return tuple(_timed(use, steps, with_builtins, unwatched_ns) for use in uses)
+
+
+def _timed(
+    use: FunctionUse,
+    steps: Sequence[Times],
+    with_builtins: Sequence[Times],
+    unwatched_ns: float | None,
+) -> FunctionUse:
+    function = use.function
+    own = [step.own(function, unwatched_ns) for step in steps]
+    phases: Counter[str] = Counter()
+    for step in steps:
+        for phase, spent in step.by_phase[function].items():
+            phases[phase] += spent.working + spent.waiting
+    return msgspec.structs.replace(
+        use,
+        phase=max(phases, key=lambda phase: (phases[phase], phase), default=""),
+        working_s=quartile([lap.working for lap in own]) / _NS_PER_S,
+        waiting_s=quartile([lap.waiting for lap in own]) / _NS_PER_S,
+        waits_in=_waits_in(function, with_builtins),
+    )
+
+
+def _waits_in(function: AuthorFunction, steps: Sequence[Times]) -> str:
+    """Name the built-in in which most of the waiting passes in every step, if there is one.
+
+    The least of all steps is believed: any built-in may have been disturbed in one of them.
+    """
+    names = {name for step in steps for name in step.in_builtins[function]}
+    least = {name: min(step.in_builtins[function][name] for step in steps) for name in names}
+    if not least:
+        return ""
+    name = max(least, key=lambda each: (least[each], each))
+    spent = min((step.own(function) for step in steps), key=lambda lap: lap.waiting)
+    enough = max(_MOST_OF_IT * spent.waiting, _LEAST_WAITING * sum(spent))
+    return name if least[name] > enough else ""
+
+
+def _name_of(builtin: object) -> str:
+    """Name a built-in as people do: "time.sleep", "lock.acquire"."""
+    module = getattr(builtin, "__module__", None)
+    name = getattr(builtin, "__qualname__", type(builtin).__name__)
+    return shown(name if module in {None, "builtins"} else f"{module}.{name}")
+
+
+@contextlib.contextmanager
+def _hooked(hook: Callable[[FrameType, str, Any], None]) -> Iterator[None]:
+    before = sys.getprofile()
+    sys.setprofile(hook)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)

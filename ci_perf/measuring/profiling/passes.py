@@ -1,0 +1,170 @@
+"""Run further steps of a workload: watched ones that count, then those that are timed."""
+
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from ci_perf.measuring.device import CpuDevice, Device
+from ci_perf.measuring.distributed import Group
+from ci_perf.measuring.instruments import TimeLeft
+from ci_perf.measuring.profiling import functions, operators, thread_clock
+from ci_perf.measuring.profiling.author import AuthorCode
+from ci_perf.measuring.profiling.reservoir import Reservoir
+from ci_perf.measuring.profiling.storages import Storages
+from ci_perf.measuring.profiling.tables import Counted, Operation, joined
+from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.step_profile import AuthorFunction, StepProfile
+
+T = TypeVar("T")
+
+STEPS = 2
+# Of the time that is left to the launch: the rest of a step, and further steps, need some, too.
+_SHARE = 0.4
+_SHORTEST_S = 1e-9
+
+
+class _Limit(NamedTuple):
+    """How many steps a pass takes, and for how long it begins new ones."""
+
+    steps: int
+    seconds: float
+    share: float  # of the time that is left to the launch
+
+
+# Quantiles need some ten steps; those of a step that takes a second are few, or none.
+_UNWATCHED = _Limit(20, 2.0, 0.1)
+_TIMED_CALLS = _Limit(15, 8.0, 0.25)
+_TIMED_FUNCTIONS = _Limit(12, 6.0, 0.2)
+# Only to find where most of the waiting passes.
+_TIMED_BUILTINS = _Limit(3, 2.0, 0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The passes of one launch; `step` has been run before, until nothing is allocated any more."""
+
+    step: Callable[[], object]
+    code: AuthorCode
+    here: Device
+    group: Group
+    watcher: Watcher
+    left: TimeLeft
+
+    def run(self) -> float:
+        """Run one step, and return how many seconds it took."""
+        start = time.monotonic()
+        self.step()
+        self.here.synchronize()
+        return max(time.monotonic() - start, _SHORTEST_S)
+
+    def count(self, memory: Storages | None) -> StepProfile:
+        """Count operators and functions in steps of their own: each would count the other's.
+
+        All of these steps show what they leave behind in memory.
+        """
+        may_take_s = _SHARE * self.left.seconds
+        end = time.monotonic() + may_take_s
+        of_operators: list[Counted[Operation]] = []
+        of_functions: list[Counted[AuthorFunction]] = []
+        with self.watcher.following(self.here):
+            if memory is not None:
+                memory.begin()
+            for _ in range(STEPS):
+                of_operators.append(self._count_operators(end))
+                # All ranks must do the same steps.
+                with memory.paused() if memory else contextlib.nullcontext():
+                    is_late = self.group.maximum(float(of_operators[-1].is_late))
+                if is_late:
+                    absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
+                    return StepProfile(steps=0, absent=absent)
+                if memory is not None:
+                    memory.step_ended()
+            for _ in range(STEPS):
+                of_functions.append(self._count_functions())
+                if memory is not None:
+                    memory.step_ended()
+        profile = joined(of_operators, of_functions)
+        if memory is None or memory.is_late:
+            return profile
+        return msgspec.structs.replace(profile, memory=memory.use())
+
+    def unwatched(self) -> tuple[float, float]:
+        """Return the median time of steps that nothing watches, and of this thread's CPU time."""
+
+        def once() -> tuple[float, float]:
+            start = time.thread_time()
+            return self.run(), time.thread_time() - start
+
+        step_s, working_s = zip(*self._repeat(_UNWATCHED, once), strict=True)
+        return statistics.median(step_s), statistics.median(working_s)
+
+    def time_operators(self, profile: StepProfile) -> StepProfile:
+        """Return the profile with times of the calls that it counts."""
+        times = {Operation.of(use): Reservoir() for use in profile.operators}
+        wait = None if isinstance(self.here, CpuDevice) else self.here.synchronize
+
+        def once() -> None:
+            with operators.time_calls(self.code, self._phase, times, wait=wait):
+                self.run()
+
+        if times:
+            with self.watcher.following(self.here):
+                self._repeat(_TIMED_CALLS, once)
+        uses = [
+            msgspec.structs.replace(use, call_s=samples.quartile_s())
+            for use, samples in zip(profile.operators, times.values(), strict=True)
+        ]
+        return msgspec.structs.replace(profile, operators=tuple(uses))
+
+    def time_functions(self, profile: StepProfile, unwatched_s: float | None) -> StepProfile:
+        """Return the profile with the own times of the functions that it counts.
+
+        `unwatched_s` is the CPU time of a step that nothing watches, if that is known.
+        """
+        if not profile.functions:
+            return profile
+
+        def once(*, with_builtins: bool) -> functions.Times:
+            times = functions.Times(use.function for use in profile.functions)
+            with thread_clock.opened() as clock:
+                stack = functions.Stack(times, clock.lap, self._phase)
+                with (
+                    self.watcher.following(self.here, stack.turn),
+                    functions.time_own(self.code, stack, with_builtins=with_builtins),
+                ):
+                    self.run()
+            return times
+
+        steps = self._repeat(_TIMED_FUNCTIONS, lambda: once(with_builtins=False))
+        of_builtins = self._repeat(_TIMED_BUILTINS, lambda: once(with_builtins=True))
+        uses = functions.timed(profile.functions, steps, of_builtins, unwatched_s=unwatched_s)
+        return msgspec.structs.replace(profile, functions=uses)
+
+    def _repeat(self, limit: _Limit, once: Callable[[], T]) -> list[T]:
+        """Call `once` for a step at least, and while there is time: as often on all ranks."""
+        end = time.monotonic() + min(limit.seconds, limit.share * self.left.seconds)
+        done = [once()]
+        while len(done) < limit.steps and self.group.maximum(time.monotonic() - end) < 0:
+            done.append(once())
+        return done
+
+    def _phase(self) -> str:
+        return self.watcher.current
+
+    def _count_operators(self, end: float) -> Counted[Operation]:
+        if "torch" not in sys.modules:
+            return Counted()
+        with operators.watch(self.code, self._phase, end=end) as counted:
+            self.run()
+        return counted
+
+    def _count_functions(self) -> Counted[AuthorFunction]:
+        with functions.watch(self.code) as counted:
+            self.run()
+        return counted

@@ -1,0 +1,33 @@
+"""What `ci-perf explain` answers: why workloads moved, or what limits them."""
+
+from ci_perf.model.base import Name, Struct, Text
+from ci_perf.model.comparison import Change
+from ci_perf.model.explanation import Explanation, StepLimits
+from ci_perf.model.step_profile import StepProfile
+
+
+class ExplainedWorkload(Struct, frozen=True, kw_only=True):
+    """One workload. ``rows`` are those of a run that have an explanation.
+
+    ``explanation`` compares profiles that were taken for the question, and knows no verdict; `None`
+    without a base. ``profile`` is that of the head, ``limits`` what keeps its step from being
+    faster. ``trouble`` says why there is none of it.
+    """
+
+    workload: Name
+    rows: tuple[Change, ...] = ()
+    explanation: Explanation | None = None
+    profile: StepProfile | None = None
+    limits: StepLimits | None = None
+    trouble: Text = ""
+
+
+class ExplainedWorkloads(Struct, frozen=True, kw_only=True):
+    """The workloads of one suite that somebody asked for, in their order.
+
+    ``base`` is the commit of the other side, empty where there is none.
+    """
+
+    suite: Text
+    base: Text = ""
+    workloads: tuple[ExplainedWorkload, ...]

@@ -1,0 +1,214 @@
+"""Whose memory it is that tensors take, by real operators and in real launches."""
+
+import gc
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ci_perf.measuring.profiling import storages
+from ci_perf.measuring.profiling.author import AuthorCode
+from tests import profiled
+from tests.launches import GOOD, HEAD, result_of
+
+FLOAT = 4
+HERE = Path(__file__)
+EXAMPLE = HERE.parents[2] / "examples/tiny_vision"
+# A gallery that keeps a second copy, and a step that keeps what it has found.
+KEEPING = f"""{HEAD}
+import torch
+torch.manual_seed(0)
+kept = []
+class Gallery:
+    def __init__(self, embeddings):
+        self.embeddings = torch.nn.functional.normalize(embeddings)
+        self.exact = embeddings.double()
+    def search(self, query):
+        with torch.no_grad():
+            found = query @ self.embeddings.T
+        kept.append(found.clone())
+        cycle = [found]
+        cycle.append(cycle)
+def build(context):
+    gallery = Gallery(torch.randn(1000, 64))
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    query = torch.randn(1, 64)
+    def step():
+        gallery.search(query)
+        model(query).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return Workload(step=step)
+"""
+
+
+def test_a_copy_that_build_makes_and_what_steps_leave_behind_are_named_by_line(tmp_path):
+    source = KEEPING
+    profile = result_of(profiled.launcher(tmp_path / "repository")(source)).profile
+    memory = profile.memory
+
+    def of(function, *, in_build):
+        return {
+            source.splitlines()[each.line - 1].strip(): (each.peak_bytes, each.growth_bytes)
+            for each in memory.allocations
+            if each.caller and each.caller.function == function and each.in_build == in_build
+        }
+
+    assert profile.missing == {}
+    assert of("Gallery.__init__", in_build=True) == {
+        "self.embeddings = torch.nn.functional.normalize(embeddings)": (1000 * 64 * FLOAT, 0),
+        "self.exact = embeddings.double()": (1000 * 64 * 2 * FLOAT, 0),
+    }
+    kept = "kept.append(found.clone())"
+    assert of("Gallery.search", in_build=False)[kept][1] == 1000 * FLOAT
+    # Momentum was made in the first step.
+    assert of("build.<locals>.step", in_build=False)["optimizer.step()"] == (65 * 64 * FLOAT, 0)
+    assert memory.growth_bytes == 1000 * FLOAT
+    assert memory.peak_bytes == sum(each.peak_bytes for each in memory.allocations)
+    assert memory.cut == 0
+
+
+def test_the_second_copy_that_the_demo_plants_is_named_by_function_and_line(tmp_path):
+    root = tmp_path / "repository"
+    shutil.copytree(EXAMPLE, root)
+    (patch,) = EXAMPLE.glob("changes/0003-*.patch")
+    subprocess.run(["git", "apply", str(patch)], cwd=root, check=True)
+    source = (root / "workloads/search_gallery.py").read_text()
+    pictures = 1000
+    source = source.replace('int(context.parameters["pictures"])', str(pictures))
+    memory = result_of(profiled.launcher(root)(source)).profile.memory
+    largest = memory.allocations[0]
+
+    assert (largest.caller.file, largest.caller.function) == (
+        "tiny_vision/gallery.py",
+        "Gallery.__init__",
+    )
+    line = (root / largest.caller.file).read_text().splitlines()[largest.line - 1]
+    assert line.strip() == "self.exact = embeddings.double()"
+    assert (largest.in_build, largest.peak_bytes) == (True, pictures * 64 * 2 * FLOAT)
+
+
+@pytest.fixture
+def following():
+    """Follow what the functions of this file make, which are the repository's here."""
+    with storages.follow(AuthorCode(str(HERE.parent)), time.monotonic() + 60) as followed:
+        yield followed
+
+
+def a_step(followed, step):
+    """Return the peak of a step by function and operator, what it takes with it included."""
+    followed.built()
+    followed.begin()
+    kept = step()
+    followed.step_ended()
+    memory = followed.use()
+    del kept
+    return {
+        (each.operator, each.caller.function if each.caller else ""): each.peak_bytes
+        for each in memory.allocations
+    }
+
+
+def test_views_share_and_a_storage_is_followed_until_autograd_lets_it_go(following):
+    weight = torch.ones(8, requires_grad=True)
+
+    def saved_for_backward():
+        return weight.exp().sin()[2:].view(2, 3).relu_().sum()
+
+    sizes = a_step(following, lambda: saved_for_backward().backward())
+
+    assert sizes["aten::exp", saved_for_backward.__qualname__] == 8 * FLOAT
+    assert sizes["aten::sin", saved_for_backward.__qualname__] == 8 * FLOAT
+    assert (
+        sum(size for (name, _), size in sizes.items() if name in {"aten::slice", "aten::view"}) == 0
+    )
+    # Backward operators belong to the line of their forward operator.
+    following.begin()
+    gradient = saved_for_backward()
+    gradient.backward()
+    assert {each.caller.function for each in following.use().allocations if each.caller} <= {
+        saved_for_backward.__qualname__,
+        sys._getframe().f_code.co_qualname,
+    }
+
+
+def test_what_is_resized_counts_as_it_is(following):
+    def grow():
+        values = torch.empty(4)
+        values.resize_(100)
+        return values
+
+    assert set(a_step(following, grow).values()) == {100 * FLOAT}
+
+
+def test_arrays_of_numpy_count_where_torch_takes_them_and_other_threads_where_they_come_back(
+    following,
+):
+    made = []
+    thread = threading.Thread(target=lambda: made.append(torch.ones(50)))
+    thread.start()
+    thread.join()
+
+    def take():
+        return torch.from_numpy(np.ones(10)), made[0].view(5, 10), torch.ones(3, device="meta")
+
+    assert a_step(following, take) == {
+        ("aten::lift_fresh", take.__qualname__): 10 * 8,
+        ("aten::view", take.__qualname__): 50 * FLOAT,
+    }
+
+
+def test_what_waits_for_the_collector_is_not_left_behind(following):
+    def step():
+        ring = [torch.ones(10)]
+        ring.append(ring)
+
+    gc.disable()
+    try:
+        following.built()
+        following.begin()
+        for _ in range(3):
+            step()
+            following.step_ended()
+    finally:
+        gc.enable()
+
+    assert (following.use().peak_bytes, following.use().growth_bytes) == (10 * FLOAT, 0)
+
+
+def test_what_grows_is_not_cut_for_what_is_larger(following):
+    lines = "[\n" + "torch.ones(1000),\n" * 150 + "]"
+    larger = eval(compile(lines, str(HERE), "eval"))
+    following.begin()
+    leak = []
+    for _ in range(2):
+        leak.append(torch.ones(1))
+        following.step_ended()
+    memory = following.use()
+
+    assert (len(memory.allocations), memory.growth_bytes) == (100, FLOAT)
+    assert memory.cut > 0
+    assert memory.allocations[-1].growth_bytes == FLOAT
+    assert memory.peak_bytes == sum(each.nbytes for each in (*larger, *leak))
+
+
+def test_time_that_is_over_ends_it(tmp_path):
+    with storages.follow(AuthorCode(str(tmp_path)), 0.0) as followed:
+        ones = torch.ones(3)
+
+    assert followed is not None
+    assert (followed.is_late, followed.use().peak_bytes, ones.tolist()) == (True, 0, [1.0] * 3)
+
+
+def test_without_torch_nothing_is_followed_and_the_profile_says_so(tmp_path):
+    profile = result_of(profiled.launcher(tmp_path / "repository")(GOOD)).profile
+
+    assert profile.memory is None
+    assert "torch had not been imported before `build`" in profile.missing["memory"]

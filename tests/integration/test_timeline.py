@@ -1,0 +1,288 @@
+"""What torch's profiler adds to a launch that profiles: for real, on a CPU."""
+
+import gzip
+import json
+import math
+import platform
+from pathlib import Path
+
+import pytest
+
+from ci_perf.judging import idle
+from ci_perf.measuring.device import CpuDevice, CudaDevice
+from ci_perf.measuring.distributed import Solo
+from ci_perf.measuring.instruments import Instruments, TimeLeft
+from ci_perf.measuring.profiling import timeline
+from ci_perf.measuring.profiling.author import AuthorCode
+from ci_perf.measuring.profiling.passes import Passes
+from ci_perf.measuring.profiling.timeline import Timeline
+from ci_perf.measuring.step_phases import Watcher
+from ci_perf.model.step_profile import StepProfile
+from ci_perf.model.task import TRACE, Tracing
+from ci_perf.report import step_limits
+from ci_perf.report.phrases import plain
+from tests import profiled
+from tests.fakes.stream import Stream
+from tests.launches import BUILD, HEAD, result_of
+
+torch = pytest.importorskip("torch")
+
+LOADER = """
+import time, torch
+from torch.utils.data import DataLoader, Dataset
+from ci_perf.workload import Workload
+
+class Slow(Dataset):
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        time.sleep(0.002)
+        return torch.ones(8) * index
+
+def batches(loader):
+    while True:
+        yield from loader
+
+def build(context):
+    net = torch.nn.Linear(8, 8)
+    loader = batches(DataLoader(Slow(), batch_size=4, num_workers=WORKERS))
+    def step():
+        with context.phase("data"):
+            batch = next(loader)
+        with context.phase("forward"):
+            net(batch).sum().backward()
+    return Workload(step=step)
+"""
+OF_ONE_OPERATOR = f"""{HEAD}
+import os, torch
+from torch import autograd
+values = torch.ones(64, 64)
+def step():
+    values @ values
+    if torch.autograd._profiler_enabled():
+        {{then}}
+{BUILD}"""
+
+
+@pytest.fixture
+def launch(tmp_path):
+    return profiled.launcher(tmp_path / "repository")
+
+
+@pytest.fixture(scope="module")
+def starved(tmp_path_factory):
+    """The profile of a step whose process loads its own data slowly, and the trace of it."""
+    folder = tmp_path_factory.mktemp("starved")
+    kept = folder / "it.head.pt.trace.json.gz"
+    outcome = profiled.launcher(folder / "repository")(
+        LOADER.replace("WORKERS", "0"), trace_to=kept
+    )
+    return result_of(outcome).profile, kept
+
+
+def test_a_starved_loader_gets_its_cure(starved):
+    assert_starved(starved[0], "process", "workers")
+
+
+def test_starved_workers_get_their_cure(launch, tmp_path):
+    profile = result_of(launch(LOADER.replace("WORKERS", "1"))).profile
+
+    assert_starved(profile, "workers", "more_workers")
+    assert profile.trace_file == ""
+    assert list(tmp_path.rglob("*.gz")) == []
+
+
+def assert_starved(profile, loader, cure):
+    limits = idle.limits(profile)
+    assert profile.missing == {}
+    assert (limits.part, limits.limits[0].reason) == ("host", "data")
+    assert (limits.limits[0].loader, limits.limits[0].cures) == (loader, (cure,))
+    assert limits.limits[0].share > 0.5
+    assert "num_workers" in plain(step_limits.of(limits)[1])
+
+
+def test_a_step_that_computes_is_not_said_to_starve(launch):
+    source = LOADER.replace("time.sleep(0.002)", "pass").replace("WORKERS", "0")
+    large = "torch.ones(300, 300) @ torch.ones(300, 300)"
+    busy = source.replace("net(batch)", f"for _ in range(20): {large}\n            net(batch)")
+
+    limits = idle.limits(result_of(launch(busy)).profile)
+
+    assert limits.busy > 0.5
+    assert all(limit.reason != "data" or limit.share < 0.5 for limit in limits.limits)
+
+
+def test_the_operators_of_a_step_are_in_its_table(starved):
+    host = starved[0].host
+
+    calls = {use.operator: use.calls for use in host.operators}
+    assert 1 <= host.steps <= timeline.MOST_STEPS
+    assert calls["aten::addmm"] == 1
+    assert {phase.phase for phase in host.phases} >= {"data", "forward"}
+    assert sum(use.host_s for use in host.operators) <= host.step_s
+
+
+def test_keeps_a_trace_that_viewers_open_and_that_names_no_machine(starved):
+    profile, kept = starved
+
+    assert profile.trace_file == kept.name
+    text = gzip.decompress(kept.read_bytes()).decode()
+    assert str(kept.parent) not in text
+    assert f'"{platform.node()}"' not in text
+    whole = json.loads(text)
+    assert whole["schemaVersion"] == 1
+    assert whole["host_name"] == ""
+    lasting = [event for event in whole["traceEvents"] if event["ph"] == "X"]
+    for event in lasting:
+        assert event["name"]
+        assert {"pid", "tid"} <= event.keys()
+        assert math.isfinite(event["ts"])
+        assert event["dur"] >= 0
+    annotated = [event["name"] for event in lasting if event.get("cat") == "user_annotation"]
+    steps = [name for name in annotated if name.startswith("ProfilerStep#")]
+    assert len(steps) == profile.host.steps
+    assert annotated.count("forward") == len(steps)
+    assert any("Input Dims" in event.get("args", {}) for event in lasting)
+    assert not any(event.get("cat") == "python_function" for event in lasting)
+
+
+@pytest.mark.parametrize(
+    ("then", "why"),
+    [
+        ("os.abort()", timeline._ENDED),
+        ('raise ValueError("no profiler here")', "ValueError: no profiler here"),
+        ("raise SystemExit", "SystemExit:"),
+    ],
+)
+def test_a_profiler_that_fails_loses_only_the_trace(launch, tmp_path, then, why):
+    kept = tmp_path / "it.head.pt.trace.json.gz"
+
+    profile = result_of(launch(OF_ONE_OPERATOR.format(then=then), trace_to=kept)).profile
+
+    assert [use.operator for use in profile.operators] == ["aten::mm"]
+    assert (profile.host, profile.device, profile.trace_file) == (None, None, "")
+    assert profile.missing["trace"] == why
+    assert profile.missing["trace_file"] == why
+    assert idle.limits(profile).absent == why
+
+
+def test_a_workload_without_torch_has_no_trace(launch):
+    profile = result_of(launch(f"{HEAD}\ndef step(): sum(range(1000))\n{BUILD}")).profile
+
+    assert profile.missing["trace"] == "torch was not imported"
+
+
+def test_a_process_that_is_timed_meets_no_profiler(launch):
+    """`import torch` itself imports torch.profiler: what counts is that nothing of it runs."""
+    source = f"""{HEAD}
+import sys, torch
+def step():
+    assert not torch.autograd._profiler_enabled()
+    assert not torch.autograd.profiler._is_profiler_enabled
+    ours = [name for name in sys.modules if name.startswith("ci_perf.measuring.profiling")]
+    assert not ours, ours
+    torch.ones(8) + 1
+{BUILD}"""
+
+    assert result_of(launch(source, profile=False)).profile is None
+
+
+# --- in this process
+
+
+@pytest.fixture
+def traced(tmp_path):
+    """Trace a step of one operator in this process."""
+
+    def trace(step=lambda: torch.ones(64) + 1, *, limit_s=60.0, here=None, **tracing):
+        group, left = Solo(), TimeLeft(limit_s, clock=lambda: 0.0)
+        code = AuthorCode(str(tmp_path))
+        passes = Passes(step, code, here or CpuDevice(), group, Watcher(), left)
+        profile = StepProfile(steps=2)
+        instruments = Instruments(left, 1e-3, group)
+        timeline = Timeline(passes, tmp_path, str(tmp_path), keeps=True, tracing=Tracing(**tracing))
+        return timeline.added_to(profile, instruments)
+
+    return trace
+
+
+def test_a_short_step_is_traced_often(traced):
+    profile = traced()
+
+    assert profile.missing == {}
+    assert profile.host.steps == timeline.MOST_STEPS
+
+
+def test_as_many_steps_are_traced_as_a_person_asks_for(traced):
+    assert traced(steps=3).host.steps == 3
+
+
+def test_stacks_are_for_people_and_nothing_is_read_off_their_times(traced, tmp_path):
+    def step():
+        return torch.ones(64) + 1
+
+    profile = traced(step, stacks=True)
+
+    assert "with stacks" in profile.missing["trace"]
+    assert profile.host is None
+    with gzip.open(tmp_path / TRACE, "rt") as packed:
+        assert "test_timeline.py" in packed.read()
+
+
+def test_activities_that_the_device_has_not_are_said(traced):
+    profile = traced(activities=("cuda",))
+
+    assert "none of the activities" in profile.missing["trace"]
+
+
+def test_fewer_steps_are_traced_where_they_have_many_events(traced, monkeypatch):
+    monkeypatch.setattr(timeline, "MOST_EVENTS", 100)
+
+    profile = traced(lambda: [torch.ones(8) for _ in range(10)])
+
+    assert 1 <= profile.host.steps < timeline.MOST_STEPS
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("MOST_EVENTS", 2, "events is too much to trace"),
+        ("_SHARE", 0.0, "events is too much to trace"),
+        ("_MOST_BYTES", 100, "bytes; at most 100 are read"),
+    ],
+)
+def test_says_why_there_is_no_trace(traced, monkeypatch, name, value, why):
+    monkeypatch.setattr(timeline, name, value)
+
+    profile = traced()
+
+    assert profile.host is None
+    assert why in profile.missing["trace"]
+
+
+@pytest.mark.parametrize("damaged", ["", "{", '{"traceEvents": 5}'])
+def test_says_that_a_trace_is_damaged(traced, monkeypatch, damaged):
+    def export(_self, path):
+        Path(path).write_text(damaged)
+
+    monkeypatch.setattr(torch.profiler.profile, "export_chrome_trace", export)
+
+    assert "the trace" in traced().missing["trace"]
+
+
+def test_says_that_a_trace_cannot_be_written(traced, monkeypatch):
+    monkeypatch.setattr(torch.profiler.profile, "export_chrome_trace", lambda _self, _path: None)
+
+    assert traced().missing["trace"] == (
+        "the trace cannot be written or read: No such file or directory"
+    )
+
+
+def test_a_gpu_that_the_profiler_does_not_see_leaves_the_host(traced):
+    with pytest.warns(UserWarning, match="CUDA"):
+        profile = traced(here=CudaDevice(Stream(launch_ns=1, record_ns=1), 0, clock=lambda: 0))
+
+    assert profile.device is None
+    assert profile.host is not None
+    assert "CUPTI" in profile.missing["device"]
