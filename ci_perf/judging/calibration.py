@@ -24,7 +24,7 @@ from ci_perf.judging.policy import (
 from ci_perf.judging.variability import Variance
 from ci_perf.model import metrics
 from ci_perf.model.base import Statistic
-from ci_perf.model.calibration import CalibratedWorkload, Calibration, Noise, Provenance
+from ci_perf.model.baseline import CalibratedWorkload, Calibration, Noise, Provenance
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload, Preset, Protocol
 

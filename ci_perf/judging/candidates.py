@@ -10,7 +10,7 @@ from ci_perf.judging import metric_values, variability
 from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.noisy_metrics import NoisyMetric
 from ci_perf.judging.policy import KIND_OF, policy_under
-from ci_perf.judging.route import Known
+from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.metrics import Better, Kind, Metric

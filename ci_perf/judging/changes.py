@@ -10,9 +10,8 @@ import msgspec
 from ci_perf.judging import decide, metric_values, signs
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import Sessions
-from ci_perf.judging.noisy_metrics import Decision
+from ci_perf.judging.noisy_metrics import Decision, Needs
 from ci_perf.judging.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
-from ci_perf.judging.remedies import Needs
 from ci_perf.model.comparison import Change, Interval, Remedy, Stale, Verdict
 from ci_perf.model.metrics import Kind
 

@@ -13,17 +13,16 @@ from ci_perf.judging import (
     changes,
     comparability,
     decide,
-    numerics,
-    route,
+    earlier_checks,
+    screen,
     signs,
-    spending,
     trends,
     uncompared,
     whole_suite,
 )
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.policy import default_limits
-from ci_perf.judging.route import Known
+from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     SAME_PROGRAM,
@@ -38,6 +37,7 @@ from ci_perf.model.comparison import (
     severity_of,
     worst,
 )
+from ci_perf.model.environment import GpuMachine
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
@@ -72,7 +72,8 @@ def compare(
             *_trusted(_numerics(histories, base, head, limits), validity),
         ]
     )
-    rows = causes.attach(worst_first(noted), head.counted if head.interleaved else ())
+    profiled = head.profiled if head.interleaved else ()
+    rows = causes.attach(worst_first(noted), profiled, on_device=_on_device(head))
     verdict = overall(rows, validity)
     return Comparison(
         tool=Tool(version=__version__),
@@ -108,7 +109,7 @@ def first_launches(
         known[workload.id] = (
             list(candidates.known_beforehand(before, of_workload)) if before and is_like else []
         )
-    return route.launches(known)
+    return screen.head_launches(known)
 
 
 def undecided(
@@ -181,7 +182,7 @@ def _spending(head: Summary) -> Spending | None:
         return None
     return Spending(
         check=head.check,
-        share=1.0 if head.check is None else spending.share(head.check),
+        share=1.0 if head.check is None else earlier_checks.share(head.check),
         earlier=tuple(
             sorted(
                 {
@@ -237,7 +238,7 @@ def _numerics(
         limit = limits.of(subject.workload).get(metrics.FINGERPRINT)
         if limit is None or (is_incomparable and not subject.paired):
             continue
-        if row := numerics.judge(_launched(subject) or history, subject, limit):
+        if row := comparability.judge_numerics(_launched(subject) or history, subject, limit):
             yield row
 
 
@@ -248,6 +249,10 @@ def _launched(head: Subject) -> Subject | None:
         return None
     session = msgspec.structs.replace(head.sessions[-1], fingerprints=prints)
     return msgspec.structs.replace(head, sessions=(session,))
+
+
+def _on_device(head: Summary) -> set[str]:
+    return {each.workload for each in head.subjects if isinstance(each.machine, GpuMachine)}
 
 
 def _side(summary: Summary) -> Side:

@@ -12,7 +12,8 @@ import statistics
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ci_perf.judging import distributions, spending, variability
+from ci_perf.judging import distributions, earlier_checks, variability
+from ci_perf.judging.earlier_checks import Looks
 from ci_perf.judging.policy import (
     ALPHA,
     ALPHA_OF_SIDE,
@@ -28,7 +29,6 @@ from ci_perf.judging.policy import (
     TRIMMED_CALM_WEIGHTS,
     Policy,
 )
-from ci_perf.judging.spending import Looks
 from ci_perf.judging.variability import USUAL_DAY, Centre, Day, Variance
 
 Call = Literal["regressed", "improved", "unchanged", "inconclusive"]
@@ -48,7 +48,7 @@ def share_alpha(suspects: int, *, check: int | None = None) -> float:
     """
     if suspects < 1:
         raise ValueError(f"expected at least one suspect to share alpha with, found {suspects}")
-    return ALPHA * (1 if check is None else spending.share(check)) / suspects
+    return ALPHA * (1 if check is None else earlier_checks.share(check)) / suspects
 
 
 def sign(difference: float) -> Sign:
@@ -124,7 +124,7 @@ class Confirmation:
     earlier: tuple[int, ...] = ()
     day: Day = USUAL_DAY
     one_mode: bool = False
-    looks: Looks = field(default=spending.ONE_RUN, init=False)
+    looks: Looks = field(default=earlier_checks.ONE_RUN, init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
     _centre_of_all: Centre | None = field(default=None, init=False)
@@ -138,7 +138,7 @@ class Confirmation:
                 f"found {self.alpha}, {self.prior_variance} and {self.prior_df}"
             )
         if self.earlier or self.trimmed:
-            self.looks = spending.looks(
+            self.looks = earlier_checks.looks(
                 calm_weights(self.trim), runs=1 + len(self.earlier), before=sum(self.earlier)
             )
 
@@ -160,7 +160,7 @@ class Confirmation:
     def settled(self) -> Outcome:
         """Return "unchanged", which an earlier run has found by the pairs so far."""
         pairs = len(self._differences)
-        reach = self.reach(self._beta() * spending.ONE_RUN.calm_share(pairs), pairs)
+        reach = self.reach(self._beta() * earlier_checks.ONE_RUN.calm_share(pairs), pairs)
         self._outcome = self._ended("unchanged", *self._around(reach, reach, self.spread()))
         return self._outcome
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_perf.judging import comparability, remedies, route, variability
+from ci_perf.judging import comparability, noisy_metrics, variability
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, NoisyMetric, Pairs
@@ -22,7 +22,7 @@ from ci_perf.judging.policy import (
     PolicyKind,
     policy_of,
 )
-from ci_perf.judging.screen import Screened, predict, screen, smallest_detectable
+from ci_perf.judging.screen import Screened, expected_pairs, predict, screen, smallest_detectable
 from ci_perf.judging.variability import Day
 from ci_perf.model.comparison import Verdict
 
@@ -185,7 +185,7 @@ def _from_history(metric: NoisyMetric, screened: Screened, alpha: float) -> Deci
 
 def _pairs_to_come(metric: NoisyMetric, screened: Screened, predicted: Verdict) -> float:
     """Return how many pairs are expected to decide a suspect that has had none."""
-    calm = route.expected_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
+    calm = expected_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
     return max(calm, LOOKS[0]) if predicted is Verdict.UNCONFIRMED else calm
 
 
@@ -245,7 +245,9 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
         pairs=outcome.pairs,
         drift=screened.difference if screened else None,
         tick=metric.tick,
-        needs=remedies.needs(confirmation, outcome) if code in {SPREAD, TOO_FEW_PAIRS} else None,
+        needs=noisy_metrics.needs(confirmation, outcome)
+        if code in {SPREAD, TOO_FEW_PAIRS}
+        else None,
         is_suspect=True,
         is_open=is_open,
         expected_pairs=_expected_pairs(confirmation, outcome),
@@ -254,7 +256,7 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
 
 def _expected_pairs(confirmation: Confirmation, outcome: Outcome) -> float:
     """Return how many pairs more would decide, if the change is the one that was seen so far."""
-    needed = remedies.needs(confirmation, outcome)
+    needed = noisy_metrics.needs(confirmation, outcome)
     return float((needed.pairs if needed and needed.pairs else MOST_PAIRS) - outcome.pairs)
 
 

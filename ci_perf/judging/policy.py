@@ -12,7 +12,7 @@ from enum import Enum
 import msgspec
 
 from ci_perf.model import metrics
-from ci_perf.model.calibration import Calibration
+from ci_perf.model.baseline import Calibration
 from ci_perf.model.metrics import Kind, Metric
 from ci_perf.model.suite import Limit, Preset
 

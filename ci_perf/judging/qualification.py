@@ -17,7 +17,7 @@ from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.model import metrics
 from ci_perf.model.base import Statistic
-from ci_perf.model.calibration import (
+from ci_perf.model.baseline import (
     CalibratedWorkload,
     Calibration,
     Qualification,

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from ci_perf.judging import canaries, launch_numbers, numerics
+from ci_perf.judging import canaries, comparability, launch_numbers
 from ci_perf.model.process import BreakEven, Fingerprint, GpuUse, Profile
 from ci_perf.model.run import Earlier, Measured, Paired, Run
 from ci_perf.model.summary import EarlierPairs, PairedNumbers, SessionNumbers, Subject, Summary
@@ -31,7 +31,7 @@ def run(measured: Run, *, label: str) -> Summary:
         profiles=_profiles(measured),
         same=measured.same,
         touched=measured.touched,
-        counted=measured.counted,
+        profiled=measured.profiled,
     )
 
 
@@ -67,7 +67,7 @@ def _paired(measured: Run, workload: Measured) -> PairedNumbers | None:
     bases = [pair.base.fingerprint for paired in known for pair in paired.pairs]
     return PairedNumbers(
         pairs=launch_numbers.of_pairs(today, workload, measured) if today else (),
-        base_fingerprints=tuple(dict.fromkeys(filter(numerics.values, bases))),
+        base_fingerprints=tuple(dict.fromkeys(filter(comparability.numeric_values, bases))),
         own_file=any(paired.file == "base" for paired in known),
         failure=today.trouble if today else "",
         earlier=tuple(

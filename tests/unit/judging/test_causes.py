@@ -8,17 +8,20 @@ from hypothesis import strategies as st
 from ci_perf.judging import causes
 from ci_perf.model import codec, metrics
 from ci_perf.model.comparison import Change, Comparison, Verdict
-from ci_perf.model.step_counts import (
+from ci_perf.model.step_profile import (
+    Allocation,
     AuthorFunction,
-    CountedSides,
     FunctionUse,
+    MemoryUse,
     OperatorUse,
-    StepCounts,
+    ProfiledPair,
+    ProfiledPairs,
+    StepProfile,
 )
 from ci_perf.report import html, markdown, terminal
 from tests.comparisons import a_change, a_comparison, an_uncompared
-from tests.counts import a_step, a_use, both
 from tests.histories import a_head, in_turns, judged, pairs, row_of
+from tests.step_profiles import a_step, a_use, both
 
 MM = a_use("aten::mm")
 
@@ -203,8 +206,8 @@ def test_calls_that_vary_are_no_evidence():
     ("sides", "said"),
     [
         (both(None, None, trouble="no time was left"), "no time was left"),
-        (both(None, a_step(MM)), "no step of the base was counted"),
-        (both(a_step(MM), StepCounts(steps=0, absent="RuntimeError: boom")), "head: RuntimeErr"),
+        (both(StepProfile(steps=0), a_step(MM)), "no step of the base was counted"),
+        (both(a_step(MM), StepProfile(steps=0, absent="RuntimeError: boom")), "head: RuntimeErr"),
         (both(a_step(MM), a_step(cut=7)), "a step of the head does too many different things: 7"),
         (both(a_step(MM, varies=("and 12 more",)), a_step()), "too much differs from one step"),
     ],
@@ -230,15 +233,15 @@ def test_the_step_time_is_explained_before_memory_and_a_gate_before_a_warning():
     warning = a_change(verdict=Verdict.REGRESSED, metric=metrics.STEP_P95, gate=False)
     time = a_change(verdict=Verdict.REGRESSED)
 
-    assert attached(memory, warning, time) == ["step_time_s"]
-    assert attached(memory, warning) == ["peak_allocated_bytes"]
+    assert attached(warning, time) == ["step_time_s"]
+    assert attached(memory, warning, time) == ["peak_allocated_bytes", "step_time_s"]
 
 
 def test_a_loss_is_explained_before_a_gain():
     gain = a_change(verdict=Verdict.IMPROVED)
-    loss = a_change(verdict=Verdict.REGRESSED, metric=metrics.PEAK_ALLOCATED)
+    loss = a_change(verdict=Verdict.REGRESSED, metric=metrics.STEP_P95)
 
-    assert attached(gain, loss) == ["peak_allocated_bytes"]
+    assert attached(gain, loss) == ["step_p95_s"]
 
 
 def test_rows_that_did_not_move_are_not_explained():
@@ -251,7 +254,7 @@ def test_a_run_brings_its_explanation_and_it_changes_no_verdict(ratio):
     plain = in_turns(a_head(), pairs(ratio))
     counted = (both(a_step(MM), a_step(a_use(calls=9))),)
     without = judged([], plain)
-    explained = judged([], msgspec.structs.replace(plain, counted=counted))
+    explained = judged([], msgspec.structs.replace(plain, profiled=counted))
     row = row_of(explained)
 
     assert row.explanation.causes[0].kind == "more"
@@ -265,6 +268,7 @@ texts = st.text(max_size=40) | st.sampled_from(
     ["aten::mm", "\x1b[2J", "::error::", "|`<", "a" * 9_000, "calls of f (x)"]
 )
 calls = st.floats(0, 1e19)
+seconds = st.sampled_from([0.0, 5e-324, 1e-9, 1e-3, 1e9]) | st.floats(0, 1e9)
 lines = st.integers(0, 2**63 - 1)
 functions = st.none() | st.builds(AuthorFunction, file=texts, function=texts, line=lines)
 uses = st.builds(
@@ -277,31 +281,64 @@ uses = st.builds(
     caller=functions,
     line=lines,
     calls=calls,
+    call_s=st.none() | seconds,
+)
+called = st.builds(
+    FunctionUse,
+    function=functions.filter(bool),
+    calls=calls,
+    working_s=st.none() | seconds,
+    waiting_s=st.none() | seconds,
+    waits_in=texts,
+)
+memories = st.builds(
+    MemoryUse,
+    peak_bytes=lines,
+    growth_bytes=lines,
+    allocations=st.lists(
+        st.builds(
+            Allocation,
+            operator=texts,
+            caller=functions,
+            line=lines,
+            in_build=st.booleans(),
+            peak_bytes=lines,
+            growth_bytes=lines,
+        ),
+        max_size=6,
+    ).map(tuple),
+    cut=st.sampled_from([0, 0, 2**60]),
 )
 steps = st.builds(
-    StepCounts,
+    StepProfile,
     steps=st.integers(0, 3),
     operators=st.lists(uses, max_size=12).map(tuple),
-    functions=st.lists(
-        st.builds(FunctionUse, function=functions.filter(bool), calls=calls), max_size=8
-    ).map(tuple),
+    functions=st.lists(called, max_size=8).map(tuple),
+    step_s=st.none() | seconds,
+    memory=st.none() | memories,
     varies=st.lists(texts, max_size=3).map(tuple),
     cut=st.sampled_from([0, 0, 0, 2**60]),
     absent=st.sampled_from(["", "", "", "\x1b]"]),
 )
 hostile = st.builds(
-    CountedSides,
+    ProfiledPairs,
     workload=st.just("mlp"),
-    base=st.none() | steps,
-    head=st.none() | steps,
+    pairs=st.lists(st.builds(ProfiledPair, base=steps, head=steps), max_size=3).map(tuple)
+    | st.builds(ProfiledPair, base=steps, head=steps).map(lambda pair: (pair,) * 3),
     trouble=st.sampled_from(["", "", "", "`|" * 5_000]),
 )
 
 
 @settings(max_examples=80, derandomize=True, deadline=None)
-@given(hostile, st.sampled_from([Verdict.REGRESSED, Verdict.IMPROVED]))
-def test_any_counts_are_explained_encoded_and_shown(counted, verdict):
-    rows = causes.attach([a_change(verdict=verdict)], [counted])
+@given(
+    hostile,
+    st.sampled_from([Verdict.REGRESSED, Verdict.IMPROVED]),
+    st.sampled_from([metrics.STEP_TIME, metrics.PEAK_ALLOCATED]),
+)
+def test_any_counts_are_explained_encoded_and_shown(counted, verdict, metric):
+    row = a_change(verdict=verdict, metric=metric)
+    rows = causes.attach([row], [counted], on_device=["mlp"])
+    assert [msgspec.structs.replace(each, explanation=None) for each in rows] == [row]
     comparison = a_comparison(*rows)
     text = codec.encode(comparison)
 

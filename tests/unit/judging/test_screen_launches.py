@@ -6,10 +6,10 @@ import statistics
 
 import pytest
 
-from ci_perf.judging import route
+from ci_perf.judging import screen
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import MOST_PAIRS, SCREENED_LAUNCHES, PolicyKind, policy_of
-from ci_perf.judging.route import Known
+from ci_perf.judging.screen import Known
 from ci_perf.judging.variability import Day
 from tests.confirmations import TIME, a_confirmation
 
@@ -27,25 +27,25 @@ def suite(**noise):
 
 
 def test_where_sessions_agree_a_launch_is_enough():
-    chosen = route.launches(suite(session_sd=0.002, launch_sd=0.001))
+    chosen = screen.head_launches(suite(session_sd=0.002, launch_sd=0.001))
 
     assert set(chosen.values()) == {1}
 
 
 def test_where_a_launch_more_lets_the_screen_answer_it_is_launched():
-    chosen = route.launches(suite(session_sd=0.003, launch_sd=0.006))
+    chosen = screen.head_launches(suite(session_sd=0.003, launch_sd=0.006))
 
     assert statistics.mean(chosen.values()) > 1.5
 
 
 def test_where_no_screen_can_answer_pairs_follow_the_first_launch():
-    chosen = route.launches(suite(session_sd=0.03, launch_sd=0.003))
+    chosen = screen.head_launches(suite(session_sd=0.03, launch_sd=0.003))
 
     assert set(chosen.values()) == {1}
 
 
 def test_what_has_no_history_is_launched_as_often_as_a_screen_may():
-    chosen = route.launches({"new": [], "old": [known(session_sd=0.002, launch_sd=0.001)]})
+    chosen = screen.head_launches({"new": [], "old": [known(session_sd=0.002, launch_sd=0.001)]})
 
     assert chosen["new"] == SCREENED_LAUNCHES
 
@@ -61,7 +61,9 @@ def test_metrics_of_one_workload_are_screened_by_the_same_launches():
         for name, of_time in suite(session_sd=0.003, launch_sd=0.006).items()
     }
 
-    assert set(route.launches(workloads).values()) == {1}, "the memory needs pairs in any case"
+    assert set(screen.head_launches(workloads).values()) == {1}, (
+        "the memory needs pairs in any case"
+    )
 
 
 @pytest.mark.parametrize("spread", [0.003, 0.006, 0.01])
@@ -76,14 +78,14 @@ def test_the_pairs_to_expect_are_those_that_simulated_confirmations_take(spread)
             outcome = confirmation.add(noise.gauss(0, spread))
         taken.append(outcome.pairs)
 
-    expected = route.expected_pairs(TIME, spread**2, 30.0)
+    expected = screen.expected_pairs(TIME, spread**2, 30.0)
     assert expected == pytest.approx(statistics.mean(taken), rel=0.25)
 
 
 def test_more_noise_needs_more_pairs_up_to_the_last_look():
-    expected = [route.expected_pairs(TIME, spread**2, 30.0) for spread in (0.001, 0.01, 0.1)]
+    expected = [screen.expected_pairs(TIME, spread**2, 30.0) for spread in (0.001, 0.01, 0.1)]
 
     assert expected == sorted(expected)
     assert expected[0] == pytest.approx(1, abs=0.1)
     assert expected[-1] == MOST_PAIRS
-    assert math.isfinite(route.expected_pairs(TIME, 0.0, 0.0))
+    assert math.isfinite(screen.expected_pairs(TIME, 0.0, 0.0))

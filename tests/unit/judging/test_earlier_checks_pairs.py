@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from ci_perf.judging import confirm, reruns, spending, summarise
-from ci_perf.judging.reruns import Before, Offered
+from ci_perf.judging import confirm, earlier_checks, summarise
+from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks, Source
 from tests.comparisons import an_interleaved
@@ -162,7 +162,7 @@ def test_a_later_check_needs_a_clearer_difference():
 
     assert said(judged([], barely))[0] is Verdict.REGRESSED
     assert said(judged([], late))[0] is Verdict.INCONCLUSIVE
-    assert judged([], late).spending.share == pytest.approx(spending.share(100))
+    assert judged([], late).spending.share == pytest.approx(earlier_checks.share(100))
 
 
 def test_a_check_of_an_unknown_number_spends_everything_and_says_so():
@@ -192,7 +192,7 @@ def test_sessions_that_differ_do_not_hide_that_pairs_lack_spread():
 
 
 def test_shares_of_suspects_and_of_the_check_multiply():
-    assert confirm.share_alpha(5, check=2) == pytest.approx(0.05 / 5 * spending.share(2))
+    assert confirm.share_alpha(5, check=2) == pytest.approx(0.05 / 5 * earlier_checks.share(2))
 
 
 def test_a_summary_keeps_pairs_of_a_workload_that_had_none_today():
@@ -205,6 +205,6 @@ def test_a_summary_keeps_pairs_of_a_workload_that_had_none_today():
 
 
 def test_what_pairs_have_said_leaves_out_what_history_said():
-    assert reruns.said_by_pairs(judged(HISTORY, a_head(SLOWER))) == {}
-    verdicts = reruns.said_by_pairs(judged(HISTORY, run_of(1.1, head=SLOWER)))["w"]
+    assert earlier_checks.said_by_pairs(judged(HISTORY, a_head(SLOWER))) == {}
+    verdicts = earlier_checks.said_by_pairs(judged(HISTORY, run_of(1.1, head=SLOWER)))["w"]
     assert verdicts == {"step_time_s": "regressed", "step_p95_s": "regressed"}

@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import special
 
-from ci_perf.judging import confirm, spending
+from ci_perf.judging import confirm, earlier_checks
 from ci_perf.judging.policy import (
     ALPHA,
     CALM_LOOKS,
@@ -20,27 +20,27 @@ CALM = dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True))
 
 
 def test_all_checks_together_spend_the_whole_and_no_more():
-    first = math.fsum(spending.share(number) for number in range(1, 1001))
+    first = math.fsum(earlier_checks.share(number) for number in range(1, 1001))
     rest = special.zeta(1.6, 1001) / special.zeta(1.6)
 
     assert first + rest == pytest.approx(1, rel=1e-9)
 
 
 def test_a_later_check_may_spend_less():
-    shares = [spending.share(number) for number in range(1, 50)]
+    shares = [earlier_checks.share(number) for number in range(1, 50)]
 
     assert shares == sorted(shares, reverse=True)
     with pytest.raises(ValueError, match="from 1, found 0"):
-        spending.share(0)
+        earlier_checks.share(0)
 
 
 def test_a_check_whose_number_nobody_knows_may_spend_everything():
     assert confirm.share_alpha(4) == ALPHA / 4
-    assert confirm.share_alpha(4, check=3) == pytest.approx(ALPHA * spending.share(3) / 4)
+    assert confirm.share_alpha(4, check=3) == pytest.approx(ALPHA * earlier_checks.share(3) / 4)
 
 
 def test_a_run_alone_looks_as_the_policy_says():
-    looks = spending.ONE_RUN
+    looks = earlier_checks.ONE_RUN
 
     assert looks.alarm == pytest.approx(dict(zip(LOOKS, WEIGHTS, strict=True)))
     assert looks.signs == pytest.approx({MOST_PAIRS: WEIGHT_OF_SIGNS})
@@ -53,13 +53,13 @@ def test_wherever_the_runs_before_stopped_a_run_never_spends_more_than_its_share
     everywhere: dict[int, float] = {}
     of_signs: dict[int, float] = {}
     for before in range((runs - 1) * MOST_PAIRS + 1):
-        looks = spending.looks(CALM, runs=runs, before=before)
+        looks = earlier_checks.looks(CALM, runs=runs, before=before)
         for pairs, weight in looks.alarm.items():
             # A weight depends on the number of pairs alone, or the run before could choose it.
             assert everywhere.setdefault(pairs, weight) == weight
         for pairs, weight in looks.signs.items():
             assert of_signs.setdefault(pairs, weight) == weight
-        assert math.fsum(looks.calm.values()) <= spending.share(runs) * (1 + 1e-12)
+        assert math.fsum(looks.calm.values()) <= earlier_checks.share(runs) * (1 + 1e-12)
         assert before < min(looks.alarm)
         assert before < looks.last <= before + MOST_PAIRS
 
@@ -68,4 +68,4 @@ def test_wherever_the_runs_before_stopped_a_run_never_spends_more_than_its_share
 
 def test_no_run_can_have_had_more_pairs_than_the_most():
     with pytest.raises(ValueError, match="at most 18 pairs per earlier run, found 19"):
-        spending.looks(CALM, runs=2, before=19)
+        earlier_checks.looks(CALM, runs=2, before=19)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.judging import numerics, summarise
+from ci_perf.judging import comparability, summarise
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import Limit
@@ -30,7 +30,7 @@ def a_subject(*fingerprints, losses=(), **more):
 
 
 def judge(base, head, limit=TOLERANCE):
-    return numerics.judge(base, head, limit)
+    return comparability.judge_numerics(base, head, limit)
 
 
 def test_the_same_losses_are_the_same_numerics():
@@ -73,7 +73,7 @@ def test_another_number_of_losses_is_a_change_without_a_size(head):
 def test_losses_and_checksums_do_not_stand_in_for_each_other():
     base, head = Fingerprint(losses=(1.0, 2.0)), Fingerprint(losses=(), checksums=(1.0, 2.0))
 
-    assert numerics.difference(base, head) is None
+    assert comparability.numeric_difference(base, head) is None
 
 
 @pytest.mark.parametrize("base", [None, a_subject()])
@@ -113,33 +113,33 @@ def test_a_weighted_mean_that_cancels_is_seen_against_the_size_of_its_tensor():
     """Rounding moved it by a tenth of itself, and by a millionth of what it was made of."""
     base, head = Fingerprint(checksums=(1e4, 0.1)), Fingerprint(checksums=(1e4, 0.11))
 
-    assert numerics.difference(base, head) == pytest.approx(1e-6)
+    assert comparability.numeric_difference(base, head) == pytest.approx(1e-6)
 
 
 def test_places_that_were_exchanged_are_seen_in_the_weighted_mean():
     base, head = Fingerprint(checksums=(1.0, 0.4)), Fingerprint(checksums=(1.0, 0.3))
 
-    assert numerics.difference(base, head) == pytest.approx(0.1)
+    assert comparability.numeric_difference(base, head) == pytest.approx(0.1)
 
 
 def test_numbers_near_zero_count_as_if_they_were_a_thousandth():
-    assert numerics.relative(1e-7, 3e-7) == pytest.approx(2e-4)
-    assert numerics.relative(1e-5, 2e-5) == pytest.approx(1e-2)
-    assert numerics.relative(0.0, 0.0) == 0.0
+    assert comparability.relative_difference(1e-7, 3e-7) == pytest.approx(2e-4)
+    assert comparability.relative_difference(1e-5, 2e-5) == pytest.approx(1e-2)
+    assert comparability.relative_difference(0.0, 0.0) == 0.0
 
 
 @given(a=finite, b=finite)
 def test_a_difference_is_symmetric_finite_and_at_most_two(a, b):
-    assert numerics.relative(a, b) == numerics.relative(b, a)
-    assert 0 <= numerics.relative(a, b) <= 2
-    assert math.isfinite(numerics.relative(a, b))
+    assert comparability.relative_difference(a, b) == comparability.relative_difference(b, a)
+    assert 0 <= comparability.relative_difference(a, b) <= 2
+    assert math.isfinite(comparability.relative_difference(a, b))
 
 
 @given(st.lists(finite, max_size=6), st.lists(finite, max_size=6))
 def test_a_fingerprint_never_differs_from_itself(losses, checksums):
     one = Fingerprint(losses=tuple(losses), checksums=tuple(checksums))
 
-    assert numerics.difference(one, one) == 0.0
+    assert comparability.numeric_difference(one, one) == 0.0
 
 
 def test_a_fingerprint_for_which_there_was_no_time_is_no_other_fingerprint():

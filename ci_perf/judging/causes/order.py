@@ -1,0 +1,190 @@
+"""Which causes explain a row, which have only changed as well, and how much of it each takes."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ci_perf.judging.causes.possible import PossibleCause, mean_of
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Change
+from ci_perf.model.explanation import Cause, ShareOfChange
+
+# Of a row's change: what takes less is never the cause.
+LEAST_SHARE: Final = 0.1
+# By this factor an estimate of one or two pairs may be wrong.
+_UNSURE: Final = 3.0
+# Shares that add up to more than this, some rounding included, are wrong.
+_MOST_SHARES: Final = 1.1
+# A profile that lies may divide by nearly nothing.
+_LARGEST: Final = 1e6
+# Times of a whole step, to which causes add up.
+_WHOLE_STEPS: Final = frozenset({metrics.STEP_TIME.name, metrics.STEP_CPU.name})
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How far a row has moved, in its unit: head minus base, and how uncertain that is.
+
+    ``error`` is half the width of the row's interval, as a share of the change.
+    """
+
+    delta: float
+    error: float = 0.0
+    is_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A candidate with its part of the row's change: an estimate, and bounds of three pairs."""
+
+    candidate: PossibleCause
+    estimate: float | None
+    bounds: ShareOfChange | None
+
+    @property
+    def resolved(self) -> ShareOfChange | None:
+        """Return the share where its bounds exclude 0."""
+        return self.bounds if self.bounds and self.bounds.low * self.bounds.high > 0 else None
+
+    def is_small(self, largest: float) -> bool:
+        """Whether it takes less than a tenth; `largest` is the largest estimate of all."""
+        if self.estimate is None:
+            return False
+        if self.bounds is not None:
+            is_surely = self.bounds.high < LEAST_SHARE
+        else:
+            is_surely = self.estimate < LEAST_SHARE / _UNSURE
+        return is_surely or self.estimate < LEAST_SHARE <= largest
+
+
+def moved(row: Change) -> Moved | None:
+    """Read off a row how far it has moved; `None` where causes do not add up to its metric."""
+    if is_memory(row):
+        change = Moved(row.head - row.base, is_memory=True)
+    elif row.metric in _WHOLE_STEPS and row.ratio is not None and row.ratio != 1:
+        half = (row.interval.high - row.interval.low) / 2 if row.interval else 0.0
+        change = Moved(row.base * (row.ratio - 1), half / abs(row.ratio - 1))
+    else:
+        return None
+    is_usable = math.isfinite(change.delta) and change.delta != 0 and change.error < 1
+    return change if is_usable else None
+
+
+def is_memory(row: Change) -> bool:
+    """Whether a row is one of memory."""
+    known = metrics.BY_NAME.get(row.metric)
+    return known is not None and known.unit is metrics.Unit.BYTE
+
+
+def arranged(
+    candidates: Iterable[PossibleCause], change: Moved | None, *, is_gain: bool
+) -> tuple[list[Cause], list[Cause]]:
+    """Return the causes, the likeliest first, and what has changed besides.
+
+    First what is known to take a tenth of the change or more, by size. Then exact causes of which
+    the size is not resolved: by their time in these launches where all were timed, else by how many
+    calls they concern, likely ones first.
+    """
+    placed = [_placed(candidate, change) for candidate in candidates]
+    largest = max((each.estimate for each in placed if each.estimate is not None), default=0.0)
+    large: list[_Placed] = []
+    unresolved: list[_Placed] = []
+    others: list[_Placed] = []
+    for each in placed:
+        if each.resolved:
+            is_large = each.resolved.share >= LEAST_SHARE
+            (large if is_large else others).append(each)
+        else:
+            (others if each.is_small(largest) else unresolved).append(each)
+    large.sort(key=lambda each: -(each.estimate or 0.0))
+    unresolved.sort(key=_by_calls)
+    if all(each.candidate.seconds for each in unresolved):
+        unresolved.sort(key=lambda each: _saved_s(each, is_gain=is_gain))
+    others.sort(key=_by_calls)
+    others.sort(key=lambda each: -abs(each.estimate or 0.0))
+    causes = [*large, *unresolved]
+    is_too_much = math.fsum(each.resolved.share for each in causes if each.resolved) > _MOST_SHARES
+    return (
+        [_cause(each, with_share=not is_too_much) for each in causes],
+        [_cause(each, with_share=not is_too_much) for each in others],
+    )
+
+
+def contradicts(
+    ratios: Sequence[float], candidates: Iterable[PossibleCause], change: Moved
+) -> bool:
+    """Whether profiled steps, and all that their causes add up to, go clearly the other way.
+
+    `ratios` are steps of the head over steps of the base, pair by pair.
+    """
+    step = mean_of([math.log(ratio) for ratio in ratios])
+    if change.is_memory or step is None:
+        return False
+    is_opposite = step.is_resolved and step.value * change.delta < 0
+    known = [statistics.median(each.seconds) for each in candidates if each.seconds]
+    added = math.fsum(known) / change.delta
+    return is_opposite and added < -LEAST_SHARE
+
+
+# --- the share of one candidate
+
+
+def _placed(candidate: PossibleCause, change: Moved | None) -> _Placed:
+    if change is None:
+        return _Placed(candidate, None, None)
+    if change.is_memory:
+        share = None if candidate.amount is None else _finite(candidate.amount / change.delta)
+        exact = None if share is None else ShareOfChange(share=share, low=share, high=share)
+        return _Placed(candidate, share, exact)
+    if not candidate.seconds:
+        return _Placed(candidate, None, None)
+    estimate = _finite(statistics.median(candidate.seconds) / change.delta)
+    bounds = None if estimate is None else _bounds(candidate.seconds, estimate, change)
+    return _Placed(candidate, estimate, bounds)
+
+
+def _bounds(seconds: Sequence[float], share: float, change: Moved) -> ShareOfChange | None:
+    """Return the bounds of 95 %: Student's t over the pairs, and how uncertain the change is."""
+    mean = mean_of(seconds)
+    if mean is None:
+        return None
+    center = mean.value / change.delta
+    half = math.hypot(mean.half / change.delta, center * change.error)
+    low, high = _finite(min(center - half, share)), _finite(max(center + half, share))
+    if low is None or high is None:
+        return None
+    return ShareOfChange(share=share, low=low, high=high)
+
+
+def _finite(share: float) -> float | None:
+    return share if abs(share) <= _LARGEST else None
+
+
+def _cause(placed: _Placed, *, with_share: bool) -> Cause:
+    seconds = placed.candidate.seconds
+    return msgspec.structs.replace(
+        placed.candidate.cause,
+        delta_s=statistics.median(seconds) if seconds else None,
+        share=placed.resolved if with_share else None,
+    )
+
+
+# --- order
+
+
+def _saved_s(placed: _Placed, *, is_gain: bool) -> float:
+    """Return what sorts by time: the most seconds in the row's direction come first."""
+    seconds = statistics.median(placed.candidate.seconds)
+    return seconds if is_gain else -seconds
+
+
+def _by_calls(placed: _Placed) -> tuple[bool, bool, float, bool, str, str]:
+    candidate = placed.candidate
+    cause = candidate.cause
+    name = candidate.place or ("", "")
+    is_measured = cause.evidence == "measured"
+    return not candidate.is_likely, is_measured, -candidate.size, cause.kind == "calls", *name

@@ -1,0 +1,311 @@
+"""How much of a row's change each cause takes, what comes first, and what only times show."""
+
+import msgspec
+import pytest
+
+from ci_perf.judging import causes
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Change, Verdict
+from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs
+from tests.comparisons import a_change
+from tests.step_profiles import a_called, a_step, a_use, timed_pairs
+from tests.unit.judging.cause_rows import FASTER, SLOWER, STEP_S, explained, left, shown, step
+
+# --- shares
+
+
+def test_operators_take_calls_times_the_time_of_a_call():
+    (cause,) = explained(step(), step(a_use("aten::sin", 4, "added", call_s=2e-3))).causes
+
+    assert cause.delta_s == pytest.approx(8e-3, rel=0.02)
+    assert cause.share.share == pytest.approx(0.8, rel=0.02)
+    assert cause.share.low < 0.8 < cause.share.high
+
+
+def test_what_replaces_an_operator_takes_only_the_difference():
+    base = step(a_use("aten::sdpa", 2, "attend", call_s=3e-3))
+    head = step(a_use("aten::bmm", 4, "attend", call_s=4e-3))
+    (cause,) = explained(base, head).causes
+
+    assert cause.delta_s == pytest.approx(10e-3, rel=0.02)
+
+
+def test_a_new_function_adds_its_own_python_beside_its_operators():
+    """Its 9 ms hold its operators' 4 ms, and 5 ms of its own: together, they are counted once."""
+    loop = a_use("aten::mm", 4, "per_sample", call_s=1e-3)
+    head = step(loop, called=(a_called("per_sample", working_s=9e-3),))
+    (cause,) = explained(step(called=(a_called("other", working_s=1e-3),)), head).causes
+
+    assert cause.delta_s == pytest.approx(9e-3, rel=0.03)
+
+
+def test_more_calls_take_more_even_where_watching_hides_it():
+    base = step(called=(a_called("normalise", 48, working_s=5e-3),))
+    head = step(called=(a_called("normalise", 96, working_s=4e-3),))
+    (cause,) = explained(base, head).causes
+
+    assert (cause.kind, cause.delta_s > 0) == ("calls", True)
+
+
+def test_backward_operators_are_not_counted_again_in_the_function_that_calls_backward():
+    again = a_use("aten::mm", 4, "attend", call_s=2e-3, is_backward=True)
+    begins = a_use("aten::ones_like", 1, "step", call_s=1e-6)
+    base = step(begins, called=(a_called("step", working_s=1e-3), a_called("attend", working_s=0)))
+    head = step(
+        begins, again, called=(a_called("step", working_s=9e-3), a_called("attend", working_s=0))
+    )
+    explanation = explained(base, head)
+
+    assert shown(explanation) == [("new", "attend")]
+    assert explanation.causes[0].share.share == pytest.approx(0.8, rel=0.02)
+
+
+def test_a_gain_is_shared_out_alike():
+    (cause,) = explained(step(a_use("aten::sin", 4, "gone", call_s=2e-3)), step(), FASTER).causes
+
+    assert (cause.kind, cause.delta_s < 0) == ("gone", True)
+    assert cause.share.share == pytest.approx(0.8, rel=0.02)
+
+
+@pytest.mark.parametrize("wander", [(1.0,), (1.0, 1.01), (0.2, 1.0, 1.9)])
+def test_few_pairs_and_those_that_lie_apart_resolve_no_size(wander):
+    head = a_step(a_use("aten::sin", 4, "added", call_s=2e-3), step_s=STEP_S)
+    (cause,) = explained(a_step(step_s=STEP_S), head, wander=wander).causes
+
+    assert cause.share is None
+    assert cause.delta_s is not None
+
+
+def test_what_is_not_timed_has_no_seconds():
+    (cause,) = explained(step(), step(a_use("aten::sin", 4, "added"))).causes
+
+    assert (cause.delta_s, cause.share) == (None, None)
+
+
+def test_an_uncertain_change_widens_the_bounds():
+    head = step(a_use("aten::sin", 4, "added", call_s=2e-3))
+    sure = explained(step(), head).causes[0].share
+    interval = msgspec.structs.replace(SLOWER.interval, low=1.05, high=1.15)
+    unsure = explained(step(), head, msgspec.structs.replace(SLOWER, interval=interval))
+
+    assert unsure.causes[0].share.low < sure.low - 0.2
+
+
+def test_shares_that_add_up_to_too_much_are_not_shown():
+    added = [a_use("aten::sin", 4, f"f{i}", call_s=2e-3) for i in range(2)]
+    found = explained(step(), step(*added)).causes
+
+    assert [cause.share for cause in found] == [None, None]
+
+
+def test_a_row_that_causes_do_not_add_up_to_has_no_shares():
+    row = a_change("w", Verdict.REGRESSED, metric=metrics.FIRST_STEP)
+    (cause,) = explained(step(), step(a_use("aten::sin", 4, "added", call_s=2e-3)), row).causes
+
+    assert cause.share is None
+
+
+# --- order
+
+
+def test_the_operator_that_takes_most_comes_first_in_its_function():
+    many = a_use("aten::slice", 40, "nearest", call_s=1e-6)
+    large = a_use("aten::sort", 1, "nearest", call_s=8e-3)
+    (cause,) = explained(step(), step(many, large)).causes
+
+    assert [change.operator for change in cause.operators] == ["aten::sort", "aten::slice"]
+
+
+DECOY = a_use("aten::view", 400, "decoy", call_s=1e-6)
+
+
+@pytest.mark.parametrize("wander", [(1.0,), (1.0, 1.002, 0.999)])
+def test_many_tiny_operators_are_no_cause_beside_one_large(wander):
+    cause = a_use("aten::sin", 1, "added", call_s=8e-3)
+    explanation = explained(step(), step(cause, DECOY), wander=wander)
+
+    assert shown(explanation) == [("new", "added")]
+    assert left(explanation) == ["decoy"]
+
+
+def test_without_times_the_most_calls_come_first():
+    untimed = msgspec.structs.replace(DECOY, call_s=None)
+    explanation = explained(step(), step(a_use("aten::sin", 1, "added"), untimed))
+
+    assert shown(explanation) == [("new", "decoy"), ("new", "added")]
+
+
+@pytest.mark.parametrize(("calls", "wander"), [(400, (1.0, 1.002, 0.999)), (200, (1.0,))])
+def test_small_changes_alone_are_no_cause(calls, wander):
+    decoy = msgspec.structs.replace(DECOY, calls=calls)
+    explanation = explained(step(), step(decoy), wander=wander)
+
+    assert (shown(explanation), left(explanation)) == ([], ["decoy"])
+
+
+def test_what_saves_time_is_no_cause_of_a_loss():
+    base = step(a_use("aten::sin", 4, "saves", call_s=2e-3))
+    explanation = explained(base, step(a_use("aten::cos", 4, "adds", call_s=2e-3)))
+
+    assert (shown(explanation), left(explanation)) == ([("new", "adds")], ["saves"])
+
+
+# --- several launches of one side
+
+
+def test_what_differs_between_launches_of_a_side_is_no_evidence():
+    def pair(calls):
+        return ProfiledPair(base=step(), head=step(a_use("aten::sin", calls, "random")))
+
+    profiled = ProfiledPairs(workload="w", pairs=(pair(3), pair(4), pair(3)))
+    explanation = causes.explain(profiled, is_gain=False)
+
+    assert (explanation.causes, explanation.varying) == ((), 1)
+
+
+def test_a_pair_that_cannot_be_compared_is_left_out():
+    good = ProfiledPair(base=step(), head=step(a_use("aten::sin", 4, "added")))
+    bad = ProfiledPair(base=step(), head=step(cut=3))
+    profiled = ProfiledPairs(workload="w", pairs=(bad, good))
+
+    assert causes.explain(profiled, is_gain=False).pairs == 1
+
+
+# --- times alone
+
+
+def slower_kernel(by):
+    return step(a_use("my::scale", 2, "scale", call_s=10e-3 * by))
+
+
+def test_the_same_work_that_takes_longer_is_measured_in_three_pairs():
+    explanation = explained(slower_kernel(1), slower_kernel(1.5))
+
+    assert shown(explanation) == [("slower", "scale")]
+    assert explanation.causes[0].evidence == "measured"
+    assert explanation.causes[0].share.share == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("by", "wander"),
+    [(1.5, (1.0, 1.0)), (1.05, (1.0, 1.0, 1.0)), (0.98, (1.0, 1.0, 1.0))],
+)
+def test_fewer_pairs_or_smaller_differences_are_not_measured(by, wander):
+    assert shown(explained(slower_kernel(1), slower_kernel(by), wander=wander)) == []
+
+
+def test_a_spread_of_what_did_not_change_hides_what_is_not_larger():
+    def noisy(number):
+        uses = (
+            a_use(f"aten::rest{i}", 5, call_s=1e-3 * (1 + 0.2 * ((i * number) % 3)))
+            for i in range(10)
+        )
+        return a_step(*uses, a_use("my::scale", 2, "scale", call_s=10e-3), step_s=STEP_S)
+
+    head = noisy(2)
+    slower = msgspec.structs.replace(head.operators[-1], call_s=14e-3)
+    head = msgspec.structs.replace(head, operators=(*head.operators[:-1], slower))
+
+    assert shown(explained(noisy(1), head)) == []
+
+
+def test_a_pair_that_shows_next_to_nothing_is_enough_for_silence():
+    def pair(by):
+        return ProfiledPair(base=slower_kernel(1), head=slower_kernel(by))
+
+    profiled = ProfiledPairs(workload="w", pairs=(pair(1.5), pair(1.03), pair(1.6)))
+
+    assert causes.explain(profiled, is_gain=False, row=SLOWER).causes == ()
+
+
+def test_what_takes_longer_everywhere_is_one_factor_and_no_operator():
+    explanation = explained(slower_kernel(1), slower_kernel(1), wander=(1.07, 1.072, 1.069))
+
+    assert shown(explanation) == []
+    assert explanation.common_factor == pytest.approx(1.07, abs=0.01)
+
+
+def test_a_function_whose_own_python_takes_longer_is_measured():
+    def checks(seconds):
+        return step(called=(a_called("checks", working_s=seconds), a_called("b", working_s=1e-3)))
+
+    explanation = explained(checks(5e-3), checks(14e-3))
+
+    assert shown(explanation) == [("slower", "checks")]
+    assert explanation.causes[0].delta_s == pytest.approx(9e-3, rel=0.05)
+
+
+def waiting(seconds, name="time.sleep"):
+    return step(called=(a_called("fetch", working_s=1e-4, waiting_s=seconds, waits_in=name),))
+
+
+def test_a_function_that_waits_longer_says_in_what():
+    (cause,) = explained(waiting(1e-3), waiting(9e-3)).causes
+
+    assert (cause.kind, cause.waits_in, cause.evidence) == ("waits", "time.sleep", "measured")
+    assert cause.share.share == pytest.approx(0.8, rel=0.05)
+
+
+@pytest.mark.parametrize(("wander", "kinds"), [((1, 1.01, 0.99), ["waits"]), ((0.2, 1, 2), [])])
+def test_waiting_without_a_name_must_be_alike_in_all_pairs(wander, kinds):
+    found = explained(waiting(1e-3, ""), waiting(9e-3, ""), wander=wander).causes
+
+    assert [cause.kind for cause in found] == kinds
+
+
+def test_own_time_below_nothing_is_not_believed():
+    """Its operators take 20 ms: a function of 4 ms around them cannot be."""
+    uses = tuple(a_use(f"aten::of{i}", 2, "update", call_s=1e-3) for i in range(10))
+
+    def updating(seconds):
+        return step(*uses, called=(a_called("update", working_s=seconds),))
+
+    assert shown(explained(updating(16e-3), updating(4e-3), FASTER)) == []
+
+
+# --- profiles that disagree
+
+
+def test_profiles_that_go_the_other_way_name_no_cause():
+    head = step(a_use("aten::sin", 4, "added", call_s=2e-3), step_s=1.1 * STEP_S)
+    explanation = explained(step(), head, FASTER)
+
+    assert explanation.trouble == "the profiled runs do not show this change"
+    assert explanation.causes == ()
+
+
+# --- kinds
+
+
+def test_forward_operators_that_run_again_in_the_backward_pass_are_recomputed():
+    forward = a_use("aten::addmm", 2, "mlp", call_s=1e-3)
+    again = a_use("aten::addmm", 2, "mlp", call_s=1e-3, is_backward=True)
+    (cause,) = explained(step(forward), step(forward, again)).causes
+
+    assert (cause.kind, cause.is_backward) == ("recomputed", True)
+
+
+def test_a_backward_pass_that_grows_with_its_forward_pass_is_not_recomputed():
+    def both_passes(calls):
+        return (a_use("aten::mul", calls, "f"), a_use("aten::mul", calls, "f", is_backward=True))
+
+    (cause,) = explained(step(*both_passes(2)), step(*both_passes(4))).causes
+
+    assert cause.kind == "more"
+
+
+@pytest.mark.parametrize(("on_device", "kind"), [(True, "synchronises"), (False, "new")])
+def test_a_number_that_the_host_asks_of_a_device_synchronises(on_device, kind):
+    head = step(a_use("aten::_local_scalar_dense", 2, "log"))
+    (cause,) = causes.explain(timed_pairs(step(), head), is_gain=False, on_device=on_device).causes
+
+    assert cause.kind == kind
+
+
+def test_graph_breaks_are_read_off_their_row():
+    breaks = a_change("w", metric=metrics.GRAPH_BREAKS, base=1, head=3)
+    found = causes.attach([SLOWER, breaks], [timed_pairs(step(), step())])
+    rows = [row for row in found if isinstance(row, Change)]
+    (cause,) = next(row.explanation for row in rows if row.explanation).causes
+
+    assert (cause.kind, cause.calls_base, cause.calls_head) == ("breaks_graph", 1, 3)
