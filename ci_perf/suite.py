@@ -15,7 +15,7 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import launch_numbers, policy
 from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import Scalar
-from ci_perf.model.calibration import Calibration
+from ci_perf.model.baseline import Calibration
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
     Entry,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ci_perf.model import calibration as model
+from ci_perf.model import baseline as model
 from ci_perf.model.run import Source
 from tests.runs import CPU, HEAD_COMMIT, SOFT
 

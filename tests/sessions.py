@@ -128,8 +128,8 @@ class Recorder(Listener):
     def recording(self, workload):
         self._note("recording", workload)
 
-    def counting(self, workload):
-        self._note("counting", workload)
+    def profiling(self, workload):
+        self._note("profiling", workload)
 
     def round_finished(self, number, of):
         self._note("round_finished", number, of)

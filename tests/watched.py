@@ -12,7 +12,7 @@ PYTHON = [sys.executable, "-P"]
 WORKER = """
 import os, sys, time
 from pathlib import Path
-from ci_perf.measuring.monitor.marks import Marks
+from ci_perf.measuring.monitor import Marks
 here = Path(sys.argv[1])
 def reach(name):
     (here / ("at_" + name)).touch()

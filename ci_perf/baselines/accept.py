@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from ci_perf.baselines import layout, programs
+from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judging import canaries, launch_numbers, metric_values, numerics
+from ci_perf.judging import canaries, comparability, launch_numbers, metric_values
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
@@ -117,7 +117,7 @@ def write(root: Path, accepted: Sequence[Acceptance]) -> None:
         if acceptance.action is not Action.KEPT:
             file = layout.write(root, acceptance.baseline)
             if acceptance.program is not None:
-                programs.write(programs.file_of(file), acceptance.program)
+                layout.write_program(layout.program_file(file), acceptance.program)
 
 
 def _chosen(run: Run, names: tuple[str, ...]) -> list[Measured]:
@@ -237,7 +237,7 @@ def _needs_reason(row: Row, accepted: Acceptance) -> bool:
         return row.gate and is_worse and row.metric in accepted.began
     if isinstance(row, Numerics):
         # Without a gate, `--append` adds other numerics, and the speed keeps its history.
-        return row.gate and row.code == numerics.CHANGED
+        return row.gate and row.code == comparability.CHANGED
     # A history that does not compare is left behind, also where pairs have judged this run.
     is_missing = row.gate and row.verdict is Verdict.MISSING
     return is_missing or row.verdict is Verdict.INCOMPARABLE
@@ -312,7 +312,7 @@ def _moved(row: Row, mode: Mode) -> str:
     """
     if isinstance(row, Numerics):
         # Numerics that vary from process to process would differ from any baseline.
-        return metrics.FINGERPRINT if row.code == numerics.CHANGED else ""
+        return metrics.FINGERPRINT if row.code == comparability.CHANGED else ""
     if isinstance(row, Change):
         is_meant = row.verdict in _SUSPECTED and mode is Mode.KEEP
         return row.metric if row.verdict in _PROVEN or is_meant else ""
@@ -349,7 +349,7 @@ def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) 
 def _fingerprint(workload: Measured) -> Fingerprint | None:
     """Return the first process's fingerprint; `None` where the workload computes no numbers."""
     fingerprints = (process.fingerprint for process in workload.processes)
-    first = next(filter(numerics.values, fingerprints), None)
+    first = next(filter(comparability.numeric_values, fingerprints), None)
     return layout.rounded_fingerprint(first) if first else None
 
 

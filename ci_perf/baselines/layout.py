@@ -1,4 +1,4 @@
-"""Baseline files, and those of a machine, on disk: where they are, how they look in a diff."""
+"""Baselines, records of programs and documents of a machine on disk: where, and how in a diff."""
 
 import difflib
 import json
@@ -13,11 +13,17 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.judging import metric_values
 from ci_perf.judging.policy import KIND_OF
 from ci_perf.model import codec, metrics
-from ci_perf.model.baseline import MAX_SESSIONS, Baseline, RecordedSession
-from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.baseline import (
+    MAX_SESSIONS,
+    Baseline,
+    Calibration,
+    Qualification,
+    RecordedSession,
+)
 from ci_perf.model.environment import CpuMachine, Machine, is_same
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Fingerprint
+from ci_perf.model.program import Program
 from ci_perf.model.summary import Numbers
 from ci_perf.system import files
 
@@ -42,6 +48,7 @@ _MAX_KEY_CHARS = 80
 CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
 
 _Document = TypeVar("_Document", Calibration, Qualification)
+_FOLDER = "programs"
 
 
 def folder(root: Path, machine: Machine, suite: str) -> Path:
@@ -318,3 +325,49 @@ def _rounded(name: str, value: float, digits: int) -> float:
     if value == 0 or (known and known.unit in _WHOLE and value >= 10**digits):
         return float(round(value))
     return float(f"{value:.{digits}g}")
+
+
+def program_file(baseline: Path) -> Path:
+    """Return the file of the record that belongs to a baseline file."""
+    return baseline.parent / _FOLDER / baseline.name
+
+
+def read_program(root: Path, machine: Machine, suite: str, workload: str) -> Program | None:
+    """Return the committed record of a workload; `None` without one. Raises InvalidFileError."""
+    file = program_file(path(root, machine, suite, workload))
+    if files.is_missing(file):
+        return None
+    program = files.read(file, Program)
+    if program.workload != workload:
+        raise InvalidFileError(
+            f"{file}: $.workload: expected {workload!r}, as the file is called, found "
+            f"{program.workload!r}"
+        )
+    return program
+
+
+def program_of_newest_session(
+    root: Path, machine: Machine, suite: str, workload: str
+) -> Program | None:
+    """Return the committed record if it is of the program that the newest session has measured.
+
+    An older one describes another program than the numbers may stand for. Raises InvalidFileError.
+    """
+    program = read_program(root, machine, suite, workload)
+    file = path(root, machine, suite, workload)
+    if program is None or files.is_missing(file):
+        return None
+    return program if read(file).sessions[-1].run == program.run else None
+
+
+def render_program(program: Program) -> str:
+    """Write for people and git: a file of the repository, or a folder, on a line of its own."""
+    return readable(program)
+
+
+def write_program(file: Path, program: Program) -> None:
+    """Write one record whole or not at all."""
+    text = render_program(program)
+    codec.decode(text, Program, name=str(file))  # never write what could not be read again
+    files.make_folder(file.parent)
+    files.write_text(file, text)

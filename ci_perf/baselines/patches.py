@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_perf.baselines import layout, programs
+from ci_perf.baselines import layout
 from ci_perf.baselines.accept import Acceptance, Action
 from ci_perf.errors import UsageError
 from ci_perf.system import files, git
@@ -32,7 +32,7 @@ def write(file: Path, accepted: Iterable[Acceptance], *, root: Path) -> bool:
 def _files(acceptance: Acceptance) -> Iterator[tuple[Path, str]]:
     yield acceptance.path, layout.render(acceptance.baseline)
     if acceptance.program is not None:
-        yield programs.file_of(acceptance.path), programs.render(acceptance.program)
+        yield layout.program_file(acceptance.path), layout.render_program(acceptance.program)
 
 
 def _patch_of(path: Path, text: str, top: Path) -> str:

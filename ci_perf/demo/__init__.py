@@ -41,6 +41,8 @@ _FOREIGN = (
     "CI_PERF_COMPARE_",
     "CI_PERF_RUN_",
 )
+# Their own choice: how long to wait for a quiet machine changes no number.
+_WAITS = {"CI_PERF_CHECK_WAIT", "CI_PERF_RUN_WAIT"}
 _OURS = {
     # The baseline of the demo is gone with it: it may have been measured on a busy machine.
     "CI_PERF_ACCEPT_FORCE": "1",
@@ -55,7 +57,11 @@ _STDERR = 2
 
 def neutral(environment: Mapping[str, str]) -> dict[str, str]:
     """Leave out of an environment what would change how git or ci-perf behave."""
-    kept = {name: value for name, value in environment.items() if not name.startswith(_FOREIGN)}
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if name in _WAITS or not name.startswith(_FOREIGN)
+    }
     return kept | _OURS
 
 

@@ -27,7 +27,7 @@ from ci_perf.model.facts import (
     Toolkit,
     Torch,
 )
-from ci_perf.system import host, processes
+from ci_perf.system import linux, processes
 
 NVIDIA = "0x10de"  # PCI vendor
 DISPLAY_CONTROLLER = "0x03"  # PCI class: VGA, 3D and other display controllers
@@ -118,12 +118,12 @@ def _host(sources: Sources) -> Host:
     return Host(
         system=f"{platform.system()} {platform.release()}",
         container=_container(root, sources.environ),
-        cpu_model=host.cpu_model(root / "proc") or None,
+        cpu_model=linux.cpu_model(root / "proc") or None,
         logical_cores=os.cpu_count() or 0,
         usable_cores=_usable_cores(),
         cpu_quota=_cpu_quota(root),
-        cpu_pressure_percent=_percent(host.cpu_pressure(root / "proc")),
-        memory_bytes=host.memory_total_bytes(root / "proc") or None,
+        cpu_pressure_percent=_percent(linux.cpu_pressure(root / "proc")),
+        memory_bytes=linux.memory_total_bytes(root / "proc") or None,
         memory_limit_bytes=_memory_limit(root),
         temporary=sources.space(sources.temporary),
         shared_memory=sources.space(root / "dev/shm"),
@@ -201,7 +201,7 @@ def _memory_limit(root: Path) -> int | None:
     cgroup = root / "sys/fs/cgroup"
     version_1 = cgroup / "memory/memory.limit_in_bytes"
     limit = (_text(cgroup / "memory.max") or _text(version_1)).strip()
-    if not limit.isdigit() or int(limit) >= host.memory_total_bytes(root / "proc") > 0:
+    if not limit.isdigit() or int(limit) >= linux.memory_total_bytes(root / "proc") > 0:
         return None
     return int(limit)
 

@@ -13,7 +13,7 @@ from ci_perf.errors import ExitCode
 from ci_perf.gate import Notify, measure
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import calibration, qualification
-from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.baseline import Calibration, Qualification
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Status

@@ -11,17 +11,18 @@ from typing import Literal
 from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, compare, runners
+from ci_perf.gate import Notify, compare, runners, traces
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
 from ci_perf.gate.runners import Runner
-from ci_perf.judging.reruns import Before, Offered
+from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
 from ci_perf.measuring import distrust
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
+from ci_perf.model.task import Tracing
 from ci_perf.model.validity import Reason, Status
-from ci_perf.program.folder_tree import FolderTree
+from ci_perf.program.tree_sources import FolderTree
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
@@ -44,9 +45,10 @@ class MeasureOptions:
     ``all_workloads``. ``add`` are earlier runs, whose pairs count where they are of the same
     commits; ``checks_before`` is how many checks of the same pull request have tested pairs. With
     ``record``, a launch that is not timed records what each measured workload takes from the
-    repository; with ``explain``, two more count what a step does on both sides where pairs have
-    proven a change, all of them within ``explain_budget_s``. The run is written to ``run_output``
-    also where it is interrupted.
+    repository; with ``explain``, up to three further pairs profile a step of both sides where pairs
+    have proven a change, all of them within ``explain_budget_s``; ``traces`` is a folder for the
+    traces of the first of these, which are taken as ``tracing`` says. The run is written to
+    ``run_output`` also where it is interrupted.
     """
 
     root: Path
@@ -66,6 +68,8 @@ class MeasureOptions:
     record: bool = True
     explain: bool = True
     explain_budget_s: float = 300.0
+    traces: Path | None = None
+    tracing: Tracing = field(default_factory=Tracing)
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
 
@@ -77,6 +81,7 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
     KeyboardInterrupt once an interrupted run is written.
     """
     _check_before(options)
+    _check_explaining(options)
     if options.against is not None:
         compare.check_baselines(options.baselines, options.suite)
     return measure_plan(
@@ -118,21 +123,9 @@ def measure_plan(
         files.check_target(options.run_output)
     identity = session.new_identity()
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
-    with (
-        signals.noted() as ending,
-        _checked_out(plan, options) as checkout,
-        runners.launcher(
-            options.runner,
-            plan,
-            options.workloads,
-            checkout,
-            run=identity,
-            ending=ending,
-            notify=notify,
-        ) as launcher,
-    ):
+    with launching(plan, options, identity, notify) as (ending, checkout, launcher):
         against = _against_base(plan, options, checkout, launcher, ending, notify)
-        with _followed(listener):
+        with followed(listener):
             ending.check()  # what came until here, nobody else has heard
             run = session.measure(
                 plan,
@@ -148,6 +141,8 @@ def measure_plan(
             )
         if options.run_output is not None:
             files.write(options.run_output, run)
+    for line in traces.said(options.traces, traces.sides(run.profiled)):
+        notify(line)
     notify(summary(run, options.run_output))
     if is_interrupted(run):
         raise KeyboardInterrupt
@@ -185,7 +180,8 @@ def _is_number(value: object) -> bool:
 
 
 @contextlib.contextmanager
-def _followed(listener: Listener) -> Iterator[None]:
+def followed(listener: Listener) -> Iterator[None]:
+    """Tell a listener when a session begins and ends."""
     listener.began()
     try:
         yield
@@ -194,15 +190,30 @@ def _followed(listener: Listener) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _checked_out(plan: Plan, options: MeasureOptions) -> Iterator[Checkout | None]:
-    """Provide the base in a worktree of its own."""
-    if options.against is None:
-        yield None
-        return
-    has_setup = bool(plan.setup.command)
-    root = Path(plan.root)
-    with worktree.base_of(root, options.against, has_setup=has_setup) as checkout:
-        yield checkout
+def launching(
+    plan: Plan, options: MeasureOptions, identity: str, notify: Notify
+) -> Iterator[tuple[Interrupts, Checkout | None, Launcher]]:
+    """Provide what hears of an interrupt, the base that is asked for, and what launches processes.
+
+    Raises CiPerfError, KeyboardInterrupt.
+    """
+    with contextlib.ExitStack() as stack:
+        ending = stack.enter_context(signals.noted())
+        checkout = None
+        if options.against is not None:
+            has_setup = bool(plan.setup.command)
+            base = worktree.base_of(Path(plan.root), options.against, has_setup=has_setup)
+            checkout = stack.enter_context(base)
+        launcher = runners.launcher(
+            options.runner,
+            plan,
+            options.workloads,
+            checkout,
+            run=identity,
+            ending=ending,
+            notify=notify,
+        )
+        yield ending, checkout, stack.enter_context(launcher)
 
 
 def _against_base(
@@ -214,13 +225,9 @@ def _against_base(
     notify: Notify,
 ) -> session.Against | None:
     """Set the sides up as the suite says. Raises CiPerfError, KeyboardInterrupt."""
-    _set_up(plan, launcher, Path(plan.root), "head", ending, notify)
+    notes = set_up(plan, checkout, launcher, ending, notify)
     if checkout is None:
         return None
-    notes = (*checkout.notes, *runners.notes(launcher))
-    for note in notes:
-        notify(f"note: {note}")
-    _set_up(plan, launcher, checkout.root, "base", ending, notify)
     return session.Against(
         checkout=dataclasses.replace(checkout, notes=notes),
         budget_s=options.budget_s,
@@ -231,7 +238,31 @@ def _against_base(
         ),
         before=_before(options, notify),
         explain_budget_s=options.explain_budget_s if options.explain else None,
+        traces=traces.prepared(options.traces, options.runner, options.root),
     )
+
+
+def set_up(
+    plan: Plan, checkout: Checkout | None, launcher: Launcher, ending: Interrupts, notify: Notify
+) -> tuple[str, ...]:
+    """Have the suite's own command make head and base ready, and return notes on the base.
+
+    Raises CiPerfError, KeyboardInterrupt.
+    """
+    _set_up(plan, launcher, Path(plan.root), "head", ending, notify)
+    if checkout is None:
+        return ()
+    notes = (*checkout.notes, *runners.notes(launcher))
+    for note in notes:
+        notify(f"note: {note}")
+    _set_up(plan, launcher, checkout.root, "base", ending, notify)
+    return notes
+
+
+def _check_explaining(options: MeasureOptions) -> None:
+    """Refuse traces of what is not launched. Raises UsageError."""
+    if options.traces is not None and (options.against is None or not options.explain):
+        raise UsageError("--traces: expected --against REF, and not --no-explain")
 
 
 def _check_before(options: MeasureOptions) -> None:
@@ -247,7 +278,7 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
     """Read earlier runs, and judge each as it was judged then. Raises InvalidFileError."""
     offered = []
     for source in options.add:
-        run, label = compare.read(source)
+        run, label = compare.read_run(source)
         comparison = compare.with_baselines(
             run,
             label=label,

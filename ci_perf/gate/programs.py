@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import suite
-from ci_perf.baselines import programs
+from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
 from ci_perf.gate import Notify
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription
 from ci_perf.program import proof
-from ci_perf.program.conditions import conditions_digest
-from ci_perf.program.folder_tree import FolderTree
+from ci_perf.program.proof import conditions_digest
+from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
 from ci_perf.system import files
 
@@ -151,7 +151,7 @@ class Prover:
         return complete
 
     def _records(self, workload: PlannedWorkload, machine: MachineDescription) -> Iterator[Program]:
-        of_baseline = programs.read(
+        of_baseline = layout.read_program(
             self.baselines, machine.environment.hard, self.plan.suite, workload.id
         )
         kept = self.cache.newest_first(workload.id)

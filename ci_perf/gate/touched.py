@@ -9,8 +9,7 @@ from ci_perf.gate.measure import MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.model.suite import Plan
-from ci_perf.program.folder_tree import FolderTree
-from ci_perf.program.git_tree import GitTree
+from ci_perf.program.tree_sources import FolderTree, GitTree
 from ci_perf.program.trees import Tree
 from ci_perf.system import signals
 from ci_perf.worktree import merge_base

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers import asv, google_benchmark, python_harnesses
+from ci_perf.importers import asv, harnesses
 from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model import codec
 from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
 
 TOOLS: dict[str, Callable[[Document], Reading]] = {
-    "pytest-benchmark": python_harnesses.read_pytest_benchmark,
-    "pyperf": python_harnesses.read_pyperf,
+    "pytest-benchmark": harnesses.read_pytest_benchmark,
+    "pyperf": harnesses.read_pyperf,
     "asv": asv.read,
-    "google-benchmark": google_benchmark.read,
-    "torch": python_harnesses.read_torch_benchmark,
+    "google-benchmark": harnesses.read_google_benchmark,
+    "torch": harnesses.read_torch_benchmark,
 }
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.=+-]+")
 _MAX_NAME_CHARS = 200

@@ -2,6 +2,9 @@
 
 Both programs start in the same state. As long as all that is executed, read or looked for is equal,
 every operation gives the same result, so the next thing that is taken is the same one, too.
+
+A record holds for some conditions outside of the repository. Too many of them cost a recording
+launch; one too few would call another program the same.
 """
 
 import os
@@ -9,21 +12,52 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from ci_perf.model.environment import Environment
 from ci_perf.model.program import (
     NATIVE_VARIABLES,
     SET_BY_LAUNCH,
     ModuleSearch,
     Program,
     ProgramFile,
+    blob,
     digest,
     listing,
     searched,
 )
+from ci_perf.model.suite import PlannedWorkload, Setup
 from ci_perf.program import units
 from ci_perf.program.trees import IncomparableError, Tree, joined
+from ci_perf.version import __version__
 
 # A larger file beyond the repository is known by its length and the time of its last change.
 _LARGEST_OUTSIDE = 2**26
+# Raise it when a launch does something else with a workload, or a record means something else.
+_BEHAVIOUR = 1
+
+# They say how often and how long the same step runs, or what is made of its times. Any other
+# setting of the protocol counts, also one that is added later.
+HOW_OFTEN = frozenset(
+    {
+        "block_min_s",
+        "launch_spread",
+        "memory_steps",
+        "monitor_hz",
+        "phase_steps",
+        "processes",
+        "statistic",
+        "timed_max_s",
+        "timed_min_blocks",
+        "timed_min_s",
+        "timeout_s",
+        "warmup_max_s",
+        "warmup_min_s",
+        "warmup_min_steps",
+        "warmup_tolerance",
+        "warmup_window",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,3 +272,45 @@ def _in_links(path: str, recorded: Mapping[str, str], tree: Tree) -> Iterator[Pr
 def _in_inputs(pattern: str, recorded: str, tree: Tree) -> Iterator[ProgramDifference]:
     if inputs_digest(tree, [pattern])[pattern] != recorded:
         yield ProgramDifference(detail=f"the files that the input {pattern} names differ")
+
+
+def conditions_digest(
+    environment: Environment,
+    workload: PlannedWorkload,
+    *,
+    root: Path,
+    python_path: tuple[str, ...] = (),
+    setup: Setup = Setup(),  # noqa: B008  frozen
+) -> str:
+    """Return the digest of a machine, its software and image, and how a workload is launched.
+
+    `root` is the checkout of the workload. The kernel counts, although it changes often: libraries
+    choose by its release (accelerate warns of old ones). What a machine has noted does not: its
+    name, its load, and the amount of its memory, which no two boots report alike. Raises OSError
+    where the file of a shipped workload cannot be read.
+    """
+    protocol = msgspec.structs.asdict(workload.protocol)
+    facts = {
+        "behaviour": (_BEHAVIOUR, __version__),
+        "machine": environment.hard,
+        "software": environment.soft,
+        "image": environment.image,
+        "file": _file(Path(workload.file), root),
+        "parameters": workload.parameters,
+        "protocol": {name: value for name, value in protocol.items() if name not in HOW_OFTEN},
+        "launch": (workload.launch, workload.world_size, workload.slowdown),
+        "inputs": workload.inputs,
+        "python_path": python_path,
+        "setup": setup.command,
+    }
+    return digest(msgspec.json.encode(facts, order="sorted"))
+
+
+def _file(path: Path, root: Path) -> str:
+    """Name the workload's file: another one may get its name in suite.toml.
+
+    The record holds what is in a file below the root, but not in one that ships with ci-perf.
+    """
+    real = Path(os.path.realpath(path))
+    top = Path(os.path.realpath(root))
+    return str(real.relative_to(top)) if real.is_relative_to(top) else blob(real.read_bytes())

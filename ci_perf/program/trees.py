@@ -1,5 +1,6 @@
-"""The files of a commit or of a checkout, by their path below the root."""
+"""The files of a commit or of a checkout, by their path below the root and by patterns."""
 
+import fnmatch
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -9,7 +10,6 @@ from typing import Protocol
 
 from ci_perf.errors import CiPerfError
 from ci_perf.model.program import blob
-from ci_perf.program import patterns
 
 # No source is larger; data files are compared by the name that git gives their content.
 MAX_READ_BYTES = 8 * 2**20
@@ -18,6 +18,8 @@ _MAX_LINKS = 40
 _MAX_ENTRIES = 200_000
 # Git tracks neither; Python makes the second one when it imports.
 _UNSEEN = {".git", "__pycache__"}
+_ANY_FOLDERS = "**"
+_WILD = frozenset("*?[")
 
 
 class IncomparableError(CiPerfError):
@@ -160,18 +162,18 @@ class LinkedTree(ABC):
         """Return the paths of all files that match, in order; "**" stands for any folders."""
         return sorted(
             path
-            for path, entry in self._walk(patterns.fixed_folder(pattern))
-            if not self._is_beyond(path, entry, pattern) and patterns.matches(path, pattern)
+            for path, entry in self._walk(fixed_folder(pattern))
+            if not self._is_beyond(path, entry, pattern) and matches_pattern(path, pattern)
         )
 
     def _is_beyond(self, path: str, entry: TreeEntry, pattern: str) -> bool:
         """Whether a path is no file. Raises IncomparableError: what lies behind it may match."""
         if entry.kind is EntryKind.LINK:
             entry = self._resolved(path)[1] or entry
-            if _is_folder(entry) and patterns.may_hold(path, pattern):
+            if _is_folder(entry) and may_hold_match(path, pattern):
                 raise IncomparableError(f"{path} is a link to a folder, and {pattern} looks there")
         if entry.kind is EntryKind.OTHER and (
-            patterns.matches(path, pattern) or patterns.may_hold(path, pattern)
+            matches_pattern(path, pattern) or may_hold_match(path, pattern)
         ):
             raise IncomparableError(f"{path} is no file or folder, and {pattern} looks there")
         return _is_folder(entry)
@@ -242,3 +244,49 @@ def _check_known(path: str, folder: TreeEntry | None) -> None:
 def _steps(path: str) -> list[str]:
     """Return the names of a path, the last one first."""
     return [step for step in reversed(path.split("/")) if step not in {"", "."}]
+
+
+def matches_pattern(path: str, pattern: str) -> bool:
+    """Whether a path matches; "**" stands for any number of folders, or at the end of names."""
+    steps = pattern.split("/")
+    return len(steps) in _reached(path.split("/"), steps)
+
+
+def may_hold_match(folder: str, pattern: str) -> bool:
+    """Whether a path below `folder` can match."""
+    steps = pattern.split("/")
+    return any(position < len(steps) for position in _reached(folder.split("/"), steps))
+
+
+def fixed_folder(pattern: str) -> str:
+    """Return the folder below which all matches lie: "data" of "data/**/*.json"."""
+    folders = pattern.split("/")[:-1]
+    wild = next((i for i, name in enumerate(folders) if _WILD & {*name}), len(folders))
+    return "/".join(folders[:wild])
+
+
+def _reached(names: list[str], steps: list[str]) -> set[int]:
+    """Return how many steps of a pattern these names can have used, each possibility."""
+    positions = _with_no_folder({0}, steps)
+    for name in names:
+        after = set()
+        for position in positions:
+            if position == len(steps):
+                continue
+            if steps[position] == _ANY_FOLDERS:
+                after |= {position, position + 1} if position + 1 == len(steps) else {position}
+            elif fnmatch.fnmatchcase(name, steps[position]):
+                after.add(position + 1)
+        positions = _with_no_folder(after, steps)
+    return positions
+
+
+def _with_no_folder(positions: set[int], steps: list[str]) -> set[int]:
+    """Add the steps that are reached where a "**" stands for no folder."""
+    reached = set(positions)
+    for position in sorted(positions):
+        step = position
+        while step < len(steps) - 1 and steps[step] == _ANY_FOLDERS:
+            step += 1
+            reached.add(step)
+    return reached

@@ -2,8 +2,6 @@
 
 import dataclasses
 import datetime as dt
-import getpass
-import os
 import time
 import uuid
 from collections.abc import Callable
@@ -13,24 +11,25 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.baselines import layout
-from ci_perf.errors import CiPerfError
 from ci_perf.judging import calibration
-from ci_perf.judging.reruns import Before
+from ci_perf.judging.earlier_checks import Before
 from ci_perf.launch import Launcher
 from ci_perf.model import run as runs
 from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
-from ci_perf.model.task import MachineDescription, TaskFailure
+from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.explaining import Explaining
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
+from ci_perf.session.machine import describe, held
+from ci_perf.session.profiling import Profiled, profile
 from ci_perf.session.recording import SamenessProver, SessionPrograms
-from ci_perf.session.runner import MachineChecks, SessionRunner, threads
-from ci_perf.session.schedule import Forecast
-from ci_perf.session.suspects import BaselineJudge, PairJudge
+from ci_perf.session.runner import MachineChecks, SessionRunner
+from ci_perf.session.schedule import BaselineJudge, Forecast, PairJudge
+from ci_perf.session.traces import KeptTraces
 from ci_perf.suite import screening
-from ci_perf.system import git, lock, signals
+from ci_perf.system import git, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
@@ -41,11 +40,13 @@ __all__ = [
     "Listener",
     "MachineChecks",
     "PairJudge",
+    "Profiled",
     "SamenessProver",
     "completed",
     "describe",
     "measure",
     "new_identity",
+    "profile",
 ]
 
 
@@ -87,7 +88,7 @@ class _Record:
             same=recording.same if recording else (),
             touched=recording.touched if recording else (),
             programs=tuple(recording.programs) if recording else (),
-            counted=explaining.counted() if explaining else (),
+            profiled=explaining.profiled() if explaining else (),
         )
         return self.before.joined(run)
 
@@ -142,15 +143,7 @@ def measure(
         )
         if not launching.plan().workloads:
             return launching.go()
-        with lock.hold_devices(
-            machine.locks,
-            f"run {identity} of {_user()}, process {os.getpid()} in {plan.root}",
-            where=lock.folder_of_devices(),
-            timeout_s=lock_timeout_s,
-            waiting=listener.waiting,
-            sleep=interrupts.sleep,
-        ):
-            interrupts.check()
+        with held(machine, plan, identity, listener, interrupts, timeout_s=lock_timeout_s):
             launching.record = dataclasses.replace(record, started=now(), start=time.monotonic())
             return launching.go()
 
@@ -192,7 +185,7 @@ class _Launching:
             if interleaving:
                 interleaving.go(lambda: record.run(runner, interleaving, recording))
             if explaining:
-                explaining.go(record.run(runner, interleaving, recording))
+                self._explain(explaining, record.run(runner, interleaving, recording))
             if recording:
                 tasks = [runner.task(workload, 0) for workload in plan.workloads]
                 recording.record(record.identity, runner.measured(), tasks, runner.outcome)
@@ -236,11 +229,24 @@ class _Launching:
     def _explaining(
         self, interleaving: Interleaving | None, runner: SessionRunner
     ) -> Explaining | None:
-        if self.against is None or interleaving is None:
+        if interleaving is None or self.against is None:
             return None
         return Explaining(
-            self.against, interleaving, self.listener, runner.outcome_aside, clock=self.clock
+            interleaving.tasks_of_own_files,
+            self.listener,
+            runner.outcome_aside,
+            clock=self.clock,
+            traces=KeptTraces(self.against.traces),
         )
+
+    def _explain(self, explaining: Explaining, run: runs.Run) -> None:
+        """Profile what pairs have proven to move. Raises KeyboardInterrupt."""
+        against = self.against
+        if against is None or against.explain_budget_s is None or run.validity.against(""):
+            return
+        paired = {paired.workload for paired in run.paired if paired.pairs}
+        moved = [name for name in against.judge.moved(run) if name in paired]
+        explaining.go(moved, against.explain_budget_s)
 
 
 def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
@@ -255,23 +261,3 @@ def _routed(plan: Plan, against: Against | None, machine: MachineDescription) ->
     if against is None or not against.routes:
         return plan
     return screening(plan, against.judge.first_launches(plan, machine.environment.hard))
-
-
-def _user() -> str:
-    """Return the name of who measures; in a container the number of a user may have none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"user {os.getuid()}"
-
-
-def describe(
-    plan: Plan, launcher: Launcher, device: str, interrupts: Interrupts
-) -> MachineDescription:
-    """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
-    widest = max(plan.workloads, key=lambda workload: workload.world_size)
-    answer = launcher.describe(device, threads(plan), widest.world_size, interrupts.have_come)
-    if isinstance(answer, TaskFailure):
-        whose = f" ({widest.id} needs {widest.world_size})" if widest.world_size > 1 else ""
-        raise CiPerfError(answer.reason + whose, output=answer.output)
-    return answer

@@ -1,19 +1,20 @@
-"""Count what a step does on both sides of each workload that has moved, after all judging.
+"""Profile both sides of workloads in turns, after all judging or for somebody who asks.
 
 What comes of it decides nothing: a launch that fails leaves a sentence, and the run as it was.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from ci_perf.model.process import NO_RESULT_IN_TIME, WorkerResult
-from ci_perf.model.run import Run
-from ci_perf.model.step_counts import CountedSides, StepCounts
+from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.task import Task, TaskFailure
-from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
+from ci_perf.session.traces import KeptTraces, Side
 
+# Counts need one pair. Times are believed where three pairs agree.
+_MOST_PAIRS = 3
 # A sentence; the run file would refuse a longer one.
 _DETAIL_CHARS = 2000
 # Less would not import torch.
@@ -22,81 +23,103 @@ _SHORTEST_LIMIT_S = 10.0
 _MOST_BYTES = 4_000_000
 
 Launch = Callable[[Task], WorkerResult | TaskFailure]
+# The launches of both sides of a workload, base first; `None` where the base has no such file.
+Sides = Callable[[str], tuple[Task, Task] | None]
 
 
 class Explaining:
-    """Launches one further process for each side, and keeps what it has counted."""
+    """Launches further processes for both sides, and keeps what they have found."""
 
     def __init__(
         self,
-        against: Against,
-        interleaving: Interleaving,
+        sides: Sides,
         listener: Listener,
         launch: Launch,
         *,
         clock: Callable[[], float],
+        traces: KeptTraces | None = None,
     ) -> None:
-        self._against = against
-        self._interleaving = interleaving
+        """Launch `sides`; of the first launch of either side, `traces` keeps the trace."""
+        self._sides = sides
         self._listener = listener
         self._launch = launch
         self._clock = clock
+        self._traces = traces or KeptTraces(None)
         self._end = clock()
-        self._sides: dict[str, CountedSides] = {}
+        self._pairs: dict[str, ProfiledPairs] = {}
 
-    def go(self, run: Run) -> None:
-        """Count every workload of which pairs have proven something. Raises KeyboardInterrupt."""
-        budget_s = self._against.explain_budget_s
-        if budget_s is None or run.validity.against("") is not None:
-            return
-        paired = {paired.workload for paired in run.paired if paired.pairs}
-        moved = [name for name in self._against.judge.moved(run) if name in paired]
-        self._sides = {name: _missing(name, "interrupted before it was counted") for name in moved}
+    def go(self, workloads: Sequence[str], budget_s: float) -> None:
+        """Profile workloads, worst first, for at most `budget_s`, overrun by one launch at most.
+
+        Each has a first pair before any has a second one. Raises KeyboardInterrupt.
+        """
+        self._pairs = {
+            name: ProfiledPairs(workload=name, trouble="interrupted before it was profiled")
+            for name in workloads
+        }
         self._end = self._clock() + budget_s
-        for name in moved:
-            self._sides[name] = self._counted(name)
+        going = workloads
+        for _ in range(_MOST_PAIRS):
+            going = [name for name in going if self._profile(name)]
 
-    def counted(self) -> tuple[CountedSides, ...]:
-        """Return both sides of each workload, worst first, as far as it has come."""
-        return tuple(self._sides.values())
+    def alone(self, task: Task, budget_s: float) -> StepProfile | str:
+        """Profile one launch, or say why that failed. Raises KeyboardInterrupt."""
+        self._end = self._clock() + budget_s
+        self._listener.profiling(task.workload.id)
+        return self._profile_of(task, self._traces.place(task.workload.id, "head"))
 
-    def _counted(self, workload: str) -> CountedSides:
+    def profiled(self) -> tuple[ProfiledPairs, ...]:
+        """Return the pairs of each workload, worst first, as far as it has come."""
+        return tuple(self._pairs.values())
+
+    def _profile(self, workload: str) -> bool:
+        """Launch one pair and keep it, or why there is none. Returns whether to go on."""
+        pairs = self._pairs[workload].pairs
+        outcome = self._pair(workload, head_first=len(pairs) % 2 == 1)
+        if isinstance(outcome, ProfiledPair):
+            pairs, trouble = (*pairs, outcome), ""
+        else:
+            trouble = outcome[:_DETAIL_CHARS]
+        self._pairs[workload] = ProfiledPairs(workload=workload, pairs=pairs, trouble=trouble)
+        return not trouble
+
+    def _pair(self, workload: str, *, head_first: bool) -> ProfiledPair | str:
+        """Launch both sides, or say why that cannot be."""
         if self._left_s() <= 0:
-            return _missing(workload, "the time of --explain-budget was spent before")
-        tasks = self._interleaving.tasks_of_own_files(workload)
+            return "the time of --explain-budget was spent before"
+        tasks = self._sides(workload)
         if tasks is None:
-            return _missing(workload, "the base has no file of this workload")
-        self._listener.counting(workload)
-        counts: list[StepCounts] = []
-        for side, task in zip(("base", "head"), tasks, strict=True):
-            outcome = self._counts_of(task)
-            if not isinstance(outcome, StepCounts):
-                why = f"the launch that counts the {side} failed: {outcome}"
-                return _missing(workload, why, *counts)
-            counts.append(outcome)
-        return CountedSides(workload=workload, base=counts[0], head=counts[1])
+            return "the base has no file of this workload"
+        self._listener.profiling(workload)
+        sides: tuple[tuple[Side, Task], ...] = tuple(zip(("base", "head"), tasks, strict=True))
+        profiles: dict[str, StepProfile] = {}
+        for side, task in sides[::-1] if head_first else sides:
+            place = self._traces.place(workload, side) if not self._pairs[workload].pairs else ""
+            outcome = self._profile_of(task, place)
+            if not isinstance(outcome, StepProfile):
+                return f"the launch that profiles the {side} failed: {outcome}"
+            profiles[side] = outcome
+        return ProfiledPair(**profiles)
 
-    def _counts_of(self, task: Task) -> StepCounts | str:
+    def _profile_of(self, task: Task, trace_to: str) -> StepProfile | str:
         """Return what one side does, or why nobody knows."""
         protocol = task.workload.protocol
         limit_s = min(protocol.timeout_s, max(self._left_s(), _SHORTEST_LIMIT_S))
         limited = msgspec.structs.replace(
             task.workload, protocol=msgspec.structs.replace(protocol, timeout_s=limit_s)
         )
-        outcome = self._launch(msgspec.structs.replace(task, workload=limited, count=True))
+        outcome = self._launch(
+            msgspec.structs.replace(task, workload=limited, profile=True, trace_to=trace_to)
+        )
         if isinstance(outcome, TaskFailure):
             if limit_s < protocol.timeout_s and outcome.reason.startswith(NO_RESULT_IN_TIME):
                 return f"it took longer than the {limit_s:.0f} s that were left of --explain-budget"
             return outcome.reason
-        if outcome.counts is None:
-            return "it left no counts"
-        if len(msgspec.json.encode(outcome.counts)) > _MOST_BYTES:
-            return f"its counts are larger than {_MOST_BYTES} bytes"
-        return outcome.counts
+        if outcome.profile is None:
+            return "it left no profile"
+        if len(msgspec.json.encode(outcome.profile)) > _MOST_BYTES:
+            return f"its profile is larger than {_MOST_BYTES} bytes"
+        return self._traces.within_bytes(outcome.profile, trace_to)
 
     def _left_s(self) -> float:
         return self._end - self._clock()
-
-
-def _missing(workload: str, why: str, base: StepCounts | None = None) -> CountedSides:
-    return CountedSides(workload=workload, base=base, trouble=why[:_DETAIL_CHARS])

@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
-from ci_perf.judging.reruns import Before
 from ci_perf.launch import memory_check
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
@@ -23,8 +23,7 @@ from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session import recording, schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.runner import MachineChecks, SessionRunner
-from ci_perf.session.schedule import Forecast, Waiting
-from ci_perf.session.suspects import PairJudge
+from ci_perf.session.schedule import Forecast, PairJudge, Waiting
 from ci_perf.worktree import Checkout
 
 _Side = Literal["base", "head"]
@@ -37,7 +36,8 @@ class Against:
 
     ``before`` is what is known of earlier checks and runs.
     ``routes`` says that the judge chooses how often the head is launched before, too. Afterwards,
-    counting what both sides do may take ``explain_budget_s``; `None` asks for no counts.
+    counting what both sides do may take ``explain_budget_s``; `None` asks for no counts. Their
+    traces are put into the folder ``traces``.
     """
 
     checkout: Checkout
@@ -46,6 +46,7 @@ class Against:
     before: Before = field(default_factory=Before)
     routes: bool = False
     explain_budget_s: float | None = None
+    traces: Path | None = None
 
 
 @dataclass(slots=True)

@@ -60,8 +60,8 @@ class Listener:
     def recording(self, workload: str) -> None:
         """Hear that a workload is launched once more, untimed, to record what it takes."""
 
-    def counting(self, workload: str) -> None:
-        """Hear that both sides are launched once more, untimed, to count what a step does."""
+    def profiling(self, workload: str) -> None:
+        """Hear that a workload is launched once more on one side or both, to profile a step."""
 
     def round_finished(self, number: int, of: int) -> None:
         """Hear that every workload has had its process `number` (from 1) of at most `of`."""

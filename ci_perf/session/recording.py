@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from ci_perf.judging import numerics
+from ci_perf.judging import comparability
 from ci_perf.model.process import Process, WorkerResult
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
 from ci_perf.model.run import Measured
@@ -156,7 +156,9 @@ def _variation(processes: Sequence[Process]) -> str:
     fingerprints = [process.fingerprint for process in processes]
     if reason := next((taken.varies for taken in fingerprints if taken.varies), ""):
         return f"its author says that its numerics vary: {reason}"
-    different = {values for taken in fingerprints if (values := numerics.values(taken))}
+    different = {
+        values for taken in fingerprints if (values := comparability.numeric_values(taken))
+    }
     return "its numerics vary from launch to launch" if len(different) > 1 else ""
 
 

@@ -13,8 +13,7 @@ from ci_perf.model.program import Program
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task
 from ci_perf.program import proof
-from ci_perf.program.folder_tree import FolderTree
-from ci_perf.program.git_tree import GitTree
+from ci_perf.program.tree_sources import FolderTree, GitTree
 from tests import repositories
 from tests.launches import QUICK, result_of
 

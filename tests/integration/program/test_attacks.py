@@ -15,7 +15,7 @@ import pytest
 
 from ci_perf.model.program import digest
 from ci_perf.program import proof
-from ci_perf.program.git_tree import GitTree
+from ci_perf.program.tree_sources import GitTree
 from tests import repositories
 from tests.integration.program.projects import HEAD, Link, recorded, replaced
 

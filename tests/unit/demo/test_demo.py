@@ -257,7 +257,7 @@ def test_the_demo_in_containers_asks_for_an_image_before_it_begins():
     line = ["--runner", "podman"]
 
     with pytest.raises(UsageError, match="--runner podman: expected an image, found none"):
-        demo_command.command.main(line, standalone_mode=False)
+        demo_command.demo_command.main(line, standalone_mode=False)
 
 
 # The example

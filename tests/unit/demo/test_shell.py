@@ -105,3 +105,7 @@ def test_settings_of_the_person_do_not_reach_the_demo():
     assert ours["PATH"] == "/usr/bin"
     assert ours["GIT_CONFIG_GLOBAL"] == os.devnull
     assert not {"CI_PERF_RUN_PROCESSES", "GITHUB_HEAD_REF", "GIT_DIR"} & ours.keys()
+
+
+def test_how_long_to_wait_for_a_quiet_machine_is_for_the_person_to_say():
+    assert neutral({"CI_PERF_RUN_WAIT": "0"})["CI_PERF_RUN_WAIT"] == "0"

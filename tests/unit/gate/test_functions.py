@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.gate import accept, compare, judge
+from ci_perf.gate import accept, compare
 from ci_perf.gate.accept import AcceptOptions
-from ci_perf.gate.judge import HarnessFiles
+from ci_perf.gate.compare import HarnessFiles
 from ci_perf.model.comparison import Verdict
 from tests.accepting import accepted
 from tests.runs import SLOW, STEADY, a_measured, a_run
@@ -92,4 +92,4 @@ def test_a_refused_run_writes_nothing(folders, tmp_path):
 )
 def test_files_that_do_not_belong_together_are_refused(harness, said):
     with pytest.raises(UsageError, match=said):
-        judge.judge([], harness, preset="default", fail_on="regressed", notify=print)
+        compare.judge([], harness, preset="default", fail_on="regressed", notify=print)

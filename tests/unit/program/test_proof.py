@@ -6,8 +6,7 @@ import pytest
 
 from ci_perf.model.program import ModuleSearch, Program, ProgramFile, digest, listing
 from ci_perf.program import proof, units
-from ci_perf.program.folder_tree import FolderTree
-from ci_perf.program.git_tree import GitTree
+from ci_perf.program.tree_sources import FolderTree, GitTree
 from tests import repositories
 
 NET = "import os\n\ndef used():\n    return 1\n\ndef unused():\n    return 2\n"

@@ -5,9 +5,8 @@ import os
 import pytest
 
 from ci_perf.model.program import blob
-from ci_perf.program import patterns
-from ci_perf.program.folder_tree import FolderTree
-from ci_perf.program.git_tree import GitTree, changing_attribute
+from ci_perf.program import trees
+from ci_perf.program.tree_sources import FolderTree, GitTree, changing_attribute
 from ci_perf.program.trees import IncomparableError
 from tests import repositories
 
@@ -208,4 +207,4 @@ def test_attributes_that_change_a_file(path, lines, attribute):
     ],
 )
 def test_a_pattern_matches_as_git_reads_it(path, pattern, is_match):
-    assert patterns.matches(path, pattern) == is_match
+    assert trees.matches_pattern(path, pattern) == is_match

@@ -1,4 +1,4 @@
-"""Which workloads are counted on both sides after their pairs, and what is left when that fails."""
+"""Which workloads are profiled after their pairs, and what is left when that fails."""
 
 import signal
 
@@ -8,7 +8,7 @@ import pytest
 from ci_perf import session
 from ci_perf.measuring import distrust
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
-from ci_perf.model.step_counts import StepCounts
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import TaskFailure
 from tests.clocks import Clock
 from tests.sessions import (
@@ -26,11 +26,11 @@ STEPS = {"base": 2, "head": 3}
 LATE = TaskFailure(phase=Phase.COUNTERS, reason=f"{NO_RESULT_IN_TIME} of 10 s")
 
 
-def counting(side, task):
-    """Leave counts where they are asked for, and the ordinary result elsewhere."""
-    if not task.count:
+def profiling(side, task):
+    """Leave a profile where they are asked for, and the ordinary result elsewhere."""
+    if not task.profile:
         return None
-    return msgspec.structs.replace(a_result(), counts=StepCounts(steps=STEPS[side]))
+    return msgspec.structs.replace(a_result(), profile=StepProfile(steps=STEPS[side]))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def explained(tmp_path, monkeypatch):
         for name in "ab":
             (folder / f"{name}.py").write_text("")
 
-    def measure(launches, *moved, listener=None, explain_budget_s=300.0, **more):
+    def measure(launches, *moved, listener=None, explain_budget_s=300.0, traces=None, **more):
         def undecided(run):
             done = {paired.workload for paired in run.paired if paired.pairs}
             return {name: 1.0 for name in "ab" if name not in done}, 2
@@ -60,6 +60,7 @@ def explained(tmp_path, monkeypatch):
                 budget_s=1000.0,
                 judge=Suspects(undecided, moved=moved),
                 explain_budget_s=explain_budget_s,
+                traces=traces,
             ),
             **more,
         )
@@ -67,24 +68,27 @@ def explained(tmp_path, monkeypatch):
     return measure
 
 
-def counted(launches):
-    return [turn for turn, task in launches.noted() if task.count]
+def profiled(launches):
+    return [turn for turn, task in launches.noted() if task.profile]
 
 
-def test_both_sides_of_what_has_moved_are_counted_worst_first_after_all_pairs(explained, tmp_path):
-    launches, heard = Launches(counting), Recorder()
+def test_both_sides_of_what_has_moved_are_profiled_worst_first_after_all_pairs(explained, tmp_path):
+    launches, heard = Launches(profiling), Recorder()
 
     run = explained(launches, "b", "a", listener=heard)
 
-    order = [("base", "b"), ("head", "b"), ("base", "a"), ("head", "a")]
-    assert counted(launches) == launches.turns[-4:] == order
-    assert [sides.workload for sides in run.counted] == ["b", "a"]
-    assert all((sides.base.steps, sides.head.steps) == (2, 3) for sides in run.counted)
-    assert [sides.trouble for sides in run.counted] == ["", ""]
-    assert [note for note in heard.heard if note[0] == "counting"] == [
-        ("counting", "b"),
-        ("counting", "a"),
-    ]
+    base_first = [("base", "b"), ("head", "b"), ("base", "a"), ("head", "a")]
+    head_first = [("head", "b"), ("base", "b"), ("head", "a"), ("base", "a")]
+    order = base_first + head_first + base_first
+    assert profiled(launches) == launches.turns[-12:] == order
+    assert [of_workload.workload for of_workload in run.profiled] == ["b", "a"]
+    for of_workload in run.profiled:
+        assert [(pair.base.steps, pair.head.steps) for pair in of_workload.pairs] == [(2, 3)] * 3
+        assert of_workload.trouble == ""
+    assert [note for note in heard.heard if note[0] == "profiling"] == [
+        ("profiling", "b"),
+        ("profiling", "a"),
+    ] * 3
     *_, base, head = launches.tasks
     # The files are the same, and yet each side has its own: its code lies below its root.
     assert (base.workload.file, head.workload.file) == tuple(
@@ -96,85 +100,94 @@ def test_both_sides_of_what_has_moved_are_counted_worst_first_after_all_pairs(ex
     )
 
 
-def test_nothing_is_counted_where_nothing_has_moved_or_nobody_asks(explained):
+def test_the_first_pair_leaves_its_traces(explained, tmp_path):
+    launches = Launches(profiling)
+
+    explained(launches, "b", traces=tmp_path)
+
+    places = [task.trace_to for task in launches.tasks if task.profile]
+    assert places[:2] == [str(tmp_path / f"b.{side}.pt.trace.json.gz") for side in ("base", "head")]
+    assert places[2:] == [""] * 4
+
+
+def test_nothing_is_profiled_where_nothing_has_moved_or_nobody_asks(explained):
     for moved, budget_s in (((), 300.0), (("a",), None)):
-        launches = Launches(counting)
+        launches = Launches(profiling)
 
         run = explained(launches, *moved, explain_budget_s=budget_s)
 
-        assert counted(launches) == []
-        assert run.counted == ()
+        assert profiled(launches) == []
+        assert run.profiled == ()
 
 
-def test_a_base_without_the_workload_is_not_counted(explained, tmp_path):
+def test_a_base_without_the_workload_is_not_profiled(explained, tmp_path):
     (tmp_path / "base/workloads/a.py").unlink()
-    launches = Launches(counting)
+    launches = Launches(profiling)
 
     run = explained(launches, "a")
 
-    assert counted(launches) == []
-    assert run.counted[0].trouble == "the base has no file of this workload"
+    assert profiled(launches) == []
+    assert run.profiled[0].trouble == "the base has no file of this workload"
 
 
 @pytest.mark.parametrize("failing", ["base", "head"])
 def test_a_launch_that_fails_leaves_a_sentence_and_the_run_as_it_was(explained, failing):
     def answer(side, task):
-        return BOOM if task.count and side == failing else counting(side, task)
+        return BOOM if task.profile and side == failing else profiling(side, task)
 
     run = explained(Launches(answer), "a")
 
-    (sides,) = run.counted
-    assert sides.trouble == f"the launch that counts the {failing} failed: {BOOM.reason}"
-    assert (sides.base is None, sides.head) == (failing == "base", None)
+    (of_workload,) = run.profiled
+    assert of_workload.trouble == f"the launch that profiles the {failing} failed: {BOOM.reason}"
+    assert of_workload.pairs == ()
     assert run.failed == run.validity.reasons == ()
     assert [len(paired.pairs) for paired in run.paired] == [1, 1]
 
 
-def test_a_result_without_counts_is_said_to_have_none(explained):
+def test_a_result_without_a_profile_is_said_to_have_none(explained):
     run = explained(Launches(), "a")
 
-    assert run.counted[0].trouble == "the launch that counts the base failed: it left no counts"
+    assert run.profiled[0].trouble == "the launch that profiles the base failed: it left no profile"
 
 
 def test_what_the_budget_does_not_reach_is_said(explained):
     clock = Clock()
 
     def answer(side, task):
-        if task.count:
+        if task.profile:
             clock.now += 40.0
-        return counting(side, task)
+        return profiling(side, task)
 
     launches = Launches(answer)
 
     run = explained(launches, "a", "b", explain_budget_s=60.0, clock=clock)
 
-    assert len(counted(launches)) == 2
-    assert [sides.trouble for sides in run.counted] == [
-        "",
-        "the time of --explain-budget was spent before",
-    ]
-    limits = [task.workload.protocol.timeout_s for task in launches.tasks if task.count]
+    assert len(profiled(launches)) == 2
+    assert [len(of_workload.pairs) for of_workload in run.profiled] == [1, 0]
+    spent = "the time of --explain-budget was spent before"
+    assert [of_workload.trouble for of_workload in run.profiled] == [spent, spent]
+    limits = [task.workload.protocol.timeout_s for task in launches.tasks if task.profile]
     assert limits == [60.0, 20.0]
 
 
 def test_a_launch_that_outlasts_the_budget_is_not_blamed_on_the_suite(explained):
     run = explained(
-        Launches(lambda _side, task: LATE if task.count else None), "a", explain_budget_s=5.0
+        Launches(lambda _side, task: LATE if task.profile else None), "a", explain_budget_s=5.0
     )
 
-    assert "than the 10 s that were left of --explain-budget" in run.counted[0].trouble
+    assert "than the 10 s that were left of --explain-budget" in run.profiled[0].trouble
 
 
-def test_an_interrupt_keeps_what_was_counted_and_names_what_was_not(explained):
+def test_an_interrupt_keeps_what_was_profiled_and_names_what_was_not(explained):
     def interrupt(note):
-        if note == ("counting", "b"):
+        if note == ("profiling", "b"):
             signal.raise_signal(signal.SIGTERM)
 
-    run = explained(Launches(counting), "a", "b", listener=Recorder(interrupt))
+    run = explained(Launches(profiling), "a", "b", listener=Recorder(interrupt))
 
-    assert [(sides.base is None, sides.trouble) for sides in run.counted] == [
-        (False, ""),
-        (True, "interrupted before it was counted"),
+    assert [(len(of_workload.pairs), of_workload.trouble) for of_workload in run.profiled] == [
+        (1, ""),
+        (0, "interrupted before it was profiled"),
     ]
     assert distrust.INTERRUPTED in run.validity.reasons
     assert [len(paired.pairs) for paired in run.paired] == [1, 1]

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from ci_perf import session
+from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.judging.policy import LOOKS
-from ci_perf.judging.reruns import Before, Offered
 from ci_perf.measuring import distrust
 from ci_perf.model.run import Checks
 from ci_perf.model.validity import Reason, Status

@@ -1,12 +1,14 @@
-"""A commit as a tree of files: what git keeps of it, without a checkout."""
+"""Where a tree of files comes from: a folder, with what git does not track, or a commit."""
 
+import hashlib
 import os
+import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ci_perf.errors import CiPerfError
-from ci_perf.program import patterns
+from ci_perf.program import trees
 from ci_perf.program.trees import (
     MAX_READ_BYTES,
     EntryKind,
@@ -17,7 +19,11 @@ from ci_perf.program.trees import (
 )
 from ci_perf.system import git
 
-_KINDS = {
+_KINDS_OF_MODES = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER}
+# The magic number of the Python, then flags: 0 where date and size of the source are compared.
+_PYC_FLAGS = slice(4, 8)
+_CHUNK_BYTES = 2**20
+_KINDS_IN_GIT = {
     "040000": EntryKind.FOLDER,
     "120000": EntryKind.LINK,
     "100644": EntryKind.FILE,
@@ -29,6 +35,64 @@ _MACRO = "[attr]"
 # Names that change the content where they are set, or set to a value. `text` and `eol=lf` change
 # nothing in a checkout on Linux.
 _CHANGING = ("eol=crlf", "ident", "filter=", "working-tree-encoding=")
+
+
+def blob_of_file(path: Path) -> str:
+    """Return git's name of the content of a file of any size. Raises OSError."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+        while chunk := file.read(_CHUNK_BYTES):
+            sha1.update(chunk)
+    return sha1.hexdigest()
+
+
+class FolderTree(LinkedTree):
+    """The files below a folder, as they are now."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = Path(os.path.realpath(root))
+
+    def _entry(self, path: str) -> TreeEntry | None:
+        try:
+            mode = (self._root / path).lstat().st_mode
+            if stat.S_ISLNK(mode):
+                return TreeEntry(EntryKind.LINK, target=str((self._root / path).readlink()))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from None
+        return TreeEntry(_KINDS_OF_MODES.get(stat.S_IFMT(mode), EntryKind.OTHER))
+
+    def _children(self, folder: str) -> Iterable[str]:
+        try:
+            return [child.name for child in (self._root / folder).iterdir()]
+        except OSError as error:
+            raise _unreadable(folder, error) from None
+
+    def _read(self, path: str, entry: TreeEntry) -> bytes:  # noqa: ARG002  other trees need it
+        try:
+            with (self._root / path).open("rb") as file:
+                data = file.read(MAX_READ_BYTES + 1)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        if len(data) > MAX_READ_BYTES:
+            raise IncomparableError(f"{path} is too large to be compared")
+        return data
+
+    def _blob(self, path: str, entry: TreeEntry) -> str:  # noqa: ARG002  other trees need it
+        try:
+            return blob_of_file(self._root / path)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+
+    def _is_run_unseen(self, path: str) -> bool:
+        """Python compares date and size of the source with those in a compiled file of its own."""
+        return any(self._read(path, TreeEntry(EntryKind.FILE))[_PYC_FLAGS])
+
+
+def _unreadable(path: str, error: OSError | ValueError) -> IncomparableError:
+    return IncomparableError(f"{path} cannot be read: {getattr(error, 'strerror', error)}")
 
 
 class ListedTree(LinkedTree):
@@ -44,7 +108,7 @@ class ListedTree(LinkedTree):
         self._folders: dict[str, list[str]] = {"": []}
         self._attributes: dict[str, str] = {}
         for mode, sha, path in listing:
-            kind = _KINDS.get(mode, EntryKind.OTHER)
+            kind = _KINDS_IN_GIT.get(mode, EntryKind.OTHER)
             self._entries[path] = TreeEntry(kind, blob=sha)
             folder, _, name = path.rpartition("/")
             self._folders.setdefault(folder, []).append(name)
@@ -154,5 +218,5 @@ def _is_for(path: str, pattern: str) -> bool:
     if pattern.startswith((_MACRO, '"')):
         return True  # a macro may be used anywhere; a quoted pattern is not read
     if "/" not in pattern.rstrip("/"):
-        return patterns.matches(path.rpartition("/")[2], pattern)
-    return patterns.matches(path, pattern.lstrip("/"))
+        return trees.matches_pattern(path.rpartition("/")[2], pattern)
+    return trees.matches_pattern(path, pattern.lstrip("/"))

@@ -5,7 +5,7 @@ import subprocess
 import msgspec
 import pytest
 
-from ci_perf.baselines import accept, layout, patches, programs
+from ci_perf.baselines import accept, layout, patches
 from ci_perf.errors import InvalidFileError
 from tests.accepting import accepted, against
 from tests.programs import a_program
@@ -19,7 +19,7 @@ def a_recorded_run(*seconds, steps=3):
 
 
 def read(root):
-    return programs.read(root, CPU, "smoke", "a")
+    return layout.read_program(root, CPU, "smoke", "a")
 
 
 def test_an_accepted_run_leaves_its_record_beside_the_baseline(root):
@@ -28,7 +28,7 @@ def test_an_accepted_run_leaves_its_record_beside_the_baseline(root):
     accepted(root, run)
 
     assert read(root) == run.programs[0]
-    assert programs.of_newest_session(root, CPU, "smoke", "a") == run.programs[0]
+    assert layout.program_of_newest_session(root, CPU, "smoke", "a") == run.programs[0]
     assert [file.stem for file in layout.folder(root, CPU, "smoke").glob("*.json")] == ["a"]
 
 
@@ -41,7 +41,7 @@ def test_a_record_of_another_session_than_the_newest_is_not_of_the_numbers(root)
     accepted(root, later, reason="exact attention", force=True)
 
     assert read(root) is not None
-    assert programs.of_newest_session(root, CPU, "smoke", "a") is None
+    assert layout.program_of_newest_session(root, CPU, "smoke", "a") is None
 
 
 def test_a_run_that_changes_no_baseline_changes_no_record(root):
@@ -54,8 +54,8 @@ def test_a_run_that_changes_no_baseline_changes_no_record(root):
 
 
 def test_a_record_is_read_as_if_a_stranger_had_written_it(root):
-    file = programs.file_of(layout.path(root, CPU, "smoke", "a"))
-    programs.write(file, a_program("b"))
+    file = layout.program_file(layout.path(root, CPU, "smoke", "a"))
+    layout.write_program(file, a_program("b"))
     with pytest.raises(InvalidFileError, match="expected 'a', as the file is called"):
         read(root)
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ci_perf.model.suite import PlannedWorkload, Protocol, Setup
-from ci_perf.program import conditions
+from ci_perf.program import proof
 from tests.runs import GPU, an_environment, an_image
 
 
@@ -31,7 +31,7 @@ def a_workload(root, **more):
 
 
 def digest(root, *, environment=None, python_path=(), setup="", **workload):
-    return conditions.conditions_digest(
+    return proof.conditions_digest(
         environment or an_environment(),
         a_workload(root, **workload),
         root=root,
@@ -92,8 +92,8 @@ def test_a_setting_counts_unless_it_says_how_often(root, name):
     protocol = msgspec.structs.replace(Protocol(), **{name: CHANGED[name]})
     is_same = digest(root / "base", protocol=protocol) == digest(root / "base")
 
-    assert is_same == (name in conditions.HOW_OFTEN)
+    assert is_same == (name in proof.HOW_OFTEN)
 
 
 def test_settings_that_do_not_count_exist():
-    assert {*Protocol.__struct_fields__} >= conditions.HOW_OFTEN
+    assert {*Protocol.__struct_fields__} >= proof.HOW_OFTEN

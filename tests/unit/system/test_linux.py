@@ -1,7 +1,7 @@
 import pytest
 
 from ci_perf.measuring import environment_probe
-from ci_perf.system import host
+from ci_perf.system import linux
 
 
 @pytest.fixture
@@ -19,26 +19,26 @@ def proc(tmp_path):
 
 
 def test_the_host_is_read_from_proc(proc):
-    assert host.rss_peak_bytes(proc) == 2 * 2**20
-    assert host.cpu_pressure(proc) == pytest.approx(0.015)
-    assert host.memory_pressure(proc) == pytest.approx(0.0025)
-    assert host.cpu_model(proc) == "AMD EPYC 9454"
-    assert host.memory_total_bytes(proc) == 2**20
+    assert linux.rss_peak_bytes(proc) == 2 * 2**20
+    assert linux.cpu_pressure(proc) == pytest.approx(0.015)
+    assert linux.memory_pressure(proc) == pytest.approx(0.0025)
+    assert linux.cpu_model(proc) == "AMD EPYC 9454"
+    assert linux.memory_total_bytes(proc) == 2**20
 
 
 def test_a_host_without_proc_is_not_a_crash(tmp_path):
-    assert host.rss_peak_bytes(tmp_path) > 2**20
-    assert host.cpu_pressure(tmp_path) is None
-    assert host.memory_pressure(tmp_path) is None
-    assert host.memory_total_bytes(tmp_path) == 0
-    assert isinstance(host.cpu_model(tmp_path), str)
+    assert linux.rss_peak_bytes(tmp_path) > 2**20
+    assert linux.cpu_pressure(tmp_path) is None
+    assert linux.memory_pressure(tmp_path) is None
+    assert linux.memory_total_bytes(tmp_path) == 0
+    assert isinstance(linux.cpu_model(tmp_path), str)
 
 
 def test_a_name_without_end_is_cut(proc):
     (proc / "cpuinfo").write_bytes(b"model name\t: \xff" + b"x" * 5000 + b"\n")
 
-    assert len(host.cpu_model(proc)) == 200
-    assert host.short("an image\udcff") == "an image?"
+    assert len(linux.cpu_model(proc)) == 200
+    assert linux.short("an image\udcff") == "an image?"
 
 
 def test_the_image_and_the_allocator_are_cut(monkeypatch):
