@@ -5,7 +5,7 @@ import statistics
 
 from ci_perf.judging.calibration import MOST_INCONCLUSIVE, STATISTICS
 from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
-from ci_perf.model.calibration import (
+from ci_perf.model.baseline import (
     CalibratedWorkload,
     Calibration,
     Noise,

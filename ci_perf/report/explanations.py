@@ -1,7 +1,7 @@
-"""Which function of the head does what differently, below the table: one explanation a workload.
+"""Which function of the head does what differently, below the table, and how much that takes.
 
-The counts are exact evidence of a difference, and no proof that it takes the time: no sentence says
-"because".
+Counts are exact evidence of a difference, and no proof that it takes the time: no sentence says
+"because". A share of the change stands only where profiled pairs resolve it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,23 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.explanation import Cause, CauseKind, Explanation
 from ci_perf.model.metrics import Unit
-from ci_perf.model.step_counts import AuthorFunction
-from ci_perf.report import cells, escape, phrases, table_rows, units
+from ci_perf.model.step_profile import AuthorFunction
+from ci_perf.report import cells, escape, phrases, step_limits, table_rows, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 
-HEADING = (Words("Where"), Words("What the head does"), Words("Base → head per step"))
+HEADING = tuple(
+    map(
+        Words,
+        (
+            "Evidence",
+            "Where",
+            "What the head does",
+            "Base → head per step",
+            "Share of the change",
+        ),
+    )
+)
 MOST_EXPLAINED = 10
 # Names of other functions in one line.
 _MOST_OTHERS = 4
@@ -30,12 +41,27 @@ _WORDS: dict[CauseKind, str] = {
     "other_shape": "other arguments: ",
     "gone": "gone: ",
     "fewer": "fewer: ",
-    "calls": "",
+    "recomputed": "runs again in the backward pass: ",
+    "synchronises": "waits for the device: ",
+    "slower": "same work, slower: ",
+    "faster": "same work, faster: ",
+    "grows": "each step leaves memory behind: ",
+    "holds_more": "holds more at the peak: ",
+    "holds_less": "holds less at the peak: ",
+}
+_OF_FUNCTION: dict[CauseKind, str] = {
+    "slower": "as many calls, and its own Python takes longer",
+    "faster": "as many calls, and it takes less time itself",
+    "waits": "waits longer",
+    "breaks_graph": "breaks the graph more often",
 }
 _SAME = (
     ": a step does the same on both sides: the same operators and functions, equally often. The "
     "change is in {}, or in what is not counted."
 )
+_ALL_SMALL = ": nothing that a step does differently takes a tenth of the change."
+# Of a change: less is not worth a sentence.
+_NOTABLE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +70,7 @@ class Explained:
 
     title: Phrase
     rest: Phrase
-    lines: tuple[tuple[Phrase, Phrase, Phrase], ...] = ()
+    lines: tuple[tuple[Phrase, ...], ...] = ()
     note: Phrase = ()
 
 
@@ -60,7 +86,11 @@ class LineNote:
 
 def of(rows: Iterable[Row], *, most: int = MOST_EXPLAINED) -> list[Explained]:
     """Return the explanations of the worst rows, at most so many."""
-    return [_explained(row, row.explanation) for row in _rows(rows, most) if row.explanation]
+    return [
+        explained(_title(row), row.explanation, is_memory=phrases.unit(row.metric) is Unit.BYTE)
+        for row in _rows(rows, most)
+        if row.explanation
+    ]
 
 
 def line_notes(rows: Iterable[Row]) -> Iterator[LineNote]:
@@ -74,7 +104,7 @@ def line_notes(rows: Iterable[Row]) -> Iterator[LineNote]:
                     path=cause.place.file,
                     line=min(max(cause.line or cause.place.line, 1), _LAST_LINE),
                     title=f"ci_perf: {title}",
-                    message=phrases.plain((*_what(cause), Words("; "), *_calls(cause), _PER_STEP)),
+                    message=phrases.plain((*_what(cause), Words("; "), *_said(cause))),
                 )
 
 
@@ -83,22 +113,27 @@ def _rows(rows: Iterable[Row], most: int = MOST_EXPLAINED) -> list[Change]:
     return [row for row in changes if row.explanation is not None][:most]
 
 
-def _explained(row: Change, explanation: Explanation) -> Explained:
-    title = _title(row)
+def explained(title: Phrase, explanation: Explanation, *, is_memory: bool = False) -> Explained:
+    """Return one explanation below a title; ``is_memory`` tells bytes from times."""
     if explanation.trouble:
         trouble = (Words(" is not known: "), Sentence(explanation.trouble))
         return Explained(title=title, rest=trouble)
     note = _note(explanation)
     if not explanation.causes:
-        is_memory = phrases.unit(row.metric) is Unit.BYTE
         moved = "what they allocate or keep" if is_memory else "how long they take, in waiting"
-        return Explained(title=title, rest=(Words(_SAME.format(moved)),), note=note)
+        is_same = not (explanation.others or explanation.further)
+        rest = Words(_SAME.format(moved) if is_same else _ALL_SMALL)
+        return Explained(title=title, rest=(rest,), note=note)
     what = "what" if note or len(explanation.causes) > 1 else "the only thing that"
-    said = f": {what} a step does differently, counted in one launch of each side"
+    pairs = units.numbered(explanation.pairs, "profiled pair")
+    said = f": {what} a step does differently, by {pairs} of launches"
     return Explained(
         title=title,
         rest=(Words(said),),
-        lines=tuple((_where(cause), _what(cause), _calls(cause)) for cause in explanation.causes),
+        lines=tuple(
+            ((Words(cause.evidence),), _where(cause), _what(cause), _numbers(cause), _share(cause))
+            for cause in explanation.causes
+        ),
         note=note,
     )
 
@@ -123,8 +158,10 @@ def _title(row: Change) -> Phrase:
 
 
 def _where(cause: Cause) -> Phrase:
-    if cause.place is None:
-        place: Phrase = (Words("outside of the repository's functions"),)
+    if cause.kind == "breaks_graph":
+        place: Phrase = (Words("torch.compile"),)
+    elif cause.place is None:
+        place = (Words("outside of the repository's functions"),)
     else:
         place = (cause.place.function, Words(" "), _location(cause.place, cause.line))
     parts: list[Phrase] = [place]
@@ -134,6 +171,8 @@ def _where(cause: Cause) -> Phrase:
         parts.append((Words("backward"),))
     if not cause.in_head:
         parts.append((Words("in the base"),))
+    if cause.in_build:
+        parts.append((Words("made by build"),))
     return phrases.joined(parts)
 
 
@@ -145,16 +184,24 @@ def _location(place: AuthorFunction, line: int) -> str:
 
 def _what(cause: Cause) -> Phrase:
     if cause.kind == "calls":
-        return (Words(_called(cause)),)
+        return (Words(_called(cause)), *_waits_in(cause, "; waits in "))
+    if not cause.operators:
+        said = Words(_OF_FUNCTION.get(cause.kind, "does something else"))
+        return (said, *_waits_in(cause, " in "))
     kinds = list(dict.fromkeys(change.kind for change in cause.operators))
     parts: list[Phrase] = []
     for kind in kinds:
         named = [(change.operator,) for change in cause.operators if change.kind == kind]
         shapes = _shapes(cause) if kind == cause.kind == "other_shape" else ()
-        parts.append((Words(_WORDS[kind]), *phrases.joined(named), *shapes))
-    said = _separated(parts)
+        parts.append((Words(_WORDS.get(kind, "")), *phrases.joined(named), *shapes))
+    said_of_all = (*_separated(parts), *_waits_in(cause, "; waits in "))
     differ = "differs" if cause.further == 1 else "differ"
-    return (*said, Words(f"; {cause.further:,} more {differ}")) if cause.further else said
+    more = (Words(f"; {cause.further:,} more {differ}"),) if cause.further else ()
+    return (*said_of_all, *more)
+
+
+def _waits_in(cause: Cause, before: str) -> Phrase:
+    return (Words(before), cause.waits_in) if cause.waits_in else ()
 
 
 def _called(cause: Cause) -> str:
@@ -171,8 +218,34 @@ def _shapes(cause: Cause) -> Phrase:
     return (Words(" ("), cause.arguments_base, Words(" → "), cause.arguments_head, Words(")"))
 
 
-def _calls(cause: Cause) -> Phrase:
-    return (Words(f"{units.count(cause.calls_base)} → {units.count(cause.calls_head)}"),)
+def _numbers(cause: Cause) -> Phrase:
+    """Show calls, or bytes of a cause of memory, on both sides."""
+    if cause.bytes_base is not None and cause.bytes_head is not None:
+        return (units.both(units.size(cause.bytes_base), units.size(cause.bytes_head)),)
+    calls = f"{units.count(cause.calls_base)} → {units.count(cause.calls_head)}"
+    return (Words(f"{calls} per launch" if cause.kind == "breaks_graph" else calls),)
+
+
+def _share(cause: Cause) -> Phrase:
+    """Show which part of the row's change a cause takes, where that is resolved."""
+    if (share := cause.share) is not None:
+        text = units.about(share.share) if share.share > 0 else units.percent(share.share)
+        if share.low == share.high:
+            return (text,)
+        low, high = (
+            f"{100 * bound:.0f}".replace("-", units.MINUS) for bound in (share.low, share.high)
+        )
+        return (Words(f"{text} [{low} … {high}]"),)
+    if cause.bytes_base is not None or cause.kind == "breaks_graph":
+        return (units.NOTHING,)
+    return (Words("not timed" if cause.delta_s is None else "size not resolved"),)
+
+
+def _said(cause: Cause) -> Phrase:
+    """Say the numbers of a cause in a sentence."""
+    per = () if cause.kind in {"breaks_graph", "holds_more", "holds_less"} else (_PER_STEP,)
+    of = (Words("; "), *_share(cause), Words(" of the change")) if cause.share else ()
+    return (*_numbers(cause), *per, *of)
 
 
 def _separated(parts: Iterable[Phrase]) -> Phrase:
@@ -186,17 +259,58 @@ def _separated(parts: Iterable[Phrase]) -> Phrase:
 
 
 def _note(explanation: Explanation) -> Phrase:
+    sentences = [
+        *_factor(explanation),
+        *_unexplained(explanation),
+        *_limits(explanation),
+        *_others(explanation),
+        *_varying(explanation),
+        *_traces(explanation),
+    ]
     said: list[str] = []
+    for sentence in sentences:
+        said += [Words(" "), *sentence] if said else sentence
+    return tuple(said)
+
+
+def _factor(explanation: Explanation) -> Iterator[Phrase]:
+    factor = explanation.common_factor
+    if factor is not None:
+        else_ = "All else" if explanation.causes else "Everything"
+        yield (Words(f"{else_} takes {factor:.3g} × as long: not one operator."),)  # noqa: RUF001
+
+
+def _unexplained(explanation: Explanation) -> Iterator[Phrase]:
+    shares = [cause.share for cause in explanation.causes]
+    if shares and None not in shares:
+        rest = 1 - sum(share.share for share in shares if share)
+        if rest >= _NOTABLE:
+            yield (Words(f"Not explained: {units.about(rest)}."),)
+
+
+def _limits(explanation: Explanation) -> Iterator[Phrase]:
+    if explanation.limits:
+        yield step_limits.most_grown(explanation.limits)
+
+
+def _traces(explanation: Explanation) -> Iterator[Phrase]:
+    if explanation.traces:
+        named = phrases.joined((name,) for name in explanation.traces)
+        yield (Words("Traces: "), *named, Words("; open them in ui.perfetto.dev."))
+
+
+def _others(explanation: Explanation) -> Iterator[Phrase]:
     if others := len(explanation.others) + explanation.further:
         places = (cause.place for cause in explanation.others)
         named: list[Phrase] = []
         named += [(place.function,) for place in places if place][:_MOST_OTHERS]
         if more := others - len(named):
             named.append((units.numbered(more, "further place"),))
-        said += (Words("Also different: "), *phrases.joined(named), Words("."))
+        yield (Words("Also different: "), *phrases.joined(named), Words("."))
+
+
+def _varying(explanation: Explanation) -> Iterator[Phrase]:
     if explanation.varying:
         vary = "varies" if explanation.varying == 1 else "vary"
         things = units.numbered(explanation.varying, "count")
-        space = " " if said else ""
-        said.append(Words(f"{space}Not compared: {things} that {vary} from step to step."))
-    return tuple(said)
+        yield (Words(f"Not compared: {things} that {vary} by themselves."),)

@@ -36,9 +36,14 @@ def is_gain(row: Row) -> bool:
     return is_suspected and isinstance(row, Change) and row.ratio is not None and row.ratio < 1
 
 
+def is_quiet(row: Row) -> bool:
+    """Whether a row is folded: nobody needs to look at it."""
+    return severity_of(row) in _QUIET
+
+
 def changed(rows: Iterable[Row]) -> list[TableLine]:
     """Everything that somebody should look at: by workload, the worst first."""
-    return _lines(row for row in worst_first(rows) if severity_of(row) not in _QUIET)
+    return _lines(row for row in worst_first(rows) if not is_quiet(row))
 
 
 def quiet(rows: Iterable[Row]) -> list[TableLine]:
@@ -105,7 +110,7 @@ def _share_of(size: float, limit: float) -> float:
 
 
 def _quiet(rows: Iterable[Row]) -> list[Row]:
-    unseen = [row for row in rows if severity_of(row) in _QUIET]
+    unseen = [row for row in rows if is_quiet(row)]
     return sorted(unseen, key=lambda row: (not _gates(row), -closeness(row)))
 
 

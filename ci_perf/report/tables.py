@@ -26,10 +26,13 @@ Phrase = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A heading, and rows of as many cells; the first column is a name, `left` others are words."""
+    """A heading, and rows of as many cells; the first column is a name, `left` others are words.
+
+    A cell is one text, or a phrase of several.
+    """
 
     heading: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Phrase]]
     left: Sequence[str] = ()
 
 
@@ -91,13 +94,21 @@ def renderables(page: Page, *, width: int) -> Iterator[RenderableType]:
             yield Text("".join(map(_plain, part)), style="" if index else "bold")
 
 
+def _phrase(cell: str | Phrase) -> Phrase:
+    return (cell,) if isinstance(cell, str) else cell
+
+
 def _markdown_phrase(phrase: Phrase) -> str:
     return "".join(part if isinstance(part, Markdown) else escape.code(part) for part in phrase)
 
 
 def _markdown_table(table: Table) -> str:
     rules = [":--" if _is_left(table, i) else "--:" for i in range(len(table.heading))]
-    lines = [table.heading, rules, *([_markdown_phrase([cell]) for cell in r] for r in table.rows)]
+    lines = [
+        table.heading,
+        rules,
+        *([_markdown_phrase(_phrase(cell)) for cell in r] for r in table.rows),
+    ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -107,7 +118,10 @@ def _terminal_table(table: Table, width: int) -> RenderableType:
         Column(title, is_number=not _is_left(table, index), is_name=index == 0)
         for index, title in enumerate(table.heading)
     ]
-    lines = [TerminalLine([Text(_plain(cell)) for cell in row]) for row in table.rows]
+    lines = [
+        TerminalLine([Text("".join(map(_plain, _phrase(cell)))) for cell in row])
+        for row in table.rows
+    ]
     return grid(shown, lines, width) or Group(*(_sentence(table, row) for row in lines))
 
 

@@ -182,8 +182,9 @@ def _explained(comparison: Comparison, width: int) -> Iterable[RenderableType]:
         yield Text.assemble(_text(explained.title, style="bold"), _text(explained.rest))
         if explained.lines:
             lines = [tuple(map(phrases.plain, cells)) for cells in explained.lines]
-            where, what, _ = explanations.HEADING
-            table = Table((where, what, "per step"), lines, left=(what,))
+            evidence, where, what, _, _ = explanations.HEADING
+            heading = (evidence, where, what, "per step", "share")
+            table = Table(heading, lines, left=(where, what))
             yield from tables.renderables([table], width=width)
         if explained.note:
             yield _text(explained.note)

@@ -18,8 +18,8 @@ from tests.comparisons import (
     an_interleaved,
     an_uncompared,
 )
-from tests.counts import a_cause, a_function
 from tests.runs import CPU, GPU, HEAD_COMMIT
+from tests.step_profiles import a_cause, a_function
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
 from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
 

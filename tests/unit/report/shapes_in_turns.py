@@ -6,7 +6,7 @@ from ci_perf.model.explanation import Explanation
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Reason, Status, validity_of
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
-from tests.counts import a_cause, a_function
+from tests.step_profiles import a_cause, a_function, a_share
 from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
 
 
@@ -245,6 +245,8 @@ def explained():
         ("new", "aten::_softmax", 0, 4),
         ("gone", "aten::_scaled_dot_product_flash_attention_for_cpu", 4, 0),
         calls=(4, 12),
+        delta_s=2.4e-3,
+        share=a_share(0.71, 0.64, 0.8),
     )
     wider = a_cause(
         "other_shape",
@@ -256,22 +258,32 @@ def explained():
         further=2,
     )
     item = a_cause(
-        "new",
+        "synchronises",
         "log_loss",
-        ("new", "aten::_local_scalar_dense", 0, 2),
+        ("synchronises", "aten::_local_scalar_dense", 0, 2),
         calls=(0, 2),
+        delta_s=4e-4,
+        share=a_share(0.18, 0.04, 0.31),
         place=a_function("log_loss", 88, "train.py"),
         line=91,
     )
     again = a_cause(
-        "more",
+        "recomputed",
         "Block.forward",
-        ("more", "aten::addmm", 6, 12),
-        calls=(6, 12),
+        ("recomputed", "aten::addmm", 0, 6),
+        calls=(0, 6),
         is_backward=True,
+        delta_s=2e-4,
     )
     called = a_cause(
-        "calls", "normalise", calls=(1, 2), place=a_function("normalise", 14, "data.py"), line=14
+        "waits",
+        "fetch",
+        calls=(1, 1),
+        place=a_function("fetch", 14, "data.py"),
+        line=14,
+        evidence="measured",
+        waits_in="time.sleep",
+        delta_s=3e-4,
     )
     other = a_cause("fewer", "tidy", ("fewer", "aten::clone", 3, 1), calls=(3, 1))
     foreach = a_cause(
@@ -288,7 +300,12 @@ def explained():
             Verdict.REGRESSED,
             ratio=1.081,
             explanation=Explanation(
-                causes=(replaced, wider, item, again, called), others=(other,), further=3, varying=2
+                causes=(replaced, item, wider, again, called),
+                others=(other,),
+                further=3,
+                varying=2,
+                pairs=3,
+                common_factor=1.07,
             ),
         ),
         a_change(
@@ -300,12 +317,16 @@ def explained():
             explanation=Explanation(
                 causes=(
                     a_cause(
-                        "new",
-                        "<listcomp>",
-                        ("new", "aten::clone", 0, 8),
-                        place=a_function("search.<locals>.<listcomp>"),
+                        "holds_more",
+                        "search",
+                        ("holds_more", "aten::clone", 0, 0),
+                        calls=(0, 0),
+                        bytes_base=0,
+                        bytes_head=int(0.5 * GIB),
+                        share=a_share(0.85, 0.85, 0.85),
                     ),
-                )
+                ),
+                pairs=1,
             ),
         ),
         a_change("loader", Verdict.REGRESSED, ratio=1.3, explanation=Explanation()),
@@ -319,7 +340,7 @@ def explained():
             "optimizer",
             Verdict.IMPROVED,
             ratio=0.874,
-            explanation=Explanation(causes=(foreach,), others=(other,)),
+            explanation=Explanation(causes=(foreach,), others=(other,), pairs=2),
         ),
         *UNCHANGED,
         interleaved=an_interleaved(suspects=5, pairs=44),

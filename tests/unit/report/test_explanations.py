@@ -6,10 +6,10 @@ import pytest
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.explanation import Explanation
-from ci_perf.report import explanations, markdown
+from ci_perf.report import explanations, markdown, units
 from ci_perf.report.phrases import plain
 from tests.comparisons import a_change, a_comparison
-from tests.counts import a_cause, a_function
+from tests.step_profiles import a_cause, a_function, a_share
 
 NEW = a_cause("new", "Net.forward", ("new", "aten::sin", 0, 8))
 
@@ -26,8 +26,17 @@ def said(*causes, **more):
 
 
 def cells(cause):
+    """Where, what, and the numbers of both sides."""
+    return row(cause)[1:4]
+
+
+def row(cause):
     (line,) = explained(Explanation(causes=(cause,))).lines
     return [plain(cell) for cell in line]
+
+
+def note(*causes, **more):
+    return plain(explained(Explanation(causes=causes, **more)).note)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +87,96 @@ def test_a_called_function_is_told_in_words(calls, what):
     numbers = f"{calls[0]} → {calls[1]}"
 
     assert cells(a_cause("calls", calls=calls)) == ["Net.forward src/net.py:12", what, numbers]
+
+
+@pytest.mark.parametrize(
+    ("cause", "what", "numbers"),
+    [
+        (
+            a_cause("recomputed", "f", ("recomputed", "aten::addmm", 0, 6), calls=(0, 6)),
+            "runs again in the backward pass: aten::addmm",
+            "0 → 6",
+        ),
+        (
+            a_cause("synchronises", "f", ("synchronises", "aten::item", 0, 2), calls=(0, 2)),
+            "waits for the device: aten::item",
+            "0 → 2",
+        ),
+        (
+            a_cause("slower", "f", ("slower", "my::scale", 6, 6), calls=(6, 6)),
+            "same work, slower: my::scale",
+            "6 → 6",
+        ),
+        (
+            a_cause("slower", calls=(1, 1)),
+            "as many calls, and its own Python takes longer",
+            "1 → 1",
+        ),
+        (
+            a_cause("waits", waits_in="time.sleep", calls=(1, 1)),
+            "waits longer in time.sleep",
+            "1 → 1",
+        ),
+        (
+            a_cause("calls", waits_in="time.sleep", calls=(0, 1)),
+            "calls it; the base does not; waits in time.sleep",
+            "0 → 1",
+        ),
+        (
+            a_cause("grows", "f", ("grows", "aten::clone", 0, 0), bytes_base=0, bytes_head=65536),
+            "each step leaves memory behind: aten::clone",
+            "0 B → 64.0 KiB",
+        ),
+        (
+            a_cause(
+                "holds_more", "f", ("holds_more", "aten::mm", 0, 0), bytes_base=0, bytes_head=9
+            ),
+            "holds more at the peak: aten::mm",
+            "0 → 9 B",
+        ),
+        (
+            a_cause("breaks_graph", calls=(0, 2), place=None),
+            "breaks the graph more often",
+            "0 → 2 per launch",
+        ),
+    ],
+)
+def test_every_other_kind_has_words_and_numbers(cause, what, numbers):
+    assert cells(cause)[1:] == [what, numbers]
+
+
+@pytest.mark.parametrize(
+    ("more", "share"),
+    [
+        ({}, "not timed"),
+        ({"delta_s": 1e-3}, "size not resolved"),
+        ({"share": a_share(0.712, 0.64, 0.83)}, "71 % [64 … 83]"),
+        ({"share": a_share(0.95, 0.95, 0.95), "bytes_base": 0, "bytes_head": 9}, "95 %"),
+        ({"bytes_base": 0, "bytes_head": 9}, units.NOTHING),
+    ],
+)
+def test_a_share_stands_only_where_it_is_resolved(more, share):
+    assert row(msgspec.structs.replace(NEW, **more))[4] == share
+
+
+def test_the_first_cell_tells_counted_from_timed():
+    assert row(NEW)[0] == "exact"
+    assert row(a_cause("slower", evidence="measured"))[0] == "measured"
+
+
+def test_the_note_says_what_is_not_one_operator_and_what_is_left():
+    timed = msgspec.structs.replace(NEW, share=a_share(0.6, 0.5, 0.7))
+
+    alike = " takes 1.07 × as long: not one operator."  # noqa: RUF001
+
+    assert note(common_factor=1.07) == f"Everything{alike}"
+    assert note(NEW, common_factor=1.07) == f"All else{alike}"
+    assert note(timed) == "Not explained: 40 %."
+    assert note(timed, NEW) == ""
+
+
+def test_changes_that_are_all_small_are_no_cause():
+    assert said(others=(NEW,)).endswith("takes a tenth of the change.")
 
 
 @pytest.mark.parametrize(("further", "said"), [(1, "1 more differs"), (2, "2 more differ")])

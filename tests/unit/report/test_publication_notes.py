@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_perf.report import accept_help, publication, pull_request_notes
+from ci_perf.report import accept_help, publication
 from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.publication import Extras, Origin
-from ci_perf.report.pull_request_notes import BaselineEdit
+from ci_perf.report.publication import BaselineEdit, Extras, Origin
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page
 
@@ -26,12 +25,12 @@ def an_edit(path="baselines/m/smoke/mlp.json", before=None, after=None, **more):
 
 
 def test_where_no_baseline_is_changed_nothing_is_said():
-    assert pull_request_notes.baseline_note([], None, is_judged_by_base=True) == ""
-    assert pull_request_notes.baseline_table([]) == ""
+    assert publication.baseline_note([], None, is_judged_by_base=True) == ""
+    assert publication.baseline_table([]) == ""
 
 
 def test_a_changed_baseline_is_shown_old_and_new():
-    page = Page(pull_request_notes.baseline_table([an_edit()]))
+    page = Page(publication.baseline_table([an_edit()]))
 
     assert page.open == []
     assert page.rows == [5, 5]
@@ -50,12 +49,12 @@ def test_a_changed_baseline_is_shown_old_and_new():
     ],
 )
 def test_a_baseline_that_is_new_or_gone_or_says_the_same_is_shown(edit, said):
-    assert said in Page(pull_request_notes.baseline_table([edit])).prose
+    assert said in Page(publication.baseline_table([edit])).prose
 
 
 def test_of_very_many_changes_a_few_are_shown_and_the_rest_counted():
     page = Page(
-        pull_request_notes.baseline_table(
+        publication.baseline_table(
             [an_edit(f"baselines/m/s/w{number}.json") for number in range(90)]
         )
     )
@@ -65,7 +64,7 @@ def test_of_very_many_changes_a_few_are_shown_and_the_rest_counted():
 
 
 def test_both_verdicts_are_said_where_both_are_known():
-    said = pull_request_notes.baseline_note(
+    said = publication.baseline_note(
         [an_edit(), an_edit()], shapes.unchanged(), is_judged_by_base=True
     )
 
@@ -74,7 +73,7 @@ def test_both_verdicts_are_said_where_both_are_known():
 
 
 def test_where_the_job_that_measured_has_judged_it_says_so():
-    said = pull_request_notes.baseline_note([an_edit()], None, is_judged_by_base=False)
+    said = publication.baseline_note([an_edit()], None, is_judged_by_base=False)
 
     assert "uses the baselines of the job that measured" in said
 
@@ -105,11 +104,11 @@ def test_no_foreign_text_leaves_its_code_span(text, problem):
     edit = an_edit(text, problem=problem)
     hint = AcceptHint(pull=7, run=42, artifact=text, baselines=text, sha=text)
     beside = Extras(
-        note=pull_request_notes.baseline_note([edit], None, is_judged_by_base=True),
-        folded=Markdown(pull_request_notes.baseline_table([edit]) + accept_help.folded(hint)),
+        note=publication.baseline_note([edit], None, is_judged_by_base=True),
+        folded=Markdown(publication.baseline_table([edit]) + accept_help.folded(hint)),
     )
     page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, extras=beside))
-    answer = Page(pull_request_notes.reply_refused("octocat", text, hint))
+    answer = Page(publication.reply_refused("octocat", text, hint))
 
     assert page.open == answer.open == []
     assert "@" not in page.prose + answer.prose
@@ -118,9 +117,9 @@ def test_no_foreign_text_leaves_its_code_span(text, problem):
 
 
 def test_what_stands_beside_is_left_out_before_the_report_is():
-    folded = pull_request_notes.baseline_table([an_edit()])
+    folded = publication.baseline_table([an_edit()])
     beside = Extras(
-        note=pull_request_notes.baseline_note([an_edit()], None, is_judged_by_base=True),
+        note=publication.baseline_note([an_edit()], None, is_judged_by_base=True),
         folded=folded,
     )
     whole = publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000, extras=beside)
@@ -141,7 +140,7 @@ def test_an_answer_says_what_was_committed():
         began=("step_time_s",),
         changed_numerics=False,
     )
-    page = Page(pull_request_notes.reply_accepted("octocat", "b" * 40, [one]))
+    page = Page(publication.reply_accepted("octocat", "b" * 40, [one]))
 
     assert "moved on  baselines/m/smoke/mlp.json" in page.code[2]
     assert "bbbbbbbbbbbb" in page.code[1]
@@ -149,6 +148,6 @@ def test_an_answer_says_what_was_committed():
 
 
 def test_a_refusal_without_another_way_ends_with_the_reason():
-    assert pull_request_notes.reply_refused("octocat", "no", None) == (
+    assert publication.reply_refused("octocat", "no", None) == (
         "Not accepted for `octocat`: `no`.\n"
     )

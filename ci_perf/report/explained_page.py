@@ -1,0 +1,66 @@
+"""The answer of `ci-perf explain` as a page: per workload what changed, and what a step does."""
+
+from collections.abc import Iterator
+
+from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads
+from ci_perf.model.step_profile import StepProfile
+from ci_perf.report import explanations, step_limits, units
+from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.explanations import Explained
+from ci_perf.report.tables import Page, Phrase, Table
+
+_NOTHING = Words(
+    "The run has profiled nothing: no pairs proved a change, or it was measured without --against. "
+    "Name a workload, without the run, to profile it now."
+)
+
+
+def page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
+    """Say it of every workload, in their order; with `operators`, list those of its step, too."""
+    parts: list[Phrase | Table] = [_title(explained)]
+    if not explained.workloads:
+        parts.append((_NOTHING,))
+    for workload in explained.workloads:
+        parts += _of_workload(workload)
+        if operators and workload.profile is not None:
+            parts += _operators(workload.workload, workload.profile)
+    return parts
+
+
+def _title(explained: ExplainedWorkloads) -> Phrase:
+    number = units.numbered(len(explained.workloads), "workload")
+    title: Phrase = (Words(f"{number} of "), explained.suite, Words(" explained"))
+    if explained.base:
+        title = (*title, Words(", against "), explained.base[:12])
+    return title
+
+
+def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
+    for of_row in explanations.of(workload.rows):
+        yield from _explanation(of_row)
+    if workload.explanation is not None:
+        yield from _explanation(explanations.explained((workload.workload,), workload.explanation))
+    if workload.limits is not None:
+        first, *further = step_limits.of(workload.limits)
+        yield (workload.workload, Words(": "), *first)
+        yield from further
+    if workload.trouble and workload.explanation is None:
+        yield (workload.workload, Words(": "), Sentence(workload.trouble))
+
+
+def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:
+    table = step_limits.operator_table(profile)
+    if not table.rows:
+        yield (workload, Words(": no trace of torch.profiler lists its operators"))
+        return
+    yield (Words("Operators of a step of "), workload, Words(", as torch.profiler has timed them:"))
+    yield table
+
+
+def _explanation(explained: Explained) -> Iterator[Phrase | Table]:
+    yield (*explained.title, *explained.rest)
+    if explained.lines:
+        _, where, what, *_ = explanations.HEADING
+        yield Table(heading=explanations.HEADING, rows=explained.lines, left=(where, what))
+    if explained.note:
+        yield explained.note

@@ -1,0 +1,40 @@
+"""Pages in a real browser: readable by all, without a request, a message or sideways scrolling."""
+
+import os
+
+import pytest
+
+from ci_perf.report import page
+from tests import browser as browsers
+from tests.unit.report import page_shapes
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+SIZES = [(1600, "light"), (400, "dark")]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if reason := browsers.missing():
+        if os.environ.get("REQUIRE_BROWSER"):
+            pytest.fail(f"REQUIRE_BROWSER is set, but {reason}")
+        pytest.skip(reason)
+    with browsers.browser() as started:
+        yield started
+
+
+@pytest.mark.parametrize("shape", page_shapes.ALL, ids=lambda shape: shape.__name__)
+def test_a_page_is_accessible_quiet_and_fits_every_width(browser, shape, tmp_path):
+    comparison, run, base = shape()
+    file = tmp_path / "page.html"
+    file.write_text(page.render(comparison, run=run, base=base))
+
+    for width, scheme in SIZES:
+        seen = browser.see(file, width=width, scheme=scheme)
+
+        assert seen.violations == []
+        assert (seen.messages, seen.requests) == ([], [])
+        assert seen.content_width <= width
+        assert seen.smallest_text_px >= 11
+        for row in comparison.rows:
+            assert row.workload[:40] in seen.text

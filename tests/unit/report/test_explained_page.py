@@ -1,0 +1,42 @@
+"""The answer of `ci-perf explain` as tables."""
+
+from ci_perf.judging import causes
+from ci_perf.model.comparison import Change, Verdict
+from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads
+from ci_perf.report import explained_page, tables
+from tests.comparisons import a_change
+from tests.step_profiles import a_step, a_use, both
+
+MORE = both(a_step(a_use()), a_step(a_use(calls=9)), workload="mlp")
+
+
+def shown(*workloads, base="", operators=False):
+    answer = ExplainedWorkloads(suite="smoke", base=base, workloads=workloads)
+    return tables.markdown(explained_page.page(answer, operators=operators))
+
+
+def test_profiles_of_both_sides_are_compared_by_function():
+    explanation = causes.explain(MORE, is_gain=False)
+
+    text = shown(ExplainedWorkload(workload="mlp", explanation=explanation), base="0123456789abc")
+
+    assert text.startswith("**1 workload of `smoke` explained, against `0123456789ab`**\n")
+    assert "`mlp`: the only thing that a step does differently" in text
+    assert "more: `aten::mm`" in text
+
+
+def test_rows_of_a_run_ask_why_they_moved():
+    (row,) = causes.attach([a_change(verdict=Verdict.REGRESSED, ratio=1.2, workload="mlp")], [MORE])
+
+    assert isinstance(row, Change)
+    text = shown(ExplainedWorkload(workload="mlp", rows=(row,)))
+
+    assert "Why `mlp` is 20.0 % slower" in text
+
+
+def test_a_run_that_has_profiled_nothing_says_so():
+    assert "The run has profiled nothing: no pairs proved a change" in shown()
+
+
+def test_what_has_no_profile_says_why():
+    assert "`mlp`: `no \\| data`" in shown(ExplainedWorkload(workload="mlp", trouble="no | data"))
