@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ci_perf.github.client import Client, Resource
+from ci_perf.github.access import Client, Resource
 from ci_perf.github.failures import FailureKind, GithubError
 
 # What GitHub's description of its API allows.

@@ -19,7 +19,7 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.github import pulls, report_comment, sections
-from ci_perf.github.client import Client
+from ci_perf.github.access import Client
 from ci_perf.github.failures import FailureKind, GithubError
 from ci_perf.github.pulls import OpenPull
 

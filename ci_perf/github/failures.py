@@ -44,12 +44,14 @@ class GithubError(CiPerfError):
 class RetryPolicy:
     """How often to ask, and how long to wait: the runner, maybe with a GPU, waits as long.
 
-    GitHub asks for a minute after a secondary limit that names no time: the longest wait.
+    GitHub asks for a minute after a secondary limit that names no time: the longest wait. Against
+    these limits it advises a second between two writes.
     """
 
     attempts: int = 4
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
+    between_writes_s: float = 1.0
     sleep: Callable[[float], None] = lambda seconds: time.sleep(seconds)  # noqa: PLW0108  looked up when it is called
     now: Callable[[], float] = time.time
 

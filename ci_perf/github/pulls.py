@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ci_perf.errors import RefusedError
+from ci_perf.github.access import Client
 from ci_perf.github.actions import Event, Head
-from ci_perf.github.client import Client
 from ci_perf.github.failures import GithubError
 
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")

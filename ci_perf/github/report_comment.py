@@ -14,7 +14,7 @@ from enum import Enum
 import msgspec
 
 from ci_perf.github import sections
-from ci_perf.github.client import Client
+from ci_perf.github.access import Client
 from ci_perf.github.failures import FailureKind, GithubError
 from ci_perf.github.sections import Draft, Section
 

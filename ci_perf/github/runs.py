@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ci_perf.errors import RefusedError
+from ci_perf.github.access import Client
 from ci_perf.github.actions import Event, EventKind, Head, RunReference
-from ci_perf.github.client import Client
 
 # The only event whose runs measure what a pull request changes.
 MEASURED = "pull_request"

@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
-from ci_perf.github import branches, pulls
-from ci_perf.github.client import Client
+from ci_perf.github import commits, pulls
+from ci_perf.github.access import Client
 from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.model.summary import Numbers
-from ci_perf.report.pull_request_notes import BaselineEdit
+from ci_perf.report.publication import BaselineEdit
 from ci_perf.system import files, git
 
 # More than any suite has workloads; each costs a request.
@@ -112,7 +112,7 @@ def _put(path: Path, content: bytes | None) -> None:
 
 
 def _after(client: Client, file: ChangedFile) -> bytes | None:
-    return None if file.is_removed else branches.blob(client, file.sha, what=file.path)
+    return None if file.is_removed else commits.read_blob(client, file.sha, what=file.path)
 
 
 def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
@@ -121,7 +121,7 @@ def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
             path=file.path, before={}, after={}, problem="it chooses the default limits"
         )
     try:
-        before, after = branches.file(client, base, file.before), _after(client, file)
+        before, after = commits.file(client, base, file.before), _after(client, file)
         return BaselineEdit(
             path=file.path,
             before=_headline(before, file.before),

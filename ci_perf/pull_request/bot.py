@@ -13,15 +13,15 @@ from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.gate import Notify, compare
 from ci_perf.gate import accept as accepting
-from ci_perf.github import branches, comment_command, runs
-from ci_perf.github.branches import NewCommit
-from ci_perf.github.client import Client
+from ci_perf.github import comment_command, commits, runs
+from ci_perf.github.access import Client
 from ci_perf.github.comment_command import AcceptOrder, CommandComment, Reaction
+from ci_perf.github.commits import NewCommit
 from ci_perf.github.pulls import OpenPull
 from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
-from ci_perf.report import pull_request_notes
+from ci_perf.report import publication
 from ci_perf.report.accept_help import AcceptHint
 
 # Errors that a person can do something about; others are GitHub's failures, or bugs of ours.
@@ -79,7 +79,7 @@ def handle_comment(
         _refuse_fork(request.pull)
         text = _accept(request, notify)
     except _DoneError as done:
-        text = pull_request_notes.reply_accepted_before(comment.login, done.sha)
+        text = publication.reply_accepted_before(comment.login, done.sha)
     except _REFUSALS as refusal:
         notify(f"refused: {refusal}")
         _refuse(client, comment, str(refusal), hint)
@@ -109,7 +109,7 @@ def _check_head(
     try:
         comment_command.check_head(pull, order.sha)
     except RefusedError:
-        if branches.is_on_top(client, pull.sha, order.sha, line=_asked_by(comment)):
+        if commits.is_on_top(client, pull.sha, order.sha, line=_asked_by(comment)):
             raise _DoneError(pull.sha) from None
         raise
 
@@ -132,14 +132,14 @@ def _accept(request: _Request, notify: Notify) -> str:
     ]
     login = request.comment.login
     if not accepted:
-        return pull_request_notes.reply_unchanged(login)
+        return publication.reply_unchanged(login)
     commit = _commit(request, accepted)
     notify(f"committed {commit.sha} on {request.pull.branch}")
     described = [
         accepting.described(acceptance, _path(request.options, acceptance))
         for acceptance in accepted
     ]
-    return pull_request_notes.reply_accepted(login, commit.sha, described)
+    return publication.reply_accepted(login, commit.sha, described)
 
 
 def _prepared(request: _Request, artifact: str, notify: Notify) -> tuple[Acceptance, ...]:
@@ -150,7 +150,7 @@ def _prepared(request: _Request, artifact: str, notify: Notify) -> tuple[Accepta
     rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
     place = layout.folder(Path(), machine, run.suite)
     folder = baseline_changes.in_repository(options.baselines) / place
-    contents = branches.folder(request.client, request.pull.sha, str(folder))
+    contents = commits.folder(request.client, request.pull.sha, str(folder))
     known = {
         str(place / name): content
         for name, content in contents.items()
@@ -189,7 +189,7 @@ def _commit(request: _Request, accepted: Sequence[Acceptance]) -> NewCommit:
     body.append(f"Measured by {request.run.url}" if request.run.url else "")
     message = "\n\n".join(filter(None, [headline, *body]))
     pull = request.pull
-    return branches.commit(request.client, pull.branch, pull.sha, files, message=message)
+    return commits.commit(request.client, pull.branch, pull.sha, files, message=message)
 
 
 def _asked_by(comment: CommandComment) -> str:
@@ -219,6 +219,6 @@ def _hint(request: _Request) -> AcceptHint:
 
 
 def _refuse(client: Client, comment: CommandComment, reason: str, hint: AcceptHint | None) -> None:
-    text = pull_request_notes.reply_refused(comment.login, reason, hint)
+    text = publication.reply_refused(comment.login, reason, hint)
     comment_command.reply(client, comment.pull, comment.id, text)
     comment_command.react(client, comment.id, Reaction.REFUSED)

@@ -8,13 +8,19 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
-from ci_perf.judging import reruns
+from ci_perf.errors import CiPerfError
+from ci_perf.gate import Notify
+from ci_perf.github import access, actions, report_comment
+from ci_perf.github.access import Client
+from ci_perf.judging import earlier_checks
 from ci_perf.model.base import Count, Name, Struct, Text
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Checks, Paired, PairVerdict, Run
+from ci_perf.system import files
 
 # A comment has room for them, and nobody goes back to older commits.
 _MOST_RUNS = 10
@@ -78,7 +84,7 @@ def added(record: CheckRecord, comparison: Comparison, *, pairs: str = "") -> Ch
     how, run = comparison.interleaved, comparison.head.run
     if how is None or not how.suspects or not run or record.of(run):
         return record
-    said = _first_rows(reruns.said_by_pairs(comparison))
+    said = _first_rows(earlier_checks.said_by_pairs(comparison))
     for workload, metric in held(record, comparison):
         said.setdefault(workload, {})[metric] = "regressed"
     mine = RecordedRun(
@@ -152,3 +158,45 @@ def _first_rows(said: Mapping[str, Mapping[str, PairVerdict]]) -> Said:
     for _, workload, metric, verdict in rows[:_MOST_ROWS]:
         kept.setdefault(workload, {})[metric] = verdict
     return kept
+
+
+class _Payload(msgspec.Struct):
+    action: str = ""
+
+
+def checks_before(environment: Mapping[str, str], key: str, *, notify: Notify) -> int | None:
+    """Return how many checks the comment `key` remembers, of the machine that has most.
+
+    `None` where nothing tells: there is no pull request, GitHub does not say, or the comment is
+    missing although the pull request was not just opened.
+    """
+    try:
+        return _known(environment, key, notify)
+    except CiPerfError as error:
+        notify(f"earlier checks are not known: {error}")
+        return None
+
+
+def _known(environment: Mapping[str, str], key: str, notify: Notify) -> int | None:
+    path = environment.get("GITHUB_EVENT_PATH", "")
+    payload = files.read_text(Path(path)) if path else ""
+    event = actions.read_event(environment, payload)
+    if not event.pull:
+        notify("earlier checks are not known: this job is of no pull request")
+        return None
+    client = Client(access.of_job(environment, event.repository))
+    sections = report_comment.read(client, event.pull, key)
+    if sections is None:
+        is_first = event.run.attempt == 1 and _action(payload) == "opened"
+        if not is_first:
+            notify(f"earlier checks are not known: no comment of ours with the key {key!r}")
+        return 0 if is_first else None
+    records = [decode(section.record) for section in sections]
+    if any(record is None for record in records):
+        notify("earlier checks are not known: what the comment remembers is damaged")
+        return None
+    return max((record.tested for record in records if record), default=0)
+
+
+def _action(payload: str) -> str:
+    return msgspec.json.decode(payload, type=_Payload).action

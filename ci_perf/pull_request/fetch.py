@@ -10,7 +10,7 @@ from pathlib import Path
 from ci_perf.errors import CiPerfError, InvalidFileError
 from ci_perf.gate import Notify
 from ci_perf.github import access, artifacts, runs
-from ci_perf.github.client import Client
+from ci_perf.github.access import Client
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.report.accept_help import USUAL_ARTIFACT

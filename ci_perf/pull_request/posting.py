@@ -13,20 +13,19 @@ from ci_perf import suite
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.gate import Notify
 from ci_perf.github import access, checks, pulls, report_comment, sections
+from ci_perf.github.access import Client
 from ci_perf.github.actions import Event, EventKind
 from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
-from ci_perf.github.client import Client
 from ci_perf.github.pulls import OpenPull
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import PublishOptions, Report
-from ci_perf.report import accept_help, explanations, publication, pull_request_notes
+from ci_perf.report import accept_help, explanations, publication
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.publication import Extras, Origin
-from ci_perf.report.pull_request_notes import BaselineEdit
+from ci_perf.report.publication import BaselineEdit, Extras, Origin
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
 # Verdicts of runs that may be accepted, and that accepting changes something for.
@@ -208,13 +207,13 @@ def _extras(job: Job, report: Report, target: _Target) -> Extras:
         sha="" if pull.is_fork else pull.sha,
     )
     steps = accept_help.folded(hint) if run and report.comparison.verdict in _ACCEPTABLE else ""
-    parts = (pull_request_notes.baseline_table(target.edits), steps)
-    edits = pull_request_notes.baseline_note(
+    parts = (publication.baseline_table(target.edits), steps)
+    edits = publication.baseline_note(
         target.edits, report.by_own_baselines, is_judged_by_base=job.is_judged_by_base
     )
     return Extras(
         note=Markdown(
-            "\n\n".join(filter(None, (pull_request_notes.trust_note(report.trust_notes), edits)))
+            "\n\n".join(filter(None, (publication.trust_note(report.trust_notes), edits)))
         ),
         folded=Markdown("\n".join(filter(None, parts))),
     )
@@ -222,7 +221,7 @@ def _extras(job: Job, report: Report, target: _Target) -> Extras:
 
 def extras_without_pull(report: Report) -> Extras:
     """Say what is not trusted, where nothing is known of a pull request."""
-    return Extras(note=pull_request_notes.trust_note(report.trust_notes), folded=Markdown(""))
+    return Extras(note=publication.trust_note(report.trust_notes), folded=Markdown(""))
 
 
 def _is_skippable(job: Job, target: _Target, reports: Sequence[Report]) -> bool:

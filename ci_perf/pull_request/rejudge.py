@@ -13,24 +13,17 @@ from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.gate import Notify, compare
 from ci_perf.github import access, pulls, report_comment, runs, sections
+from ci_perf.github.access import Client
 from ci_perf.github.actions import Event
-from ci_perf.github.client import Client
 from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
-from ci_perf.pull_request import (
-    baseline_changes,
-    check_record,
-    fetch,
-    reports,
-    same_programs,
-    trust,
-)
+from ci_perf.pull_request import baseline_changes, check_record, fetch, reports, trust
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import Report
 from ci_perf.pull_request.trust import TrustedRun
-from ci_perf.report import pull_request_notes
+from ci_perf.report import publication
 from ci_perf.report.phrases import Phrase
 
 
@@ -118,7 +111,7 @@ def _with_errors(report: Report, errors: Sequence[CiPerfError]) -> Report:
     """Return a report that names what could not be reported, and is no success then."""
     if not errors:
         return report
-    missing = tuple(pull_request_notes.not_reported(str(error)) for error in errors)
+    missing = tuple(publication.not_reported(str(error)) for error in errors)
     return dataclasses.replace(
         report,
         comparison=trust.without_answer(report.comparison),
@@ -147,7 +140,7 @@ def _report(
     if options.suite is not None and run.suite != options.suite:
         raise RefusedError(f"{label}: expected suite {options.suite!r}, found {run.suite!r}")
     trusted = trust.trusted(measured.client, run, base=measured.base)
-    believed = same_programs.believed(
+    believed = trust.with_proven_programs(
         measured.client,
         measured.pull,
         trusted.run,
@@ -185,9 +178,7 @@ def _noted(
     """Say what is not trusted, and take from the comparison the answer that it cannot give."""
     pull = measured.pull
     is_other = pull.base_branch != measured.branch
-    branch = (
-        (pull_request_notes.other_branch(pull.base_branch, measured.branch),) if is_other else ()
-    )
+    branch = (publication.other_branch(pull.base_branch, measured.branch),) if is_other else ()
     source = trust.source_notes(run, pull.sha)
     unanswered: tuple[Phrase, ...] = ()
     if pull.is_fork or is_other or trusted.notes:

@@ -1,20 +1,32 @@
 """How much is trusted of a run that anybody may have made: its numbers.
 
-Not trusted: which workloads it had to measure, and against which commit it launched pairs.
+Not trusted: which workloads it had to measure, against which commit it launched pairs, and which
+workloads run the same program, unless this job can prove it: by the records that the base branch
+has committed, and by the files that GitHub has of the head. Nothing of the head is run, imported or
+checked out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 
-from ci_perf.errors import ExitCode, RefusedError
+from ci_perf.baselines import layout
+from ci_perf.errors import CiPerfError, ExitCode, RefusedError
+from ci_perf.gate import Notify
 from ci_perf.github import pulls
-from ci_perf.github.client import Client
+from ci_perf.github.access import Client
+from ci_perf.github.commits import GithubTree
+from ci_perf.github.pulls import OpenPull
 from ci_perf.model.comparison import Change, Comparison, Verdict
+from ci_perf.model.program import SameProgram, blob
 from ci_perf.model.run import Checks, Run
-from ci_perf.pull_request import check_record
+from ci_perf.program import proof
+from ci_perf.program.trees import IncomparableError, Tree
+from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
-from ci_perf.report import pull_request_notes
+from ci_perf.report import publication
 from ci_perf.report.phrases import Phrase
 
 
@@ -41,7 +53,7 @@ def trusted(client: Client, run: Run, *, base: str) -> TrustedRun:
     if not source.dirty and pulls.contains(client, base, source.commit):
         return TrustedRun(run=whole)
     alone = msgspec.structs.replace(whole, interleaved=None, paired=())
-    return TrustedRun(run=alone, notes=(pull_request_notes.foreign_base(source.commit),))
+    return TrustedRun(run=alone, notes=(publication.foreign_base(source.commit),))
 
 
 def with_record(trusted: TrustedRun, record: CheckRecord | None) -> TrustedRun:
@@ -60,16 +72,16 @@ def held(
     if not rows:
         return comparison, ()
     blamed = msgspec.structs.replace(comparison, exit_code=int(ExitCode.REGRESSED))
-    return blamed, (pull_request_notes.held(sorted({workload for workload, _ in rows})),)
+    return blamed, (publication.held(sorted({workload for workload, _ in rows})),)
 
 
 def source_notes(run: Run, head: str) -> tuple[Phrase, ...]:
     """Say why the numbers may not be those of the commit `head`."""
     notes = []
     if run.source.commit != head:
-        notes.append(pull_request_notes.other_commit(run.source.commit, head))
+        notes.append(publication.other_commit(run.source.commit, head))
     if run.source.dirty:
-        notes.append(pull_request_notes.changed_files())
+        notes.append(publication.changed_files())
     return tuple(notes)
 
 
@@ -100,7 +112,7 @@ def unproven(comparison: Comparison, *, are_pairs_refused: bool) -> tuple[Phrase
         for row in comparison.rows
         if isinstance(row, Change) and row.gate and row.verdict in suspicious and _is_worse(row)
     }
-    return (pull_request_notes.unproven(len(names)),) if names else ()
+    return (publication.unproven(len(names)),) if names else ()
 
 
 def _is_worse(row: Change) -> bool:
@@ -110,7 +122,7 @@ def _is_worse(row: Change) -> bool:
 def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
     """Say that baselines were there and could not judge: another machine, or another workload."""
     names = {row.workload for row in comparison.rows if row.verdict is Verdict.INCOMPARABLE}
-    return (pull_request_notes.not_comparable(len(names)),) if names else ()
+    return (publication.not_comparable(len(names)),) if names else ()
 
 
 def of_other_code(comparison: Comparison) -> Comparison:
@@ -126,3 +138,59 @@ def without_answer(comparison: Comparison) -> Comparison:
     if comparison.exit_code != ExitCode.OK:
         return comparison
     return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
+
+
+def with_proven_programs(
+    client: Client, pull: OpenPull, run: Run, *, baselines: Path, workloads: Path, notify: Notify
+) -> Run:
+    """Return the run with every claim of a fork marked that is not proven here.
+
+    Whoever may push to the repository is believed, as for the numbers.
+    """
+    if not (run.same and pull.is_fork):
+        return run
+    prefix = baseline_changes.in_repository(Path()).as_posix().removeprefix(".")
+    try:
+        tree: Tree = GithubTree(client, pull.sha, prefix=prefix)
+        is_suite_same = _is_suite_same(tree, workloads)
+        if not is_suite_same:
+            notify("no workload is proven to be the same program: suite.toml differs")
+    except IncomparableError as error:
+        notify(f"no workload is proven to be the same program: {error}")
+        return _marked(run, lambda _claim: False)
+    return _marked(
+        run, lambda claim: is_suite_same and _is_proven(claim, run, tree, baselines, notify)
+    )
+
+
+def _marked(run: Run, is_proven: Callable[[SameProgram], bool]) -> Run:
+    same = tuple(msgspec.structs.replace(claim, is_proven=is_proven(claim)) for claim in run.same)
+    return msgspec.structs.replace(run, same=same)
+
+
+def _is_proven(claim: SameProgram, run: Run, tree: Tree, baselines: Path, notify: Notify) -> bool:
+    """Whether a committed record of what the newest session has measured holds for the head."""
+    machine = run.environment.hard
+    try:
+        program = layout.program_of_newest_session(baselines, machine, run.suite, claim.workload)
+    except CiPerfError as error:
+        notify(f"the record of {claim.workload} proves nothing: {error}")
+        return False
+    if program is None:
+        notify(f"{claim.workload}: the base branch has no record of its program")
+        return False
+    difference = proof.first_difference(program, tree)
+    if difference is not None:
+        notify(f"{claim.workload} is not proven to be the same program: {difference.detail}")
+    return difference is None
+
+
+def _is_suite_same(tree: Tree, workloads: Path) -> bool:
+    """Whether the head has the parameters and settings of the base branch.
+
+    Raises IncomparableError.
+    """
+    file = workloads / "suite.toml"
+    if not file.is_file():
+        return True  # a suite that comes with ci-perf
+    return tree.blob(file.as_posix()) == blob(file.read_bytes())

@@ -221,6 +221,19 @@ def concurrency_of(path):
     return [one["concurrency"] for one in places]
 
 
+def test_traces_are_an_artifact_of_their_own_that_no_job_fetches():
+    steps = [step for path in WORKFLOWS for step in steps_of(path)]
+    kept = [step["with"] for step in steps if "traces" in str(step.get("with", {}).get("path"))]
+    fetched = [step["with"] for step in steps if "download-artifact@" in step.get("uses", "")]
+
+    assert len(kept) == 3
+    for inputs in kept:
+        assert inputs["name"].startswith("ci-perf-traces")
+        assert (inputs["path"], inputs["retention-days"]) == ("traces/*.pt.trace.json.gz", 14)
+    assert fetched
+    assert not [inputs for inputs in fetched if "traces" in inputs.get("name", "traces")]
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_no_workflow_cuts_off_a_measurement(path):
     assert not any(one["cancel-in-progress"] for one in concurrency_of(path))

@@ -38,6 +38,7 @@ def test_measuring_is_what_happens_without_inputs(recorded):
         "--comparison-output=comparison.json",
         "--format=markdown",
         "--output=report.md",
+        "--page=page.html",
     ]
     assert called(job, "publish") == ["publish", "--no-comment", "--", "comparison.json"]
     assert called(job, "accept")[3:] == [
@@ -81,6 +82,24 @@ def test_on_a_pull_request_base_and_head_are_launched_in_turns(recorded):
     job.run_action(ROOT)
 
     assert called(job, "check")[-2:] == ["--against=a1b2c3d4", "--budget=20m"]
+
+
+def test_traces_are_kept_where_somebody_asks_and_a_base_is_launched(recorded):
+    job = recorded(event={"pull_request": {"base": {"sha": "a1b2c3d4"}}})
+    (job.workspace / "the traces").mkdir()
+    older, other = (
+        job.workspace / "the traces" / name for name in ("w.base.pt.trace.json.gz", "mine.txt")
+    )
+    for file in (older, other):
+        file.write_text("")
+    job.run_action(ROOT, traces="the traces")
+
+    assert called(job, "check")[-1] == "--traces=the traces"
+    assert (older.exists(), other.exists()) == (False, True)
+
+    job.run_action(ROOT, traces="the traces", against="none")
+
+    assert not [word for word in called(job, "check") if word.startswith("--traces")]
 
 
 def test_a_pull_request_whose_earlier_checks_nobody_has_counted_says_so(recorded):
@@ -221,7 +240,7 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
 @pytest.mark.parametrize(
     ("mode", "command", "inputs"),
     [
-        ("measure", "check", {"suite": "s", "processes": "3", "against": "main"}),
+        ("measure", "check", {"suite": "s", "processes": "3", "against": "main", "traces": "t"}),
         ("measure", "check", {"fail_on": "never"}),
         ("measure", "accept", {}),
         ("report", "publish", {"check": "true", "status": "true", "key": "k", "comment": "false"}),

@@ -4,18 +4,17 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.github import checks
-from ci_perf.github.access import Access
+from ci_perf.github.access import Access, Client
 from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
-from ci_perf.github.client import Client
 from ci_perf.github.failures import GithubError, RetryPolicy
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.explanation import Explanation
 from tests.comparisons import a_change, a_comparison, an_uncompared
-from tests.counts import a_cause, a_function
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.stage import PULL, fine, worse
 from tests.runs import CPU, GPU
+from tests.step_profiles import a_cause, a_function
 
 HEAD = "a" * 40
 CREATE = r"/check-runs$"
@@ -33,7 +32,7 @@ def on_pull(stage):
 def client(github):
     github.add_pull(PULL, head_sha=HEAD)
     access = Access(repository=github.repository, token=github.token, api_url=github.url)
-    return Client(access, retries=RetryPolicy(sleep=lambda _seconds: None))
+    return Client(access, retries=RetryPolicy(sleep=lambda _seconds: None, between_writes_s=0))
 
 
 def a_check(*, findings=0, **more):

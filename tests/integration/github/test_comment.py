@@ -3,8 +3,7 @@
 import pytest
 
 from ci_perf.github import report_comment, sections
-from ci_perf.github.access import Access
-from ci_perf.github.client import Client
+from ci_perf.github.access import Access, Client
 from ci_perf.github.failures import GithubError, RetryPolicy
 from ci_perf.github.report_comment import CommentOutcome
 from ci_perf.github.sections import Draft
@@ -35,7 +34,9 @@ def client(github):
 
 def a_client(github, **more):
     access = Access(repository=github.repository, token=github.token, api_url=github.url)
-    return Client(access, retries=RetryPolicy(sleep=lambda _seconds: None), **more)
+    return Client(
+        access, retries=RetryPolicy(sleep=lambda _seconds: None, between_writes_s=0), **more
+    )
 
 
 def a_draft(name="h200", *, run=1, attempt=1, brief="### fine", rest="all"):

@@ -162,8 +162,7 @@ def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
 
 
 def test_the_token_is_in_no_representation(on_pull):
-    from ci_perf.github.access import Access
-    from ci_perf.github.client import Client
+    from ci_perf.github.access import Access, Client
 
     access = Access(repository="octo/model", token=on_pull.github.token, api_url=on_pull.github.url)
     client = Client(access)

@@ -3,14 +3,13 @@
 import msgspec
 import pytest
 
-from ci_perf.baselines import programs
-from ci_perf.github.access import Access
-from ci_perf.github.client import Client
+from ci_perf.baselines import layout
+from ci_perf.github.access import Access, Client
 from ci_perf.github.failures import RetryPolicy
 from ci_perf.github.pulls import OpenPull
 from ci_perf.model.program import Program, ProgramFile, blob
 from ci_perf.program import units
-from ci_perf.pull_request import same_programs
+from ci_perf.pull_request import trust
 from tests.accepting import accepted
 from tests.programs import a_same_program
 from tests.runs import STEADY, a_measured, a_run
@@ -44,8 +43,10 @@ def believed(github, tmp_path, monkeypatch):
             is_fork=is_fork,
         )
         access = Access(repository=github.repository, token=github.token, api_url=github.url)
-        client = Client(access, retries=RetryPolicy(sleep=lambda _seconds: None, attempts=2))
-        run = same_programs.believed(
+        client = Client(
+            access, retries=RetryPolicy(sleep=lambda _seconds: None, between_writes_s=0, attempts=2)
+        )
+        run = trust.with_proven_programs(
             client,
             pull,
             a_run(same=(a_same_program("a"),)),
@@ -100,4 +101,4 @@ def test_records_lie_where_the_base_branch_has_them(believed, tmp_path):
     believed()
 
     assert len(list((tmp_path / "baselines").glob("*/smoke/programs/a.json"))) == 1
-    assert programs.file_of(tmp_path / "x.json") == tmp_path / "programs/x.json"
+    assert layout.program_file(tmp_path / "x.json") == tmp_path / "programs/x.json"

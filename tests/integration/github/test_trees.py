@@ -2,10 +2,9 @@
 
 import pytest
 
-from ci_perf.github.access import Access
-from ci_perf.github.client import Client
+from ci_perf.github.access import Access, Client
+from ci_perf.github.commits import GithubTree
 from ci_perf.github.failures import RetryPolicy
-from ci_perf.github.trees import GithubTree
 from ci_perf.model.program import Program, ProgramFile, blob
 from ci_perf.program import proof, units
 from ci_perf.program.trees import IncomparableError
@@ -25,7 +24,9 @@ BASE = {
 def a_tree(github, changes=(), **more):
     sha = github.state.write_commit({**BASE, **dict(changes)})
     access = Access(repository=github.repository, token=github.token, api_url=github.url)
-    client = Client(access, retries=RetryPolicy(sleep=lambda _seconds: None, attempts=2))
+    client = Client(
+        access, retries=RetryPolicy(sleep=lambda _seconds: None, between_writes_s=0, attempts=2)
+    )
     return GithubTree(client, sha, **more)
 
 

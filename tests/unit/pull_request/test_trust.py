@@ -6,7 +6,7 @@ import pytest
 from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.model.comparison import Verdict
 from ci_perf.pull_request import trust
-from ci_perf.report import pull_request_notes
+from ci_perf.report import publication
 from tests.comparisons import a_change, a_comparison, an_uncompared
 from tests.runs import HEAD_COMMIT, STEADY, a_measured, a_run
 
@@ -24,14 +24,14 @@ def a_run_of(commit, *, dirty=False):
     ("commit", "dirty", "notes"),
     [
         (HEAD_COMMIT, False, ()),
-        (OTHER, False, (pull_request_notes.other_commit(OTHER, HEAD_COMMIT),)),
-        (HEAD_COMMIT, True, (pull_request_notes.changed_files(),)),
+        (OTHER, False, (publication.other_commit(OTHER, HEAD_COMMIT),)),
+        (HEAD_COMMIT, True, (publication.changed_files(),)),
         (
             OTHER,
             True,
             (
-                pull_request_notes.other_commit(OTHER, HEAD_COMMIT),
-                pull_request_notes.changed_files(),
+                publication.other_commit(OTHER, HEAD_COMMIT),
+                publication.changed_files(),
             ),
         ),
     ],
@@ -84,14 +84,14 @@ def test_what_gates_nothing_or_has_no_ratio_needs_no_proof():
 def test_a_workload_is_counted_once_whatever_of_it_looks_worse():
     rows = [a_change(name, Verdict.UNCONFIRMED, ratio=1.1) for name in ("a", "a", "b")]
 
-    assert unproven(*rows) == (pull_request_notes.unproven(2),)
+    assert unproven(*rows) == (publication.unproven(2),)
 
 
 def test_workloads_that_no_baseline_can_judge_are_counted():
     rows = [an_uncompared(name, Verdict.INCOMPARABLE) for name in ("a", "a", "b")]
 
     assert trust.incomparable(a_comparison(*rows, a_change("c"))) == (
-        pull_request_notes.not_comparable(2),
+        publication.not_comparable(2),
     )
     assert trust.incomparable(a_comparison(a_change("c"), an_uncompared("d"))) == ()
 

@@ -1,17 +1,21 @@
-"""Read the files of a commit without a checkout, and make one commit on top of it."""
+"""The files of a commit: read without a checkout, and changed by a commit on top of it."""
 
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import quote
 
 import msgspec
 
-from ci_perf.errors import InvalidFileError, RefusedError
-from ci_perf.github.client import Client
+from ci_perf.errors import CiPerfError, InvalidFileError, RefusedError
+from ci_perf.github.access import Client
 from ci_perf.github.failures import GithubError
+from ci_perf.model.program import Blob, blob
+from ci_perf.program.tree_sources import ListedTree
+from ci_perf.program.trees import IncomparableError
 
 # Larger than any baseline; a hundred of them are read at once.
 _MAX_FILE_BYTES = 5 * 2**20
@@ -24,6 +28,8 @@ mutation($input: CreateCommitOnBranchInput!) {
   createCommitOnBranch(input: $input) { commit { oid url } }
 }
 """
+# GitHub allows a job 1,000 requests in an hour; a pull request could name more files than that.
+_MAX_FETCHES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ def folder(client: Client, sha: str, path: str) -> dict[str, bytes]:
     mine = {entry.name: entry.sha for entry in listed if entry.type == "file"}
     if len(listed) >= _MAX_FILES:
         raise InvalidFileError(f"{what}: expected fewer than {_MAX_FILES:,} files, found more")
-    return {name: blob(client, of, what=f"{path}/{name}") for name, of in sorted(mine.items())}
+    return {name: read_blob(client, of, what=f"{path}/{name}") for name, of in sorted(mine.items())}
 
 
 def file(client: Client, sha: str, path: str) -> bytes | None:
@@ -109,7 +115,7 @@ def file(client: Client, sha: str, path: str) -> bytes | None:
     return _decoded(answer, path)
 
 
-def blob(client: Client, sha: str, *, what: str) -> bytes:
+def read_blob(client: Client, sha: str, *, what: str) -> bytes:
     """Return the content of one file. Raises GithubError and InvalidFileError."""
     if not _BLOB_SHA.fullmatch(sha):
         raise InvalidFileError(f"{what}: expected a file that GitHub keeps, found none")
@@ -192,3 +198,51 @@ def _made_after_all(client: Client, branch: str, parent: str, message: str) -> N
 def _head(client: Client, branch: str) -> str:
     path = f"/git/ref/heads/{quote(branch)}"
     return client.get(path, _Ref, what=f"branch {branch}").object.sha
+
+
+class _TreeItem(msgspec.Struct):
+    path: str
+    mode: str
+    type: Literal["blob", "tree", "commit"]
+    sha: Blob
+
+
+class _Listing(msgspec.Struct):
+    tree: list[_TreeItem]
+    truncated: bool
+
+
+class GithubTree(ListedTree):
+    """A commit on GitHub: one request lists all of it, and one more fetches each file that is read.
+
+    Raises IncomparableError, also where GitHub has not answered or not listed all.
+    """
+
+    def __init__(self, client: Client, commit: str, *, prefix: str = "") -> None:
+        self._client = client
+        self._fetches = 0
+        super().__init__(_listing(client, commit), prefix=prefix)
+
+    def _fetch(self, sha: str, path: str) -> bytes:
+        self._fetches += 1
+        if self._fetches > _MAX_FETCHES:
+            raise IncomparableError(f"{path} is one of more than {_MAX_FETCHES} files that differ")
+        try:
+            data = read_blob(self._client, sha, what=path)
+        except CiPerfError as error:
+            raise IncomparableError(str(error)) from None
+        if blob(data) != sha:
+            raise IncomparableError(f"{path} is not what GitHub has listed")
+        return data
+
+
+def _listing(client: Client, commit: str) -> Iterator[tuple[str, str, str]]:
+    what = f"the files of commit {commit[:12]}"
+    try:
+        listing = client.get(f"/git/trees/{commit}", _Listing, what=what, recursive="1")
+    except CiPerfError as error:
+        raise IncomparableError(str(error)) from None
+    if listing.truncated:
+        raise IncomparableError(f"{what} are more than GitHub lists")
+    for item in listing.tree:
+        yield item.mode, item.sha, item.path
