@@ -222,7 +222,7 @@ def _parts(value: object) -> Iterator[object]:
 
 def imports() -> Iterator[tuple[str, object]]:
     """Count what the command with the token loads of the side that launches."""
-    program = "import sys, ci_perf.cli.report_command; print(*sys.modules)"
+    program = "import sys, ci_perf.cli.pull_request_commands; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=ROOT
     ).stdout.split()

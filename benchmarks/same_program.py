@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.baselines import programs
+from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.run import Run
@@ -172,7 +172,7 @@ def one_touched(repository: Repository) -> Iterator[Line]:
     launches = f"{check.launches} / {everything.launches} = {share:.2f}"
     times = check.seconds / everything.seconds
     seconds = f"{check.seconds:.1f} / {everything.seconds:.1f} = {times:.2f}"
-    text = programs.render(check.run.programs[0]).encode()
+    text = layout.render_program(check.run.programs[0]).encode()
     is_good = share <= MOST_LAUNCHES and len(check.same) == WORKLOADS - 1
     yield "one of twelve touched: launches / `--all`", launches, f"≤ {MOST_LAUNCHES}", is_good
     yield "one of twelve touched: seconds / `--all`", seconds, "", True

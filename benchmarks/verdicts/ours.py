@@ -18,11 +18,10 @@ from benchmarks.verdicts.observed import (
     Observed,
     Rows,
 )
-from ci_perf.judging import confirm, route, screen, variability
+from ci_perf.judging import confirm, screen, variability
 from ci_perf.judging.metric_values import History
 from ci_perf.judging.policy import CALM_LOOKS, Policy, PolicyKind
-from ci_perf.judging.route import Known
-from ci_perf.judging.screen import Screened
+from ci_perf.judging.screen import Known, Screened
 
 CODES = {
     "regressed": SLOWER,
@@ -128,7 +127,7 @@ def _screened(observed: Observed, suite: slice, policy: Policy) -> list[Launched
     sides = (observed.paired_base[suite], observed.paired_head[suite])
     turns = np.stack([np.median(side, axis=-1) for side in sides], axis=-1).tolist()
     known = [Known(PolicyKind.TIME, policy, History(current=each)) for each in sessions]
-    counts = route.launches({str(i): [each] for i, each in enumerate(known)})
+    counts = screen.head_launches({str(i): [each] for i, each in enumerate(known)})
     heads = [head[: counts[str(i)]] for i, head in enumerate(heads)]
     results = screen.screen(list(zip(sessions, heads, strict=True)), policy)
     return [

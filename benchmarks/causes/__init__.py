@@ -1,0 +1,1 @@
+"""Whether an explanation names the planted cause: `python -m benchmarks.causes`."""

@@ -1,0 +1,199 @@
+"""Whether an explanation names the planted cause: causes planted in small models, fresh launches.
+
+    nice python -m benchmarks.causes [--causes NAME …] [--pairs N] [--same N] [--keep FOLDER]
+
+Each cause is planted beside two harmless decoys. Both sides are launched in turns as `check` would
+profile them, and explained by one pair and by three. The first table says whether the planted
+function stands first, with the right kind; where seconds were planted, whether a printed share
+holds them; and what the usual tables of torch.profiler show first, which name operators and no
+function. The second compares launches of the base with each other: every line there is false.
+
+The row that is explained has the change of steps that both sides ran in turns in one process. With
+--keep, launches are kept in a folder and not made again. The exit code is 1 where three pairs name
+fewer than 95 % of the causes first.
+"""
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.causes import held_out_set, launching, open_set, planted, scoring
+from benchmarks.causes.launching import Averages, Repository
+from benchmarks.causes.planted import Planted
+from benchmarks.causes.scoring import Answer
+from ci_perf.model.step_profile import ProfiledPair
+
+MODELS = Path(__file__).parent / "models"
+FEW, MANY = 1, 3
+# The share of causes that three pairs must name first.
+CLAIM = 0.95
+_NONE = "\N{EN DASH}"
+CAUSES: Mapping[str, Planted] = {**open_set.CAUSES, **held_out_set.CAUSES}
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One planted cause: answers of one pair and of three, and of the tables by mean and by p25."""
+
+    name: str
+    planted: Planted
+    change: float
+    by_one: Sequence[Answer]
+    by_three: Sequence[Answer]
+    tables: tuple[bool | None, bool | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Launched:
+    """All that was launched for one cause."""
+
+    pairs: list[ProfiledPair]
+    averages: Sequence[Averages]
+    steps_s: tuple[float, float]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--causes", nargs="+", metavar="NAME", help="only names with this in them")
+    parser.add_argument("--pairs", type=int, default=MANY, help="of each cause")
+    parser.add_argument("--same", type=int, default=200, help="comparisons of the base with itself")
+    parser.add_argument("--keep", type=Path, help="a folder for launches, used again")
+    options = parser.parse_args(arguments)
+    models = {path.name.partition(".")[0]: path.read_text() for path in MODELS.iterdir()}
+    scores: list[Score] = []
+    launched: dict[str, list[ProfiledPair]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, cause in CAUSES.items():
+            if options.causes and not any(part in name for part in options.causes):
+                continue
+            keep = (options.keep or Path(scratch)) / name.replace(" ", "-")
+            of_cause = _launched(models, cause, keep, options.pairs)
+            scores.append(_scored(name, cause, of_cause))
+            print(_line(scores[-1]), flush=True)
+            launched.setdefault(cause.model, []).extend(of_cause.pairs)
+    print(f"\n{_table(scores)}\n\n{_same(launched, options.same)}")
+    first = [answer.is_first for score in scores for answer in score.by_three]
+    return int(sum(first) < CLAIM * len(first))
+
+
+def _launched(models: Mapping[str, str], cause: Planted, keep: Path, count: int) -> _Launched:
+    """Launch what is not kept yet."""
+    base, head = (
+        Repository.holding(keep / side, text)
+        for side, text in zip(("base", "head"), planted.sources(models, cause), strict=True)
+    )
+    pairs = launching.kept(keep / "pairs.json")
+    pairs += launching.pairs(base, head, count - len(pairs))
+    (keep / "pairs.json").write_bytes(msgspec.json.encode(pairs))
+    return _Launched(
+        pairs=pairs,
+        averages=_kept(keep / "averages.json", lambda: launching.averages(base, head)),
+        steps_s=tuple(_kept(keep / "turns.json", lambda: launching.steps_s(base, head))),
+    )
+
+
+def _kept(path: Path, make: Callable[[], Any]) -> Any:  # noqa: ANN401  JSON
+    if not path.exists():
+        path.write_text(json.dumps(make()))
+    return json.loads(path.read_text())
+
+
+def _scored(name: str, cause: Planted, launched: _Launched) -> Score:
+    row = scoring.row(launched.steps_s, launched.pairs if cause.is_memory else ())
+    by_mean, by_quartile = (
+        scoring.is_first_by_average(cause, *launched.averages, column=column) for column in (0, 1)
+    )
+    return Score(
+        name=name,
+        planted=cause,
+        change=(row.ratio or 1.0) - 1,
+        by_one=list(scoring.answers(cause, launched.pairs, row, FEW)),
+        by_three=list(scoring.answers(cause, launched.pairs, row, MANY)),
+        tables=(by_mean, by_quartile),
+    )
+
+
+def _line(score: Score) -> str:
+    first = score.by_three[0].first if score.by_three else score.by_one[0].first
+    return f"{score.name}: {score.change:+.1%}; first: {first}"
+
+
+def _table(scores: Sequence[Score]) -> str:
+    lines = [
+        "| planted | model | change | one pair | three pairs | kind | shares | mean | p25 |",
+        "|:--|:--|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    lines += [_row(score) for score in scores]
+    return "\n".join([*lines, _total(scores)])
+
+
+def _row(score: Score) -> str:
+    name = f"{score.name} *" if score.name in held_out_set.CAUSES else score.name
+    shares = [holds for answer in score.by_three for holds in answer.shares]
+    cells = (
+        name,
+        score.planted.model,
+        f"{score.change:+.0%}",
+        _share([answer.is_first for answer in score.by_one]) if score.planted.is_exact else _NONE,
+        _share([answer.is_first for answer in score.by_three]),
+        _share([answer.is_kind for answer in score.by_three]),
+        _share(shares) if shares else _NONE,
+        *(_NONE if right is None else "yes" if right else "no" for right in score.tables),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _total(scores: Sequence[Score]) -> str:
+    exact = [score for score in scores if score.planted.is_exact]
+    cells = (
+        f"all {len(scores)}",
+        "",
+        "",
+        _share([answer.is_first for score in exact for answer in score.by_one]),
+        _share([answer.is_first for score in scores for answer in score.by_three]),
+        _share([answer.is_kind for score in scores for answer in score.by_three]),
+        _share([holds for score in scores for answer in score.by_three for holds in answer.shares]),
+        *(
+            _share([right for right in column if right is not None])
+            for column in zip(*(score.tables for score in scores), strict=True)
+        ),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _share(answers: Sequence[bool]) -> str:
+    return f"{sum(answers)}/{len(answers)}"
+
+
+def _same(launched: Mapping[str, Sequence[ProfiledPair]], most: int) -> str:
+    """Compare launches of the same base, by one pair and by three: half of the comparisons each."""
+    lines = [
+        "| base against base | comparisons | with an exact line | with a measured line |",
+        "|:--|--:|--:|--:|",
+    ]
+    for size, words in ((FEW, "one pair"), (MANY, "three pairs")):
+        by_model = [list(scoring.same(pairs, size)) for pairs in launched.values()]
+        # In turns, so that a limit leaves all models in.
+        mixed = [each for turn in itertools.zip_longest(*by_model) for each in turn if each]
+        counted = mixed[: most // 2]
+        exact = sum(bool(of_exact) for of_exact, _ in counted)
+        measured = sum(bool(of_measured) for _, of_measured in counted)
+        lines.append(f"| {words} | {len(counted)} | {exact} | {measured} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        sys.exit(f"a launch failed: {error}")

@@ -1,0 +1,60 @@
+"""The planted causes: every text is a program, and answers are counted by hand-made pairs."""
+
+import ast
+
+import pytest
+
+from benchmarks.causes import __main__ as command
+from benchmarks.causes import held_out_set, open_set, planted, scoring
+from ci_perf.model.step_profile import ProfiledPair
+from tests.step_profiles import a_step, a_use
+
+MODELS = {path.name.partition(".")[0]: path.read_text() for path in command.MODELS.iterdir()}
+EXTRA = open_set.CAUSES["extra operator"]
+REST = [a_use(f"aten::rest{i}", 5, call_s=1e-3) for i in range(10)]
+
+
+def pairs(*added):
+    base, head = a_step(*REST, step_s=0.1), a_step(*REST, *added, step_s=0.11)
+    return [ProfiledPair(base=base, head=head)] * 3
+
+
+@pytest.mark.parametrize("name", command.CAUSES)
+def test_every_cause_is_a_program_beside_two_decoys(name):
+    base, head = planted.sources(MODELS, command.CAUSES[name])
+
+    ast.parse(base)
+    assert {"tidy", "note"} <= {
+        node.name for node in ast.walk(ast.parse(head)) if isinstance(node, ast.FunctionDef)
+    }
+
+
+def test_causes_are_many_and_half_of_them_are_held_out():
+    assert len(command.CAUSES) >= 25
+    assert len(held_out_set.CAUSES) >= len(command.CAUSES) / 2
+    assert len({cause.model for cause in command.CAUSES.values()}) == len(MODELS) >= 8
+
+
+def test_a_change_that_finds_nothing_is_an_error():
+    with pytest.raises(ValueError, match="0 times"):
+        planted.sources({**MODELS, "transformer": "pass"}, EXTRA)
+
+
+def test_an_answer_is_right_by_function_and_kind():
+    row = scoring.row((0.1, 0.11))
+    (right,) = scoring.answers(EXTRA, pairs(a_use("aten::sin", 4, "Block.forward")), row, 3)
+    (wrong,) = scoring.answers(EXTRA, pairs(a_use("aten::sin", 4, "tidy")), row, 3)
+
+    assert (right.is_first, right.is_kind) == (True, True)
+    assert (wrong.is_first, wrong.is_kind) == (False, False)
+
+
+def test_the_same_launches_have_no_line():
+    assert set(scoring.same(pairs() * 4, 3)) == {(0, 0)}
+
+
+def test_a_table_of_operators_is_right_by_its_first_name():
+    def first(name):
+        return scoring.is_first_by_average(EXTRA, {}, {name: (2e-3, 1e-3)}, column=0)
+
+    assert (first("aten::sin"), first("aten::view")) == (True, False)
