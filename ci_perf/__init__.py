@@ -10,11 +10,10 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 """
 
 # Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
-
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.version import __version__
@@ -25,9 +24,11 @@ if TYPE_CHECKING:
     from ci_perf.gate.measure import ChecksBefore, MeasureOptions
     from ci_perf.gate.runners import Runner
     from ci_perf.model.comparison import Comparison
+    from ci_perf.model.explained import ExplainedWorkloads
     from ci_perf.model.run import Run
     from ci_perf.model.samples import Samples
     from ci_perf.model.suite import FailOn, Preset
+    from ci_perf.model.task import Tracing
     from ci_perf.notebook import LoadedComparison, LoadedRun
     from ci_perf.session import Listener
 
@@ -37,6 +38,7 @@ __all__ = [
     "accept",
     "check",
     "compare",
+    "explain",
     "judge",
     "load",
     "measure",
@@ -66,20 +68,19 @@ def measure(
     record: bool = True,
     explain: bool = True,
     explain_budget_s: float = 300.0,
+    traces: Location | None = None,
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
 ) -> "Run":
     """Measure the workloads of a suite, each process a fresh child; see `ci-perf run`.
 
-    A workload that fails is recorded in `run.failed` and stops no other. `select` names one or
-    several workloads (ids, or the part before the first dot), `run_output` is the file for the run.
-    With `against` (a branch, tag or commit), the merge base with it is launched beside the head,
-    for at most `budget_s`, where the baselines do not clear the head; workloads that run the same
-    program on both sides are in `run.same` and not launched, unless `all_workloads`. With `record`,
-    a further launch of each measured workload records what it takes from the repository. With
-    `explain`, two more count what a step does where pairs prove a change (`explain_budget_s`).
-    `wait_s` is how long to wait for a quiet machine; `None` is a minute for a CPU or a used GPU.
+    A workload that fails is in `run.failed` and stops no other. `select` names workloads (ids, or
+    the part before the first dot), `run_output` is the file for the run. With `against` (a branch,
+    tag or commit), its merge base is launched, too, for at most `budget_s`, where the baselines do
+    not clear the head; what runs the same program on both sides is in `run.same`, not launched
+    unless `all_workloads`. `record` records what each takes from the repository, `explain` profiles
+    what pairs prove to move (traces go to the folder `traces`). `wait_s` is for a quiet machine.
     """
     from ci_perf.gate import measure
     from ci_perf.session import Listener
@@ -103,6 +104,7 @@ def measure(
         record=record,
         explain=explain,
         explain_budget_s=explain_budget_s,
+        traces=traces,
         runner=runner,
     )
     return measure.measure(options, notify=notify or _silent, listener=listener or Listener())
@@ -128,6 +130,7 @@ def check(
     record: bool = True,
     explain: bool = True,
     explain_budget_s: float = 300.0,
+    traces: Location | None = None,
     runner: "Runner | None" = None,
     fail_on: "FailOn | None" = None,
     notify: Notify | None = None,
@@ -135,16 +138,14 @@ def check(
 ) -> "Checked":
     """Measure, and compare with the committed baselines; see `ci-perf check`.
 
-    Returns `run` and `comparison`; `comparison.verdict` and `comparison.exit_code` sum it up. A
-    regression is no exception. Only with `against` is a slower step called a regression; without,
-    it is at most unconfirmed. The other options are those of `measure`. `add` are earlier runs, or
-    files of them: their pairs count where they are of the same commits. `checks_before` is how many
-    checks of the same pull request share the chance of a false alarm (or "unknown").
+    Returns `run` and `comparison` with `.verdict` and `.exit_code`; a regression is no exception.
+    Without `against` it is at most unconfirmed. Pairs of earlier runs (`add`, or files) count for
+    the same commits. `checks_before` checks of the pull request share the chance of an alarm.
     """
-    from ci_perf.gate import check
+    from ci_perf.gate import check, check_fail_on
     from ci_perf.session import Listener
 
-    _check_fail_on(fail_on)
+    check_fail_on(fail_on)
     options = _options(
         suite=suite,
         select=select,
@@ -164,6 +165,7 @@ def check(
         record=record,
         explain=explain,
         explain_budget_s=explain_budget_s,
+        traces=traces,
         runner=runner,
     )
     heard = listener or Listener()
@@ -185,22 +187,75 @@ def compare(
     `head` and `base` are runs, or files that hold one. The limits are those of suite.toml in
     `workloads`, without one the defaults.
     """
-    from ci_perf.gate import compare
-    from ci_perf.model.run import Run
+    from ci_perf.gate import check_fail_on, compare
 
-    _check_fail_on(fail_on)
-
-    def located(source: "Run | Location") -> "Run | Path":
-        return source if isinstance(source, Run) else _below(root, source)
-
+    check_fail_on(fail_on)
     return compare.compare(
-        located(head),
-        None if base is None else located(base),
+        _run(root, head),
+        None if base is None else _run(root, base),
         baselines=_below(root, baselines),
         workloads=_below(root, workloads),
         fail_on=fail_on,
         notify=notify or _silent,
     )
+
+
+def explain(
+    select: str | Iterable[str] = (),
+    *,
+    run: "Run | Location | None" = None,
+    against: str | None = None,
+    suite: str = "smoke",
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    device: str = "auto",
+    lock_timeout_s: float = 1800.0,
+    explain_budget_s: float = 300.0,
+    traces: Location | None = None,
+    tracing: "Tracing | None" = None,
+    runner: "Runner | None" = None,
+    notify: Notify | None = None,
+    listener: "Listener | None" = None,
+) -> "ExplainedWorkloads":
+    """Say why workloads moved, or what limits them; see `ci-perf explain`.
+
+    With `run`, explains what that run has measured, and launches nothing. Else profiles workloads
+    now, with `against` (a branch, tag or commit) its merge base, too, for `explain_budget_s`; the
+    folder `traces` gets their traces, which are taken as `tracing` says.
+    """
+    from ci_perf.gate import explain
+    from ci_perf.model.task import Tracing
+    from ci_perf.session import Listener
+
+    if run is not None and against is not None:
+        raise UsageError("against: expected none with a run, which has its own base")
+    if run is not None and (traces is not None or tracing not in {None, Tracing()}):
+        said = "--traces, --steps, --stacks, --activities"
+        raise UsageError(f"{said}: expected none with a run, which launches nothing")
+    if run is not None:
+        return explain.of_run(
+            _run(root, run),
+            _names(select),
+            baselines=_below(root, baselines),
+            workloads=_below(root, workloads),
+            notify=notify or _silent,
+        )
+    options = _options(
+        suite=suite,
+        select=select,
+        root=root,
+        workloads=workloads,
+        baselines=baselines,
+        device=device,
+        lock_timeout_s=lock_timeout_s,
+        against=against,
+        explain_budget_s=explain_budget_s,
+        traces=traces,
+        tracing=tracing or Tracing(),
+        runner=runner,
+    )
+    return explain.now(options, notify=notify or _silent, listener=listener or Listener())
 
 
 def judge(
@@ -219,20 +274,20 @@ def judge(
     `base`, `head` and `pairs` are files that this harness wrote instead. Give all files of a change
     in one call: the chance of a false alarm, 5 %, is shared within a call.
     """
-    from ci_perf.gate import judge
+    from ci_perf.gate import check_fail_on, check_word, compare
     from ci_perf.model.samples import Samples
     from ci_perf.model.suite import Preset
 
-    _check_fail_on(fail_on)
-    _check_word("preset", preset, get_args(Preset))
+    check_fail_on(fail_on)
+    check_word("preset", preset, get_args(Preset))
     sources = [source if isinstance(source, Samples) else Path(source) for source in samples]
-    harness = judge.HarnessFiles(
+    harness = compare.HarnessFiles(
         tool=tool,
         base=_paths(base),
         head=_paths(head),
         pairs=tuple((Path(old), Path(new)) for old, new in pairs),
     )
-    return judge.judge(sources, harness, preset=preset, fail_on=fail_on, notify=notify or _silent)
+    return compare.judge(sources, harness, preset=preset, fail_on=fail_on, notify=notify or _silent)
 
 
 def accept(
@@ -253,14 +308,13 @@ def accept(
 ) -> "tuple[Acceptance, ...]":
     """Make a run the new baseline: write the files that you then commit; see `ci-perf accept`.
 
-    Returns what became of each workload. `reason` says why a number may get worse. With `patch` or
-    `into`, the folder of the baselines is left alone. `label` names the run in messages. Raises
+    Returns what became of each workload. `reason` says why a number may get worse. `patch` or
+    `into` leave the folder of the baselines alone. `label` names the run in messages. Raises
     RefusedError for a run that must not become a baseline; then nothing was written.
     """
     from ci_perf.gate import accept, compare
-    from ci_perf.model.run import Run
 
-    accepted, name = compare.read(run if isinstance(run, Run) else _below(root, run))
+    accepted, name = compare.read_run(_run(root, run))
     options = accept.AcceptOptions(
         root=_root(root),
         workloads=_below(root, workloads),
@@ -288,51 +342,30 @@ def load(source: "Run | Comparison | Location") -> "LoadedRun | LoadedComparison
 
 def _options(
     *,
-    suite: str,
-    select: str | Iterable[str],
-    run_output: Location | None,
     root: Location | None,
+    select: str | Iterable[str],
     workloads: Location,
     baselines: Location,
-    device: str,
-    processes: int | None,
-    lock_timeout_s: float,
-    wait_s: float | None,
-    against: str | None,
-    budget_s: float,
-    add: "Iterable[Run | Location]",
-    checks_before: "ChecksBefore",
-    all_workloads: bool,
-    record: bool,
-    explain: bool,
-    explain_budget_s: float,
     runner: "Runner | None",
+    run_output: Location | None = None,
+    traces: Location | None = None,
+    add: "Iterable[Run | Location]" = (),
+    **others: Any,  # noqa: ANN401  the fields that are what the caller has given
 ) -> "MeasureOptions":
     """Return the options of a measurement, with every path below the root."""
     from ci_perf.gate.measure import MeasureOptions
     from ci_perf.gate.runners import Runner
-    from ci_perf.model.run import Run
 
     return MeasureOptions(
         root=_root(root),
-        suite=suite,
         select=_names(select),
         workloads=_below(root, workloads),
         baselines=_below(root, baselines),
-        device=device,
-        processes=processes,
-        lock_timeout_s=lock_timeout_s,
-        wait_s=wait_s,
-        against=against,
-        budget_s=budget_s,
-        add=tuple(run if isinstance(run, Run) else _below(root, run) for run in add),
-        checks_before=checks_before,
-        all_workloads=all_workloads,
-        record=record,
-        explain=explain,
-        explain_budget_s=explain_budget_s,
+        add=tuple(_run(root, run) for run in add),
         runner=runner or Runner(),
         run_output=None if run_output is None else _below(root, run_output),
+        traces=None if traces is None else _below(root, traces),
+        **others,
     )
 
 
@@ -347,25 +380,19 @@ def _below(root: Location | None, path: Location) -> Path:
     return Path(path) if root is None else Path(root, path).absolute()
 
 
+def _run(root: Location | None, source: "Run | Location") -> "Run | Path":
+    """Return a run, or the path of its file."""
+    from ci_perf.model.run import Run
+
+    return source if isinstance(source, Run) else _below(root, source)
+
+
 def _names(select: str | Iterable[str]) -> tuple[str, ...]:
     return (select,) if isinstance(select, str) else tuple(select)
 
 
 def _paths(files: Location | Sequence[Location]) -> tuple[Path, ...]:
     return (Path(files),) if isinstance(files, str | PathLike) else tuple(map(Path, files))
-
-
-def _check_fail_on(fail_on: "FailOn | None") -> None:
-    from ci_perf.model.suite import FailOn
-
-    if fail_on is not None:
-        _check_word("fail_on", fail_on, get_args(FailOn))
-
-
-def _check_word(name: str, word: str, known: Sequence[str]) -> None:
-    """Raise UsageError for a word that means nothing."""
-    if word not in known:
-        raise UsageError(f"{name}: expected one of {', '.join(known)}, found {word!r}")
 
 
 def _silent(_text: str) -> None:

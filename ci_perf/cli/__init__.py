@@ -1,1 +1,1 @@
-"""The command line: one thin file per command. Options in, one call, exit code out."""
+"""The command line: thin files of commands, by subject. Options in, one call, exit code out."""

@@ -28,7 +28,7 @@ EXAMPLE = "tiny_vision"
     help="Keep the repository in DIR, which must be empty or new.",
 )
 @measure_options.runner
-def command(
+def demo_command(
     keep: Path | None,
     **runner: Any,  # noqa: ANN401  the options of `runner`
 ) -> int:

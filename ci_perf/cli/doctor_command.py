@@ -38,7 +38,7 @@ from ci_perf.version import __version__
     is_flag=True,
     help="Print facts and findings as JSON, for a program or an issue report.",
 )
-def command(*, runner: Kind, image: str | None, workloads: Path, json: bool) -> int:
+def doctor_command(*, runner: Kind, image: str | None, workloads: Path, json: bool) -> int:
     """Say what this machine is, and why CUDA is not available when it is not.
 
     Each finding names the next step. On a GPU, torch is asked to run one kernel: on a busy GPU that

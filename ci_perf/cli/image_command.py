@@ -22,11 +22,11 @@ _ENGINE = click.option(
 
 
 @click.group("image")
-def command() -> None:
+def image_command() -> None:
     """Make the image that a suite is measured in, and pin it."""
 
 
-@command.command("lock")
+@image_command.command("lock")
 @click.option(
     "--requirements",
     type=_FILE,
@@ -76,7 +76,7 @@ def lock(
     image.lock(request, output, notify=console.say)
 
 
-@command.command("build")
+@image_command.command("build")
 @click.argument(
     "context", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
 )
@@ -136,7 +136,7 @@ def build(
     console.emit(made, output=None)
 
 
-@command.command("pin")
+@image_command.command("pin")
 @click.argument("reference", required=False)
 @options.workloads
 @_ENGINE

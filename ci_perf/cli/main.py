@@ -10,16 +10,17 @@ from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.system import linux, signals
 from ci_perf.version import __version__
 
-# Each has a module NAME_command with a click command called `command`. What it does stands here
-# too, so that --help need not import every command; a test compares the words.
+# What a command does stands here too, so that --help need not import it; a test compares the words.
 COMMANDS = {
     "init": "Write a first suite, an example workload and two workflows into this repository.",
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
     "touched": "Say which workloads a change touches: what a check would measure, and why.",
+    "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "compare": "Judge one run against another, or against the committed baselines.",
     "judge": "Judge samples that any harness has recorded.",
+    "page": "Draw a comparison as one page of HTML, which needs no server, network or script.",
     "publish": "Show on GitHub what was found: a comment, the job summary, a check.",
     "report": "Show on GitHub what another workflow run has measured, judged again here.",
     "before": "Count the earlier checks of a pull request that tested pairs, by our comment.",
@@ -34,6 +35,16 @@ COMMANDS = {
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
 }
 
+# Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
+_SUBJECTS = {
+    "suite_commands": ("init", "list", "schema"),
+    "measuring_commands": ("run", "check", "explain", "touched", "calibrate", "qualify"),
+    "judging_commands": ("compare", "judge", "page"),
+    "pull_request_commands": ("publish", "report", "before", "bot"),
+    "baseline_commands": ("accept", "baseline"),
+}
+_MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}
+
 
 class _Commands(click.Group):
     """Imports a command only when it is called, so that `--help` stays quick."""
@@ -44,8 +55,9 @@ class _Commands(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"ci_perf.cli.{cmd_name}_command")
-        command: click.Command = module.command
+        name = f"{cmd_name}_command"
+        module = importlib.import_module(f"ci_perf.cli.{_MODULES.get(cmd_name, name)}")
+        command: click.Command = getattr(module, name)
         return command
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

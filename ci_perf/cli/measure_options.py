@@ -81,8 +81,7 @@ _KEYWORDS = {
     "budget": "budget_s",
     "explain_budget": "explain_budget_s",
 }
-_MEASURING = (
-    _NAMES,
+_SUITE_AND_MACHINE = (
     options.suite,
     options.workloads,
     options.baselines,
@@ -101,6 +100,7 @@ _CHECKING = (
     options.record,
     options.explain,
     options.explain_budget,
+    options.traces,
 )
 
 
@@ -111,7 +111,12 @@ def runner(command: _Command) -> _Command:
 
 def measuring(command: _Command) -> _Command:
     """Add the options of every command that measures; `measurement` reads them."""
-    return _with(command, _MEASURING)
+    return _NAMES(suite_and_machine(command))
+
+
+def suite_and_machine(command: _Command) -> _Command:
+    """Add the same without the names of workloads."""
+    return _with(command, _SUITE_AND_MACHINE)
 
 
 def checking(command: _Command) -> _Command:

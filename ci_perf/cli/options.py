@@ -104,8 +104,8 @@ explain = click.option(
     "--explain/--no-explain",
     default=True,
     show_default=True,
-    help="Where pairs prove a change, launch both sides once more, not timed, to count what a step "
-    "does: operators and calls of functions. With --against.",
+    help="Where pairs prove a change, profile both sides in up to three further pairs of launches, "
+    "which no verdict depends on: operators, functions, waiting and memory. With --against.",
 )
 explain_budget = click.option(
     "--explain-budget",
@@ -113,7 +113,14 @@ explain_budget = click.option(
     show_default=True,
     metavar="DURATION",
     callback=lambda _context, option, text: duration_s(text, option.opts[0]),
-    help="How long counting may take, worst workload first.",
+    help="How long profiling may take, worst workload first.",
+)
+traces = click.option(
+    "--traces",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep what torch.profiler has traced of the first launch of each side, for "
+    "ui.perfetto.dev: WORKLOAD.base.pt.trace.json.gz and WORKLOAD.head.pt.trace.json.gz.",
 )
 wait = click.option(
     "--wait",

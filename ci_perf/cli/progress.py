@@ -135,9 +135,9 @@ class PlainListener(Listener):
         """See Listener."""
         self._say(recording_text(workload))
 
-    def counting(self, workload: str) -> None:
+    def profiling(self, workload: str) -> None:
         """See Listener."""
-        self._say(counting_text(workload))
+        self._say(profiling_text(workload))
 
     def _say_waiting(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         """Say it at once, and again after a minute without any other line."""
@@ -257,9 +257,9 @@ def recording_text(workload: str) -> str:
     return f"{workload}: recording what it takes from the repository (not timed)"
 
 
-def counting_text(workload: str) -> str:
-    """Say that two launches are not timed, and what for."""
-    return f"{workload}: counting what a step does on both sides (not timed)"
+def profiling_text(workload: str) -> str:
+    """Say that launches follow of which no verdict depends, and what for."""
+    return f"{workload}: profiling a step"
 
 
 def base_failed_text(workload: str, reason: str) -> str:

@@ -158,9 +158,9 @@ class TerminalListener(Listener):
         """See Listener."""
         self._show(progress.recording_text(workload))
 
-    def counting(self, workload: str) -> None:
+    def profiling(self, workload: str) -> None:
         """See Listener."""
-        self._show(progress.counting_text(workload))
+        self._show(progress.profiling_text(workload))
 
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         if self._awaited != what:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ci_perf.cli import console
 from ci_perf.errors import UsageError
 from ci_perf.model import codec
-from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.baseline import Calibration, Qualification
 from ci_perf.model.comparison import Comparison
 from ci_perf.report.tables import Page
 from ci_perf.system import files
@@ -24,9 +24,7 @@ def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path
 
     Raises UsageError and CannotWriteError.
     """
-    for path in inputs:
-        if target is not None and _is_within(target, path):
-            raise UsageError(f"--output {target}: would overwrite {path}; name another file")
+    check_apart("--output", target, *inputs)
     if form in {"csv", "parquet"}:
         from ci_perf.report import frame
 
@@ -35,6 +33,16 @@ def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path
         raise UsageError("--format parquet is binary: name a file with --output")
     if target is not None:
         files.check_target(target)
+
+
+def check_apart(option: str, target: Path | None, *others: Path | None) -> None:
+    """Find out before the work that an output lies on, or in, what is something else.
+
+    Raises UsageError.
+    """
+    for path in others:
+        if target is not None and path is not None and _is_within(target, path):
+            raise UsageError(f"{option} {target}: would overwrite {path}; name another file")
 
 
 def _is_within(target: Path, path: Path) -> bool:

@@ -14,13 +14,13 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judging import changes, decide, signs
+from ci_perf.judging import changes, comparability, decide, signs
 from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.launch import child_environment
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
-from ci_perf.model.comparison import NUMERICS_VARY, SAME_PROGRAM, UNPROVEN_PROGRAM, Verdict
+from ci_perf.model.comparison import SAME_PROGRAM, UNPROVEN_PROGRAM, Verdict
 from ci_perf.model.process import Phase
 from ci_perf.model.suite import Protocol
 
@@ -329,11 +329,11 @@ def test_the_verdicts_are_all_there_worst_first():
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
     yield from (*decide.CODES, *signs.CODES)
-    yield from (*changes.CODES, NUMERICS_VARY, SAME_PROGRAM, UNPROVEN_PROGRAM)
-    for module in ("uncompared", "numerics"):
-        for node in ast.walk(ast.parse(text(f"ci_perf/judging/{module}.py"))):
-            if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):
-                yield node.value
+    yield from (*changes.CODES, SAME_PROGRAM, UNPROVEN_PROGRAM)
+    yield from (comparability.CHANGED, comparability.VARY, comparability.SAME)
+    for node in ast.walk(ast.parse(text("ci_perf/judging/uncompared.py"))):
+        if isinstance(node, ast.Constant) and WORD.fullmatch(str(node.value)):
+            yield node.value
     yield from re.findall(r'return "(other_\w+)"', text("ci_perf/judging/comparability.py"))
     yield from (f"failed_in_{phase.value}" for phase in Phase)
 

@@ -4,6 +4,7 @@ import pytest
 
 import ci_perf
 from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.model.task import Tracing
 
 SUITE = """
 [suites.tiny]
@@ -49,6 +50,14 @@ def test_one_workload_needs_no_list(tmp_path):
 def test_a_number_out_of_its_bounds_is_refused_before_anything_is_measured(option, said):
     with pytest.raises(UsageError, match=said):
         ci_perf.measure(**option)
+
+
+@pytest.mark.parametrize(
+    "option", [{"traces": "traces"}, {"tracing": Tracing(steps=3)}], ids=["traces", "tracing"]
+)
+def test_a_run_that_is_only_explained_leaves_no_traces(option):
+    with pytest.raises(UsageError, match=r"--traces, .* expected none with a run"):
+        ci_perf.explain(run="run.json", **option)
 
 
 def test_one_file_of_a_harness_needs_no_list():

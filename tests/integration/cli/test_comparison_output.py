@@ -28,5 +28,32 @@ def test_a_file_that_is_written_already_is_refused_before_the_work(project, othe
     done = project.run("check", "--comparison-output", "./x.json", other, "x.json")
 
     assert done.code == ExitCode.USAGE
-    assert "--comparison-output x.json: is written already" in done.err
+    assert "--comparison-output x.json: would overwrite x.json" in done.err
     assert not (project.root / "x.json").exists()
+
+
+def test_the_page_of_a_check_is_the_page_of_its_files(project):
+    project.run("check", "--page", "page.html", "--comparison-output", "c.json", "-o", "report.md")
+
+    later = project.run("page", "c.json", "--run", "run.json")
+
+    assert (project.root / "page.html").read_text() == later.out
+    assert "launches, in their order" in later.out
+
+
+@pytest.mark.parametrize("target", ["workloads/suite.toml", "baselines/x.html", "run.json"])
+def test_a_page_overwrites_nothing_that_the_check_needs(project, target):
+    suite = (project.root / "workloads/suite.toml").read_text()
+
+    done = project.run("check", "--page", target)
+
+    assert done.code == ExitCode.USAGE
+    assert f"--page {target}: would overwrite" in done.err
+    assert (project.root / "workloads/suite.toml").read_text() == suite
+
+
+def test_a_page_without_its_files_is_refused(project):
+    done = project.run("page", "none.json")
+
+    assert done.code == ExitCode.USAGE
+    assert "none.json" in done.err

@@ -11,7 +11,7 @@ from ci_perf.cli import main
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
-from ci_perf.system import files, host, lock
+from ci_perf.system import files, linux, lock
 from tests.processes import wait_for_children, wait_until
 from tests.projects import GOOD, QUICK, SLOW_STEP
 
@@ -176,7 +176,7 @@ def test_run_has_setup_make_ready_what_a_workload_imports(project):
 def test_a_busy_machine_is_waited_for_and_then_measured(project, monkeypatch, command):
     """In this process, in which the machine can be as busy as a test wants."""
     # No option makes a machine busy, and this test is about the options.
-    monkeypatch.setattr(host, "cpu_pressure", lambda *_: 0.9)
+    monkeypatch.setattr(linux, "cpu_pressure", lambda *_: 0.9)
     monkeypatch.setenv("CI_PERF_LOCK_DIR", project.locks["CI_PERF_LOCK_DIR"])
     monkeypatch.chdir(project.root)
     project.workload("good").suite("good")

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.model.calibration import Calibration, Qualification
+from ci_perf.model.baseline import Calibration, Qualification
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests.processes import wait_for_children

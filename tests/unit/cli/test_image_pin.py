@@ -17,7 +17,7 @@ def pin(tmp_path):
 
     def pin(*arguments):
         return CliRunner(env={"PATH": str(tmp_path)}).invoke(
-            image_command.command,
+            image_command.image_command,
             ["pin", "--workloads", str(tmp_path), *arguments],
             catch_exceptions=False,
         )

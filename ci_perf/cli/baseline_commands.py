@@ -1,17 +1,20 @@
-"""`ci-perf accept`: turn a run into the baseline files that are then committed."""
+"""The commands for committed baselines: `accept` makes them, `baseline` shows and merges them."""
 
 import os
 from pathlib import Path
+from typing import get_args
 
 import click
 
 import ci_perf
+from ci_perf.baselines import layout, merge
 from ci_perf.baselines.accept import Action
 from ci_perf.cli import console, options
-from ci_perf.gate import accept
+from ci_perf.gate import accept, baseline_history
 from ci_perf.model.run import Run
 from ci_perf.pull_request import fetch
-from ci_perf.report import accept_help
+from ci_perf.report import accept_help, history
+from ci_perf.report.history import Form
 from ci_perf.system import files
 
 
@@ -41,7 +44,7 @@ from ci_perf.system import files
     type=click.Path(file_okay=False, path_type=Path),
     help="Leave --baselines alone and write the files that change below this folder.",
 )
-def command(
+def accept_command(
     run_file: Path | None,
     run: int | None,
     artifact: str,
@@ -105,3 +108,65 @@ def _next_step(baselines: Path, *, patch: Path | None, into: Path | None) -> str
     if into is not None:
         return f"copy what is below {into} to {baselines}"
     return f"git add {baselines} && git commit"
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group("baseline")
+def baseline_command() -> None:
+    """Look at the committed history, and let git merge it."""
+
+
+@baseline_command.command("show")
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
+@options.baselines
+@options.workloads
+@click.option(
+    "--format",
+    type=click.Choice(get_args(Form)),
+    default="terminal",
+    show_default=True,
+    help="The form of the table.",
+)
+def show(names: tuple[str, ...], baselines: Path, workloads: Path, format: Form) -> None:  # noqa: A002  the option's name
+    """Show the history of every metric that gates.
+
+    Sessions, epochs, age, centre, spread between sessions, and the trend within the epoch. Change
+    points need ruptures (the extra "history"). They are for information, never a gate.
+    """
+    histories = baseline_history.read(baselines, workloads, names=names, notify=console.say)
+    console.emit(history.render(histories, format), output=None)
+
+
+@baseline_command.command("merge")
+@click.argument("base", type=_FILE)
+@click.argument("ours", type=_FILE)
+@click.argument("theirs", type=_FILE)
+@click.option("--path", default="", help="What the file is called in the repository.")
+def merge_files(base: Path, ours: Path, theirs: Path, path: str) -> None:
+    """Unite two histories of a workload.
+
+    What both sides added to BASE goes into OURS, as git asks of a merge driver. Exit code 3 is a
+    conflict, and leaves OURS as it was: both sides accepted a change of the same metric, measured
+    different things, or one began anew while the other went on.
+    """
+    merged = merge.merge(
+        layout.read_anywhere(base) if base.stat().st_size else None,
+        layout.read_anywhere(ours),
+        layout.read_anywhere(theirs),
+        name=path or str(ours),
+    )
+    layout.write_anywhere(ours, merged)
+
+
+@baseline_command.command("install")
+@options.baselines
+def install(baselines: Path) -> None:
+    """Let git merge baselines with ci-perf.
+
+    Writes .gitattributes, which is committed, and the configuration of this clone, which is not.
+    """
+    attributes = merge.install_driver(baselines)
+    console.say(f"this clone merges {baselines} with ci-perf from now on; every clone needs this")
+    console.say(f"next: git add {attributes} && git commit")

@@ -1,0 +1,185 @@
+"""The commands that judge what was measured, and draw it: `compare`, `judge` and `page`."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import click
+
+import ci_perf
+from ci_perf import importers
+from ci_perf.cli import console, options, reports
+from ci_perf.errors import ExitCode
+from ci_perf.model.run import Run
+from ci_perf.model.suite import FailOn, Preset
+from ci_perf.system import files
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("compare")
+@click.argument("runs", nargs=-1, required=True, type=_FILE, metavar="[BASE] HEAD")
+@click.option(
+    "--baselines",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="baselines",
+    show_default=True,
+    help="Judge HEAD against this folder when no BASE is given.",
+)
+@click.option(
+    "--losses",
+    is_flag=True,
+    help="Show the losses of the first steps side by side, and judge nothing.",
+)
+@options.workloads
+@options.fail_on(default=None)
+@options.report_format
+@options.output
+def compare_command(
+    runs: tuple[Path, ...],
+    baselines: Path,
+    losses: bool,  # noqa: FBT001  as click passes an option
+    workloads: Path,
+    fail_on: FailOn | None,
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+) -> int:
+    """Judge one run against another, or against the committed baselines.
+
+    BASE and HEAD are files that `ci-perf run` wrote. The limits are those of the suite.toml in
+    --workloads.
+    """
+    reports.check_target(format, output, inputs=[*runs, baselines])
+    if len(runs) > 2:
+        raise click.UsageError(f"expected one or two runs, found {len(runs)}")
+    if losses:
+        return _show_losses(runs, format, output)
+    comparison = ci_perf.compare(
+        runs[-1],
+        base=runs[0] if len(runs) == 2 else None,
+        baselines=baselines,
+        workloads=workloads,
+        fail_on=fail_on,
+        notify=console.say,
+    )
+    reports.emit_comparison(comparison, format, output)
+    return comparison.exit_code
+
+
+def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -> int:
+    form = reports.report_format(asked, target)
+    if form not in {"markdown", "terminal"}:
+        raise click.UsageError(
+            f"--losses: expected --format markdown or terminal, found {form}; a program reads them "
+            "in run.json, under fingerprint"
+        )
+    from ci_perf.report import profiles
+
+    sides = ("base", "head") if len(runs) == 2 else ("",)
+    page = profiles.losses(
+        [(side, files.read(run, Run)) for side, run in zip(sides, runs, strict=True)]
+    )
+    reports.emit_page(page, form, target)
+    return ExitCode.OK
+
+
+@click.command("judge")
+@click.argument("samples", nargs=-1, type=_FILE, metavar="[SAMPLES]...")
+@click.option(
+    "--from",
+    type=click.Choice(list(importers.TOOLS)),
+    help="Judge files of this harness, given by --base and --head, instead of SAMPLES.",
+)
+@click.option(
+    "--base",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="What the harness wrote for the base: each file is one session. May be repeated.",
+)
+@click.option(
+    "--head",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="What it wrote for the head: all files together are one session. May be repeated.",
+)
+@click.option(
+    "--pair",
+    type=_FILE,
+    nargs=2,
+    multiple=True,
+    metavar="BASE HEAD",
+    help="What it wrote for base and head launched in turns: only this confirms. May be repeated.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(get_args(Preset)),
+    default="default",
+    show_default=True,
+    help="How small a change must be found, and how quiet the machine must be for it.",
+)
+@options.fail_on(default="regressed")
+@options.report_format
+@options.output
+def judge_command(
+    samples: tuple[Path, ...],
+    base: tuple[Path, ...],
+    head: tuple[Path, ...],
+    pair: tuple[tuple[Path, Path], ...],
+    preset: Preset,
+    fail_on: FailOn,
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **harness: str | None,  # `from`, which Python allows as no parameter of its own
+) -> int:
+    """Judge samples that any harness has recorded.
+
+    SAMPLES are JSON files (their schema: `ci-perf schema samples`) with sessions of the base,
+    launches of the head, and pairs of launches that took turns. Or name the files of another
+    harness: `--from pyperf --base monday.json --base tuesday.json --head new.json`. Name all files
+    of a pull request in one call: the chance of a false alarm, 5 %, is shared within a call.
+    Without pairs nothing is confirmed, and nothing ends with exit code 1 unless --fail-on says so.
+    """
+    inputs = [*samples, *base, *head, *itertools.chain.from_iterable(pair)]
+    reports.check_target(format, output, inputs=inputs)
+    comparison = ci_perf.judge(
+        *samples,
+        tool=harness["from"],
+        base=base,
+        head=head,
+        pairs=pair,
+        preset=preset,
+        fail_on=fail_on,
+        notify=console.say,
+    )
+    reports.emit_comparison(comparison, format, output)
+    return comparison.exit_code
+
+
+@click.command("page")
+@click.argument("comparison", type=_FILE)
+@click.option(
+    "--run",
+    type=_FILE,
+    help="The run.json that was judged: without it no launches, pairs and machine are drawn.",
+)
+@click.option(
+    "--baselines",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="baselines",
+    show_default=True,
+    help="The folder of the committed baselines, whose sessions are drawn, too.",
+)
+@options.output
+def page_command(comparison: Path, run: Path | None, baselines: Path, output: Path | None) -> None:
+    """Draw a comparison as one page of HTML, which needs no server, network or script.
+
+    COMPARISON is what `ci-perf check --comparison-output` or `compare --format json` wrote.
+    """
+    from ci_perf.gate import page
+
+    reports.check_target("html", output, inputs=[comparison, baselines, *([run] if run else [])])
+    text = page.page(comparison, run, baselines=baselines, notify=console.say)
+    console.emit(text, output=output)

@@ -1,0 +1,339 @@
+"""The commands that measure a suite, and `touched`, which says what they would measure."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+import ci_perf
+from ci_perf.cli import console, measure_options, options, progress, reports
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.gate import machine
+from ci_perf.gate.check import Checked
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.judging.calibration import FEWEST_PROCESSES
+from ci_perf.judging.policy import LOOKS
+from ci_perf.model import codec
+from ci_perf.model.suite import FailOn
+from ci_perf.model.task import Activity, Tracing
+from ci_perf.system import files
+
+
+@click.command("run")
+@measure_options.checking
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="run.json",
+    show_default=True,
+    help="Where to write the run.",
+)
+def run_command(
+    *,
+    output: Path,
+    **said: Any,  # noqa: ANN401  the options of `checking`
+) -> ExitCode:
+    """Measure the workloads of a suite and write run.json.
+
+    WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
+    process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
+    With --against, the base is launched beside the head where the baselines do not clear it, and
+    `ci-perf compare` judges both.
+    """
+    measurement = measure_options.measurement(said, run_output=output)
+    run = ci_perf.measure(**measurement, notify=console.say, listener=progress.listener())
+    return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
+
+
+@click.command("check")
+@measure_options.checking
+@options.fail_on(default=None)
+@click.option(
+    "--run-output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="run.json",
+    show_default=True,
+    help="Where to keep the run: `ci-perf accept` reads it.",
+)
+@click.option(
+    "--comparison-output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to keep the comparison, too, as JSON: `ci-perf publish` reads it.",
+)
+@click.option(
+    "--page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to draw it, too, as one page of HTML: see `ci-perf page`.",
+)
+@options.report_format
+@options.output
+def check_command(
+    *,
+    fail_on: FailOn | None,
+    run_output: Path,
+    comparison_output: Path | None,
+    page: Path | None,
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **said: Any,  # noqa: ANN401  the options of `checking`
+) -> int:
+    """Measure, compare with the committed baselines, and report: what a CI types.
+
+    The baselines can clear a change and raise a suspicion, and no more: what they do not clear is
+    called a regression only with --against, by launching the base and the head in turns. Exact
+    numbers (memory of a GPU, counts) need no such proof.
+
+    Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
+    answer: something looks worse by more than its margin and is not proven, a workload failed, is
+    missing or cannot be compared, the machine cannot be trusted, or there is no baseline at all.
+    """
+    measurement = measure_options.measurement(
+        said, run_output=run_output, outputs=(comparison_output, page, output)
+    )
+    reports.check_target(format, output, inputs=[run_output, measurement["baselines"]])
+    kept = (run_output, output, measurement["baselines"], measurement["workloads"])
+    reports.check_apart("--comparison-output", comparison_output, *kept)
+    reports.check_apart("--page", page, comparison_output, *kept)
+    for target in filter(None, (comparison_output, page)):
+        files.check_target(target)
+    checked = ci_perf.check(
+        **measurement, fail_on=fail_on, notify=console.say, listener=progress.listener()
+    )
+    if comparison_output is not None:
+        files.write(comparison_output, checked.comparison)
+    reports.emit_comparison(checked.comparison, format, output)
+    if page is not None:
+        _draw(checked, measurement["baselines"], page)
+    return checked.comparison.exit_code
+
+
+def _draw(checked: Checked, baselines: Path, target: Path) -> None:
+    """Write the page of a check."""
+    from ci_perf.gate import page
+
+    text = page.page(checked.comparison, checked.run, baselines=baselines, notify=console.say)
+    files.write_text(target, text)
+    console.say(f"page: {target}")
+
+
+@click.command("touched")
+@measure_options.measuring
+@click.option(
+    "--against",
+    metavar="REF",
+    default="main",
+    show_default=True,
+    help="Compare the checkout, as it is, with the merge base with REF (a branch, tag or commit).",
+)
+@options.table_format
+@options.output
+def touched_command(
+    *,
+    against: str,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **said: Any,  # noqa: ANN401  the options of `measuring`
+) -> None:
+    """Say which workloads a change touches: what a check would measure, and why.
+
+    By records of earlier checks: takes seconds, and measures nothing. A workload that nobody has
+    recorded yet is "not recorded": the next `ci-perf check --against` records it.
+    """
+    from ci_perf.gate import touched
+
+    measurement = measure_options.measurement(said, run_output=None, outputs=(output,))
+    if output is not None:
+        files.check_target(output)
+    workloads = touched.touched(
+        MeasureOptions(root=files.current_folder(), against=against, **measurement),
+        notify=console.say,
+    )
+    if format == "json":
+        console.emit(codec.encode(workloads), output=output)
+        return
+    from ci_perf.report import same_program
+
+    reports.emit_page(same_program.touched_page(workloads), format, output)
+
+
+def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> int:
+    """Refuse a launch without a partner."""
+    if value % 2:
+        raise click.BadParameter(f"expected an even number, for pairs of launches, found {value}")
+    return value
+
+
+@click.command("calibrate")
+@measure_options.measuring
+@click.option(
+    "--processes",
+    type=click.IntRange(FEWEST_PROCESSES, 100),
+    default=FEWEST_PROCESSES,
+    show_default=True,
+    callback=_even,
+    help="Fresh processes per workload: an even number.",
+)
+@options.run_output(default="calibration-run.json")
+@options.table_format
+@options.output
+def calibrate_command(
+    *,
+    run_output: Path,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **said: Any,  # noqa: ANN401  the options of `measuring`
+) -> int:
+    """Measure how noisy this machine is, and choose statistic and preset for it.
+
+    Launches every workload of a suite several times, all of the same code, and says how much they
+    differ. Writes BASELINES/MACHINE/calibration.json, which later verdicts use once it is there.
+
+    Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
+    """
+    measurement = measure_options.measurement(said, run_output=run_output, outputs=(output,))
+    reports.check_table_target(output, run_output)
+    report = machine.calibrate(
+        MeasureOptions(root=files.current_folder(), **measurement),
+        notify=console.say,
+        listener=progress.listener(),
+    )
+    reports.emit_machine(report.document, format, output)
+    return report.exit_code
+
+
+@click.command("qualify")
+@measure_options.measuring
+@click.option(
+    "--size",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.05,
+    show_default=True,
+    help="By which share the slowed steps take longer.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(LOOKS[0], 100),
+    default=LOOKS[-1],
+    show_default=True,
+    help="Pairs of launches per workload and change; each round is three launches of each.",
+)
+@options.run_output(default="qualification-run.json")
+@options.table_format
+@options.output
+def qualify_command(
+    *,
+    size: float,
+    rounds: int,
+    run_output: Path,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **said: Any,  # noqa: ANN401  the options of `measuring`
+) -> int:
+    """Find out which changes this machine notices, and how often it gives a false alarm.
+
+    Launches every workload as it is, as it is once more, and with steps that take longer by a
+    known share; then judges both changes as those of a pull request, many times. Writes
+    BASELINES/MACHINE/qualification.json.
+
+    Exit codes: 0 qualified, whatever was found, 3 a workload failed, or the machine cannot be
+    trusted.
+    """
+    measurement = measure_options.measurement(
+        {**said, "processes": rounds}, run_output=run_output, outputs=(output,)
+    )
+    reports.check_table_target(output, run_output)
+    report = machine.qualify(
+        MeasureOptions(root=files.current_folder(), **measurement),
+        size,
+        notify=console.say,
+        listener=progress.listener(),
+    )
+    reports.emit_machine(report.document, format, output)
+    return report.exit_code
+
+
+@click.command("explain")
+@click.argument("names", nargs=-1, metavar="[RUN.json] [WORKLOAD]...")
+@measure_options.suite_and_machine
+@click.option(
+    "--against",
+    metavar="REF",
+    help="Profile the merge base with REF (a branch, tag or commit), too, base and head in turns.",
+)
+@options.explain_budget
+@options.traces
+@click.option(
+    "--steps",
+    type=click.IntRange(0, 1000),
+    default=0,
+    help="How many steps torch.profiler traces at most; by default as many as there is time for, "
+    "20 at most.",
+)
+@click.option(
+    "--stacks",
+    is_flag=True,
+    help="Put Python stacks into the traces: for people, as its times say little.",
+)
+@click.option(
+    "--activities",
+    type=click.Choice(get_args(Activity)),
+    multiple=True,
+    help="What torch.profiler traces; by default all that the device has.",
+)
+@click.option(
+    "--operators",
+    is_flag=True,
+    help="List the operators of a step, too: calls, CPU time, GPU time, how long the host waits.",
+)
+@options.table_format
+@options.output
+def explain_command(
+    *,
+    against: str | None,
+    explain_budget: float,
+    traces: Path | None,
+    steps: int,
+    stacks: bool,
+    activities: tuple[Activity, ...],
+    operators: bool,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **said: Any,  # noqa: ANN401  the options of `measuring`
+) -> None:
+    """Say why workloads moved, or what a step of them does and waits for.
+
+    With RUN.json, which `ci-perf check --against` wrote, explains what that run has profiled, and
+    launches nothing. Without a run, profiles the workloads now: with --against the merge base and
+    the head in turns, whatever their verdict; else the head alone. Nothing is judged: the exit code
+    is 0.
+    """
+    run, said["names"] = _run_file(said["names"])
+    measurement = measure_options.measurement(said, run_output=None, outputs=(output,))
+    del measurement["run_output"]
+    reports.check_target(None, output, inputs=[] if run is None else [run])
+    if run is not None and against is not None:
+        raise UsageError(f"--against {against}: expected none with {run}, which has its own base")
+    explained = ci_perf.explain(
+        **measurement,
+        run=run,
+        against=against,
+        explain_budget_s=explain_budget,
+        traces=traces,
+        tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
+        notify=console.say,
+        listener=progress.listener(),
+    )
+    if format == "json":
+        console.emit(codec.encode(explained), output=output)
+        return
+    from ci_perf.report import explained_page
+
+    reports.emit_page(explained_page.page(explained, operators=operators), format, output)
+
+
+def _run_file(names: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    """Tell the file of a run from names of workloads, which end with no ".json"."""
+    if names and names[0].endswith(".json"):
+        return Path(names[0]), names[1:]
+    return None, names

@@ -1,0 +1,231 @@
+"""The commands of a job with a token: `before`, `publish`, `report`, `bot`. They launch nothing."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ci_perf.cli import console, options
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.github import access, actions, comment_command
+from ci_perf.github.access import Client
+from ci_perf.github.actions import Event
+from ci_perf.github.comment_command import CommandComment
+from ci_perf.pull_request import bot, check_record, publish, rejudge, reports
+from ci_perf.pull_request.bot import BotOptions
+from ci_perf.pull_request.rejudge import JudgeOptions
+from ci_perf.pull_request.reports import PublishOptions, Report
+from ci_perf.report import escape
+from ci_perf.system import files
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_MAX_PROBLEM_CHARS = 1_000
+
+_OPTIONS = (
+    click.option(
+        "--comment/--no-comment",
+        default=True,
+        show_default=True,
+        help="Keep one comment on the pull request up to date.",
+    ),
+    click.option("--check", is_flag=True, help="Report a check run on the commit, too."),
+    click.option(
+        "--status", is_flag=True, help="Report a commit status: for tokens without checks."
+    ),
+    click.option(
+        "--summary/--no-summary",
+        default=True,
+        show_default=True,
+        help="Put the whole report on the page of the run.",
+    ),
+    click.option(
+        "--skip-if-unchanged",
+        is_flag=True,
+        help="Begin no comment while nothing has changed; one that is there is kept up to date.",
+    ),
+    click.option(
+        "--require-report",
+        is_flag=True,
+        help="End with exit code 3 when the report could not be shown.",
+    ),
+    click.option(
+        "--key",
+        metavar="NAME",
+        help="Tells this comment from another one of ours; by default the name of the suite.",
+    ),
+    options.workloads,
+    options.baselines,
+)
+
+
+def publish_options(command: _Command) -> _Command:
+    """Give a command the options that say where and how a report is shown: see PublishOptions."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command("before")
+@click.option(
+    "--key",
+    default="smoke",
+    show_default=True,
+    metavar="NAME",
+    help="The key of our comment: the name of the suite, unless `publish --key` says otherwise.",
+)
+def before_command(*, key: str) -> int:
+    """Count the earlier checks of a pull request that tested pairs, by our comment.
+
+    For a job of a pull request whose GITHUB_TOKEN may read pull requests, before the job that
+    measures. Prints a number, or unknown, and tells it to later steps as `checks-before`.
+    """
+    known = check_record.checks_before(os.environ, key, notify=console.say)
+    text = "unknown" if known is None else str(known)
+    console.emit(text, output=None)
+    if target := os.environ.get("GITHUB_OUTPUT"):
+        actions.write_outputs(Path(target), {"checks-before": text})
+    return ExitCode.OK
+
+
+@click.command("publish")
+@click.argument(
+    "comparisons",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="COMPARISON...",
+)
+@publish_options
+def publish_command(
+    *,
+    comparisons: tuple[Path, ...],
+    require_report: bool,
+    **publishing: Any,  # noqa: ANN401  the fields of PublishOptions
+) -> int:
+    """Show on GitHub what was found: a comment, the job summary, a check.
+
+    COMPARISON is what `ci-perf compare --format json` wrote: one file per machine. What is posted
+    depends on the event of the job (docs/github.md); outside of GitHub Actions the report goes to
+    stdout. GITHUB_TOKEN is the token to post with.
+
+    The exit code is that of the comparisons, whether or not GitHub could be told.
+    """
+    options = PublishOptions(**publishing)
+    return show(reports.read(comparisons, options.key), options, require_report=require_report)
+
+
+def show(
+    published: Sequence[Report],
+    options: PublishOptions,
+    *,
+    require_report: bool,
+    measured_by: Event | None = None,
+) -> int:
+    """Publish reports, and return the exit code of the command. See `publish.publish`."""
+    problems = publish.publish(
+        published,
+        options,
+        environment=os.environ,
+        show=lambda text: console.emit(text, output=None),
+        notify=console.say,
+        measured_by=measured_by,
+    )
+    is_on_github = measured_by is not None or actions.is_github_actions(os.environ)
+    for problem in problems:
+        _warn(f"not reported: {problem}", is_on_github=is_on_github)
+    if problems and require_report:
+        return ExitCode.NO_ANSWER
+    return reports.exit_code(published)
+
+
+def _warn(text: str, *, is_on_github: bool) -> None:
+    """Show a warning where a person sees it: on the page of the run, if there is one."""
+    if is_on_github:
+        click.echo(actions.warning(escape.clean(text, limit=_MAX_PROBLEM_CHARS)), err=True)
+    else:
+        console.say(f"warning: {text}")
+
+
+@click.command("report")
+@click.option(
+    "--run-id",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="ID",
+    help="The workflow run that has measured: github.event.workflow_run.id.",
+)
+@options.artifacts
+@options.workflow
+@click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
+@publish_options
+def report_command(
+    *,
+    run_id: int,
+    artifact: tuple[str, ...],
+    workflow: str,
+    suite: str | None,
+    require_report: bool,
+    **publishing: Any,  # noqa: ANN401  the fields of PublishOptions
+) -> int:
+    """Show on GitHub what another workflow run has measured, judged again here.
+
+    The second of two stages, for pull requests from forks: it holds a token (GITHUB_TOKEN), runs
+    none of their code, and believes numbers, not verdicts. --baselines and --workloads are folders
+    of the base branch. Nothing is posted where the pull request is closed or has moved on.
+
+    The exit code is that of `ci-perf publish`; 2 or 3 where what was uploaded cannot be used.
+    """
+    shown = PublishOptions(**publishing)
+    measured = rejudge.find(os.environ, run_id, workflow=workflow)
+    if measured is None:
+        console.say("nothing to report: no open pull request has the measured commit at its head")
+        return ExitCode.OK
+    judged_by = JudgeOptions(
+        baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=console.say
+    )
+    judged = rejudge.judge(measured, artifact, judged_by, key=shown.key)
+    return show(judged, shown, require_report=require_report, measured_by=measured.event)
+
+
+@click.command("bot")
+@options.workflow
+@options.artifacts
+@options.baselines
+@options.workloads
+def bot_command(
+    *, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path
+) -> None:
+    """Do what a comment on a pull request asks for: accept new baselines.
+
+    For a job of the event issue_comment, in a checkout of the default branch, whose limits hold.
+    GITHUB_TOKEN needs contents: write, pull-requests: write and actions: read. What is asked for is
+    `/ci-perf accept SHA [WORKLOAD…] ["REASON"]`, by somebody who may push, of the commit at the
+    head of a branch of this repository. What cannot be done is answered with the reason, and ends
+    with exit code 0 as well.
+    """
+    _check_folder(baselines)
+    comment = _comment()
+    if comment is None:
+        console.say("nothing to do: no new comment on a pull request that asks for something")
+        return
+    client = Client(access.of_job(os.environ, access.job_repository(os.environ)))
+    told = BotOptions(
+        workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads
+    )
+    bot.handle_comment(client, comment, told, notify=console.say)
+
+
+def _comment() -> CommandComment | None:
+    path = os.environ.get("GITHUB_EVENT_PATH", "")
+    comment = comment_command.read_event(os.environ, files.read_text(Path(path))) if path else None
+    return comment if comment and comment_command.is_order(comment.body) else None
+
+
+def _check_folder(baselines: Path) -> None:
+    """Refuse a folder that no commit could hold. Raises UsageError."""
+    if baselines.is_absolute() or ".." in baselines.parts or not baselines.parts:
+        raise UsageError(
+            f"--baselines: expected a folder of the repository, as baselines, found {baselines}"
+        )
