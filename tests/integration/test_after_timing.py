@@ -45,7 +45,7 @@ def launched(task, tmp_path):
 def test_a_step_that_fails_after_the_timed_region_keeps_its_times(launched, code, reason):
     found = launched(IN_THE_MEMORY_PASS.format(code))
 
-    assert len(found.timed.block_s) >= 3
+    assert found.timed.block_s
     assert found.absent["memory"].startswith(reason)
     assert found.memory.host_rss_peak_bytes > 2**20
 

@@ -16,7 +16,7 @@ def test_a_good_workload_has_a_result(launch):
     result = launch(HEAD + PASS + BUILD)
 
     assert isinstance(result, WorkerResult)
-    assert len(result.process.timed.block_s) >= 3
+    assert result.process.timed.block_s
     assert result.process.memory.host_rss_peak_bytes > 2**20
     assert result.process.memory.device is None
 

@@ -70,7 +70,7 @@ def test_a_workload_is_measured_and_nothing_of_its_container_is_left(bench):
     (bench.root / "my_model.py").write_text("def step():\n    pass\n")
     result = result_of(bench.launch(HEAD + "from my_model import step\n" + BUILD))
 
-    assert len(result.process.timed.block_s) >= 3
+    assert result.process.timed.block_s
     assert bench.left() == []
 
 
