@@ -4,6 +4,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -23,6 +24,10 @@ os.environ["CI_PERF_ACCEPT_FORCE"] = "1"
 # An example may take long because the machine is busy: no absolute time is asserted anywhere.
 settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
+
+# Tests of these folders run real processes by real clocks, and a busy machine can stop each of them
+# for seconds. A test that fails runs once more; the last lines of pytest name it as "rerun".
+RERUN = [Path(__file__).parent / name for name in ("integration", "e2e")]
 
 # A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
 # The children of tests must be interrupted as they are by Ctrl-C on a terminal. nohup has them
@@ -47,6 +52,8 @@ def use_tempdir(monkeypatch):
 def pytest_collection_modifyitems(config, items):
     """With `--dist loadgroup`, one process has all tests of a file whose fixtures they share."""
     for item in items:
+        if any(item.path.is_relative_to(folder) for folder in RERUN):
+            item.add_marker(pytest.mark.flaky(reruns=1))
         fixtures = [ours for name in item.fixturenames for ours in defined(item, name)]
         is_grouped = any(map(item.get_closest_marker, ("container", "xdist_group")))
         if not is_grouped and any(ours.scope == "module" for ours in fixtures):
