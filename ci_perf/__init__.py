@@ -214,6 +214,7 @@ def explain(
     explain_budget_s: float = 300.0,
     traces: Location | None = None,
     tracing: "Tracing | None" = None,
+    snapshot: Location | None = None,
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -222,7 +223,7 @@ def explain(
 
     With `run`, explains what that run has measured, and launches nothing. Else profiles workloads
     now, with `against` (a branch, tag or commit) its merge base, too, for `explain_budget_s`; the
-    folder `traces` gets their traces, which are taken as `tracing` says.
+    folder `traces` gets their traces, taken as `tracing` says, `snapshot` what CUDA's memory holds.
     """
     from ci_perf.gate import explain
     from ci_perf.model.task import Tracing
@@ -230,8 +231,8 @@ def explain(
 
     if run is not None and against is not None:
         raise UsageError("against: expected none with a run, which has its own base")
-    if run is not None and (traces is not None or tracing not in {None, Tracing()}):
-        said = "--traces, --steps, --stacks, --activities"
+    if run is not None and (traces or snapshot or tracing not in {None, Tracing()}):
+        said = "--traces, --snapshot, --steps, --stacks, --activities"
         raise UsageError(f"{said}: expected none with a run, which launches nothing")
     if run is not None:
         return explain.of_run(
@@ -253,6 +254,7 @@ def explain(
         explain_budget_s=explain_budget_s,
         traces=traces,
         tracing=tracing or Tracing(),
+        snapshot=_below(root, snapshot) if snapshot else None,
         runner=runner,
     )
     return explain.now(options, notify=notify or _silent, listener=listener or Listener())
@@ -308,9 +310,8 @@ def accept(
 ) -> "tuple[Acceptance, ...]":
     """Make a run the new baseline: write the files that you then commit; see `ci-perf accept`.
 
-    Returns what became of each workload. `reason` says why a number may get worse. `patch` or
-    `into` leave the folder of the baselines alone. `label` names the run in messages. Raises
-    RefusedError for a run that must not become a baseline; then nothing was written.
+    Returns what became of each workload. `reason` says why a number may get worse, `label` names
+    the run in messages; `patch` or `into` leave the baselines alone. Raises RefusedError.
     """
     from ci_perf.gate import accept, compare
 

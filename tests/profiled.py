@@ -11,7 +11,7 @@ from tests.launches import QUICK
 def launcher(root):
     """Launch a workload that consists of this source in the folder `root`, to profile it."""
 
-    def launch(source, *, profile=True, protocol=QUICK, trace_to="", **more):
+    def launch(source, *, profile=True, protocol=QUICK, trace_to="", snapshot_to="", **more):
         root.mkdir(exist_ok=True)
         (root / "it.py").write_text(source)
         return LocalLauncher(root).launch(
@@ -30,6 +30,7 @@ def launcher(root):
                 data_dir=str(root),
                 profile=profile,
                 trace_to=str(trace_to),
+                snapshot_to=str(snapshot_to),
             )
         )
 

@@ -87,6 +87,7 @@ def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Expla
     """
     plan = measure.plan(options)
     folder = traces.prepared(options.traces, options.runner, options.root)
+    snapshots = traces.prepared(options.snapshot, options.runner, options.root)
     identity = session.new_identity()
     with measure.launching(plan, options, identity, notify) as (ending, checkout, launcher):
         measure.set_up(plan, checkout, launcher, ending, notify)
@@ -102,9 +103,13 @@ def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Expla
                 budget_s=options.explain_budget_s,
                 checkout=checkout,
                 traces=folder,
+                snapshots=snapshots,
                 tracing=options.tracing,
             )
-    for line in traces.said(folder, _sides(profiled)):
+    for line in (
+        *traces.said(folder, _sides(profiled)),
+        *traces.said(snapshots, _sides(profiled), "snapshot"),
+    ):
         notify(line)
     return ExplainedWorkloads(
         suite=plan.suite, base=_commit(checkout), workloads=tuple(_workloads(profiled))

@@ -41,14 +41,13 @@ class MeasureOptions:
     ``root`` is the repository. ``select`` names workloads, all without any. ``wait_s`` is how long
     to wait for a quiet machine; `None` is a minute for a CPU, or for a GPU that others use. With
     ``against``, the merge base with that branch, tag or commit is launched, too, for at most
-    ``budget_s``; a workload that runs the same program on both sides is not launched at all, unless
-    ``all_workloads``. ``add`` are earlier runs, whose pairs count where they are of the same
-    commits; ``checks_before`` is how many checks of the same pull request have tested pairs. With
-    ``record``, a launch that is not timed records what each measured workload takes from the
-    repository; with ``explain``, up to three further pairs profile a step of both sides where pairs
-    have proven a change, all of them within ``explain_budget_s``; ``traces`` is a folder for the
-    traces of the first of these, which are taken as ``tracing`` says. The run is written to
-    ``run_output`` also where it is interrupted.
+    ``budget_s``; a workload that runs the same program on both sides is not launched, unless
+    ``all_workloads``. ``add`` are earlier runs, whose pairs count for the same commits;
+    ``checks_before`` is how many checks of the pull request were before. With ``record``, a launch
+    that is not timed records what each measured workload takes from the repository; with
+    ``explain``, up to three pairs profile a step of both sides where pairs have proven a change,
+    within ``explain_budget_s``. ``traces`` is a folder for traces, taken as ``tracing`` says,
+    ``snapshot`` one for snapshots of CUDA's memory. Also an interrupted run is in ``run_output``.
     """
 
     root: Path
@@ -70,6 +69,7 @@ class MeasureOptions:
     explain_budget_s: float = 300.0
     traces: Path | None = None
     tracing: Tracing = field(default_factory=Tracing)
+    snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
 

@@ -1,4 +1,4 @@
-"""The folder of traces that a person asks for, and what is said of it at the end."""
+"""The folders of traces and snapshots that a person asks for, and what is said of them."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 from ci_perf.gate import runners
 from ci_perf.gate.runners import Runner
 from ci_perf.model.step_profile import ProfiledPairs, StepProfile
+from ci_perf.session.traces import Kind
 from ci_perf.system import files
+
+_VIEWERS: dict[Kind, str] = {"trace": "ui.perfetto.dev", "snapshot": "pytorch.org/memory_viz"}
 
 
 def prepared(folder: Path | None, runner: Runner, root: Path) -> Path | None:
@@ -26,18 +29,21 @@ def sides(profiled: Iterable[ProfiledPairs]) -> Iterator[tuple[str, StepProfile]
             yield f"{each.workload}, head", pair.head
 
 
-def said(folder: Path | None, profiles: Iterable[tuple[str, StepProfile]]) -> Iterator[str]:
-    """Say where traces are, and why some are not there; nothing where nobody asked for any."""
+def said(
+    folder: Path | None, profiles: Iterable[tuple[str, StepProfile]], kind: Kind = "trace"
+) -> Iterator[str]:
+    """Say where files are, and why some are not there; nothing where nobody asked for any."""
     if folder is None:
         return
     kept = 0
     for name, profile in profiles:
-        kept += bool(profile.trace_file)
-        if not profile.trace_file:
-            why = profile.missing.get("trace_file") or profile.absent or "the launch left none"
-            yield f"note: {name}: no trace: {why}"
+        is_kept = bool(getattr(profile, f"{kind}_file"))
+        kept += is_kept
+        if not is_kept:
+            why = profile.missing.get(f"{kind}_file") or profile.absent or "the launch left none"
+            yield f"note: {name}: no {kind}: {why}"
     if not kept:
-        yield f"traces: none in {folder}"
+        yield f"{kind}s: none in {folder}"
         return
     files_kept = f"{kept} file{'s' * (kept != 1)}"
-    yield f"traces: {folder} ({files_kept}); open them in ui.perfetto.dev"
+    yield f"{kind}s: {folder} ({files_kept}); open them in {_VIEWERS[kind]}"

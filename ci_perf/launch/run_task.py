@@ -24,10 +24,12 @@ from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, joined, nothing_recorded
 from ci_perf.model.task import (
     FAILURE,
+    MOST_SNAPSHOT_BYTES,
     MOST_TRACE_BYTES,
     PHASE,
     PROGRAM,
     RESULT,
+    SNAPSHOT,
     TASK,
     TRACE,
     Task,
@@ -45,6 +47,7 @@ TORCH_TIMEOUT_S = 300.0
 
 # A sentence; the run file would refuse a longer one.
 _REASON_CHARS = 2000
+_NONE_LEFT = "the launch left none"
 
 # An error in one of these phases loses only what that phase measures.
 _AFTER_TIMING = {Phase.MEMORY, Phase.COUNTERS, Phase.TEARDOWN}
@@ -75,8 +78,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
     limit = f"{limit_s(task):g} s (`timeout_s` in suite.toml)"
     try:
         with scratch.folder() as folder:
-            told = TRACE if task.trace_to else ""  # a path of this machine is not its business
-            files.write(folder.path / TASK, msgspec.structs.replace(task, trace_to=told))
+            files.write(folder.path / TASK, _told(task))
             finished = run_process(folder)
             result = _collect(folder, finished, WorkerResult, limit)
             evidence = finished.evidence
@@ -88,7 +90,7 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
                 failure = exit_status.with_memory(result, ended, kills, evidence)
                 result = _measured_before(folder, failure)
             if task.profile and isinstance(result, WorkerResult):
-                result = _with_trace(folder, task, result)
+                result = _with_kept_files(folder, task, result)
     except (OSError, CiPerfError) as error:
         return not_started(error)
     if isinstance(result, TaskFailure):
@@ -242,29 +244,47 @@ def _recorded(folder: Scratch, task: Task) -> Program:
     return joined(recorded)
 
 
-def _with_trace(folder: Scratch, task: Task, result: WorkerResult) -> WorkerResult:
-    """Put the trace that a launch left at its place, or say in the profile why there is none.
+def _told(task: Task) -> Task:
+    """Return a task as its process gets it: a path of this machine is not its business."""
+    return msgspec.structs.replace(
+        task,
+        trace_to=TRACE if task.trace_to else "",
+        snapshot_to=SNAPSHOT if task.snapshot_to else "",
+    )
 
-    It is copied as it is, and never read.
-    """
+
+def _with_kept_files(folder: Scratch, task: Task, result: WorkerResult) -> WorkerResult:
+    """Put what a launch left for people at its place, or say in the profile why it is not there."""
     profile = result.profile
     if profile is None:
         return result
-    name, missing = "", dict(profile.missing)
-    if task.trace_to:
-        target = Path(task.trace_to)
-        try:
-            data = folder.read_bytes(TRACE, limit=MOST_TRACE_BYTES)
-            if data is None:
-                why = profile.absent or missing.get("trace", "the launch left none")
-                missing.setdefault("trace_file", why)
-            else:
-                files.write_bytes(target, data)
-                name = target.name
-        except CiPerfError as error:
-            missing["trace_file"] = str(error)[:_REASON_CHARS]
-    profile = msgspec.structs.replace(profile, trace_file=name, missing=missing)
+    missing, names = dict(profile.missing), {}
+    for what, left, place, limit in (
+        ("trace", TRACE, task.trace_to, MOST_TRACE_BYTES),
+        ("snapshot", SNAPSHOT, task.snapshot_to, MOST_SNAPSHOT_BYTES),
+    ):
+        key = f"{what}_file"
+        names[key], why = _kept(folder, left, place, limit)
+        if why == _NONE_LEFT:
+            why = missing.get(key) or profile.absent or missing.get(what, why)
+        if why:
+            missing[key] = why
+    profile = msgspec.structs.replace(profile, missing=missing, **names)
     return msgspec.structs.replace(result, profile=profile)
+
+
+def _kept(folder: Scratch, left: str, place: str, limit: int) -> tuple[str, str]:
+    """Copy a file that a launch left, as it is; it is never read. Returns its name, or why none."""
+    if not place:
+        return "", ""
+    try:
+        data = folder.read_bytes(left, limit=limit)
+        if data is None:
+            return "", _NONE_LEFT
+        files.write_bytes(Path(place), data)
+    except CiPerfError as error:
+        return "", str(error)[:_REASON_CHARS]
+    return Path(place).name, ""
 
 
 def _last_phase(folder: Scratch) -> Phase:

@@ -203,9 +203,11 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     ``cut`` is how many uses are missing, because there were too many. ``step_s`` is the median time
     of a step of this launch that nothing watched; a compiled step runs eagerly in such a launch.
     ``memory`` is `None` where it was not followed. ``host`` and ``device`` are of the trace of
-    torch's profiler, which ``trace_file`` names where it was kept. ``missing`` says why something
+    torch's profiler, which ``trace_file`` names where it was kept. Where somebody has asked for a
+    snapshot of CUDA's memory, ``snapshot_file`` names it, and ``memory_summary`` is the table of
+    torch's allocator for the same steps. ``missing`` says why something
     is not there, by "step_s", "operators" (their times), "functions" (theirs), "memory", "trace",
-    "device", "trace_file" or "teardown".
+    "device", "snapshot", "trace_file", "snapshot_file" or "teardown".
     ``absent`` is a sentence: why there is nothing; all else is empty then.
     """
 
@@ -217,6 +219,8 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     host: HostTimes | None = None
     device: DeviceTimes | None = None
     trace_file: NameOrEmpty = ""
+    snapshot_file: NameOrEmpty = ""
+    memory_summary: Text = ""
     varies: tuple[Text, ...] = ()
     cut: Count = 0
     missing: dict[Name, Text] = {}

@@ -7,7 +7,7 @@ from ci_perf.model.step_profile import StepProfile
 from ci_perf.report import explanations, step_limits, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.explanations import Explained
-from ci_perf.report.tables import Page, Phrase, Table
+from ci_perf.report.tables import Listing, Page, Phrase, Table
 
 _NOTHING = Words(
     "The run has profiled nothing: no pairs proved a change, or it was measured without --against. "
@@ -17,13 +17,15 @@ _NOTHING = Words(
 
 def page(explained: ExplainedWorkloads, *, operators: bool) -> Page:
     """Say it of every workload, in their order; with `operators`, list those of its step, too."""
-    parts: list[Phrase | Table] = [_title(explained)]
+    parts: list[Phrase | Table | Listing] = [_title(explained)]
     if not explained.workloads:
         parts.append((_NOTHING,))
     for workload in explained.workloads:
         parts += _of_workload(workload)
         if operators and workload.profile is not None:
             parts += _operators(workload.workload, workload.profile)
+        if workload.profile is not None and workload.profile.memory_summary:
+            parts += _memory(workload.workload, workload.profile.memory_summary)
     return parts
 
 
@@ -46,6 +48,11 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
         yield from further
     if workload.trouble and workload.explanation is None:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
+
+
+def _memory(workload: str, summary: str) -> Iterator[Phrase | Listing]:
+    yield (Words("CUDA's memory in the last steps of "), workload, Words(", as torch sums it up:"))
+    yield Listing(summary)
 
 
 def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:

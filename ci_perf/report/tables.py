@@ -36,7 +36,14 @@ class Table:
     left: Sequence[str] = ()
 
 
-Page = Sequence[Phrase | Table]
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Foreign lines that stand below each other as they are."""
+
+    text: str
+
+
+Page = Sequence[Phrase | Table | Listing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +69,7 @@ class TerminalLine:
 
 def markdown(page: Page) -> str:
     """Render for GitHub; the first sentence stands out."""
-    parts = [
-        _markdown_table(part) if isinstance(part, Table) else _markdown_phrase(part)
-        for part in page
-    ]
+    parts = [_markdown_part(part) for part in page]
     return "\n\n".join([f"**{parts[0]}**", *parts[1:]]) + "\n"
 
 
@@ -90,8 +94,22 @@ def renderables(page: Page, *, width: int) -> Iterator[RenderableType]:
     for index, part in enumerate(page):
         if isinstance(part, Table):
             yield Padding(_terminal_table(part, width), (1, 0))
+        elif isinstance(part, Listing):
+            yield Padding(Text(_lines_of(part)), (1, 0))
         else:
             yield Text("".join(map(_plain, part)), style="" if index else "bold")
+
+
+def _markdown_part(part: Phrase | Table | Listing) -> str:
+    if isinstance(part, Table):
+        return _markdown_table(part)
+    if isinstance(part, Listing):
+        return escape.fence(_lines_of(part), info="text")
+    return _markdown_phrase(part)
+
+
+def _lines_of(listing: Listing) -> str:
+    return "\n".join(map(escape.visible, listing.text.splitlines()))
 
 
 def _phrase(cell: str | Phrase) -> Phrase:

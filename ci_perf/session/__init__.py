@@ -27,7 +27,7 @@ from ci_perf.session.profiling import Profiled, profile
 from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import BaselineJudge, Forecast, PairJudge
-from ci_perf.session.traces import KeptTraces
+from ci_perf.session.traces import KeptFiles
 from ci_perf.suite import screening
 from ci_perf.system import git, signals
 from ci_perf.system.signals import Interrupts
@@ -236,7 +236,7 @@ class _Launching:
             self.listener,
             runner.outcome_aside,
             clock=self.clock,
-            traces=KeptTraces(self.against.traces),
+            traces=KeptFiles(self.against.traces),
         )
 
     def _explain(self, explaining: Explaining, run: runs.Run) -> None:

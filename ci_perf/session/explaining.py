@@ -11,7 +11,7 @@ from ci_perf.model.process import NO_RESULT_IN_TIME, WorkerResult
 from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session.listener import Listener
-from ci_perf.session.traces import KeptTraces, Side
+from ci_perf.session.traces import KeptFiles, Side
 
 # Counts need one pair. Times are believed where three pairs agree.
 _MOST_PAIRS = 3
@@ -37,14 +37,16 @@ class Explaining:
         launch: Launch,
         *,
         clock: Callable[[], float],
-        traces: KeptTraces | None = None,
+        traces: KeptFiles | None = None,
+        snapshots: KeptFiles | None = None,
     ) -> None:
-        """Launch `sides`; of the first launch of either side, `traces` keeps the trace."""
+        """Launch `sides`; `traces` and `snapshots` keep those of the first launch of either."""
         self._sides = sides
         self._listener = listener
         self._launch = launch
         self._clock = clock
-        self._traces = traces or KeptTraces(None)
+        self._traces = traces or KeptFiles(None)
+        self._snapshots = snapshots or KeptFiles(None)
         self._end = clock()
         self._pairs: dict[str, ProfiledPairs] = {}
 
@@ -66,7 +68,7 @@ class Explaining:
         """Profile one launch, or say why that failed. Raises KeyboardInterrupt."""
         self._end = self._clock() + budget_s
         self._listener.profiling(task.workload.id)
-        return self._profile_of(task, self._traces.place(task.workload.id, "head"))
+        return self._profile_of(task, "head", is_kept=True)
 
     def profiled(self) -> tuple[ProfiledPairs, ...]:
         """Return the pairs of each workload, worst first, as far as it has come."""
@@ -94,22 +96,31 @@ class Explaining:
         sides: tuple[tuple[Side, Task], ...] = tuple(zip(("base", "head"), tasks, strict=True))
         profiles: dict[str, StepProfile] = {}
         for side, task in sides[::-1] if head_first else sides:
-            place = self._traces.place(workload, side) if not self._pairs[workload].pairs else ""
-            outcome = self._profile_of(task, place)
+            is_first = not self._pairs[workload].pairs
+            outcome = self._profile_of(task, side, is_kept=is_first)
             if not isinstance(outcome, StepProfile):
                 return f"the launch that profiles the {side} failed: {outcome}"
             profiles[side] = outcome
         return ProfiledPair(**profiles)
 
-    def _profile_of(self, task: Task, trace_to: str) -> StepProfile | str:
-        """Return what one side does, or why nobody knows."""
+    def _profile_of(self, task: Task, side: Side, *, is_kept: bool) -> StepProfile | str:
+        """Return what one side does, or why nobody knows; keep what it leaves for people."""
+        name = task.workload.id
+        trace_to = self._traces.place(name, side) if is_kept else ""
+        snapshot_to = self._snapshots.place(name, side) if is_kept else ""
         protocol = task.workload.protocol
         limit_s = min(protocol.timeout_s, max(self._left_s(), _SHORTEST_LIMIT_S))
         limited = msgspec.structs.replace(
             task.workload, protocol=msgspec.structs.replace(protocol, timeout_s=limit_s)
         )
         outcome = self._launch(
-            msgspec.structs.replace(task, workload=limited, profile=True, trace_to=trace_to)
+            msgspec.structs.replace(
+                task,
+                workload=limited,
+                profile=True,
+                trace_to=trace_to,
+                snapshot_to=snapshot_to,
+            )
         )
         if isinstance(outcome, TaskFailure):
             if limit_s < protocol.timeout_s and outcome.reason.startswith(NO_RESULT_IN_TIME):
@@ -119,7 +130,8 @@ class Explaining:
             return "it left no profile"
         if len(msgspec.json.encode(outcome.profile)) > _MOST_BYTES:
             return f"its profile is larger than {_MOST_BYTES} bytes"
-        return self._traces.within_bytes(outcome.profile, trace_to)
+        profile = self._traces.within_bytes(outcome.profile, trace_to)
+        return self._snapshots.within_bytes(profile, snapshot_to)
 
     def _left_s(self) -> float:
         return self._end - self._clock()

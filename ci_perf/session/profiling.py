@@ -16,7 +16,7 @@ from ci_perf.session.explaining import Explaining
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import describe, held
 from ci_perf.session.runner import MachineChecks, SessionRunner
-from ci_perf.session.traces import KeptTraces
+from ci_perf.session.traces import KeptFiles
 from ci_perf.system import signals
 from ci_perf.worktree import Checkout
 
@@ -45,14 +45,16 @@ def profile(
     budget_s: float,
     checkout: Checkout | None = None,
     traces: Path | None = None,
+    snapshots: Path | None = None,
     tracing: Tracing = Tracing(),  # noqa: B008  it is frozen
     clock: Callable[[], float] = time.monotonic,
 ) -> Profiled:
     """Profile the workloads of a plan, alone on its device; with a `checkout`, base and head.
 
     All launches together take about `budget_s` at most; the folder `traces` gets their traces,
-    which are taken as `tracing` says. Raises CiPerfError when nothing can be launched at all (no
-    such device, BusyError), and KeyboardInterrupt.
+    which are taken as `tracing` says, and `snapshots` what CUDA's memory was used for. Raises
+    CiPerfError when nothing can be launched at all (no such device, BusyError), and
+    KeyboardInterrupt.
     """
     with signals.noted() as interrupts:
         machine = describe(plan, launcher, device, interrupts)
@@ -79,7 +81,12 @@ def profile(
                 return None if base is None else (base, head)
 
             launches = Explaining(
-                sides, listener, runner.outcome_aside, clock=clock, traces=KeptTraces(traces)
+                sides,
+                listener,
+                runner.outcome_aside,
+                clock=clock,
+                traces=KeptFiles(traces),
+                snapshots=KeptFiles(snapshots, "snapshot"),
             )
             if checkout is not None:
                 launches.go(list(tasks), budget_s)

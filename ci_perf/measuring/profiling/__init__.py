@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,8 +20,9 @@ from ci_perf.measuring import memory, user_code
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group, Solo
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
-from ci_perf.measuring.profiling import storages
+from ci_perf.measuring.profiling import memory_snapshot, storages
 from ci_perf.measuring.profiling.author import AuthorCode
+from ci_perf.measuring.profiling.memory_snapshot import CudaMemory, MemorySnapshot
 from ci_perf.measuring.profiling.passes import STEPS, Passes
 from ci_perf.measuring.profiling.timeline import Timeline
 from ci_perf.measuring.step_phases import Watcher
@@ -63,16 +65,18 @@ class ProfilingLaunch:
 
         Raises what `build` and the first steps raise, and ForeignCodeError.
         """
+        cuda = memory_snapshot.of_device(self.here) if self.todo.snapshot_to else None
         code = AuthorCode(self.todo.root)
         end = time.monotonic() + _FOLLOWING_SHARE * self.left.seconds
         with storages.follow(code, end) as followed:
-            with stopwatch.phase(Phase.BUILD), _eager():
-                workload = self.build()
-                if followed is not None:
-                    followed.built()
-            passes = Passes(workload.step, code, self.here, self.group, self.watcher, self.left)
-            with stopwatch.phase(Phase.FIRST_STEP), _eager():
-                step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
+            with memory_snapshot.noting_what_stays(cuda):
+                with stopwatch.phase(Phase.BUILD), _eager():
+                    workload = self.build()
+                    if followed is not None:
+                        followed.built()
+                passes = Passes(workload.step, code, self.here, self.group, self.watcher, self.left)
+                with stopwatch.phase(Phase.FIRST_STEP), _eager():
+                    step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
             instruments = Instruments(self.left, step_s, self.group)
             with stopwatch.phase(Phase.COUNTERS), _eager():
                 counts = instruments.take(
@@ -82,15 +86,10 @@ class ProfilingLaunch:
             profile = counts if counts.absent else _with_times(counts, passes, instruments)
         with stopwatch.phase(Phase.COUNTERS):
             self._check_imports()
-            timeline = Timeline(
-                passes,
-                stopwatch.folder,
-                self.todo.root,
-                keeps=bool(self.todo.trace_to),
-                tracing=self.todo.tracing,
-            )
-            self._keep(keep, workload, timeline.missing(profile), step_s)
-            profile = timeline.added_to(profile, instruments)
+            for last in self._last_passes(passes, stopwatch.folder, cuda):
+                # It may crash the process: what was found until here is kept.
+                self._keep(keep, workload, last.missing(profile), step_s)
+                profile = last.added_to(profile, instruments)
         with stopwatch.phase(Phase.TEARDOWN):
             if workload.teardown is not None:
                 instruments.take("teardown", workload.teardown, steps=0)
@@ -100,6 +99,14 @@ class ProfilingLaunch:
             missing = profile.missing | instruments.absent
             profile = msgspec.structs.replace(profile, missing=missing)
         self._keep(keep, workload, profile, step_s)
+
+    def _last_passes(
+        self, passes: Passes, folder: Path, cuda: CudaMemory | None
+    ) -> Iterator[Timeline | MemorySnapshot]:
+        todo = self.todo
+        yield Timeline(passes, folder, todo.root, keeps=bool(todo.trace_to), tracing=todo.tracing)
+        if todo.snapshot_to:
+            yield MemorySnapshot(passes, cuda, folder, todo.root)
 
     def _check_imports(self) -> None:
         todo = self.todo

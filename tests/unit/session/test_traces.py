@@ -4,7 +4,7 @@ import msgspec
 
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.session import traces
-from ci_perf.session.traces import KeptTraces
+from ci_perf.session.traces import KeptFiles
 
 
 def kept(folder, workload, side, size, run):
@@ -21,7 +21,7 @@ def kept(folder, workload, side, size, run):
 
 def test_traces_of_a_run_stay_within_its_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(traces, "_MOST_BYTES", 10)
-    run = KeptTraces(tmp_path)
+    run = KeptFiles(tmp_path)
 
     assert [kept(tmp_path, "w", side, 4, run) for side in ("base", "head")] == [
         "w.base.pt.trace.json.gz",
@@ -37,7 +37,7 @@ def test_an_older_trace_and_a_link_are_removed_before_the_launch(tmp_path):
     link = tmp_path / "w.base.pt.trace.json.gz"
     link.symlink_to(victim)
 
-    KeptTraces(tmp_path).place("w", "base")
+    KeptFiles(tmp_path).place("w", "base")
 
     assert not link.is_symlink()
     assert victim.read_text() == "mine"
@@ -45,7 +45,7 @@ def test_an_older_trace_and_a_link_are_removed_before_the_launch(tmp_path):
 
 def test_what_cannot_be_removed_is_said(tmp_path):
     (tmp_path / "w.base.pt.trace.json.gz").mkdir()
-    run = KeptTraces(tmp_path)
+    run = KeptFiles(tmp_path)
 
     place = run.place("w", "base")
     profile = run.within_bytes(StepProfile(steps=2), place)
@@ -55,7 +55,7 @@ def test_what_cannot_be_removed_is_said(tmp_path):
 
 
 def test_a_trace_that_is_gone_is_said(tmp_path):
-    run = KeptTraces(tmp_path)
+    run = KeptFiles(tmp_path)
     place = run.place("w", "base")
 
     profile = run.within_bytes(StepProfile(steps=2, trace_file="w.base.pt.trace.json.gz"), place)
@@ -64,7 +64,7 @@ def test_a_trace_that_is_gone_is_said(tmp_path):
 
 
 def test_nothing_is_kept_without_a_folder():
-    run, profile = KeptTraces(None), StepProfile(steps=2)
+    run, profile = KeptFiles(None), StepProfile(steps=2)
 
     assert run.place("w", "base") == ""
     assert run.within_bytes(profile, "") is profile
