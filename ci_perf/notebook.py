@@ -1,4 +1,4 @@
-"""For notebooks: open a run or a comparison, look at it, and get a tidy table of it."""
+"""For notebooks: open a run or a comparison, look at it, tabulate it, export it."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from ci_perf import exporters
 from ci_perf.errors import InvalidFileError
+from ci_perf.exporters.series import Exported
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
@@ -24,6 +26,10 @@ class LoadedRun:
         """Return one row per workload, metric and process."""
         return frame.of_run(self.run)
 
+    def export(self, form: str) -> Exported:
+        """Return the files of a format that another tool reads: a key of `exporters.FORMATS`."""
+        return exporters.export(self.run, form)
+
     def _repr_html_(self) -> str:
         return html.run(self.run)
 
@@ -37,6 +43,10 @@ class LoadedComparison:
     def to_frame(self) -> "frame.DataFrame":
         """Return one row per row of the comparison."""
         return frame.of_comparison(self.comparison)
+
+    def export(self, form: str) -> Exported:
+        """Return the files of a format that another tool reads: "openmetrics"."""
+        return exporters.export(self.comparison, form)
 
     def _repr_html_(self) -> str:
         return html.comparison(self.comparison)

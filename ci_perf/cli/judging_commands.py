@@ -1,4 +1,4 @@
-"""The commands that judge what was measured, and draw it: `compare`, `judge` and `page`."""
+"""The commands that judge what was measured, draw it and hand it on."""
 
 import itertools
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from typing import get_args
 import click
 
 import ci_perf
-from ci_perf import importers
+from ci_perf import exporters, importers
 from ci_perf.cli import console, options, reports
-from ci_perf.errors import ExitCode
+from ci_perf.errors import ExitCode, UsageError
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn, Preset
 from ci_perf.system import files
@@ -183,3 +183,32 @@ def page_command(comparison: Path, run: Path | None, baselines: Path, output: Pa
     reports.check_target("html", output, inputs=[comparison, baselines, *([run] if run else [])])
     text = page.page(comparison, run, baselines=baselines, notify=console.say)
     console.emit(text, output=output)
+
+
+@click.command("export")
+@click.argument("source", type=_FILE, metavar="RUN|COMPARISON")
+@click.option(
+    "--format",
+    type=click.Choice(list(exporters.FORMATS)),
+    required=True,
+    help="The tool that is to read it: docs/exports.md says what each gets.",
+)
+@options.output
+def export_command(
+    source: Path,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+) -> None:
+    """Write a run or a comparison in a format that another tool reads.
+
+    RUN is what `ci-perf run` wrote, COMPARISON what `ci-perf compare --format json` wrote. asv and
+    tensorboard read several files: --output is a folder then.
+    """
+    from ci_perf.gate import export
+
+    reports.check_apart("--output", output, source)
+    if output is None and format in exporters.FOLDERS:
+        raise UsageError(f"--format {format} is a folder of files: name it with --output")
+    exported = export.export(source, format, output=output, notify=console.say)
+    if output is None:
+        console.emit(exported.files[""].decode(), output=None)

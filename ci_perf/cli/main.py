@@ -21,6 +21,7 @@ COMMANDS = {
     "compare": "Judge one run against another, or against the committed baselines.",
     "judge": "Judge samples that any harness has recorded.",
     "page": "Draw a comparison as one page of HTML, which needs no server, network or script.",
+    "export": "Write a run or a comparison in a format that another tool reads.",
     "publish": "Show on GitHub what was found: a comment, the job summary, a check.",
     "report": "Show on GitHub what another workflow run has measured, judged again here.",
     "before": "Count the earlier checks of a pull request that tested pairs, by our comment.",
@@ -39,7 +40,7 @@ COMMANDS = {
 _SUBJECTS = {
     "suite_commands": ("init", "list", "schema"),
     "measuring_commands": ("run", "check", "explain", "touched", "calibrate", "qualify"),
-    "judging_commands": ("compare", "judge", "page"),
+    "judging_commands": ("compare", "judge", "page", "export"),
     "pull_request_commands": ("publish", "report", "before", "bot"),
     "baseline_commands": ("accept", "baseline"),
 }

@@ -195,3 +195,19 @@ def test_pairs_against_another_base_answer_nothing_about_this_one(project):
     assert "its pairs are left alone" in done.err
     assert "not this change" not in done.out
     assert "unconfirmed" in done.out
+
+
+def test_a_run_is_exported_to_stdout_or_into_a_folder(project):
+    project.recorded("a.json", a_measured("w", *STEADY))
+
+    text = project.run("export", "a.json", "--format", "bencher")
+    folder = project.run("export", "a.json", "--format", "asv", "-o", "results")
+    nowhere = project.run("export", "a.json", "--format", "asv")
+    itself = project.run("export", "a.json", "--format", "bencher", "-o", "a.json")
+
+    assert json.loads(text.out).popitem()[1]["step_time_s"]["lower_value"] == min(STEADY)
+    assert folder.code == ExitCode.OK
+    assert (project.root / "results/benchmarks.json").exists()
+    assert nowhere.code == itself.code == ExitCode.USAGE
+    assert "--format asv is a folder of files: name it with --output" in nowhere.err
+    assert "--output a.json: would overwrite a.json" in itself.err

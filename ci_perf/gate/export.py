@@ -1,0 +1,48 @@
+"""Write a run or a comparison in the format of another tool: files that it reads."""
+
+import json
+from pathlib import Path
+
+from ci_perf import notebook
+from ci_perf.errors import InvalidFileError
+from ci_perf.exporters.series import Exported
+from ci_perf.gate import Notify
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.run import Run
+from ci_perf.system import files
+
+
+def export(
+    source: Run | Comparison | Path, form: str, *, output: Path | None, notify: Notify
+) -> Exported:
+    """Return the files of `form`; write them to `output`, a file or a folder, if it is given.
+
+    `notify` hears what the format cannot hold. Raises InvalidFileError, UsageError,
+    CannotWriteError, and CiPerfError where a library is missing.
+    """
+    exported = notebook.load(source).export(form)
+    for line in exported.left_out:
+        notify(f"note: left out: {line}")
+    if output is not None:
+        _write(exported, output)
+    return exported
+
+
+def _write(exported: Exported, output: Path) -> None:
+    for name, data in exported.files.items():
+        path = output / name
+        if name:
+            files.make_folder(path.parent)
+        is_joined = name in exported.joined and path.exists()
+        files.write_bytes(path, _join(path, data) if is_joined else data)
+
+
+def _join(path: Path, data: bytes) -> bytes:
+    """Add the keys of `data` to those of the JSON object at `path`. Raises InvalidFileError."""
+    try:
+        known = json.loads(files.read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise InvalidFileError(f"{path}: expected JSON, found: {error}") from None
+    if not isinstance(known, dict):
+        raise InvalidFileError(f"{path}: expected a JSON object, found {type(known).__name__}")
+    return (json.dumps(known | json.loads(data), indent=1) + "\n").encode()
