@@ -22,6 +22,32 @@ def missing():
     return "" if _AXE.is_file() else "axe-core is not installed; `make node` does it"
 
 
+# The sizes of all letters, as they are drawn.
+_TEXT_SIZES = """
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const sizes = new Set();
+while (walker.nextNode())
+  if (walker.currentNode.data.trim())
+    sizes.add(parseFloat(getComputedStyle(walker.currentNode.parentElement).fontSize));
+return [...sizes].sort((a, b) => a - b);
+"""
+# Words of one picture that lie on each other, or end outside of the page.
+_OVERLAPS = """
+const found = [];
+for (const svg of document.querySelectorAll('svg')) {
+  const texts = [...svg.querySelectorAll('text')]
+    .map(each => [each.textContent, each.getBoundingClientRect()]);
+  for (const [i, [a, A]] of texts.entries()) {
+    if (A.left < 0 || A.right > document.documentElement.clientWidth) found.push([a, 'outside']);
+    for (const [b, B] of texts.slice(i + 1))
+      if (A.left < B.right && B.left < A.right && A.top < B.bottom && B.top < A.bottom)
+        found.push([a, b]);
+  }
+}
+return found;
+"""
+
+
 @dataclass(frozen=True)
 class Seen:
     """What the browser says of one page, all folds open."""
@@ -32,7 +58,9 @@ class Seen:
     width: int
     content_width: int
     text: str
-    smallest_text_px: float
+    text_sizes_px: list[float]
+    overlaps: list[Any]
+    foreign: int
 
 
 @dataclass(frozen=True)
@@ -55,12 +83,11 @@ class Browser:
         driver.get(page.as_uri())
         run = driver.execute_script
         run("for (const fold of document.querySelectorAll('details')) fold.open = true")
-        content_width, text, smallest = run(
-            "const sizes = [...document.querySelectorAll('p,li,td,th,code,text,small,summary')]"
-            "  .map(each => parseFloat(getComputedStyle(each).fontSize));"
+        content_width, text, foreign = run(
             "return [document.documentElement.scrollWidth, document.body.innerText,"
-            "        Math.min(...sizes)]"
+            "        document.querySelectorAll('script,img,iframe,a,form,object').length]"
         )
+        sizes, overlaps = run(_TEXT_SIZES), run(_OVERLAPS)
         messages = [
             entry["message"] for entry in driver.get_log("browser") if entry["level"] in _LEVELS
         ]
@@ -71,7 +98,17 @@ class Browser:
             "axe.run().then(all => done(all.violations.map(each =>"
             "  [each.id, each.nodes.length, each.nodes[0].html.slice(0, 200)])))"
         )
-        return Seen(violations, messages, requests, width, content_width, text, smallest)
+        return Seen(
+            violations,
+            messages,
+            requests,
+            width,
+            content_width,
+            text,
+            sizes,
+            overlaps,
+            foreign,
+        )
 
     def _requests(self) -> list[str]:
         """Return what was asked for since the last page, but for the page itself."""

@@ -1,6 +1,6 @@
 """What limits a step, and what may be done about it, in sentences; and its operators as a table."""
 
-from ci_perf.model.explanation import Cure, LimitReason, StepLimit, StepLimits
+from ci_perf.model.explanation import Cure, LimitedPart, LimitReason, StepLimit, StepLimits
 from ci_perf.model.step_profile import OperatorTimes, StepProfile
 from ci_perf.report import escape, units
 from ci_perf.report.escape import Words
@@ -43,6 +43,11 @@ _CURES: dict[Cure, str] = {
     "graphs": "CUDA graphs, which launch a whole step at once: "
     "`torch.compile(mode='reduce-overhead')`",
 }
+
+
+def reason_text(reason: LimitReason, part: LimitedPart) -> Words:
+    """Name what keeps a device, or a step without one, from working."""
+    return Words((_REASONS if part == "device" else _REASONS_OF_HOST)[reason])
 
 
 def of(limits: StepLimits) -> list[Phrase]:
@@ -114,13 +119,12 @@ def _nothing(limits: StepLimits) -> Phrase:
 
 def _limit(limit: StepLimit, limits: StepLimits) -> Phrase:
     """Say "62 % (9.3 ms): starved by data, in `load` `data.py:14`. Try: …."."""
-    reasons = _REASONS if limits.part == "device" else _REASONS_OF_HOST
     size = units.share(limit.share)
     if limit.share_base is not None:
         size = Words(f"{units.share(limit.share_base)} → {size}")
     else:
         size = Words(f"{size} ({units.seconds(limit.seconds)})")
-    said: list[str] = [Words(f"{size}: {reasons[limit.reason]}"), *_where(limit)]
+    said: list[str] = [Words(f"{size}: {reason_text(limit.reason, limits.part)}"), *_where(limit)]
     said += [Words(f". Try: {'; or '.join(_CURES[cure] for cure in limit.cures)}.")] * bool(
         limit.cures
     )

@@ -11,6 +11,8 @@ from tests.unit.report import page_shapes
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 SIZES = [(1600, "light"), (400, "dark")]
+# One scale of type; nothing is smaller.
+TEXT_PX = {12, 14, 16, 18, 22}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,8 @@ def test_a_page_is_accessible_quiet_and_fits_every_width(browser, shape, tmp_pat
         assert seen.violations == []
         assert (seen.messages, seen.requests) == ([], [])
         assert seen.content_width <= width
-        assert seen.smallest_text_px >= 11
+        assert set(seen.text_sizes_px) <= TEXT_PX
+        assert seen.overlaps == []
+        assert seen.foreign == 0
         for row in comparison.rows:
             assert row.workload[:40] in seen.text

@@ -7,6 +7,7 @@ was made of.
 import base64
 import functools
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -45,10 +46,11 @@ from ci_perf.report.escape import (
     clean,
     tail,
 )
-from ci_perf.report.page import launches, losses, machine, scales
+from ci_perf.report.page import launches, losses, machine, scales, waits
 from ci_perf.report.page.launches import Launches
 from ci_perf.report.page.machine import CanaryLine, Strip
 from ci_perf.report.page.pictures import Picture
+from ci_perf.report.page.waits import StepWaits
 from ci_perf.report.phrases import Phrase
 
 _WORSE = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
@@ -56,6 +58,10 @@ _WORSE = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESS
 _TONES: dict[int, str] = {ExitCode.REGRESSED: "worse", ExitCode.NO_ANSWER: "open"}
 # A shape beside each colour, for who sees no colours.
 _SHAPES = {"worse": "▲", "better": "▼", "same": "●", "open": "◆"}
+# Code in our own sentences.
+_CODE = re.compile("`([^`]+)`")
+# A number and its unit stay on one line.
+_SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ class PageRow:
     tone: str
     shape: str
     verdict: str
-    workload: str
+    workload: Sentence
     title: str
     values: str
     change: str
@@ -107,8 +113,11 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         footer=provenance.footer(comparison),
         machine=provenance.machine(comparison.head.machine),
         steps=advice.next_steps(comparison),
-        warnings=[*notices.of(comparison), *notices.validity(comparison)],
-        axis=axis.words,
+        warnings=[
+            _without_icon(notice)
+            for notice in (*notices.of(comparison), *notices.validity(comparison))
+        ],
+        axis=axis.ticks(),
         rows=shown,
         folded=folded,
         folded_summary=table_rows.quiet_summary(comparison.rows),
@@ -117,7 +126,9 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         losses=losses.curves(rows),
         strips=machine.strips(run) if run else list[Strip](),
         canaries=machine.canaries(run) if run else list[CanaryLine](),
+        waits=waits.of(run) if run else list[StepWaits](),
         environment=provenance.environment(comparison),
+        validity=Words(comparison.validity.status.value),
         interleaving=[
             phrase
             for phrase in (
@@ -131,12 +142,12 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
 
 
 def _without_icon(phrase: Phrase) -> Phrase:
-    """Drop the emoji in front: a machine without such a font would show an empty box."""
+    """Drop our emoji in front: a machine without such a font would show an empty box."""
     first, *rest = phrase
-    return (
-        Markdown(first.lstrip("".join(phrases.ICON.values()) + "\N{VARIATION SELECTOR-16} ")),
-        *rest,
-    )
+    if not isinstance(first, Markdown):
+        return phrase
+    icons = "".join(phrases.ICON.values()) + "\N{INFORMATION SOURCE}\N{VARIATION SELECTOR-16} "
+    return (Markdown(first.lstrip(icons)), *rest)
 
 
 # --- rows
@@ -162,7 +173,7 @@ def _row(row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Lau
         tone=tone,
         shape=_SHAPES[tone],
         verdict=shown.severity.value,
-        workload=shown.workload,
+        workload=Sentence(shown.workload),
         title=shown.metric,
         values=""
         if shown.base == shown.head == units.NOTHING
@@ -200,9 +211,11 @@ def _limit(limit: Words) -> Words:
 def _html(part: str) -> Markup:
     """Our own words as they are, everything else as code, cleaned and escaped."""
     if isinstance(part, Command):
-        return Markup("<code>{}</code>").format(part)
+        words = (Markup("<span>{}</span>").format(word) for word in part.split(" "))
+        return Markup('<code class="command">{}</code>').format(Markup(" ").join(words))
     if isinstance(part, Markdown):
-        return escape(part)
+        said = str(escape(_SPACE_OF_UNIT.sub("\N{NO-BREAK SPACE}", part)))
+        return Markup(_CODE.sub(r"<code>\1</code>", said))  # noqa: S704  escaped above
     limit = MAX_SENTENCE_CHARS if isinstance(part, Sentence) else None
     text = clean(part) if limit is None else clean(part, limit=limit)
     return Markup("<code>{}</code>").format(text) if text else Markup("")

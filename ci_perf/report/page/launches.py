@@ -10,11 +10,13 @@ from ci_perf.model.run import Run
 from ci_perf.model.summary import Numbers, Subject, Summary
 from ci_perf.report import phrases, units
 from ci_perf.report.page import pictures
-from ci_perf.report.page.pictures import Caption, Picture, Segment, Shape, Side, Symbol
+from ci_perf.report.page.pictures import Band, Caption, Picture, Segment, Shape, Side, Symbol
 
-_HEIGHT = 132
-# Room for the values above, and for the names of the groups below.
-_TOP, _BOTTOM = 18.0, 108.0
+_HEIGHT = 142
+# Room for the highest value above; for the lowest one and the names of the groups below.
+_TOP, _BOTTOM = 18.0, 104.0
+# In per cent of the width: a letter of 12 px on a phone.
+_LETTER_WIDTH = 2.2
 # Older sessions say little, and crowd the picture.
 MOST_SESSIONS = 12
 # With further ones the page of a large suite would be too large: it says how many are left out.
@@ -114,9 +116,9 @@ def picture(launches: Launches, metric: str) -> Picture | None:
     )
     marks: list[Symbol] = []
     lines: list[Segment] = []
+    ends = {units.value(end(values), phrases.unit(metric)): None for end in (max, min)}
     captions = [
-        Caption(x=0.5, y=11, text=units.value(max(values), phrases.unit(metric))),
-        Caption(x=0.5, y=_BOTTOM + 8, text=units.value(min(values), phrases.unit(metric))),
+        Caption(x=0.5, y=y, text=text) for text, y in zip(ends, (11, _BOTTOM + 15), strict=False)
     ]
     for session, places in zip(sessions, of_sessions, strict=True):
         marks += _marks(session, places, scale, "history")
@@ -128,22 +130,37 @@ def picture(launches: Launches, metric: str) -> Picture | None:
             Segment(x1=x_base, y1=scale.place(base), x2=x_head, y2=scale.place(head), kind="pair")
         )
         marks += _marks([base], [x_base], scale, "base") + _marks([head], [x_head], scale, "head")
-    named = (
-        (history and "sessions", next((x[0] for x in of_sessions if x), 0.0)),
-        (launches.head and "head", of_head[0] if of_head else 0.0),
-        (pairs and "pairs", of_pairs[0] if of_pairs else 0.0),
-    )
-    for name, x in named:
-        if name:
-            captions.append(Caption(x=min(x, 99.0), y=_HEIGHT - 4, text=str(name)))
-            lines.append(Segment(x1=x, y1=_TOP, x2=x, y2=_BOTTOM, kind="divide"))
+    names = _names(sessions=[x for xs in of_sessions for x in xs], head=of_head, pairs=of_pairs)
+    lines += [Segment(x1=x, y1=_TOP, x2=x, y2=_BOTTOM, kind="divide") for _, x in names]
     return Picture(
         height=_HEIGHT,
         label=_label(launches, metric),
+        bands=_range_of_sessions(history, scale),
         lines=tuple(lines),
         marks=tuple(marks),
-        captions=tuple(captions),
+        captions=(*captions, *(caption for caption, _ in names)),
     )
+
+
+def _names(**groups: Sequence[float]) -> list[tuple[Caption, float]]:
+    """Name each group that has a launch, below its first one, or beside; return where that is."""
+    begins = {name: places[0] for name, places in groups.items() if places}
+    widths = [_LETTER_WIDTH * len(name) for name in begins]
+    moved = pictures.apart([*begins.values()], widths, last=100)
+    return [
+        (Caption(x=x, y=_HEIGHT - 4, text=name), begin)
+        for (name, begin), x in zip(begins.items(), moved, strict=True)
+    ]
+
+
+def _range_of_sessions(history: Sequence[float], scale: pictures.Scale) -> tuple[Band, ...]:
+    """Mark what the committed sessions had, behind all other launches."""
+    known = [value for value in history if math.isfinite(value)]
+    if len(known) <= 1:
+        return ()
+    top, bottom = scale.place(max(known)), scale.place(min(known))
+    height = max(round(bottom - top, 2), 1.0)
+    return (Band(x=0, width=100, kind="history", y=top, height=height),)
 
 
 def _marks(

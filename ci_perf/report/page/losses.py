@@ -8,7 +8,7 @@ from ci_perf.model.comparison import Numerics, Row
 from ci_perf.report.page import pictures
 from ci_perf.report.page.pictures import Caption, Picture, Scale, Segment, Side, Symbol
 
-_HEIGHT = 110
+_HEIGHT = 114
 _TOP, _BOTTOM = 18.0, 92.0
 _MOST_STEPS = 60
 # A single loss is no curve.

@@ -4,6 +4,7 @@ A picture may have any width, and its marks and words keep their size: nothing i
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +13,10 @@ Side = Literal["base", "head"]
 # Each is a symbol in page.html.jinja, told apart by its shape as well as by its colour.
 Shape = Literal["base", "head", "history", "beyond-left", "beyond-right"]
 # Each has a colour in page.css.
-Kind = Literal["axis", "margin", "limit", "interval", "base", "head", "history", "pair", "divide"]
+Kind = Literal[
+    "axis", "margin", "limit", "gain", "interval", "base", "head", "history", "pair", "divide"
+]
+Anchor = Literal["start", "middle", "end"]
 
 # Of the height, above and below the outermost values.
 _PADDING = 0.12
@@ -40,25 +44,23 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """A rectangle as high as the picture, from one x to another."""
+    """A rectangle from one x to another; as high as the picture, unless a height is given."""
 
     x: float
     width: float
     kind: Kind
+    y: float = 0.0
+    height: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caption:
-    """Words at a place; they end there where they lie in the right half of the picture."""
+    """Words that begin at x, unless their anchor says more."""
 
     x: float
     y: float
     text: str
-
-    @property
-    def ends(self) -> bool:
-        """Whether the words end at x, instead of beginning there."""
-        return self.x > 50
+    anchor: Anchor = "start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,25 @@ class Picture:
     lines: tuple[Segment, ...] = ()
     marks: tuple[Symbol, ...] = ()
     captions: tuple[Caption, ...] = ()
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """All lines of a kind as one path, and all dots of committed sessions as another.
+
+        In these there may be thousands: a path takes a third of the bytes of single elements.
+        """
+        drawn: dict[str, list[str]] = defaultdict(list)
+        for line in self.lines:
+            drawn[line.kind].append(f"M{line.x1:g} {line.y1:g}L{line.x2:g} {line.y2:g}")
+        for mark in self.marks:
+            if mark.shape == "history":
+                drawn["history"].append(f"M{mark.x:g} {mark.y:g}h0")
+        return {kind: "".join(parts) for kind, parts in drawn.items()}
+
+    @property
+    def symbols(self) -> list[Symbol]:
+        """All other marks."""
+        return [mark for mark in self.marks if mark.shape != "history"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +107,7 @@ class Scale:
         """Return where a number lies; one beyond the ends lies at the end."""
         inside = min(max(number, self.low), self.high)
         share = (inside - self.low) / (self.high - self.low)
-        return round(self.first + share * (self.last - self.first), 2)
-
-    def band(self, low: float, high: float, kind: Kind) -> Band:
-        """Return the part between two numbers."""
-        x = self.place(low)
-        return Band(x=x, width=round(max(self.place(high) - x, 0.0), 2), kind=kind)
+        return round(self.first + share * (self.last - self.first), 1)
 
 
 def vertical(numbers: Iterable[float], *, top: float, bottom: float) -> Scale | None:
@@ -114,7 +130,19 @@ def columns(groups: Sequence[int], *, gap: float = 1.0) -> list[list[float]]:
     places: list[list[float]] = []
     at = gap
     for group in groups:
-        places.append([round(100 * (at + index + 0.5) / number, 2) for index in range(group)])
+        places.append([round(100 * (at + index + 0.5) / number, 1) for index in range(group)])
         if group:
             at += group + gap
     return [[min(x, 99.5) for x in places_of_group] for places_of_group in places]
+
+
+def apart(places: Sequence[float], widths: Sequence[float], *, last: float) -> list[float]:
+    """Move things from left to right as little as keeps them from touching, up to `last`."""
+    moved: list[float] = []
+    free = 0.0
+    for place, width in zip(places, widths, strict=True):
+        moved.append(max(place, free))
+        free = moved[-1] + width
+    for index in reversed(range(len(moved))):
+        moved[index] = last = min(moved[index], last - widths[index])
+    return moved

@@ -5,9 +5,11 @@ import msgspec
 from ci_perf.judging import summarise
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
+from ci_perf.model.step_profile import DeviceIdle, DeviceTimes, StepProfile
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics
 from tests.histories import a_pair, in_turns
 from tests.runs import a_gpu_evidence, a_measured, a_run, an_evidence, some_canaries
+from tests.step_profiles import both
 from tests.unit.report import shapes, shapes_in_turns
 
 
@@ -40,6 +42,42 @@ def thirty_workloads():
     return a_comparison(*rows), None, None
 
 
+def ten_regressions():
+    """From just beyond the limit to eleven times as long, each workload with a run of its own."""
+    ratios = (1.03, 1.04, 1.05, 1.08, 1.12, 1.2, 1.3, 1.6, 2.0, 11.0)
+    rows = [a_change(f"w{at}", Verdict.REGRESSED, ratio=r) for at, r in enumerate(ratios)]
+    run = a_run(*(a_measured(row.workload, *(0.0412 * row.ratio,) * 3) for row in rows))
+    base = summarise.run(a_run(*(a_measured(row.workload, 0.0412) for row in rows)), label="")
+    return a_comparison(*rows, a_change("still"), head=a_head(run=run.id)), run, base
+
+
+def one_launch():
+    """One launch, no session, no pair, and nothing that the monitor could read."""
+    run = a_run(a_measured("mlp", 0.0100))
+    return a_comparison(a_change("mlp", interval=None), head=a_head(run=run.id)), run, None
+
+
+def a_step_of_gpu(*idle):
+    """A profiled step of 10 ms of a GPU."""
+    busy_s = 0.010 - sum(each.idle_s for each in idle)
+    device = DeviceTimes(span_s=0.010, busy_s=busy_s, work=40, idle=idle)
+    return StepProfile(steps=5, step_s=0.010, device=device)
+
+
+def with_waits():
+    """A step whose GPU waits for data in the head, and one that could not be profiled."""
+    run = a_run(a_measured("loader", 0.010))
+    python = DeviceIdle(reason="outside", idle_s=0.001, gaps=2)
+    data = DeviceIdle(reason="data", idle_s=0.0045, gaps=1)
+    profiled = (
+        both(a_step_of_gpu(python), a_step_of_gpu(data, python), workload="loader"),
+        both(None, None, workload="moe", trouble="head: ended by signal 9 (SIGKILL)"),
+    )
+    run = msgspec.structs.replace(run, profiled=profiled)
+    row = a_change("loader", Verdict.REGRESSED, ratio=1.4)
+    return a_comparison(row, head=a_head(run=run.id)), run, None
+
+
 def _alone(shape):
     def alone():
         return shape(), None, None
@@ -51,6 +89,9 @@ def _alone(shape):
 ALL = (
     with_a_run,
     thirty_workloads,
+    ten_regressions,
+    one_launch,
+    with_waits,
     *map(
         _alone,
         (

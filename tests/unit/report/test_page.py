@@ -2,7 +2,11 @@
 
 import base64
 import hashlib
+import html
+import itertools
+import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 
 import msgspec
@@ -10,14 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_perf.errors import UsageError
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import summarise
-from ci_perf.model.comparison import Interval, Verdict, severity_of
-from ci_perf.report import page, table_rows
+from ci_perf.model import codec, metrics
+from ci_perf.model.comparison import Comparison, Interval, Verdict, severity_of
+from ci_perf.report import page, phrases, table_rows
 from ci_perf.report.page import launches, pictures, scales
 from tests.comparisons import a_change, a_comparison, a_numerics
+from tests.histories import a_pair, in_turns
 from tests.runs import a_measured, a_run
-from tests.unit.report import page_shapes, shapes
+from tests.unit.report import colour_blindness, page_shapes, shapes
 
 STEP_TIME = "step_time_s"
 VOID = {"meta", "use", "line", "rect", "circle", "path", "br"}
@@ -119,7 +125,7 @@ def test_only_what_fails_a_job_makes_the_page_red(gate, tone):
     text = page.render(a_comparison(a_numerics(gate=gate), a_change()))
 
     assert f"<header {tone}>" in text
-    assert ('<article class="worse">' in text) is gate
+    assert ('<article class="line worse">' in text) is gate
 
 
 def test_the_left_mark_of_a_pair_was_launched_first():
@@ -135,6 +141,133 @@ def test_the_left_mark_of_a_pair_was_launched_first():
 def test_a_run_of_another_comparison_is_refused():
     with pytest.raises(UsageError, match="found run another; name the"):
         page.render(a_comparison(a_change()), run=a_run(a_measured("mlp", 1.0), id="another"))
+
+
+def test_a_name_of_200_characters_and_a_command_for_many_workloads_stand_there_whole():
+    names = [f"{'w' * 190}{index:010}" for index in range(3)]
+
+    text = page.render(
+        a_comparison(*(a_change(name, Verdict.REGRESSED, ratio=2) for name in names))
+    )
+
+    words = re.sub(r"<[^>]*>", "", text)
+    assert all(f"{name} step time" in words for name in names)
+    _, _, command = words.partition("ci-perf accept run.json ")
+    assert re.findall("--workload (w+[0-9]+)", command) == names
+
+
+def test_says_what_a_step_waits_for_on_both_sides_and_what_to_try():
+    comparison, run, _ = page_shapes.with_waits()
+
+    text = page.render(comparison, run=run).replace("\xa0", " ")
+
+    assert "the GPU works: 90.0 → 45.0 % of the time of a step" in text
+    assert "starved by data: little → 45.0 % of the time of a step" in text
+    assert "Try: load the next batch while the step runs: a DataLoader with <code>num_" in text
+    assert "head: ended by signal 9 (SIGKILL)" in text
+
+
+def test_one_launch_is_a_mark_without_a_ground_and_without_groups_that_are_not_there():
+    comparison, run, base = page_shapes.one_launch()
+
+    picture = launches.picture(launches.of(run, base)["mlp", STEP_TIME], STEP_TIME)
+
+    assert picture is not None
+    assert (len(picture.marks), picture.bands) == (1, ())
+    assert [caption.text for caption in picture.captions] == ["10.0 ms", "head"]
+    text = page.render(comparison, run=run, base=base)
+    for absent in ("Canaries", "The machine meanwhile", "Losses of both"):
+        assert absent not in text
+
+
+def test_a_row_without_a_ratio_has_no_mark_unless_it_moved():
+    still, grown = (
+        a_change("mlp", metric=metrics.GRAPH_BREAKS, base=0, head=head, limit=0.0)
+        for head in (0, 2)
+    )
+    axis = scales.of([still, grown])
+
+    assert axis.picture(still).marks == ()
+    assert [mark.shape for mark in axis.picture(grown).marks] == ["beyond-right"]
+    assert "0 → 2" in page.render(a_comparison(grown))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-1"])
+def test_a_file_with_an_impossible_number_is_refused(number):
+    text = codec.encode(a_comparison(a_change("mlp")))
+
+    broken = re.sub(r'("base": )[0-9.e-]+,', rf"\g<1>{number},", text)
+
+    assert broken != text
+    with pytest.raises(InvalidFileError):
+        codec.decode(broken, Comparison, name="comparison.json")
+
+
+def test_a_note_of_10000_characters_is_cut_and_a_name_of_as_many_is_refused():
+    text = page.render(a_comparison(a_change("mlp", Verdict.REGRESSED, note="n" * 10_000)))
+    named = codec.encode(a_comparison(a_change("w" * 10_000)))
+
+    assert "n" * 299 + "…" in text
+    assert "n" * 301 not in text
+    with pytest.raises(InvalidFileError):
+        codec.decode(named, Comparison, name="comparison.json")
+
+
+verdicts = st.sampled_from(
+    [Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED, Verdict.INVALID]
+)
+some_rows = st.builds(
+    lambda name, metric, verdict, ratio, gate: a_change(
+        name, verdict, metric=metric, ratio=ratio, gate=gate
+    ),
+    st.sampled_from(["mlp", "conv.batch=2"]),
+    st.sampled_from([metrics.STEP_TIME, metrics.FIRST_STEP, metrics.PEAK_ALLOCATED]),
+    verdicts,
+    st.floats(0.01, 100),
+    st.booleans(),
+)
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(st.lists(some_rows, max_size=6))
+def test_the_verdicts_on_the_page_are_those_of_the_file_row_by_row(rows):
+    text = codec.encode(a_comparison(*rows))
+
+    judged = codec.decode(text, Comparison, name="comparison.json")
+
+    expected = Counter(
+        (row["workload"], phrases.metric_title(row["metric"]), row["verdict"], row["gate"])
+        for row in json.loads(text)["rows"]
+    )
+    assert Counter(_rows_of(page.render(judged))) == expected
+
+
+def _rows_of(text):
+    """Read workload, metric, verdict and whether it gates from each article of a page."""
+    pattern = re.compile(
+        r"<h3>\s*<code>(.*?)</code>\s*<span>(.*?)</span>.*?<b>\S+ (.*?)</b>(.*?)</article>",
+        re.DOTALL,
+    )
+    for name, metric, verdict, rest in pattern.findall(text):
+        is_gating = "cannot fail the job" not in rest
+        yield html.unescape(name), metric, verdict.replace("warning", "regressed"), is_gating
+
+
+def test_colours_differ_for_the_two_common_kinds_of_colour_blindness():
+    light, dark = (dict(re.findall(r"--(\w+):(#\w+)", scheme)) for scheme in _schemes())
+
+    for colours in (light, light | dark):
+        for first, second in itertools.combinations(("worse", "better", "open", "same"), 2):
+            for kind in colour_blindness.KINDS:
+                assert colour_blindness.distance(colours[first], colours[second], kind) > 20
+        for first, second in itertools.combinations(("limit", "gain", "margin"), 2):
+            for kind in colour_blindness.KINDS:
+                assert colour_blindness.distance(colours[first], colours[second], kind) > 5
+
+
+def _schemes():
+    style = page.render(a_comparison()).partition("<style>")[2].partition("</style>")[0]
+    return re.findall(r":root\{(.*?)\}", style)
 
 
 def test_without_a_run_the_page_says_what_it_lacks():
@@ -164,18 +297,43 @@ amounts = st.floats(0, 1e19)
 @settings(max_examples=100, derandomize=True, deadline=None)
 @given(numbers, numbers, st.floats(0, 5), st.floats(0, 5))
 def test_what_is_drawn_is_what_decided(low, width, limit, margin):
-    """The interval reaches into the limit's ground exactly where its number does."""
+    """The whole bar lies on the limit's ground where the interval lies beyond the limit."""
     row = a_change("mlp", ratio=low + width / 2, limit=limit, margin=margin)
     row = msgspec.structs.replace(row, interval=Interval(low=low, high=low + width))
     axis = scales.of([row])
-    scale = pictures.Scale(-axis.end, axis.end, 2.0, 98.0)
 
     bar = next(line for line in axis.picture(row).lines if line.kind == "interval")
 
-    assert bar.x1 == scale.place(low - 1)
-    assert bar.x2 == scale.place(low + width - 1)
-    for band in axis.picture(row).bands:
+    assert bar.x1 == axis.place(low - 1)
+    assert bar.x2 == axis.place(low + width - 1)
+    bands = axis.picture(row).bands
+    for band in bands:
         assert 0 <= band.x <= band.x + band.width <= 100.01
+    for band in (each for each in bands if each.kind == "limit"):
+        assert band.x == axis.place(limit)
+        if low - 1 > limit:
+            assert bar.x1 >= band.x
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(st.floats(0.01, 100), max_size=5), st.floats(0, 5))
+def test_a_larger_change_lies_further_right_and_the_numbers_of_the_axis_apart(ratios, limit):
+    axis = scales.of([a_change("mlp", ratio=ratio, limit=limit) for ratio in ratios])
+
+    places = [axis.place(change / 50) for change in range(-60, 61)]
+    assert places == sorted(places)
+    assert axis.place(0) == 50
+    ticks = sorted(caption.x for caption in axis.ticks().captions)
+    assert all(after - before >= 11.9 for before, after in itertools.pairwise(ticks))
+
+
+def test_a_change_of_thirty_per_cent_and_a_limit_of_two_are_both_seen():
+    axis = scales.of([a_change("mlp", ratio=1.3, limit=0.02)])
+
+    picture = axis.picture(a_change("mlp", ratio=1.3, limit=0.02))
+
+    assert picture.marks[0].shape == "head"
+    assert axis.place(0.02) - axis.place(0) > 5
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
@@ -200,4 +358,25 @@ def test_thirty_workloads_by_three_metrics_with_all_their_launches_stay_below_60
         comparison, head=msgspec.structs.replace(comparison.head, run=run.id)
     )
 
-    assert len(page.render(comparison, run=run)) < 600_000
+    for name in names:
+        run = in_turns(run, [a_pair(1.0 + at / 1e3, 1.0) for at in range(18)], workload=name)
+    base = summarise.run(run, label="baselines")
+    sessions = [
+        msgspec.structs.replace(subject, sessions=subject.sessions * 12)
+        for subject in base.subjects
+    ]
+    base = msgspec.structs.replace(base, subjects=tuple(sessions))
+
+    assert len(page.render(comparison, run=run, base=base).encode()) < 600_000
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(st.floats(0, 99.5), min_size=1, max_size=3).map(sorted))
+def test_names_are_moved_apart_and_stay_within_the_picture(places):
+    widths = [18.0, 9.0, 11.0][: len(places)]
+
+    moved = pictures.apart(places, widths, last=100)
+
+    ends = [x + width for x, width in zip(moved, widths, strict=True)]
+    assert all(end <= x + 1e-9 for end, x in zip(ends, [*moved[1:], 100], strict=True))
+    assert all(x >= 0 for x in moved)
