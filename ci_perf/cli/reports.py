@@ -64,7 +64,8 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
 
         files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))
     else:
-        console.emit(_text(comparison, form), output=target)
+        is_ascii = target is None and console.is_ascii()
+        console.emit(_text(comparison, form, is_ascii=is_ascii), output=target)
     if target is not None:
         console.say(_told(comparison, target))
 
@@ -75,7 +76,7 @@ def _told(comparison: Comparison, target: Path) -> str:
     return f"{terminal.first_line(comparison)}\nreport: {target}\nexit code: {comparison.exit_code}"
 
 
-def _text(comparison: Comparison, form: str) -> str:
+def _text(comparison: Comparison, form: str, *, is_ascii: bool) -> str:
     if form == "json":
         return codec.encode(comparison)
     if form == "csv":
@@ -85,7 +86,9 @@ def _text(comparison: Comparison, form: str) -> str:
     if form == "terminal":
         from ci_perf.report import terminal
 
-        return terminal.render(comparison, width=console.width(), color=console.in_color())
+        return terminal.render(
+            comparison, width=console.width(), color=console.in_color(), is_ascii=is_ascii
+        )
     from ci_perf.report import markdown
 
     return markdown.render(comparison)

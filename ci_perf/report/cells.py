@@ -19,7 +19,7 @@ from ci_perf.model.comparison import (
 )
 from ci_perf.model.metrics import Better, Kind
 from ci_perf.model.summary import Numbers
-from ci_perf.report import phrases, remarks, units
+from ci_perf.report import phrases, remarks, rules, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 
@@ -42,7 +42,7 @@ class TableRow:
     """The cells of one row. ``rate`` is the throughput on both sides, ``remark`` our own note.
 
     ``detects`` is the smallest detectable change of an undecided row, where its limit is smaller.
-    ``evidence`` counts the pairs or the sessions that decided.
+    ``evidence`` counts the pairs or the sessions that decided; ``rule`` draws how they did.
     """
 
     severity: Severity
@@ -53,6 +53,7 @@ class TableRow:
     head: Words
     rate: Words
     change: Words
+    rule: Words
     limit: Words
     detects: Words
     evidence: Words
@@ -149,6 +150,7 @@ def _of_change(row: Change) -> TableRow:
         head=units.value(row.head, unit),
         rate=_rate(row),
         change=change(row),
+        rule=rules.text(row),
         limit=_limit(row),
         detects=_detects(row),
         evidence=_evidence(row),
@@ -168,6 +170,7 @@ def _of_uncompared(row: Uncompared) -> TableRow:
         head=_alone(row.head, row.metric),
         rate=Words(""),
         change=units.NOTHING,
+        rule=Words(""),
         limit=units.NOTHING,
         detects=Words(""),
         evidence=Words(""),
@@ -194,6 +197,7 @@ def _of_numerics(row: Numerics) -> TableRow:
         head=head,
         rate=which(row) if row.difference is not None else Words(""),
         change=apart(row),
+        rule=Words(""),
         limit=units.limit(row.tolerance),
         detects=Words(""),
         evidence=Words(""),

@@ -19,6 +19,7 @@ from ci_perf.report import (
     phrases,
     profiles,
     provenance,
+    rules,
     table_rows,
     tables,
     units,
@@ -58,12 +59,18 @@ _COLUMNS = (
     Column("limit", is_number=True),
     Column("evidence"),
 )
+_CHANGE = 3
+# Columns from which on drawings leave room for the evidence.
+_WIDE = 120
 # Where a number may go on in a second line: before its interval.
 _SECOND_LINE = re.compile(r" (?=[\[(])")
 
 
-def render(comparison: Comparison, *, width: int, color: bool) -> str:
-    """Show the verdict, what to do, and what changed. Foreign text cannot steer the terminal."""
+def render(comparison: Comparison, *, width: int, color: bool, is_ascii: bool = False) -> str:
+    """Show the verdict, what to do, and what changed. Foreign text cannot steer the terminal.
+
+    `is_ascii`: intervals are drawn of ASCII alone.
+    """
     stream = StringIO()
     console = Console(
         file=stream,
@@ -74,7 +81,7 @@ def render(comparison: Comparison, *, width: int, color: bool) -> str:
         # What the environment says of colours and widths has been decided by the caller.
         _environ={},
     )
-    console.print(Group(*_parts(comparison, width)))
+    console.print(Group(*_parts(comparison, width, is_ascii=is_ascii)))
     lines = (
         _WORKFLOW_COMMAND.sub(r"\1: :", line.rstrip()) for line in stream.getvalue().split("\n")
     )
@@ -86,7 +93,7 @@ def first_line(comparison: Comparison) -> str:
     return _text(headline.of(comparison)).plain
 
 
-def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
+def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[RenderableType]:
     yield _text(headline.of(comparison), style="bold")
     yield Padding(_text(headline.counts(comparison)), (0, 0, 1, 0))
     for step in advice.next_steps(comparison):
@@ -94,7 +101,7 @@ def _parts(comparison: Comparison, width: int) -> Iterable[RenderableType]:
     for warning in (*notices.of(comparison), *notices.validity(comparison)):
         yield _text(warning, style="yellow")
     if changed := table_rows.changed(comparison.rows):
-        yield Padding(_table(changed[:_SHOWN], width), (1, 0))
+        yield Padding(_table(changed[:_SHOWN], width, is_ascii=is_ascii), (1, 0))
     if len(changed) > _SHOWN:
         yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {phrases.ALL_ROWS} shows all.")
     yield from _explained(comparison, width)
@@ -125,7 +132,7 @@ def _part(part: str) -> str | tuple[str, str]:
     return part if isinstance(part, Markdown) else escape.clean(part)
 
 
-def _table(rows: list[cells.TableLine], width: int) -> RenderableType:
+def _table(rows: list[cells.TableLine], width: int, *, is_ascii: bool) -> RenderableType:
     """Lay out the lines; on a narrow terminal numbers take two lines, or rows become sentences."""
     lines, brief = (
         [
@@ -134,11 +141,27 @@ def _table(rows: list[cells.TableLine], width: int) -> RenderableType:
         ]
         for is_brief in (False, True)
     )
+    if any(row.first.rule for row in rows) and width >= _WIDE:
+        show = rules.ascii_only if is_ascii else str
+        drawn = [
+            _with_rule(line, show(row.first.rule)) for line, row in zip(lines, rows, strict=True)
+        ]
+        if table := tables.grid(_COLUMNS, drawn, width):
+            return Group(table, Padding(Text(show(rules.LEGEND), style="dim"), (0, 1)))
     for shown in (lines, list(map(_in_two_lines, lines)), list(map(_in_two_lines, brief))):
         table = tables.grid(_COLUMNS, shown, width)
         if table is not None:
             return table
     return Group(*(_sentence(row) for line in rows for row in line.rows))
+
+
+def _with_rule(line: TerminalLine, drawing: str) -> TerminalLine:
+    """Draw the interval of a row below its change."""
+    if not drawing:
+        return line
+    cells_of_line = list(line.cells)
+    cells_of_line[_CHANGE] = Text("\n").join([line.cells[_CHANGE], Text(drawing)])
+    return TerminalLine(cells_of_line, line.style)
 
 
 def _below(cell: cells.Cell) -> Text:
