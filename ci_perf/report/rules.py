@@ -30,7 +30,7 @@ def text(row: Change) -> Words:
         columns[places[size]] = mark
     columns[_HALF] = "│"
     low, middle, high = (
-        _beside(ratio - 1, end, places)
+        _on_its_side(ratio - 1, end, places)
         for ratio in (row.interval.low, row.ratio, row.interval.high)
     )
     for column in range(low, high + 1):
@@ -53,7 +53,7 @@ def _place(share: float) -> int:
     return _HALF + round(_HALF * min(max(share, -1.0), 1.0))
 
 
-def _beside(size: float, end: float, places: dict[float, int]) -> int:
+def _on_its_side(size: float, end: float, places: dict[float, int]) -> int:
     """Place a change on the side of limit and margin on which it lies, however close."""
     column = _place(size / end)
     for tick, place in places.items():
