@@ -1,16 +1,19 @@
-"""What measuring adds to a step, and what the monitor adds to a run, as ratios.
+"""What measuring adds to a step, and what the monitor and explaining add to a run, as ratios.
 
-    python benchmarks/overhead.py [--rounds N] [--launches N] [--device cpu|cuda:N]
+    python benchmarks/overhead.py [--rounds N] [--launches N] [--checks N] [--device cpu|cuda:N]
 
-Prints two tables of ratios. In the first, four timers take turns on the same callable in one
-process, in an order that is drawn anew each round: a bare loop, the same once more (A/A, which says
-how noisy the machine is), `Device.time_block`, and `blocked_autorange` of torch.utils.benchmark. In
-the second, one workload is launched without the monitor, the same once more (A/A), and with it.
+Prints up to three tables of ratios. In the first, four timers take turns on the same callable in
+one process, in an order that is drawn anew each round: a bare loop, the same once more (A/A, which
+says how noisy the machine is), `Device.time_block`, and `blocked_autorange` of
+torch.utils.benchmark. In the second, one workload is launched without the monitor, the same once
+more (A/A), and with it. In the third, `run --against` measures a head that takes twice as long, in
+turns without explaining, the same once more (A/A), and with it: base and head each give the ratio
+of their timed launches.
 
-The claims: a median ratio is within 1 ± 0.01; the monitor's is within that, or within its A/A where
-that is wider. The exit code is 1 when a claim is refuted: the interval of a median lies wholly
-outside. An interval that is wider than the claim cannot show it: measure again on a quiet machine,
-or with more rounds.
+The claims: a median ratio is within 1 ± 0.01, of explaining within 1 ± 0.005; that of the monitor
+and of explaining is within that, or within its A/A where that is wider. The exit code is 1 when a
+claim is refuted: the interval of a median lies wholly outside. An interval that is wider than the
+claim cannot show it: measure again on a quiet machine, or with more rounds.
 """
 
 import argparse
@@ -28,6 +31,7 @@ from pathlib import Path
 import torch
 from torch.utils import benchmark
 
+import ci_perf
 from ci_perf.judging import launch_numbers
 from ci_perf.measuring import user_code
 from ci_perf.measuring.device import Device, Step, open_device
@@ -72,15 +76,41 @@ parameters = {{ size = 256 }}
 protocol = {{ monitor_hz = {hertz} }}
 """
 LAUNCHES = {"off": 0.0, "on": 5.0, "off_again": 0.0}
+EXPLAINING_CLAIM = 0.005
+EXPLAINING = {"without": False, "with": True, "without again": False}
+EXPLAINED_SUITE = """
+[suites.overhead]
+canaries = false
+[suites.overhead.protocol]
+statistic = "median"
+warmup_min_s = 0.3
+warmup_max_s = 1.0
+warmup_tolerance = 0.05
+timed_min_s = 1.0
+timed_max_s = 1.0
+[[suites.overhead.workloads]]
+workload = "product"
+"""
+EXPLAINED_WORKLOAD = """
+import torch
+from ci_perf.workload import Workload
+from times import TIMES
+
+def build(context):
+    left = torch.ones(256, 256)
+    return Workload(step=lambda: [left @ left for _ in range(TIMES)])
+"""
 
 Timer = Callable[[], float]
 
 
-def main(rounds: int, launches: int, device: str) -> int:
-    """Print both tables; fail when a claim is refuted."""
-    holds = _timers(rounds, device)
+def main(rounds: int, launches: int, checks: int, device: str) -> int:
+    """Print the tables; fail when a claim is refuted."""
+    holds = _timers(rounds, device) if rounds else True
     if launches:
         holds = _monitor(launches, device) and holds
+    if checks:
+        holds = _explaining(checks, device) and holds
     return int(not holds)
 
 
@@ -142,10 +172,7 @@ def _monitor(launches: int, device: str) -> bool:
     times = _launched(launches, device)
     again = _ratios(times["off_again"], times["off"])
     found = _ratios(times["on"], times["off"])
-    verdict = _verdict(found, CLAIM)
-    if verdict != "holds":
-        wider = _verdict(found, max(CLAIM, _farthest(again)))
-        verdict = "within its A/A" if wider == "holds" else wider
+    verdict = _verdict_beside(again, found, CLAIM)
     print(f"\nStep time of matmul 256 with the monitor ({device}, {launches} launches each)\n")
     print("| launched | median ratio | 95 % interval | middle half | |\n|:--|--:|:--|:--|:--|")
     print(f"| without it again (A/A) | {_cells(again)} | |")
@@ -174,6 +201,78 @@ def _launched(launches: int, device: str) -> Mapping[str, Sequence[float]]:
     }
 
 
+def _explaining(checks: int, device: str) -> bool:
+    """Compare timed launches of runs with and without explaining, by the wall and by CPU time."""
+    times: dict[str, dict[str, list[float]]] = {
+        metric: {name: [] for name in EXPLAINING} for metric in _TIMES
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = _two_commits(Path(name))
+        for number in range(checks):
+            for kind in sorted(EXPLAINING, reverse=bool(number % 2)):
+                run = _checked(folder, device, explain=EXPLAINING[kind])
+                for metric in _TIMES:
+                    times[metric][kind] += _medians(run, metric)
+    print(f"\nTimed launches of `run --against`, base and head ({device}, {checks} runs each)\n")
+    print("| time | explaining | median ratio | 95 % interval | middle half | 1 ± 0.005 |")
+    print("|:--|:--|--:|:--|:--|:--|")
+    verdicts = []
+    for metric, by_kind in times.items():
+        if not by_kind["without"]:
+            continue
+        again = _ratios(by_kind["without again"], by_kind["without"])
+        found = _ratios(by_kind["with"], by_kind["without"])
+        verdicts.append(_verdict_beside(again, found, EXPLAINING_CLAIM))
+        print(f"| {metric} | without again (A/A) | {_cells(again)} | |")
+        print(f"| {metric} | with | {_cells(found)} | {verdicts[-1]} |")
+    return "refuted" not in verdicts
+
+
+_TIMES = (metrics.STEP_TIME.name, metrics.STEP_CPU.name)
+
+
+def _two_commits(folder: Path) -> Path:
+    """Make a repository whose head takes twice as long as its branch `main`."""
+    (folder / "workloads").mkdir()
+    (folder / "workloads" / "suite.toml").write_text("schema_version = 1\n" + EXPLAINED_SUITE)
+    (folder / "workloads" / "product.py").write_text(EXPLAINED_WORKLOAD)
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], check=True)
+    for times, branch in ((1, "main"), (2, "head")):
+        if branch != "main":
+            subprocess.run([*git, "switch", "--quiet", "--create", branch], check=True)
+        (folder / "times.py").write_text(f"TIMES = {times}\n")
+        subprocess.run([*git, "add", "--all"], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message", branch], check=True)
+    return folder
+
+
+def _checked(folder: Path, device: str, *, explain: bool) -> Run:
+    run = ci_perf.measure(
+        "overhead",
+        root=folder,
+        against="main",
+        device=device,
+        record=False,
+        explain=explain,
+        explain_budget_s=20.0,
+        wait_s=0.0,
+        notify=lambda line: print(line, file=sys.stderr),
+    )
+    if bool(run.profiled) != explain:
+        raise RuntimeError(f"expected a run that explains: {explain}; found {run.profiled}")
+    return run
+
+
+def _medians(run: Run, metric: str) -> Sequence[float]:
+    """Return the median over the timed launches of the base, and of the head, where known."""
+    (paired,) = run.paired
+    sides = ([pair.base for pair in paired.pairs], [pair.head for pair in paired.pairs])
+    found = [[launch_numbers.of_process(each).get(metric) for each in side] for side in sides]
+    known = [[value for value in side if value is not None] for side in found]
+    return [statistics.median(side) for side in known if side]
+
+
 def _ratios(values: Sequence[float], reference: Sequence[float]) -> Sequence[float]:
     return sorted(one / other for one, other in zip(values, reference, strict=True))
 
@@ -187,6 +286,15 @@ def _interval(ratios: Sequence[float]) -> tuple[float, float]:
 
 def _farthest(ratios: Sequence[float]) -> float:
     return max(abs(bound - 1) for bound in _interval(ratios))
+
+
+def _verdict_beside(again: Sequence[float], found: Sequence[float], claim: float) -> str:
+    """Judge by the claim, or by the A/A of the same minutes where that is wider."""
+    verdict = _verdict(found, claim)
+    if verdict == "holds":
+        return verdict
+    wider = _verdict(found, max(claim, _farthest(again)))
+    return "within its A/A" if wider == "holds" else wider
 
 
 def _verdict(ratios: Sequence[float], claim: float) -> str:
@@ -206,8 +314,9 @@ def _cells(ratios: Sequence[float]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=200, help="0 leaves the timers out")
     parser.add_argument("--launches", type=int, default=10, help="0 leaves the monitor out")
+    parser.add_argument("--checks", type=int, default=0, help="how many runs explain; 0: no table")
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
-    sys.exit(main(arguments.rounds, arguments.launches, arguments.device))
+    sys.exit(main(arguments.rounds, arguments.launches, arguments.checks, arguments.device))

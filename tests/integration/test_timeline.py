@@ -174,18 +174,28 @@ def test_a_workload_without_torch_has_no_trace(launch):
 
 
 def test_a_process_that_is_timed_meets_no_profiler(launch):
-    """`import torch` itself imports torch.profiler: what counts is that nothing of it runs."""
+    """`import torch` imports torch.profiler: we import no more of it, and nothing of it runs."""
     source = f"""{HEAD}
-import sys, torch
+import sys
+assert "torch" not in sys.modules
+import torch
+def profilers():
+    return {{name for name in sys.modules if "profiler" in name}}
+of_torch = profilers()
+torch.profiler.profile = torch.autograd.profiler.profile = None  # who starts one fails
 def step():
     assert not torch.autograd._profiler_enabled()
     assert not torch.autograd.profiler._is_profiler_enabled
+    assert profilers() == of_torch
     ours = [name for name in sys.modules if name.startswith("ci_perf.measuring.profiling")]
     assert not ours, ours
     torch.ones(8) + 1
 {BUILD}"""
 
-    assert result_of(launch(source, profile=False)).profile is None
+    result = result_of(launch(source, profile=False))
+
+    assert result.profile is None
+    assert result.process.absent == {}
 
 
 # --- in this process

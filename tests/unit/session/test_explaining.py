@@ -120,6 +120,19 @@ def test_nothing_is_profiled_where_nothing_has_moved_or_nobody_asks(explained):
         assert run.profiled == ()
 
 
+def test_launches_that_are_timed_get_the_same_task_to_the_byte(explained):
+    def timed(**how):
+        launches = Launches(profiling)
+        explained(launches, "b", **how)
+        # Both of a pair are launched at once.
+        return sorted(msgspec.json.encode(task) for task in launches.tasks if not task.profile)
+
+    without = timed(explain_budget_s=None)
+
+    assert len(without) > 2
+    assert timed() == without
+
+
 def test_a_base_without_the_workload_is_not_profiled(explained, tmp_path):
     (tmp_path / "base/workloads/a.py").unlink()
     launches = Launches(profiling)
