@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from ci_perf.model.base import Amount, Bytes, Count, Finite, Name, Seconds, Struct, Text
-from ci_perf.model.step_profile import AuthorFunction, IdleReason, LoaderKind
+from ci_perf.model.step_profile import AuthorFunction, IdleReason, LoaderKind, RankTimes
 
 # "new" and "gone": operators on one side only. "more" and "fewer": the same ones, as often or not.
 # "other_shape": the same ones with other shapes, types, strides or flags. "recomputed": forward
@@ -168,7 +168,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     differ between the steps of one side, and are not compared. ``common_factor`` is how much longer
     what did not change takes in the head, all of it alike; `None` where it is near 1, or not known.
     ``limits`` is what has grown of what keeps a step waiting; `None` where nothing has, in three
-    pairs. ``traces`` names the files of the first pair.
+    pairs. ``traces`` names the files of the first pair; ``ranks`` is of its head, whose rank 0 was
+    profiled, and `None` for a workload of one process.
     """
 
     causes: Annotated[tuple[Cause, ...], msgspec.Meta(max_length=MOST_CAUSES)] = ()
@@ -179,4 +180,5 @@ class Explanation(Struct, frozen=True, kw_only=True):
     common_factor: Finite | None = None
     limits: StepLimits | None = None
     traces: Annotated[tuple[Name, ...], msgspec.Meta(max_length=2)] = ()
+    ranks: RankTimes | None = None
     trouble: Text = ""

@@ -14,6 +14,7 @@ MOST_PROFILED_PAIRS = 10
 MOST_TIMED_OPERATORS = 200
 MOST_KERNELS = 200
 MOST_PHASES = 50
+MOST_RANKS = 10_000
 
 # Why a device was idle. "data": the host was in the phase "data", or in a DataLoader.
 # "synchronisation": the host had waited until the queue was empty. "operators": it was in operators
@@ -195,6 +196,17 @@ class DeviceTimes(Struct, frozen=True, kw_only=True):
     other_devices: Count = 0
 
 
+class RankTimes(Struct, frozen=True, kw_only=True):
+    """How long each of several ranks works by itself in a step; a profile is that of rank 0.
+
+    ``own_s`` is in the order of the ranks: seconds of the workload's `local_step`, or, without one
+    on a CPU, CPU time of the thread that runs the step. Empty where neither is known.
+    """
+
+    world_size: Count
+    own_s: Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MOST_RANKS)] = ()
+
+
 class StepProfile(Struct, frozen=True, kw_only=True):
     """What one launch found. What differed between its steps is in ``varies``, and not counted.
 
@@ -205,9 +217,10 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     ``memory`` is `None` where it was not followed. ``host`` and ``device`` are of the trace of
     torch's profiler, which ``trace_file`` names where it was kept. Where somebody has asked for a
     snapshot of CUDA's memory, ``snapshot_file`` names it, and ``memory_summary`` is the table of
-    torch's allocator for the same steps. ``missing`` says why something
+    torch's allocator for the same steps. ``ranks`` is `None` for a workload of one process.
+    ``missing`` says why something
     is not there, by "step_s", "operators" (their times), "functions" (theirs), "memory", "trace",
-    "device", "snapshot", "trace_file", "snapshot_file" or "teardown".
+    "device", "ranks", "snapshot", "trace_file", "snapshot_file" or "teardown".
     ``absent`` is a sentence: why there is nothing; all else is empty then.
     """
 
@@ -221,6 +234,7 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     trace_file: NameOrEmpty = ""
     snapshot_file: NameOrEmpty = ""
     memory_summary: Text = ""
+    ranks: RankTimes | None = None
     varies: tuple[Text, ...] = ()
     cut: Count = 0
     missing: dict[Name, Text] = {}

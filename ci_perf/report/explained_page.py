@@ -46,6 +46,8 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
         first, *further = step_limits.of(workload.limits)
         yield (workload.workload, Words(": "), *first)
         yield from further
+        if workload.profile is not None and workload.profile.ranks is not None:
+            yield step_limits.ranks(workload.profile.ranks)
     if workload.trouble and workload.explanation is None:
         yield (workload.workload, Words(": "), Sentence(workload.trouble))
 

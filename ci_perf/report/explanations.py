@@ -265,6 +265,7 @@ def _note(explanation: Explanation) -> Phrase:
         *_limits(explanation),
         *_others(explanation),
         *_varying(explanation),
+        *_ranks(explanation),
         *_traces(explanation),
     ]
     said: list[str] = []
@@ -291,6 +292,11 @@ def _unexplained(explanation: Explanation) -> Iterator[Phrase]:
 def _limits(explanation: Explanation) -> Iterator[Phrase]:
     if explanation.limits:
         yield step_limits.most_grown(explanation.limits)
+
+
+def _ranks(explanation: Explanation) -> Iterator[Phrase]:
+    if explanation.ranks:
+        yield step_limits.ranks(explanation.ranks)
 
 
 def _traces(explanation: Explanation) -> Iterator[Phrase]:

@@ -1,7 +1,7 @@
 """What limits a step, and what may be done about it, in sentences; and its operators as a table."""
 
 from ci_perf.model.explanation import Cure, LimitedPart, LimitReason, StepLimit, StepLimits
-from ci_perf.model.step_profile import OperatorTimes, StepProfile
+from ci_perf.model.step_profile import OperatorTimes, RankTimes, StepProfile
 from ci_perf.report import escape, units
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
@@ -10,6 +10,8 @@ from ci_perf.report.tables import Table
 MOST_SHOWN_OPERATORS = 20
 # A device that works as much of its time is not kept waiting.
 _BUSY = 0.9
+# What one rank must work longer than rank 0 to be called slower.
+_SLOWER_RANK = 1.1
 _OUTSIDE = Words("(outside of operators)")
 _REASONS: dict[LimitReason, str] = {
     "data": "starved by data",
@@ -66,6 +68,20 @@ def most_grown(limits: StepLimits) -> Phrase:
     first, second, *_ = of(limits)
     end = () if limits.limits[0].cures else (Words("."),)
     return (*first, Words(" "), *second, *end)
+
+
+def ranks(times: RankTimes) -> Phrase:
+    """Say of which rank a profile is, and which one is the slowest, by how much."""
+    which = f"Rank 0 of {times.world_size:,} was profiled"
+    if len(times.own_s) != times.world_size:
+        why = "the workload has no `local_step`, which would tell"
+        return (Words(f"{which}; which rank is the slowest is not known: {why}."),)
+    slowest = max(range(times.world_size), key=lambda rank: times.own_s[rank])
+    first_s, slowest_s = times.own_s[0], times.own_s[slowest]
+    if slowest_s <= _SLOWER_RANK * first_s:
+        return (Words(f"{which}; no other one works notably longer by itself."),)
+    own = f"{units.seconds(slowest_s)} of a step, rank 0 {units.seconds(first_s)}"
+    return (Words(f"{which}. The slowest is rank {slowest:,}: by itself it works {own}."),)
 
 
 def operator_table(profile: StepProfile, *, most: int = MOST_SHOWN_OPERATORS) -> Table:

@@ -160,17 +160,24 @@ def test_ranks_count_together_and_the_first_one_tells(launch):
     source = f"""{HEAD}
 import torch
 from torch import distributed
-def step():
-    distributed.all_reduce(torch.ones(4))
-{BUILD}"""
+def build(context):
+    def step():
+        if context.rank:
+            sum(range(300_000))
+        distributed.all_reduce(torch.ones(4))
+    return Workload(step=step)
+"""
 
     profile = result_of(launch(source, launch="torchrun", world_size=2)).profile
 
     assert {use.operator for use in profile.operators} == {"aten::ones", "c10d::allreduce_"}
     assert all(use.call_s for use in profile.operators)
     assert [use.function.function for use in profile.functions if use.waiting_s is not None] == [
-        "step"
+        "build.<locals>.step"
     ]
+    # Who waits for the slower rank does not work meanwhile.
+    first_s, second_s = profile.ranks.own_s
+    assert (profile.ranks.world_size, second_s > first_s) == (2, True)
     assert (profile.missing, profile.memory.peak_bytes) == ({}, 16)
 
 

@@ -125,6 +125,7 @@ def explain(
         common_factor=clock.common_factor,
         limits=None if is_gain or (row and order.is_memory(row)) else idle.growth(pairs),
         traces=tuple(filter(None, (pairs[0].base.trace_file, pairs[0].head.trace_file))),
+        ranks=pairs[0].head.ranks,
     )
 
 

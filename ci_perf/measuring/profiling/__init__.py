@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 
 from ci_perf.measuring import memory, user_code
-from ci_perf.measuring.device import Device
+from ci_perf.measuring.device import Device, Step
 from ci_perf.measuring.distributed import Group, Solo
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.profiling import memory_snapshot, storages
 from ci_perf.measuring.profiling.author import AuthorCode
 from ci_perf.measuring.profiling.memory_snapshot import CudaMemory, MemorySnapshot
-from ci_perf.measuring.profiling.passes import STEPS, Passes
+from ci_perf.measuring.profiling.passes import LOCAL_STEPS, STEPS, Passes
 from ci_perf.measuring.profiling.timeline import Timeline
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.process import (
@@ -83,7 +83,11 @@ class ProfilingLaunch:
                     "counts", lambda: passes.count(followed), steps=2 * STEPS
                 ) or StepProfile(steps=0, absent=instruments.absent.pop("counts"))
         with stopwatch.phase(Phase.COUNTERS), _eager():
-            profile = counts if counts.absent else _with_times(counts, passes, instruments)
+            profile = (
+                counts
+                if counts.absent
+                else _with_times(counts, passes, instruments, workload.local_step)
+            )
         with stopwatch.phase(Phase.COUNTERS):
             self._check_imports()
             for last in self._last_passes(passes, stopwatch.folder, cuda):
@@ -166,7 +170,9 @@ class ProfilingLaunch:
         )
 
 
-def _with_times(profile: StepProfile, passes: Passes, instruments: Instruments) -> StepProfile:
+def _with_times(
+    profile: StepProfile, passes: Passes, instruments: Instruments, local_step: Step | None
+) -> StepProfile:
     """Add the times of further steps; a pass that fails loses only its own."""
     step_s, working_s = instruments.take("step_s", passes.unwatched, steps=1) or (None, None)
     counted = msgspec.structs.replace(profile, step_s=step_s)
@@ -176,6 +182,11 @@ def _with_times(profile: StepProfile, passes: Passes, instruments: Instruments) 
         "functions", lambda: passes.time_functions(profile, working_s), steps=1
     )
     profile = timed or profile
+    if passes.group.world_size > 1:
+        ranks = instruments.take(
+            "ranks", lambda: passes.times_of_ranks(local_step, working_s), steps=LOCAL_STEPS
+        )
+        profile = msgspec.structs.replace(profile, ranks=ranks)
     missing = dict(instruments.absent)
     if profile.memory is None:
         missing["memory"] = _NOT_FOLLOWED

@@ -1,6 +1,7 @@
 """Run further steps of a workload: watched ones that count, then those that are timed."""
 
 import contextlib
+import math
 import statistics
 import sys
 import time
@@ -10,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ci_perf.measuring.device import CpuDevice, Device
+from ci_perf.measuring.device import CpuDevice, Device, Step
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import TimeLeft
 from ci_perf.measuring.profiling import functions, operators, thread_clock
@@ -19,11 +20,13 @@ from ci_perf.measuring.profiling.reservoir import Reservoir
 from ci_perf.measuring.profiling.storages import Storages
 from ci_perf.measuring.profiling.tables import Counted, Operation, joined
 from ci_perf.measuring.step_phases import Watcher
-from ci_perf.model.step_profile import AuthorFunction, StepProfile
+from ci_perf.model.step_profile import MOST_RANKS, AuthorFunction, RankTimes, StepProfile
 
 T = TypeVar("T")
 
 STEPS = 2
+# Of each rank by itself, the first of them thrown away.
+LOCAL_STEPS = 4
 # Of the time that is left to the launch: the rest of a step, and further steps, need some, too.
 _SHARE = 0.4
 _SHORTEST_S = 1e-9
@@ -103,6 +106,29 @@ class Passes:
 
         step_s, working_s = zip(*self._repeat(_UNWATCHED, once), strict=True)
         return statistics.median(step_s), statistics.median(working_s)
+
+    def times_of_ranks(self, local_step: Step | None, working_s: float | None) -> RankTimes:
+        """Return how long each rank works by itself in a step, the same on all ranks.
+
+        `working_s` is the CPU time of a whole step of this rank: who waits for others on a CPU does
+        not work meanwhile.
+        """
+        own_s = working_s if isinstance(self.here, CpuDevice) else None
+        if local_step is not None:
+            # The first step that leaves out the communication is a first one in many ways.
+            seconds = [self._local_s(local_step) for _ in range(LOCAL_STEPS)]
+            own_s = statistics.median(seconds[1:])
+        of_all = self.group.gather(math.nan if own_s is None else own_s)
+        known = () if any(map(math.isnan, of_all)) else of_all
+        return RankTimes(world_size=self.group.world_size, own_s=known[:MOST_RANKS])
+
+    def _local_s(self, local_step: Step) -> float:
+        self.here.synchronize()
+        self.group.barrier()
+        start = time.monotonic()
+        local_step()
+        self.here.synchronize()
+        return time.monotonic() - start
 
     def time_operators(self, profile: StepProfile) -> StepProfile:
         """Return the profile with times of the calls that it counts."""

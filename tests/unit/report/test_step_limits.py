@@ -10,6 +10,7 @@ from ci_perf.model.step_profile import (
     HostTimes,
     IdleReason,
     OperatorTimes,
+    RankTimes,
     StepProfile,
 )
 from ci_perf.report import explanations, step_limits, tables
@@ -181,3 +182,29 @@ def test_a_run_on_a_cpu_has_no_columns_of_a_device():
 
 def test_a_profile_without_a_trace_has_no_operators():
     assert step_limits.operator_table(StepProfile(steps=2)).rows == []
+
+
+_UNKNOWN = (
+    "; which rank is the slowest is not known: the workload has no `local_step`, which would tell."
+)
+
+
+@pytest.mark.parametrize(
+    ("own_s", "rest"),
+    [
+        (
+            (0.02, 0.031, 0.019),
+            ". The slowest is rank 1: by itself it works 31.0 ms of a step, rank 0 20.0 ms.",
+        ),
+        ((0.02, 0.021, 0.0), "; no other one works notably longer by itself."),
+        ((), _UNKNOWN),
+        ((0.02,), _UNKNOWN),
+    ],
+)
+def test_says_which_rank_was_profiled_and_which_is_slower(own_s, rest):
+    ranks = RankTimes(world_size=3, own_s=own_s)
+
+    text = plain(step_limits.ranks(ranks))
+
+    assert text == f"Rank 0 of 3 was profiled{rest}"
+    assert text in plain(explanations.explained(("w",), Explanation(ranks=ranks)).note)
