@@ -64,7 +64,7 @@ def compare(
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     asked = list(_candidates(histories, head, limits, moved))
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
-    judged = [judgement.change for judgement in judgements if judgement.change]
+    judged = list(changes.with_history(judgements))
     noted = signs.read(
         [
             *_trusted(judged, validity),

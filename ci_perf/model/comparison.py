@@ -34,6 +34,10 @@ SAME_PROGRAM = "same_program"
 UNPROVEN_PROGRAM = "unproven_program"
 
 
+# How many sessions of the base a change shows, to people alone.
+MOST_OF_HISTORY = 20
+
+
 class Verdict(Enum):
     """What is said of a row; `Severity` orders them."""
 
@@ -137,7 +141,8 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     too fine to matter. ``own_file``: the base ran a workload file of its own, because the head's is
     another one. ``note`` is foreign text: why the base could not be launched. ``signs`` is ``None``
     for exact metrics, and where these say nothing. ``explanation`` is on one row of time
-    and one of memory at most.
+    and one of memory at most. ``history`` has the centres of the base's last sessions of the
+    current epoch, oldest first; no verdict depends on it.
     """
 
     workload: Name
@@ -166,6 +171,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     note: Text = ""
     signs: Signs | None = None
     explanation: Explanation | None = None
+    history: Annotated[tuple[Amount, ...], msgspec.Meta(max_length=MOST_OF_HISTORY)] = ()
 
 
 class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only=True):

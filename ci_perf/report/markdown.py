@@ -19,6 +19,7 @@ from ci_perf.report import (
     phrases,
     profiles,
     provenance,
+    sparklines,
     table_rows,
     tables,
 )
@@ -120,6 +121,8 @@ def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> 
         legend=[phrase(part) for part in phrases.legend(comparison.rows)],
         profiles=_profiles(comparison, folded),
         profiles_summary=_html(profiles.summary(comparison.profiles)),
+        sparklines=_sparklines(comparison, folded),
+        sparklines_summary=_html(sparklines.SUMMARY),
         environment=[tuple(map(phrase, row)) for row in provenance.environment(comparison)],
         interleaving=phrase(provenance.interleaving(comparison)),
         interleaving_notes=[phrase(part) for part in provenance.interleaving_notes(comparison)],
@@ -242,6 +245,11 @@ def _explained(explained: Explained) -> _Explained:
 
 def _profiles(comparison: Comparison, shown: int) -> Markdown:
     return Markdown(tables.markdown(profiles.page(comparison.profiles, shown=shown)))
+
+
+def _sparklines(comparison: Comparison, shown: int) -> Markdown:
+    page = sparklines.page(comparison.rows, shown=shown)
+    return Markdown(tables.markdown(page) if page else "")
 
 
 # --- JSON for programs that have only the report

@@ -23,6 +23,10 @@ from tests.step_profiles import a_cause, a_function
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
 from tests.unit.report.parts import GIB, OWN, UNCHANGED, WIDE, a_cleared, an_undecided
 
+# Ten quiet days, and a step among them that nobody has accepted.
+SESSIONS_S = tuple(
+    1e-3 * each for each in (40.1, 40.2, 40.0, 40.1, 40.3, 40.1, 41.2, 41.1, 41.3, 41.2)
+)
 TRACEBACK = """\
 Traceback (most recent call last):
   File "workloads/conv.py", line 12, in step
@@ -134,7 +138,8 @@ def unchanged():
 
 def improved():
     return a_comparison(
-        a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"), *UNCHANGED
+        a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token", history=SESSIONS_S),
+        *UNCHANGED,
     )
 
 
