@@ -7,7 +7,7 @@ from ci_perf import session
 from ci_perf.errors import UsageError
 from ci_perf.gate import Notify, compare, measure, traces
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.judging import causes, idle
+from ci_perf.judging import idle, profiled_steps
 from ci_perf.model.comparison import Change
 from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.model.run import Run
@@ -130,9 +130,11 @@ def _commit(checkout: Checkout | None) -> str:
 
 def _workloads(profiled: Profiled) -> Iterable[ExplainedWorkload]:
     for sides in profiled.pairs:
+        change = profiled_steps.step_change(sides.pairs)
         yield ExplainedWorkload(
             workload=sides.workload,
-            explanation=causes.explain(sides, is_gain=False),
+            explanation=profiled_steps.explain(sides, change),
+            step=change,
             profile=sides.pairs[0].head if sides.pairs else None,
             trouble=sides.trouble,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads
+from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads, StepChange
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.report import explanations, step_limits, units
 from ci_perf.report.escape import Sentence, Words
@@ -42,6 +42,8 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
         yield from _explanation(of_row)
     if workload.explanation is not None:
         yield from _explanation(explanations.explained((workload.workload,), workload.explanation))
+        if workload.explanation.causes:
+            yield (_steps(workload.step),)
     if workload.limits is not None:
         first, *further = step_limits.of(workload.limits)
         yield (workload.workload, Words(": "), *first)
@@ -55,6 +57,18 @@ def _of_workload(workload: ExplainedWorkload) -> Iterator[Phrase | Table]:
 def _memory(workload: str, summary: str) -> Iterator[Phrase | Listing]:
     yield (Words("CUDA's memory in the last steps of "), workload, Words(", as torch sums it up:"))
     yield Listing(summary)
+
+
+def _steps(change: StepChange | None) -> Words:
+    """Say which change the shares are of, or why there are none."""
+    if change is None:
+        return Words("There are no shares: they need three pairs that timed unwatched steps.")
+    steps = units.both(units.seconds(change.base_s), units.seconds(change.head_s))
+    moved = units.change(change.ratio, change.interval.low, change.interval.high)
+    said = f"Unwatched steps of these {change.pairs} pairs took {steps}, {moved}"
+    if not change.is_resolved:
+        return Words(f"There are no shares: {said[0].lower()}{said[1:]}, which proves no change.")
+    return Words(f"{said}: the shares are of that.")
 
 
 def _operators(workload: str, profile: StepProfile) -> Iterator[Phrase | Table]:
