@@ -13,7 +13,7 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.version import __version__
@@ -21,7 +21,7 @@ from ci_perf.version import __version__
 if TYPE_CHECKING:
     from ci_perf.baselines.accept import Acceptance
     from ci_perf.gate.check import Checked
-    from ci_perf.gate.measure import ChecksBefore, MeasureOptions
+    from ci_perf.gate.measure import ChecksBefore
     from ci_perf.gate.runners import Runner
     from ci_perf.model.comparison import Comparison
     from ci_perf.model.explained import ExplainedWorkloads
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ci_perf.model.samples import Samples
     from ci_perf.model.suite import FailOn, Preset
     from ci_perf.model.task import Tracing
-    from ci_perf.notebook import LoadedComparison, LoadedRun
+    from ci_perf.notebook import Loadable, LoadedComparison, LoadedHistory, LoadedRun
     from ci_perf.session import Listener
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "check",
     "compare",
     "explain",
+    "history",
     "judge",
     "load",
     "measure",
@@ -82,10 +83,10 @@ def measure(
     unless `all_workloads`. `record` records what each takes from the repository, `explain` profiles
     what pairs prove to move (traces go to the folder `traces`). `wait_s` is for a quiet machine.
     """
-    from ci_perf.gate import measure
+    from ci_perf.gate import arguments, measure
     from ci_perf.session import Listener
 
-    options = _options(
+    options = arguments.measure_options(
         suite=suite,
         select=select,
         run_output=run_output,
@@ -142,11 +143,11 @@ def check(
     Without `against` it is at most unconfirmed. Pairs of earlier runs (`add`, or files) count for
     the same commits. `checks_before` checks of the pull request share the chance of an alarm.
     """
-    from ci_perf.gate import check, check_fail_on
+    from ci_perf.gate import arguments, check, check_fail_on
     from ci_perf.session import Listener
 
     check_fail_on(fail_on)
-    options = _options(
+    options = arguments.measure_options(
         suite=suite,
         select=select,
         run_output=run_output,
@@ -187,14 +188,14 @@ def compare(
     `head` and `base` are runs, or files that hold one. The limits are those of suite.toml in
     `workloads`, without one the defaults.
     """
-    from ci_perf.gate import check_fail_on, compare
+    from ci_perf.gate import arguments, check_fail_on, compare
 
     check_fail_on(fail_on)
     return compare.compare(
-        _run(root, head),
-        None if base is None else _run(root, base),
-        baselines=_below(root, baselines),
-        workloads=_below(root, workloads),
+        arguments.run_of(root, head),
+        None if base is None else arguments.run_of(root, base),
+        baselines=arguments.below(root, baselines),
+        workloads=arguments.below(root, workloads),
         fail_on=fail_on,
         notify=notify or _silent,
     )
@@ -225,7 +226,7 @@ def explain(
     now, with `against` (a branch, tag or commit) its merge base, too, for `explain_budget_s`; the
     folder `traces` gets their traces, taken as `tracing` says, `snapshot` what CUDA's memory holds.
     """
-    from ci_perf.gate import explain
+    from ci_perf.gate import arguments, explain
     from ci_perf.model.task import Tracing
     from ci_perf.session import Listener
 
@@ -236,13 +237,13 @@ def explain(
         raise UsageError(f"{said}: expected none with a run, which launches nothing")
     if run is not None:
         return explain.of_run(
-            _run(root, run),
-            _names(select),
-            baselines=_below(root, baselines),
-            workloads=_below(root, workloads),
+            arguments.run_of(root, run),
+            arguments.names_of(select),
+            baselines=arguments.below(root, baselines),
+            workloads=arguments.below(root, workloads),
             notify=notify or _silent,
         )
-    options = _options(
+    options = arguments.measure_options(
         suite=suite,
         select=select,
         root=root,
@@ -254,7 +255,7 @@ def explain(
         explain_budget_s=explain_budget_s,
         traces=traces,
         tracing=tracing or Tracing(),
-        snapshot=_below(root, snapshot) if snapshot else None,
+        snapshot=arguments.below(root, snapshot) if snapshot else None,
         runner=runner,
     )
     return explain.now(options, notify=notify or _silent, listener=listener or Listener())
@@ -276,7 +277,7 @@ def judge(
     `base`, `head` and `pairs` are files that this harness wrote instead. Give all files of a change
     in one call: the chance of a false alarm, 5 %, is shared within a call.
     """
-    from ci_perf.gate import check_fail_on, check_word, compare
+    from ci_perf.gate import arguments, check_fail_on, check_word, compare
     from ci_perf.model.samples import Samples
     from ci_perf.model.suite import Preset
 
@@ -285,8 +286,8 @@ def judge(
     sources = [source if isinstance(source, Samples) else Path(source) for source in samples]
     harness = compare.HarnessFiles(
         tool=tool,
-        base=_paths(base),
-        head=_paths(head),
+        base=arguments.paths_of(base),
+        head=arguments.paths_of(head),
         pairs=tuple((Path(old), Path(new)) for old, new in pairs),
     )
     return compare.judge(sources, harness, preset=preset, fail_on=fail_on, notify=notify or _silent)
@@ -313,87 +314,64 @@ def accept(
     Returns what became of each workload. `reason` says why a number may get worse, `label` names
     the run in messages; `patch` or `into` leave the baselines alone. Raises RefusedError.
     """
-    from ci_perf.gate import accept, compare
+    from ci_perf.gate import accept, arguments, compare
 
-    accepted, name = compare.read_run(_run(root, run))
+    accepted, name = compare.read_run(arguments.run_of(root, run))
     options = accept.AcceptOptions(
-        root=_root(root),
-        workloads=_below(root, workloads),
-        baselines=_below(root, baselines),
-        select=_names(select),
+        root=arguments.root_of(root),
+        workloads=arguments.below(root, workloads),
+        baselines=arguments.below(root, baselines),
+        select=arguments.names_of(select),
         reason=reason,
         append=append,
         replace=replace,
         force=force,
-        patch=None if patch is None else _below(root, patch),
-        into=None if into is None else _below(root, into),
+        patch=None if patch is None else arguments.below(root, patch),
+        into=None if into is None else arguments.below(root, into),
     )
     return accept.accept(accepted, options, label=label or name, notify=notify or _silent)
 
 
-def load(source: "Run | Comparison | Location") -> "LoadedRun | LoadedComparison":
-    """Open a run or a comparison, or the file of one, in a notebook.
+def history(
+    *select: str,
+    ref: str = "HEAD",
+    root: Location | None = None,
+    baselines: Location = "baselines",
+    workloads: Location = "workloads",
+    machines: str | Iterable[str] = (),
+    repository_url: str = "",
+    notify: Notify | None = None,
+) -> "LoadedHistory":
+    """Read every session that a branch has committed, from git alone; see `ci-perf history`.
 
-    The result has `.to_frame()`, and shows itself as a table.
+    The result has `.history`, the document, and `.to_frame()`, a row per session and metric.
+    `select` names workloads, `machines` folders of `baselines`.
+    """
+    from ci_perf import notebook
+    from ci_perf.gate import arguments, history
+
+    options = history.HistoryOptions(
+        root=arguments.root_of(root),
+        baselines=arguments.below(root, baselines),
+        workloads=arguments.below(root, workloads),
+        names=select,
+        machines=arguments.names_of(machines),
+        ref=ref,
+        repository_url=repository_url,
+    )
+    return notebook.LoadedHistory(history.read(options, notify=notify or _silent))
+
+
+def load(
+    source: "Loadable | Location",
+) -> "LoadedRun | LoadedComparison | LoadedHistory":
+    """Open a run, a comparison or a history, or the file of one, in a notebook.
+
+    The result has `.to_frame()`; a run and a comparison show themselves as a table.
     """
     from ci_perf import notebook
 
     return notebook.load(source)
-
-
-def _options(
-    *,
-    root: Location | None,
-    select: str | Iterable[str],
-    workloads: Location,
-    baselines: Location,
-    runner: "Runner | None",
-    run_output: Location | None = None,
-    traces: Location | None = None,
-    add: "Iterable[Run | Location]" = (),
-    **others: Any,  # noqa: ANN401  the fields that are what the caller has given
-) -> "MeasureOptions":
-    """Return the options of a measurement, with every path below the root."""
-    from ci_perf.gate.measure import MeasureOptions
-    from ci_perf.gate.runners import Runner
-
-    return MeasureOptions(
-        root=_root(root),
-        select=_names(select),
-        workloads=_below(root, workloads),
-        baselines=_below(root, baselines),
-        add=tuple(_run(root, run) for run in add),
-        runner=runner or Runner(),
-        run_output=None if run_output is None else _below(root, run_output),
-        traces=None if traces is None else _below(root, traces),
-        **others,
-    )
-
-
-def _root(root: Location | None) -> Path:
-    from ci_perf.system import files
-
-    return files.current_folder() if root is None else files.current_folder() / root
-
-
-def _below(root: Location | None, path: Location) -> Path:
-    """Return a path as it was given, or below a root that was given, too."""
-    return Path(path) if root is None else Path(root, path).absolute()
-
-
-def _run(root: Location | None, source: "Run | Location") -> "Run | Path":
-    """Return a run, or the path of its file."""
-    from ci_perf.model.run import Run
-
-    return source if isinstance(source, Run) else _below(root, source)
-
-
-def _names(select: str | Iterable[str]) -> tuple[str, ...]:
-    return (select,) if isinstance(select, str) else tuple(select)
-
-
-def _paths(files: Location | Sequence[Location]) -> tuple[Path, ...]:
-    return (Path(files),) if isinstance(files, str | PathLike) else tuple(map(Path, files))
 
 
 def _silent(_text: str) -> None:

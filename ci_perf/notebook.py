@@ -1,4 +1,4 @@
-"""For notebooks: open a run or a comparison, look at it, tabulate it, export it."""
+"""For notebooks: open a run, a comparison or a history, look at it, tabulate it, export it."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -11,6 +11,7 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.exporters.series import Exported
 from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
+from ci_perf.model.history import BranchHistory
 from ci_perf.model.run import Run
 from ci_perf.report import frame, html
 from ci_perf.system import files
@@ -52,14 +53,28 @@ class LoadedComparison:
         return html.comparison(self.comparison)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedHistory:
+    """The baselines along a branch; ``history`` is the whole document."""
+
+    history: BranchHistory
+
+    def to_frame(self) -> "frame.DataFrame":
+        """Return one row per workload, session and metric."""
+        return frame.of_history(self.history)
+
+
+Loadable = Run | Comparison | BranchHistory
+
+
 class _Tagged(msgspec.Struct):
     """The one key that says what a file is."""
 
     type: str
 
 
-def load(source: Run | Comparison | str | PathLike[str]) -> LoadedRun | LoadedComparison:
-    """Open a run or a comparison, or a file that `ci-perf run` or `--format json` wrote.
+def load(source: Loadable | str | PathLike[str]) -> LoadedRun | LoadedComparison | LoadedHistory:
+    """Open a run, a comparison or a history, or a file that `run` or `--format json` wrote.
 
     Raises InvalidFileError: unreadable, damaged, or of another kind.
     """
@@ -67,6 +82,8 @@ def load(source: Run | Comparison | str | PathLike[str]) -> LoadedRun | LoadedCo
         return LoadedRun(source)
     if isinstance(source, Comparison):
         return LoadedComparison(source)
+    if isinstance(source, BranchHistory):
+        return LoadedHistory(source)
     where = Path(source)
     text = files.read_text(where)
     match codec.decode(text, _Tagged, name=str(where)).type:
@@ -74,8 +91,10 @@ def load(source: Run | Comparison | str | PathLike[str]) -> LoadedRun | LoadedCo
             return LoadedRun(codec.decode(text, Run, name=str(where)))
         case "comparison":
             return LoadedComparison(codec.decode(text, Comparison, name=str(where)))
+        case "history":
+            return LoadedHistory(codec.decode(text, BranchHistory, name=str(where)))
         case other:
             raise InvalidFileError(
-                f"{where}: $.type: expected 'run' or 'comparison', found {other!r}; give the file "
-                "that ci-perf run or ci-perf compare --format json wrote"
+                f"{where}: $.type: expected 'run', 'comparison' or 'history', found {other!r}; "
+                "give the file that ci-perf run, or compare or history with --format json, wrote"
             )

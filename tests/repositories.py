@@ -22,13 +22,13 @@ class Repository:
 
     root: Path
 
-    def ask(self, *arguments):
-        """Run git; return what it says."""
+    def ask(self, *arguments, **variables):
+        """Run git, with these variables of the environment, too; return what it says."""
         done = subprocess.run(
             ["git", "-C", self.root, "-c", "protocol.file.allow=always", *map(str, arguments)],
             check=True,
             capture_output=True,
-            env={**os.environ, **ALONE},
+            env={**os.environ, **ALONE, **variables},
         )
         return done.stdout.decode().strip()
 

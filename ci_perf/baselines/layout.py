@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeVar
 
 import msgspec
@@ -76,31 +76,40 @@ def machine_key(machine: Machine) -> str:
 def read(file: Path) -> Baseline:
     """Read and check one baseline. Raises InvalidFileError that names file, place and value."""
     baseline = read_anywhere(file)
-    if _name(baseline.suite) != file.parent.name:
+    check_place(baseline.suite, baseline.workload, file)
+    return baseline
+
+
+def check_place(suite: str, workload: str, file: PurePath) -> None:
+    """Check that a file lies where its suite and workload belong. Raises InvalidFileError."""
+    if _name(suite) != file.parent.name:
         raise InvalidFileError(
             f"{file}: $.suite: expected {file.parent.name!r}, as the folder is called, "
-            f"found {baseline.suite!r}"
+            f"found {suite!r}"
         )
-    if baseline.workload != file.stem:
+    if workload != file.stem:
         raise InvalidFileError(
-            f"{file}: $.workload: expected {file.stem!r}, as the file is called, "
-            f"found {baseline.workload!r}"
+            f"{file}: $.workload: expected {file.stem!r}, as the file is called, found {workload!r}"
         )
-    return baseline
 
 
 def read_anywhere(file: Path) -> Baseline:
     """Read and check a baseline that may lie outside its folder, as git gives it to a merge."""
     baseline = files.read(file, Baseline)
     for i, session in enumerate(baseline.sessions):
-        for name in session.epochs:
-            _check_name(name, _JUDGED, f"{file}: $.sessions[{i}].epochs")
-        for j, numbers in enumerate(session.processes):
-            _check(numbers, f"{file}: $.sessions[{i}].processes[{j}]")
-        for name, seconds in session.canaries.items():
-            _check_range(seconds, f"{file}: $.sessions[{i}].canaries.{name}", zero=False)
+        check_session(session, f"{file}: $.sessions[{i}]")
     _check_headline(baseline, f"{file}: $.headline")
     return baseline
+
+
+def check_session(session: RecordedSession, where: str) -> None:
+    """Check the names and ranges of one session. Raises InvalidFileError that begins so."""
+    for name in session.epochs:
+        _check_name(name, _JUDGED, f"{where}.epochs")
+    for i, numbers in enumerate(session.processes):
+        _check(numbers, f"{where}.processes[{i}]")
+    for name, seconds in session.canaries.items():
+        _check_range(seconds, f"{where}.canaries.{name}", zero=False)
 
 
 def read_all(root: Path, machine: Machine, suite: str) -> tuple[Baseline, ...]:

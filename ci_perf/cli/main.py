@@ -22,6 +22,7 @@ COMMANDS = {
     "judge": "Judge samples that any harness has recorded.",
     "page": "Draw a comparison as one page of HTML, which needs no server, network or script.",
     "export": "Write a run or a comparison in a format that another tool reads.",
+    "history": "Show what git knows of the baselines of a branch: every session, and what moved.",
     "publish": "Show on GitHub what was found: a comment, the job summary, a check.",
     "report": "Show on GitHub what another workflow run has measured, judged again here.",
     "before": "Count the earlier checks of a pull request that tested pairs, by our comment.",

@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 from ci_perf import notebook
-from ci_perf.errors import InvalidFileError
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.exporters.series import Exported
 from ci_perf.gate import Notify
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
+from ci_perf.notebook import LoadedHistory
 from ci_perf.system import files
 
 
@@ -20,7 +21,10 @@ def export(
     `notify` hears what the format cannot hold. Raises InvalidFileError, UsageError,
     CannotWriteError, and CiPerfError where a library is missing.
     """
-    exported = notebook.load(source).export(form)
+    loaded = notebook.load(source)
+    if isinstance(loaded, LoadedHistory):
+        raise UsageError(f"{source}: expected a run or a comparison, found a history")
+    exported = loaded.export(form)
     for line in exported.left_out:
         notify(f"note: left out: {line}")
     if output is not None:

@@ -7,11 +7,11 @@ notices about main, for whoever looks after it. Nothing here is a verdict about 
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging import distributions, metric_values, variability
-from ci_perf.judging.metric_values import History, mean_logarithm
+from ci_perf.judging.metric_values import History, Sessions, mean_logarithm
 from ci_perf.judging.policy import (
     KIND_OF,
     PRIOR_DF_CAP,
@@ -303,34 +303,56 @@ def _trend(history: History) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Level:
-    """Sessions of one level: the first of them, their mean, and whether an epoch begins there."""
+class MetricLevel:
+    """Sessions of one level: the place of the first among all sessions, and their centre.
 
-    first: SessionNumbers
-    mean: float
+    ``accepted``: an epoch begins there.
+    """
+
+    first: int
+    centre: float
     accepted: bool
 
 
+def levels(subject: Subject, metric: Metric, split: Split | None) -> list[MetricLevel]:
+    """Return the levels of a metric, oldest first: its epochs are known, others are looked for.
+
+    Those of a noisy metric by `split`; of an exact one, every other number is another level.
+    """
+    places = {id(session): place for place, session in enumerate(subject.sessions)}
+    every: list[MetricLevel] = []
+    for epoch in metric_values.by_epoch(subject.sessions, metric.name):
+        values = [metric_values.of_session(session, metric.name) for session in epoch]
+        bounds = [0, *_bounds(metric, values, split), len(values)]
+        every += [
+            MetricLevel(
+                first=places[id(epoch[low])],
+                centre=metric_values.centre(metric.kind, values[low:high]),
+                accepted=low == 0,
+            )
+            for low, high in itertools.pairwise(bounds)
+        ]
+    return every
+
+
+def _bounds(metric: Metric, epoch: Sessions, split: Split | None) -> Sequence[int]:
+    """Return where another level begins within an epoch."""
+    if metric.kind in metric_values.EXACT:
+        seen = [max(session) for session in epoch]
+        return [place for place in range(1, len(seen)) if seen[place] != seen[place - 1]]
+    if split is None or metric.kind not in KIND_OF:
+        return []
+    return split(list(map(mean_logarithm, epoch)))
+
+
 def _change_points(subject: Subject, metric: Metric, split: Split) -> tuple[ChangePoint, ...]:
-    """Return where each level but the first begins: epochs are known, others are looked for."""
-    levels = list(_levels(subject, metric, split))
+    """Return where each level but the first begins."""
     return tuple(
         ChangePoint(
-            since=after.first.recorded_at,
-            commit=after.first.commit,
-            ratio=math.exp(after.mean - before.mean),
+            since=subject.sessions[after.first].recorded_at,
+            commit=subject.sessions[after.first].commit,
+            ratio=after.centre / before.centre,
             accepted=after.accepted,
         )
-        for before, after in itertools.pairwise(levels)
+        for before, after in itertools.pairwise(levels(subject, metric, split))
     )
-
-
-def _levels(subject: Subject, metric: Metric, split: Split) -> Iterator[_Level]:
-    for sessions in metric_values.by_epoch(subject.sessions, metric.name):
-        means = [
-            mean_logarithm(metric_values.of_session(session, metric.name)) for session in sessions
-        ]
-        bounds = [0, *split(means), len(means)]
-        for low, high in itertools.pairwise(bounds):
-            mean = statistics.fmean(means[low:high])
-            yield _Level(first=sessions[low], mean=mean, accepted=low == 0)

@@ -12,10 +12,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ci_perf.errors import CiPerfError
-from ci_perf.judging import launch_numbers
+from ci_perf.judging import launch_numbers, metric_values
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row
+from ci_perf.model.history import BranchHistory, WorkloadHistory
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.model.summary import Numbers
 from ci_perf.report import escape, phrases, provenance
@@ -71,6 +72,27 @@ _COMPARISON_COLUMNS = (
     "pairs",
     "drift",
 )
+_HISTORY_COLUMNS = (
+    "machine",
+    "suite",
+    "workload",
+    "metric",
+    "unit",
+    "session",
+    "run",
+    "recorded_at",
+    "measured_commit",
+    "commit",
+    "author",
+    "date",
+    "reason",
+    "epoch",
+    "launches",
+    "value",
+    "low",
+    "high",
+    "level_change",
+)
 _NUMBERS = (
     "value",
     "base",
@@ -84,7 +106,17 @@ _NUMBERS = (
     "margin",
     "drift",
 )
-_COUNTS = ("process", "base_processes", "head_processes", "base_sessions", "pairs")
+_COUNTS = (
+    "session",
+    "epoch",
+    "launches",
+    "process",
+    "base_processes",
+    "head_processes",
+    "base_sessions",
+    "pairs",
+)
+_SIDES = _COUNTS[4:]
 _YES_NO = ("dirty", "gate")
 
 # A spreadsheet takes a cell that begins so for a formula, and may send it to the network.
@@ -125,6 +157,51 @@ def of_comparison(comparison: Comparison) -> "DataFrame":
         "suite": comparison.suite,
     }
     return _frame((common | _row(row) for row in comparison.rows), _COMPARISON_COLUMNS)
+
+
+def of_history(history: BranchHistory) -> "DataFrame":
+    """Return one row per session and metric: its centre, and its lowest and highest launch.
+
+    ``level_change`` says that another level begins there: "accepted", "not accepted", or empty.
+    """
+    every = (facts for each in history.workloads for facts in _history(history, each))
+    return _frame(every, _HISTORY_COLUMNS)
+
+
+def _history(history: BranchHistory, each: WorkloadHistory) -> Iterable[_Facts]:
+    changes = {
+        (line.metric, change.session): "accepted" if change.accepted else "not accepted"
+        for line in each.metrics
+        for change in line.changes
+    }
+    for place, session in enumerate(each.sessions):
+        commit = history.commits[session.commit]
+        common: _Facts = {
+            "machine": each.machine,
+            "suite": each.suite,
+            "workload": each.workload,
+            "session": place,
+            "run": session.run,
+            "recorded_at": session.recorded_at,
+            "measured_commit": session.source.commit,
+            "commit": commit.id,
+            "author": commit.author,
+            "date": commit.date,
+            "reason": session.reason,
+        }
+        for metric in metrics.ALL:
+            values = metric_values.of_session(session, metric.name)
+            if values:
+                yield common | {
+                    "metric": metric.name,
+                    "unit": metric.unit.value,
+                    "epoch": session.epochs.get(metric.name, 0),
+                    "launches": len(values),
+                    "value": metric_values.centre(metric.kind, [values]),
+                    "low": min(values),
+                    "high": max(values),
+                    "level_change": changes.get((metric.name, place), ""),
+                }
 
 
 def csv(frame: "DataFrame") -> str:
@@ -206,7 +283,7 @@ def _row(row: Row) -> _Facts:
 
 
 def _compared(row: Change) -> _Facts:
-    fields = ("base", "head", "ratio", "limit", "margin", "gate", "note", "drift", *_COUNTS[1:])
+    fields = ("base", "head", "ratio", "limit", "margin", "gate", "note", "drift", *_SIDES)
     said: _Facts = {name: getattr(row, name) for name in fields}
     said["smallest_detectable"] = row.smallest_detectable
     said["signs"] = row.signs.direction if row.signs else None

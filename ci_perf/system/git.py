@@ -1,14 +1,15 @@
 """Run git: without hooks, helpers, network or tokens; describe the commit under measure."""
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from ci_perf.errors import CiPerfError
 from ci_perf.model.run import UNKNOWN_COMMIT, Source
 from ci_perf.system import processes
-from ci_perf.system.processes import Completed
+from ci_perf.system.processes import Completed, FailedProgramError
 
 _Output = TypeVar("_Output")
 
@@ -93,6 +94,23 @@ def read(folder: Path, *arguments: str, timeout_s: float = _ANSWER_S) -> bytes:
     return out
 
 
+@contextlib.contextmanager
+def stream(folder: Path, *arguments: str, given: bytes = b"") -> Iterator[IO[bytes]]:
+    """Let the block read what one git command writes, however long it takes.
+
+    Raises CiPerfError: no git here, or git fails.
+    """
+    try:
+        with processes.stream(
+            command(folder, *arguments), environment=environment(os.environ), given=given
+        ) as output:
+            yield output
+    except FailedProgramError as error:
+        raise CiPerfError(f"`git {arguments[0]}` in {folder}: {error}") from None
+    except FileNotFoundError as error:
+        raise _no_git(error) from None
+
+
 def _explained(
     capture: Callable[..., _Output], folder: Path, arguments: tuple[str, ...], timeout_s: float
 ) -> _Output:
@@ -107,9 +125,13 @@ def _explained(
             "none; see whether its disk is busy or gone"
         ) from None
     except OSError as error:
-        raise CiPerfError(
-            f"git: expected a program that can be started, found {error.strerror}; install git"
-        ) from None
+        raise _no_git(error) from None
+
+
+def _no_git(error: OSError) -> CiPerfError:
+    return CiPerfError(
+        f"git: expected a program that can be started, found {error.strerror}; install git"
+    )
 
 
 def _short(name: str | None) -> str:

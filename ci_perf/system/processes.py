@@ -7,13 +7,21 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from ci_perf.system import signals
 
 _PROC = Path("/proc")
+# Of what a program says when it fails, for a message.
+_MOST_ERROR_BYTES = 2_000
+
+
+class FailedProgramError(Exception):
+    """A program ended with another code than 0; the message is what it wrote to stderr."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,32 @@ def capture_bytes(
     return process.returncode, out, err
 
 
+@contextlib.contextmanager
+def stream(
+    command: Sequence[str], *, environment: Mapping[str, str], given: bytes = b""
+) -> Iterator[IO[bytes]]:
+    """Run a program on the input `given`, and let the block read its output while it runs.
+
+    A block that stops early ends the program. Raises OSError if it cannot be started, and
+    FailedProgramError at the end of the block if it fails.
+    """
+    with (
+        tempfile.TemporaryFile() as source,
+        tempfile.TemporaryFile() as errors,
+    ):
+        # A file, and no pipe: nobody has to feed the program while its output is read.
+        source.write(given)
+        source.seek(0)
+        with _started(command, environment, stdin=source, stderr=errors) as process:
+            assert process.stdout is not None
+            yield process.stdout
+            process.stdout.close()
+            code = process.wait()
+        if code:
+            errors.seek(0)
+            raise FailedProgramError(_text(errors.read(_MOST_ERROR_BYTES)))
+
+
 def _text(output: bytes) -> str:
     """Decode what a program wrote; a branch may be called in any encoding."""
     text = output.decode(errors="replace")
@@ -116,7 +150,11 @@ def _text(output: bytes) -> str:
 
 @contextlib.contextmanager
 def _started(
-    command: Sequence[str], environment: Mapping[str, str]
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a program in a session of its own; it has ended when the block ends. Raises OSError.
 
@@ -129,9 +167,9 @@ def _started(
         process = subprocess.Popen(
             command,
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             start_new_session=True,
         )
     except BaseException:

@@ -38,7 +38,7 @@ def test_a_comparison_is_loaded_with_its_table_and_its_picture(tmp_path):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ('{"type": "baseline"}', "expected 'run' or 'comparison', found 'baseline'"),
+        ('{"type": "baseline"}', "expected 'run', 'comparison' or 'history', found 'baseline'"),
         ("{}", "missing required field type"),
         ("[1]", "expected object, found array"),
         ("{", "expected a JSON document"),

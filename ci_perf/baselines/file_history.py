@@ -1,0 +1,230 @@
+"""The sessions of a workload, once each, from every version of its file. No git, no verdict.
+
+A file holds the newest sessions only; a branch has had them all.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import msgspec
+
+from ci_perf.baselines import layout
+from ci_perf.errors import InvalidFileError
+from ci_perf.model import codec, metrics
+from ci_perf.model.base import SCHEMA_VERSION, Items, Name, Scalar, Statistic, SuiteName
+from ci_perf.model.baseline import Baseline, RecordedSession
+from ci_perf.model.environment import Machine
+
+_METRICS = tuple(metric.name for metric in metrics.JUDGED)
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVersion:
+    """The file as one commit left it. ``content`` is ``None`` where the clone lacks it."""
+
+    commit: str
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """What could not be read, and why; or what was not taken from it."""
+
+    commit: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstCommitted:
+    """A session, and the first commit that has it.
+
+    ``epochs`` count accepted changes over all sessions, also where the file began anew.
+    """
+
+    session: RecordedSession
+    commit: str
+    epochs: Mapping[str, int]
+    starts_anew: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileHistory:
+    """All sessions of one file, in the order of the commits; ``latest`` is the file at the end."""
+
+    latest: Baseline
+    sessions: tuple[FirstCommitted, ...]
+
+
+class _File(msgspec.Struct, tag_field="type", tag="baseline"):
+    """A baseline whose sessions are still text: each text is parsed once, whatever repeats it.
+
+    The headline follows from the sessions, and is not read.
+    """
+
+    workload: Name
+    suite: SuiteName
+    parameters: dict[str, Scalar]
+    items_per_step: Items
+    item_unit: Name
+    statistic: Statistic
+    machine: Machine
+    sessions: tuple[msgspec.Raw, ...]
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The runs in one version of the file, in its order."""
+
+    commit: str
+    runs: Sequence[str]
+
+
+def read(
+    path: str, newest_first: Iterable[StoredVersion]
+) -> tuple[FileHistory | None, list[Skipped]]:
+    """Read every version of a file, and return its sessions; `None` where no version is readable.
+
+    A version that cannot be read is skipped, with the reason, and the others stand. Where two
+    versions disagree about a run, the first commit that has it counts.
+    """
+    reader = _Reader(PurePosixPath(path))
+    for version in newest_first:
+        reader.add(version)
+    if reader.latest is None:
+        return None, reader.skipped
+    ordered = list(_ordered(reader.orders[::-1]))
+    sessions = tuple(_with_epochs(ordered, reader.sessions))
+    return FileHistory(latest=reader.latest, sessions=sessions), reader.skipped
+
+
+class _Reader:
+    """Takes the versions of one file, newest first."""
+
+    def __init__(self, path: PurePosixPath) -> None:
+        self.path = path
+        self.latest: Baseline | None = None
+        self.sessions: dict[str, RecordedSession] = {}
+        self.orders: list[_Order] = []
+        self.skipped: list[Skipped] = []
+        self._run_of: dict[bytes, str] = {}
+
+    def add(self, version: StoredVersion) -> None:
+        """Take one version; where it cannot be read, say why."""
+        try:
+            file = self._parsed(version)
+            runs = [self._run(raw, f"{self.path}: $.sessions[{i}]", version) for i, raw in file]
+        except InvalidFileError as error:
+            self.skipped.append(Skipped(commit=version.commit, reason=str(error)))
+            return
+        self.orders.append(_Order(version.commit, list(dict.fromkeys(runs))))
+
+    def _parsed(self, version: StoredVersion) -> Iterable[tuple[int, msgspec.Raw]]:
+        if version.content is None:
+            raise InvalidFileError(f"{self.path}: this clone lacks it, or it is larger than 50 MiB")
+        file = codec.decode(version.content, _File, name=str(self.path))
+        layout.check_place(file.suite, file.workload, self.path)
+        if not file.sessions:
+            raise InvalidFileError(f"{self.path}: $.sessions: expected at least one, found none")
+        if self.latest is None:
+            self.latest = self._whole(file)
+        return enumerate(file.sessions)
+
+    def _run(self, raw: msgspec.Raw, where: str, version: StoredVersion) -> str:
+        """Return the run of a session, which is parsed if this text is new."""
+        digest = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest()
+        if digest not in self._run_of:
+            session = _session(raw, where)
+            if session.run in self.sessions:
+                reason = f"{where}: run {session.run} has other numbers in a later commit"
+                self.skipped.append(Skipped(commit=version.commit, reason=reason))
+            self.sessions[session.run] = session
+            self._run_of[digest] = session.run
+        return self._run_of[digest]
+
+    def _whole(self, file: _File) -> Baseline:
+        sessions = tuple(
+            _session(raw, f"{self.path}: $.sessions[{i}]") for i, raw in enumerate(file.sessions)
+        )
+        return Baseline(
+            headline={},
+            workload=file.workload,
+            suite=file.suite,
+            parameters=file.parameters,
+            items_per_step=file.items_per_step,
+            item_unit=file.item_unit,
+            statistic=file.statistic,
+            machine=file.machine,
+            sessions=sessions,
+        )
+
+
+def _session(raw: msgspec.Raw, where: str) -> RecordedSession:
+    session = codec.decode(bytes(raw), RecordedSession, name=where)
+    layout.check_session(session, where)
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A run, the first commit that has it, and how often the file had begun anew by then."""
+
+    run: str
+    commit: str
+    era: int
+
+
+def _ordered(oldest_first: Iterable[_Order]) -> list[_Place]:
+    """Put each run where its first commit put it, among the runs that were there.
+
+    A file sorts a late measurement of older code before what was accepted meanwhile; a commit that
+    was reverted stays where it was, and what follows comes after it.
+    """
+    places: list[_Place] = []
+    known: set[str] = set()
+    before: set[str] = set()
+    era = 0
+    for order in oldest_first:
+        era += bool(before) and before.isdisjoint(order.runs)
+        for at, run in enumerate(order.runs):
+            if run not in known:
+                places.insert(
+                    _index(places, order.runs[at + 1 :], known), _Place(run, order.commit, era)
+                )
+                known.add(run)
+        before = set(order.runs)
+    return places
+
+
+def _index(places: Sequence[_Place], later: Sequence[str], known: set[str]) -> int:
+    """Return where a run belongs: before the first known one that follows it in its file."""
+    following = next((run for run in later if run in known), None)
+    if following is None:
+        return len(places)
+    return next(at for at, place in enumerate(places) if place.run == following)
+
+
+def _with_epochs(
+    places: Sequence[_Place], sessions: Mapping[str, RecordedSession]
+) -> Iterator[FirstCommitted]:
+    """Count each metric's epochs anew: the next one begins wherever the file's own changes."""
+    epochs = dict.fromkeys(_METRICS, 0)
+    before: _Place | None = None
+    for place in places:
+        session = sessions[place.run]
+        starts_anew = before is not None and before.era != place.era
+        if before is not None:
+            earlier = sessions[before.run].epochs
+            for name in _METRICS:
+                is_next = earlier.get(name, 0) != session.epochs.get(name, 0)
+                epochs[name] += starts_anew or is_next
+        yield FirstCommitted(
+            session=session,
+            commit=place.commit,
+            epochs={name: number for name, number in epochs.items() if number},
+            starts_anew=starts_anew,
+        )
+        before = place

@@ -1,0 +1,252 @@
+"""The history of a branch in words, and as tables for a terminal."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ci_perf.judging import metric_values
+from ci_perf.model import metrics
+from ci_perf.model.history import (
+    BranchHistory,
+    Commit,
+    MetricTimeline,
+    SkippedFile,
+    WorkloadHistory,
+)
+from ci_perf.report import level_changes, units
+from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.level_changes import RECENT_DAYS, MetricMove, SharedCause
+from ci_perf.report.phrases import Phrase
+from ci_perf.report.tables import Page, Table
+
+_DATE = len("2026-11-21")
+_COMMIT = 10
+_BARS = "▁▂▃▄▅▆▇█"
+# As many sessions as fit beside the numbers of a row.
+SPARK_SESSIONS = 20
+_MOST_MOVES = 4
+_MOST_EARLIER = 5
+# What rounding adds.
+_SAME = 1e-6
+_MOST_SKIPPED = 5
+NOT_ACCEPTED = Words("nobody")
+SEEN_ONLY = Words(
+    "A change that nobody has accepted is seen in the series: for information, never a gate."
+)
+COMPLETE_CLONE = Words("next: git fetch --unshallow, or fetch-depth: 0 in actions/checkout")
+
+
+def headline(history: BranchHistory) -> Phrase:
+    """Say how much there is, of which branch, and since when."""
+    sessions = {session.run for each in history.workloads for session in each.sessions}
+    machines = {each.machine for each in history.workloads}
+    workloads = {(each.suite, each.workload) for each in history.workloads}
+    counted = ", ".join(
+        (
+            units.numbered(len(sessions), "session"),
+            units.numbered(len(workloads), "workload"),
+            units.numbered(len(machines), "machine"),
+        )
+    )
+    return (Words("Baselines along "), history.ref, Words(f": {counted}"))
+
+
+def subline(history: BranchHistory) -> Phrase:
+    """Name the commits and the time that they span."""
+    first, last = history.commits[0], history.commits[-1]
+    return (
+        Words(f"{units.numbered(len(history.commits), 'commit')}, "),
+        Words(f"{date(first)} to {date(last)}; read on {history.read_at[:_DATE]} at "),
+        history.commit[:_COMMIT],
+    )
+
+
+def notices(history: BranchHistory) -> list[Phrase]:
+    """Say what is missing from the history, before its numbers."""
+    said: list[Phrase] = []
+    if history.is_shallow:
+        words = "This clone is shallow: what was committed before its first commit is missing; "
+        said.append((Words(words), COMPLETE_CLONE))
+    if history.skipped:
+        number = units.numbered(len(history.skipped), "version")
+        said.append((Words(f"Skipped {number} of files that could not be read or taken:"),))
+        said += map(_skipped, history.skipped[:_MOST_SKIPPED])
+        if len(history.skipped) > _MOST_SKIPPED:
+            rest = len(history.skipped) - _MOST_SKIPPED
+            said.append((Words(f"and {rest:,} more, in the JSON under skipped"),))
+    if not history.has_change_points:
+        words = "No change points: ruptures (the extra history) is not installed."
+        said.append((Words(words),))
+    said += [
+        _drift(each, line)
+        for each in history.workloads
+        for line in each.metrics
+        if line.has_drifted
+    ]
+    return said
+
+
+def _skipped(skipped: SkippedFile) -> Phrase:
+    return (Words("commit "), skipped.commit[:_COMMIT], Words(": "), Sentence(skipped.reason))
+
+
+def _drift(each: WorkloadHistory, line: MetricTimeline) -> Phrase:
+    moved = units.percent((line.trend or 1.0) - 1)
+    return (
+        each.workload,
+        Words(f" {title(line.metric)} has drifted by {moved} within its epoch, on "),
+        each.machine,
+    )
+
+
+def date(commit: Commit) -> Words:
+    """Return the day of a commit; its text was made by us."""
+    return Words(commit.date[:_DATE])
+
+
+def title(metric: str) -> str:
+    """Return what people call a metric."""
+    return metrics.BY_NAME[metric].title
+
+
+def moved(cause: SharedCause) -> list[tuple[str, Words, Words]]:
+    """Return workload, metric and change of the largest moves of a cause."""
+    return [_named(move) for move in cause.moves[:_MOST_MOVES]]
+
+
+def _named(move: MetricMove) -> tuple[str, Words, Words]:
+    return move.workload, Words(title(move.metric)), move.words
+
+
+def more_moves(cause: SharedCause) -> Words:
+    """Say how many moves are not listed; empty for none."""
+    rest = len(cause.moves) - _MOST_MOVES
+    return Words(f"and {rest:,} more") if rest > 0 else Words("")
+
+
+def moves_phrase(cause: SharedCause) -> Phrase:
+    """Say in one line what moved."""
+    parts: list[str] = []
+    for workload, metric, change in moved(cause):
+        parts += [Words("; " if parts else ""), workload, Words(f" {metric} {change}")]
+    rest = more_moves(cause)
+    return (*parts, Words(f"; {rest}" if rest else ""))
+
+
+def accepted_by(cause: SharedCause) -> Phrase:
+    """Say who accepted a change and why; or that nobody did."""
+    if not cause.accepted:
+        return (NOT_ACCEPTED,)
+    anew = Words(" (history begun anew)" if cause.starts_anew else "")
+    reason = Sentence(cause.reason) if cause.reason else Words("no reason given")
+    return (cause.commit.author, anew, Words(": "), reason)
+
+
+def centres(each: WorkloadHistory, metric: str) -> list[float | None]:
+    """Return the centre of a metric in each session; `None` where a session lacks it."""
+    kind = metrics.BY_NAME[metric].kind
+    values = [metric_values.of_session(session, metric) for session in each.sessions]
+    return [
+        metric_values.centre(kind, [of_session]) if of_session else None for of_session in values
+    ]
+
+
+def spark(values: Sequence[float | None]) -> Words:
+    """Draw the last values as bars of a line of text; a missing one is a blank."""
+    shown = values[-SPARK_SESSIONS:]
+    known = [value for value in shown if value is not None]
+    if not known:
+        return units.NOTHING
+    low, high = min(known), max(known)
+    return Words("".join(" " if value is None else _bar(value, low, high) for value in shown))
+
+
+def _bar(value: float, low: float, high: float) -> str:
+    if high - low <= abs(high) * _SAME:
+        return _BARS[3]
+    return _BARS[round((value - low) / (high - low) * (len(_BARS) - 1))]
+
+
+def is_flat(values: Sequence[float | None]) -> bool:
+    """Whether a metric of several sessions has always been the same."""
+    known = [value for value in values if value is not None]
+    return len(known) > 1 and max(known) - min(known) <= abs(max(known)) * _SAME
+
+
+# --- for a terminal
+
+
+def page(history: BranchHistory) -> Page:
+    """Return the sentences and tables of a terminal: what moved, then every metric that gates."""
+    causes = level_changes.causes(history)
+    recent = level_changes.recent(causes)
+    parts: list[Phrase | Table] = [headline(history), subline(history), *notices(history)]
+    parts.append((Words(moved_heading(recent, causes)),))
+    if shown := recent or causes[:_MOST_EARLIER]:
+        parts.append(_moved_table(shown))
+    if not all(cause.accepted for cause in shown):
+        parts.append((SEEN_ONLY,))
+    for machine, suite in dict.fromkeys((each.machine, each.suite) for each in history.workloads):
+        members = [
+            each for each in history.workloads if (each.machine, each.suite) == (machine, suite)
+        ]
+        rows = list(_rows(members))
+        flat = sum(len(each.metrics) for each in members) - len(rows)
+        still = f"; {units.numbered(flat, 'metric')} that never changed" if flat else ""
+        parts.append((machine, Words(", suite "), suite, Words(still)))
+        parts.append(Table(heading=_HEADING, rows=rows, left=_HEADING[:3]))
+    return parts
+
+
+_HEADING = (
+    "workload",
+    "metric",
+    f"last {SPARK_SESSIONS} sessions",
+    "sessions",
+    "now",
+    "spread",
+    "trend",
+)
+
+
+def moved_heading(recent: Sequence[SharedCause], every: Sequence[SharedCause]) -> str:
+    """Say whether something moved lately."""
+    if recent:
+        return f"What moved in the last {RECENT_DAYS} days:"
+    before = f" Before, {units.numbered(len(every), 'change')}; the last ones:" if every else ""
+    return f"Nothing moved in the last {RECENT_DAYS} days.{before}"
+
+
+def _moved_table(recent: Iterable[SharedCause]) -> Table:
+    heading = ("commit", "date", "machine", "what moved", "accepted by")
+    rows = [
+        [
+            cause.commit.id[:_COMMIT],
+            date(cause.commit),
+            cause.machine,
+            moves_phrase(cause),
+            accepted_by(cause),
+        ]
+        for cause in recent
+    ]
+    return Table(heading=heading, rows=rows, left=heading)
+
+
+def _rows(members: Iterable[WorkloadHistory]) -> Iterator[list[str | Phrase]]:
+    for each in members:
+        for line in each.metrics:
+            if is_flat(centres(each, line.metric)):
+                continue
+            yield [
+                each.workload,
+                Words(title(line.metric)),
+                spark(centres(each, line.metric)),
+                Words(f"{len(each.sessions):,}"),
+                units.value(line.centre, metrics.BY_NAME[line.metric].unit),
+                units.NOTHING if line.spread is None else Words(f"{100 * line.spread:.2f} %"),
+                _trend(line),
+            ]
+
+
+def _trend(line: MetricTimeline) -> Words:
+    if line.trend is None:
+        return units.NOTHING
+    return Words(units.percent(line.trend - 1) + (", drifted" if line.has_drifted else ""))
