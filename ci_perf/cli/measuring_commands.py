@@ -1,11 +1,14 @@
 """The commands that measure a suite, and `touched`, which says what they would measure."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 import ci_perf
+from ci_perf import session
 from ci_perf.cli import console, measure_options, options, progress, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import machine
@@ -16,6 +19,7 @@ from ci_perf.judging.policy import LOOKS
 from ci_perf.model import codec
 from ci_perf.model.suite import FailOn
 from ci_perf.model.task import Activity, Tracing
+from ci_perf.session import Listener
 from ci_perf.system import files
 
 
@@ -66,6 +70,17 @@ def run_command(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to draw it, too, as one page of HTML: see `ci-perf page`.",
 )
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Serve a page on this machine's loopback that follows the check; its address is told.",
+)
+@click.option(
+    "--serve-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port of that page; by default a free one.",
+)
 @options.report_format
 @options.output
 def check_command(
@@ -74,6 +89,8 @@ def check_command(
     run_output: Path,
     comparison_output: Path | None,
     page: Path | None,
+    serve: bool,
+    serve_port: int,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `checking`
@@ -97,24 +114,41 @@ def check_command(
     reports.check_apart("--page", page, comparison_output, *kept)
     for target in filter(None, (comparison_output, page)):
         files.check_target(target)
-    checked = ci_perf.check(
-        **measurement, fail_on=fail_on, notify=console.say, listener=progress.listener()
-    )
-    if comparison_output is not None:
-        files.write(comparison_output, checked.comparison)
-    reports.emit_comparison(checked.comparison, format, output)
-    if page is not None:
-        _draw(checked, measurement["baselines"], page)
+    with _followed(serve_port if serve else None) as (listener, show):
+        checked = ci_perf.check(
+            **measurement, fail_on=fail_on, notify=console.say, listener=listener
+        )
+        if comparison_output is not None:
+            files.write(comparison_output, checked.comparison)
+        reports.emit_comparison(checked.comparison, format, output)
+        if page is not None or serve:
+            _draw(checked, measurement["baselines"], page, show)
     return checked.comparison.exit_code
 
 
-def _draw(checked: Checked, baselines: Path, target: Path) -> None:
-    """Write the page of a check."""
+@contextlib.contextmanager
+def _followed(port: int | None) -> Iterator[tuple[Listener, Callable[[str], None]]]:
+    """Provide the listener of a check, and what shows its page; to nobody without a port."""
+    if port is None:
+        yield progress.listener(), lambda _page: None
+        return
+    from ci_perf.cli import live_page
+
+    with live_page.served(port, console.say) as shown:
+        yield session.several(progress.listener(), shown), shown.finish
+
+
+def _draw(
+    checked: Checked, baselines: Path, target: Path | None, show: Callable[[str], None]
+) -> None:
+    """Write the page of a check, and show it."""
     from ci_perf.gate import page
 
     text = page.page(checked.comparison, checked.run, baselines=baselines, notify=console.say)
-    files.write_text(target, text)
-    console.say(f"page: {target}")
+    if target is not None:
+        files.write_text(target, text)
+        console.say(f"page: {target}")
+    show(text)
 
 
 @click.command("touched")

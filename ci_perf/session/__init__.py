@@ -21,7 +21,7 @@ from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.explaining import Explaining
 from ci_perf.session.interleaving import Against, Interleaving
-from ci_perf.session.listener import Listener
+from ci_perf.session.listener import Listener, several
 from ci_perf.session.machine import describe, held
 from ci_perf.session.profiling import Profiled, profile
 from ci_perf.session.recording import SamenessProver, SessionPrograms
@@ -47,6 +47,7 @@ __all__ = [
     "measure",
     "new_identity",
     "profile",
+    "several",
 ]
 
 

@@ -103,7 +103,7 @@ class Interleaving:
             return
         self._accepted = self._against.judge.accepted(run, self._against.checkout.root)
         # The number of the suspects, and who comes first of equal ones, are fixed here.
-        undecided, self._suspects = self._against.judge.undecided(snapshot())
+        undecided, self._suspects = self._judged(snapshot())
         order, self._expected = tuple(undecided), undecided
         self._start = self._clock()
         left = self._to_launch(order)
@@ -115,9 +115,16 @@ class Interleaving:
                 return
             waiting = {name: self._waiting(name, undecided[name]) for name in left}
             self._launch(self._bases[schedule.next_workload(waiting)], len(left))
-            undecided = self._against.judge.undecided(snapshot())[0]
+            undecided, _ = self._judged(snapshot())
             left = self._to_launch(name for name in order if name in undecided)
         self._stopped = "decided"
+
+    def _judged(self, run: Run) -> tuple[dict[str, float], int]:
+        """Ask who is undecided, and tell it."""
+        judge = self._against.judge
+        undecided, suspects = judge.undecided(run)
+        self._listener.judged(lambda: judge.rows(run), undecided)
+        return undecided, suspects
 
     def described(self) -> Interleaved:
         """Say how it went so far."""

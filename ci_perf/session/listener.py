@@ -1,8 +1,10 @@
 """The listener of a session: it hears what goes on, and may tell a person."""
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ci_perf.model import run as runs
+from ci_perf.model.comparison import Row
 from ci_perf.session.schedule import Forecast
 
 
@@ -57,6 +59,12 @@ class Listener:
     def base_failed(self, workload: str, reason: str) -> None:
         """Hear that the base of a workload cannot be launched."""
 
+    def judged(self, rows: Callable[[], Sequence[Row]], undecided: Collection[str]) -> None:
+        """Hear which workloads further pairs may decide; `rows` judges all as it stands now.
+
+        No workload runs meanwhile.
+        """
+
     def recording(self, workload: str) -> None:
         """Hear that a workload is launched once more, untimed, to record what it takes."""
 
@@ -65,3 +73,17 @@ class Listener:
 
     def round_finished(self, number: int, of: int) -> None:
         """Hear that every workload has had its process `number` (from 1) of at most `of`."""
+
+
+def several(*listeners: Listener) -> Listener:
+    """Return a listener that passes on what it hears, to each in their order."""
+    together = Listener()
+    for name in (name for name in vars(Listener) if not name.startswith("_")):
+        calls = [getattr(listener, name) for listener in listeners]
+        setattr(together, name, functools.partial(_pass_on, calls))
+    return together
+
+
+def _pass_on(calls: Sequence[Callable[..., None]], *heard: object) -> None:
+    for call in calls:
+        call(*heard)

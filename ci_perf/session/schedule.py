@@ -17,7 +17,7 @@ from ci_perf import suite as suites
 from ci_perf.baselines import layout, summaries
 from ci_perf.judging import compare, summarise
 from ci_perf.judging.policy import LOOKS, MOST_PAIRS
-from ci_perf.model.comparison import Change, Verdict
+from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Limits, Plan, PlannedWorkload, Tiers
@@ -46,6 +46,9 @@ class PairJudge(Protocol):
         the chance of a false alarm.
         """
 
+    def rows(self, run: Run) -> tuple[Row, ...]:
+        """Judge what there is."""
+
     def moved(self, run: Run) -> tuple[str, ...]:
         """Name the workloads whose row pairs have called slower or faster, the worst one first."""
 
@@ -73,11 +76,14 @@ class BaselineJudge:
         base, limits, tiers = self._read(run.environment.hard, run.suite)
         return compare.undecided(base, summarise.run(run, label=""), limits=limits, tiers=tiers)
 
-    def moved(self, run: Run) -> tuple[str, ...]:
+    def rows(self, run: Run) -> tuple[Row, ...]:
         """See PairJudge."""
         base, limits, tiers = self._read(run.environment.hard, run.suite)
-        rows = compare.compare(base, summarise.run(run, label=""), limits=limits, tiers=tiers).rows
-        proven = (row for row in rows if isinstance(row, Change) and row.pairs)
+        return compare.compare(base, summarise.run(run, label=""), limits=limits, tiers=tiers).rows
+
+    def moved(self, run: Run) -> tuple[str, ...]:
+        """See PairJudge."""
+        proven = (row for row in self.rows(run) if isinstance(row, Change) and row.pairs)
         return tuple(dict.fromkeys(row.workload for row in proven if row.verdict in _MOVED))
 
     def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from ci_perf.cli import live_page
 from ci_perf.report import page
 from tests import browser as browsers
 from tests.unit.report import page_shapes
@@ -31,14 +32,31 @@ def test_a_page_is_accessible_quiet_and_fits_every_width(browser, shape, tmp_pat
     file = tmp_path / "page.html"
     file.write_text(page.render(comparison, run=run, base=base))
 
+    for seen in looked_at(browser, file):
+        assert seen.foreign == 0
+        for row in comparison.rows:
+            assert row.workload[:40] in seen.text
+
+
+def test_the_page_of_a_running_check_is_as_good(browser, tmp_path):
+    comparison, _, _ = page_shapes.with_a_run()
+    follower = live_page.LivePage()
+    follower.started("mlp", 1, 3)
+    follower.judged(lambda: comparison.rows, ["conv"])
+    file = tmp_path / "live.html"
+    file.write_text(follower.html("still"))
+
+    for seen in looked_at(browser, file):
+        assert "mlp 1/3" in seen.text
+
+
+def looked_at(browser, file):
+    """Look at a page in every size and scheme."""
     for width, scheme in SIZES:
         seen = browser.see(file, width=width, scheme=scheme)
-
         assert seen.violations == []
         assert (seen.messages, seen.requests) == ([], [])
         assert seen.content_width <= width
         assert set(seen.text_sizes_px) <= TEXT_PX
         assert seen.overlaps == []
-        assert seen.foreign == 0
-        for row in comparison.rows:
-            assert row.workload[:40] in seen.text
+        yield seen

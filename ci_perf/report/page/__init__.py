@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from types import MappingProxyType
 
 import jinja2
 from markupsafe import Markup, escape
@@ -99,14 +100,9 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             f"run {run.id}; name the run.json that was written beside it"
         )
     values = launches.of(run, base)
-    rows = table_rows.worst_first(comparison.rows)
-    axis = scales.of(rows)
-    shown = [_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)]
-    folded = [_row(row, axis, values) for row in rows if table_rows.is_quiet(row)]
-    style = _style()
-    return _template().render(
-        style=Markup(style),  # noqa: S704  our own file
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+    return styled(
+        "page.html.jinja",
+        **results(comparison.rows, values),
         headline=_without_icon(headline.of(comparison)),
         counts=headline.counts(comparison),
         tone=_TONES.get(comparison.exit_code, "same"),
@@ -117,13 +113,9 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             _without_icon(notice)
             for notice in (*notices.of(comparison), *notices.validity(comparison))
         ],
-        axis=axis.ticks(),
-        rows=shown,
-        folded=folded,
-        folded_summary=table_rows.quiet_summary(comparison.rows),
         explained=explanations.of(comparison.rows),
         explained_heading=explanations.HEADING,
-        losses=losses.curves(rows),
+        losses=losses.curves(table_rows.worst_first(comparison.rows)),
         strips=machine.strips(run) if run else list[Strip](),
         canaries=machine.canaries(run) if run else list[CanaryLine](),
         waits=waits.of(run) if run else list[StepWaits](),
@@ -139,6 +131,20 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         ],
         has_run=run is not None,
     )
+
+
+def results(
+    judged: Sequence[Row], values: Mapping[tuple[str, str], Launches] = MappingProxyType({})
+) -> dict[str, object]:
+    """Return what the macro `results` of page_parts.html.jinja draws."""
+    rows = table_rows.worst_first(judged)
+    axis = scales.of(rows)
+    return {
+        "axis": axis.ticks(),
+        "rows": [_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
+        "folded": [_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
+        "folded_summary": table_rows.quiet_summary(judged),
+    }
 
 
 def _without_icon(phrase: Phrase) -> Phrase:
@@ -231,9 +237,25 @@ def _style() -> str:
     return resources.files("ci_perf.report").joinpath("templates/page.css").read_text()
 
 
+def styled(name: str, **values: object) -> str:
+    """Render a template of a whole page, whose style sheet is the only one that it allows."""
+    style = _style()
+    digest = hashlib.sha256(style.encode()).digest()
+    return (
+        environment()
+        .get_template(name)
+        .render(
+            style=Markup(style),  # noqa: S704  our own file
+            style_hash=base64.b64encode(digest).decode(),
+            **values,
+        )
+    )
+
+
 @functools.cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """Return what knows our templates, and escapes all that they show."""
+    known = jinja2.Environment(
         loader=jinja2.PackageLoader("ci_perf.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -241,5 +263,5 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
         lstrip_blocks=True,
     )
-    environment.filters["phrase"] = _phrase
-    return environment.get_template("page.html.jinja")
+    known.filters["phrase"] = _phrase
+    return known

@@ -1,8 +1,15 @@
 """`--against`: base and head of a real repository, launched in turns."""
 
+import contextlib
 import json
+import re
 import shutil
 import signal
+import socket
+import threading
+import time
+import urllib.parse
+import urllib.request
 
 import msgspec
 import pytest
@@ -79,6 +86,31 @@ def test_a_slower_product_is_proven_to_be_slower(slower):
     assert rows["nap"]["pairs"] >= 4
     assert rows["nap"]["ratio"] > 2
     assert len(repository.worktrees()) == 1
+
+
+def test_a_page_follows_a_check_and_becomes_its_report(repository):
+    """A browser that asks again and again sees what runs, then the decided row, then the end."""
+    repository.commit(product_py=SLOW)
+    process = Project(repository.root).start("check", "--against", "main", "--serve")
+    (address,) = re.findall(r"http://127\.0\.0\.1:\d+/[\w-]{22}/", process.stderr.readline())
+    closed_pipe = threading.Thread(target=process.communicate)
+    closed_pipe.start()
+
+    pages = []
+    with contextlib.suppress(OSError):  # the server has gone
+        while not pages or "A check is running" in pages[-1]:
+            pages.append(urllib.request.urlopen(address, timeout=60).read().decode())
+            time.sleep(0.05)
+    closed_pipe.join()
+
+    assert process.returncode == ExitCode.REGRESSED
+    assert '<meta http-equiv="refresh"' in pages[0]
+    assert any("nap 1/" in page for page in pages)
+    assert any("nap pair" in page and "Not decided yet" in page for page in pages)
+    assert "launches, in their order" in pages[-1]
+    assert '<meta http-equiv="refresh"' not in pages[-1]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", urllib.parse.urlsplit(address).port or 0))
 
 
 def test_a_slower_product_that_was_accepted_is_green(slower, tmp_path):
