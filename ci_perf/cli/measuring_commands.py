@@ -116,7 +116,10 @@ def check_command(
         files.check_target(target)
     with _followed(serve_port if serve else None) as (listener, show):
         checked = ci_perf.check(
-            **measurement, fail_on=fail_on, notify=console.say, listener=listener
+            **measurement,
+            fail_on=fail_on,
+            notify=console.say,
+            listener=listener,
         )
         if comparison_output is not None:
             files.write(comparison_output, checked.comparison)
