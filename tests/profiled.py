@@ -21,7 +21,7 @@ def launcher(root):
                     file=str(root / "it.py"),
                     description="",
                     parameters={},
-                    protocol=msgspec.structs.replace(protocol, timeout_s=120, monitor_hz=0),
+                    protocol=msgspec.structs.replace(protocol, timeout_s=300, monitor_hz=0),
                     **more,
                 ),
                 index=0,

@@ -78,17 +78,21 @@ def test_the_demo_blames_what_was_planted_and_nothing_else(tmp_path):
 
     report, told = child.communicate(timeout=PATIENCE_S)
 
-    assert child.returncode == 0, told
-    assert "exit code 1" in told
+    assert child.returncode in {0, 3}, told
     assert "$ ci-perf check --suite smoke" in told
     assert "tiny_vision/images.py" in told  # git diff --stat
-    assert re.search(r"classify_images.*step time", report)
-    assert re.search(r"search_gallery.*peak host memory", report)
     assert asked(kept, "log", "--format=%s", "main..pull-request").count("\n") == 2
     files = asked(kept, "ls-files", "baselines").splitlines()
     assert len([file for file in files if "/programs/" not in file]) == 4
     assert asked(kept, "status", "--porcelain") == ""
     assert list(tmp_path.iterdir()) == [kept]
+    if child.returncode == 3:
+        assert "Nothing was blamed that nobody planted" in told
+        assert "This machine was too busy (tasks waited for a CPU" in told
+        pytest.skip("the machine was too busy to prove what the demo plants; it says so")
+    assert "exit code 1" in told
+    assert re.search(r"classify_images.*step time", report)
+    assert re.search(r"search_gallery.*peak host memory", report)
 
 
 @pytest.mark.xdist_group("demo")
