@@ -1,16 +1,17 @@
 """What a task is given in a container, what is kept for the next one, and what is seen of it."""
 
+import gzip
 import subprocess
 
 import msgspec
 import pytest
 
 from ci_perf.launch import containers
-from ci_perf.launch.containers import ContainerSide, Settings, images, stale
+from ci_perf.launch.containers import ContainerSide, Settings, images, mounts, stale
 from ci_perf.launch.containers.arguments import OWNER_LABEL, RUN_LABEL
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measuring.profiling.tables import Operation
-from ci_perf.model.task import MachineDescription, TaskFailure
+from ci_perf.model.task import SNAPSHOT, TRACE, MachineDescription, TaskFailure
 from ci_perf.system import linux
 from tests.containers import benches
 from tests.containers.benches import SMALL, Bench
@@ -197,11 +198,13 @@ def of_torch(docker, torch_image, tmp_path_factory, other_side):
     return Bench(tmp_path_factory.mktemp("torch"), docker, torch_image, sides=[other_side])
 
 
-def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_side):
+def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_side, tmp_path):
     steps = {of_torch.root: "values = torch.ones(100)", other_side: "torch.ones(100).double()"}
     for root, line in steps.items():
         source = PROFILED.format(line=line)
-        task = msgspec.structs.replace(of_torch.task(source, root=root), profile=True)
+        kept = tmp_path / f"{root.name}.pt.trace.json.gz"
+        task = of_torch.task(source, root=root)
+        task = msgspec.structs.replace(task, profile=True, trace_to=str(kept))
         here, there = (
             result_of(launcher.launch(task)).profile
             for launcher in (LocalLauncher(root), of_torch.launcher)
@@ -215,6 +218,25 @@ def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_si
         assert there.memory == here.memory
         (wait,) = [use for use in there.functions if use.function.function == "wait"]
         assert (wait.function.file, wait.waits_in) == ("it.py", "time.sleep")
+        assert there.trace_file == kept.name
+        text = gzip.decompress(kept.read_bytes()).decode()
+        assert "ProfilerStep#" in text
+        assert mounts.WORKSPACE not in text
+
+
+@BOTH
+def test_what_a_launch_leaves_for_people_is_put_at_its_place(bench, tmp_path):
+    """Its container knows neither the place nor its folder; here the step itself leaves files."""
+    source = f"{WORKING}\nfor name in {[TRACE, SNAPSHOT]}:\n"
+    source += f"    open('{mounts.OUT}/' + name, 'w').write(name)\n"
+    places = {"trace_to": tmp_path / "it.head.gz", "snapshot_to": tmp_path / "it.head.pickle"}
+    named = {key: str(place) for key, place in places.items()}
+    task = msgspec.structs.replace(bench.task(source), profile=True, **named)
+
+    profile = result_of(bench.launcher.launch(task)).profile
+
+    assert [place.read_text() for place in places.values()] == [TRACE, SNAPSHOT]
+    assert (profile.trace_file, profile.snapshot_file) == ("it.head.gz", "it.head.pickle")
 
 
 @pytest.fixture(scope="module")
