@@ -11,7 +11,9 @@ from tests.launches import QUICK
 def launcher(root):
     """Launch a workload that consists of this source in the folder `root`, to profile it."""
 
-    def launch(source, *, profile=True, protocol=QUICK, trace_to="", snapshot_to="", **more):
+    def launch(
+        source, *, profile=True, protocol=QUICK, trace_to="", snapshot_to="", timeout_s=300, **more
+    ):
         root.mkdir(exist_ok=True)
         (root / "it.py").write_text(source)
         return LocalLauncher(root).launch(
@@ -21,7 +23,7 @@ def launcher(root):
                     file=str(root / "it.py"),
                     description="",
                     parameters={},
-                    protocol=msgspec.structs.replace(protocol, timeout_s=300, monitor_hz=0),
+                    protocol=msgspec.structs.replace(protocol, timeout_s=timeout_s, monitor_hz=0),
                     **more,
                 ),
                 index=0,

@@ -107,8 +107,8 @@ def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Expla
                 tracing=options.tracing,
             )
     for line in (
-        *traces.said(folder, _sides(profiled)),
-        *traces.said(snapshots, _sides(profiled), "snapshot"),
+        *traces.said(options.traces, _sides(profiled)),
+        *traces.said(options.snapshot, _sides(profiled), "snapshot"),
     ):
         notify(line)
     return ExplainedWorkloads(

@@ -12,7 +12,7 @@ from ci_perf.measuring.profiling import operators
 from ci_perf.measuring.profiling.author import NAME_CHARS, AuthorCode
 from ci_perf.measuring.profiling.passes import Passes
 from ci_perf.measuring.step_phases import Watcher
-from ci_perf.model.process import Phase
+from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from tests import profiled
 from tests.launches import BUILD, HEAD, failure_of, result_of
 
@@ -97,6 +97,30 @@ def test_a_step_that_never_runs_is_a_failure_of_its_phase(launch):
         Phase.FIRST_STEP,
         "ZeroDivisionError: division by zero",
     )
+
+
+@pytest.mark.parametrize(
+    ("then", "why"),
+    [
+        ("time.sleep(600)", NO_RESULT_IN_TIME),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "ended by SIGKILL"),
+    ],
+)
+def test_a_launch_that_hangs_or_is_killed_while_it_profiles_is_a_failure_of_that_phase(
+    launch, then, why
+):
+    source = f"""{HEAD}
+import os, signal, time
+steps = []
+def step():
+    steps.append(1)
+    if len(steps) > 5: {then}
+{BUILD}"""
+
+    failure = failure_of(launch(source, timeout_s=8))
+
+    assert failure.phase is Phase.COUNTERS
+    assert why in failure.reason
 
 
 def passes(step, root, *, limit_s):

@@ -1,8 +1,10 @@
 """What torch's profiler adds to a launch that profiles: for real, on a CPU."""
 
+import errno
 import gzip
 import json
 import math
+import os
 import platform
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from ci_perf.judging import idle
 from ci_perf.measuring.device import CpuDevice, CudaDevice
 from ci_perf.measuring.distributed import Solo
 from ci_perf.measuring.instruments import Instruments, TimeLeft
-from ci_perf.measuring.profiling import timeline
+from ci_perf.measuring.profiling import kept_trace, timeline
 from ci_perf.measuring.profiling.author import AuthorCode
 from ci_perf.measuring.profiling.passes import Passes
 from ci_perf.measuring.profiling.timeline import Timeline
@@ -287,6 +289,22 @@ def test_says_that_a_trace_cannot_be_written(traced, monkeypatch):
     assert traced().missing["trace"] == (
         "the trace cannot be written or read: No such file or directory"
     )
+
+
+def test_a_disk_that_is_full_loses_the_file_and_not_what_is_read_off_the_trace(
+    traced, tmp_path, monkeypatch
+):
+    def write(_source, target, _root):
+        target.write_text("half of a trace")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(kept_trace, "write", write)
+
+    profile = traced()
+
+    assert profile.host is not None
+    assert profile.missing == {"trace_file": "the trace cannot be kept: No space left on device"}
+    assert not (tmp_path / TRACE).exists()
 
 
 def test_a_gpu_that_the_profiler_does_not_see_leaves_the_host(traced):

@@ -89,7 +89,7 @@ class Timeline:
             return profile
         missing = dict(profile.missing)
         try:
-            if self.keeps and (why := kept_trace.write(raw, self.folder / TRACE, self.root)):
+            if self.keeps and (why := self._keep(raw)):
                 missing["trace_file"] = why
             if self.tracing.stacks:
                 return msgspec.structs.replace(profile, missing=missing | {"trace": _STACKS})
@@ -101,6 +101,17 @@ class Timeline:
         return msgspec.structs.replace(
             profile, host=digest.host, device=digest.device, missing=missing
         )
+
+    def _keep(self, raw: Path) -> str:
+        """Keep a trace for people; else return why not: it is read all the same."""
+        target = self.folder / TRACE
+        try:
+            return kept_trace.write(raw, target, self.root)
+        except FileNotFoundError:
+            raise  # there is no trace at all
+        except OSError as error:
+            target.unlink(missing_ok=True)
+            return f"the trace cannot be kept: {error.strerror}"
 
     def _digest(self, raw: Path, steps: int) -> device_trace.Digest:
         """Read a trace. Raises _NoTraceError."""

@@ -163,6 +163,20 @@ def test_a_result_without_a_profile_is_said_to_have_none(explained):
     assert run.profiled[0].trouble == "the launch that profiles the base failed: it left no profile"
 
 
+def test_a_profile_of_ten_megabytes_is_refused(explained):
+    name = "x" * 1_000
+    huge = StepProfile(steps=2, varies=(name,) * 10_000)
+
+    def answer(_side, task):
+        result = msgspec.structs.replace(a_result(), profile=huge)
+        return result if task.profile else None
+
+    run = explained(Launches(answer), "a")
+
+    assert run.profiled[0].pairs == ()
+    assert run.profiled[0].trouble.endswith("its profile is larger than 4000000 bytes")
+
+
 def test_what_the_budget_does_not_reach_is_said(explained):
     clock = Clock()
 
