@@ -1,15 +1,17 @@
 """A run or a comparison as a fragment of HTML for notebooks, escaped by jinja2's autoescape."""
 
+import base64
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import jinja2
+from markupsafe import Markup
 
 from ci_perf.judging import launch_numbers, metric_values
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
-from ci_perf.model.comparison import Comparison
+from ci_perf.model.comparison import Change, Comparison
 from ci_perf.model.run import Failed, Measured, Run
 from ci_perf.model.summary import Numbers
 from ci_perf.report import (
@@ -19,6 +21,7 @@ from ci_perf.report import (
     explanations,
     headline,
     notices,
+    page,
     phrases,
     provenance,
     table_rows,
@@ -26,8 +29,13 @@ from ci_perf.report import (
 )
 from ci_perf.report.escape import Markdown, Words
 from ci_perf.report.explanations import Explained
+from ci_perf.report.page import scales
+from ci_perf.report.page.pictures import Picture
 
 _MAX_REASON_CHARS = 500
+_CHANGE = 3  # the cell of a line that holds its picture
+_PICTURE_WIDTH = 300  # px
+_Cells = list[list[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +44,7 @@ class _Table:
 
     summary: str
     is_open: bool
-    lines: list[list[list[Markdown]]]
+    lines: list[_Cells]
 
 
 def run(measured_run: Run) -> str:
@@ -61,9 +69,21 @@ def run(measured_run: Run) -> str:
 
 
 def comparison(judged: Comparison) -> str:
-    """Show what the Markdown report shows, but for what only a pull request needs."""
+    """Show what the Markdown report shows, but for what only a pull request needs; and intervals.
+
+    Their pictures are those of a page.
+    """
     warnings = (*notices.of(judged), *notices.validity(judged))
-    changed, quiet = _lines(table_rows.changed(judged.rows)), _lines(table_rows.quiet(judged.rows))
+    axis = scales.of(judged.rows)
+    pictures = {
+        (row.workload, phrases.metric_title(row.metric)): _image(axis.picture(row))
+        for row in judged.rows
+        if isinstance(row, Change) and row.interval
+    }
+    changed, quiet = (
+        _lines(lines, pictures)
+        for lines in (table_rows.changed(judged.rows), table_rows.quiet(judged.rows))
+    )
     tables = [
         _Table(summary=f"{len(changed)} to look at", is_open=True, lines=changed),
         _Table(
@@ -74,6 +94,7 @@ def comparison(judged: Comparison) -> str:
         headline=phrases.plain(headline.of(judged)),
         counts=phrases.plain(headline.counts(judged)),
         heading=cells.HEADING,
+        axis=_image(axis.ticks()) if pictures else "",
         warnings=[phrases.plain(phrase) for phrase in warnings],
         steps=[phrases.plain(phrase) for phrase in advice.next_steps(judged)],
         tables=[table for table in tables if table.lines],
@@ -97,9 +118,26 @@ def _explained(explained: Explained) -> dict[str, object]:
     }
 
 
-def _lines(lines: Sequence[cells.TableLine]) -> list[list[list[Markdown]]]:
-    """Make plain text of every part of every cell of every line."""
-    return [[[phrases.plain(part) for part in cell] for cell in cells.of(line)] for line in lines]
+def _lines(
+    lines: Sequence[cells.TableLine], pictures: Mapping[tuple[str, str], Markup]
+) -> list[_Cells]:
+    """Make plain text of every part of every cell, with the picture of a row below its change."""
+    shown: list[_Cells] = [
+        [[*map(phrases.plain, cell)] for cell in cells.of(line)] for line in lines
+    ]
+    for line, texts in zip(lines, shown, strict=True):
+        if picture := pictures.get((line.first.workload, line.first.metric)):
+            texts[_CHANGE].append(picture)
+    return shown
+
+
+def _image(picture: Picture) -> Markup:
+    """Make an image of a picture: of HTML, a notebook that is not trusted yet keeps no svg."""
+    template = page.environment().get_template("picture.svg.jinja")
+    svg = template.render(picture=picture, width=_PICTURE_WIDTH)
+    return Markup('<img alt="{}" width="{}" src="data:image/svg+xml;base64,{}"/>').format(
+        picture.label, _PICTURE_WIDTH, base64.b64encode(svg.encode()).decode()
+    )
 
 
 @functools.cache
@@ -117,7 +155,7 @@ def _template(name: str) -> jinja2.Template:
 
 def _finalize(value: object) -> object:
     """Drop what cannot be seen; autoescape does the rest."""
-    if isinstance(value, str) and not isinstance(value, Markdown):
+    if isinstance(value, str) and not isinstance(value, Markdown | Markup):
         return escape.clean(value, limit=_MAX_REASON_CHARS)
     return value
 

@@ -1,4 +1,7 @@
+import base64
+import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -50,7 +53,23 @@ def test_a_comparison_of_any_shape_is_whole_html(shape):
     tags = Tags(html.comparison(shape()))
 
     assert tags.open == []
-    assert not tags.seen & {"a", "img", "script", "x"}
+    assert not tags.seen & {"a", "script", "svg", "x"}
+
+
+def test_the_interval_of_a_row_is_an_image_that_a_notebook_keeps():
+    rows = (a_change("mlp", Verdict.REGRESSED, ratio=1.05), a_change("conv", interval=None))
+    images = re.findall(
+        r'<img alt="([^"]*)" width="300" src="data:([^"]*)"/>', html.comparison(a_comparison(*rows))
+    )
+
+    (axis, _), (label, picture), _ = images  # above each table the axis
+    assert axis.startswith("axis from ")
+    assert label == "change +5.0 % [+4.0, +6.0], limit 1 %, margin 2 %"
+    head, _, data = picture.partition(",")
+    svg = ET.fromstring(base64.b64decode(data))
+    assert head == "image/svg+xml;base64"
+    assert svg.tag == "{http://www.w3.org/2000/svg}svg"
+    assert {use.get("href") for use in svg.iter("{http://www.w3.org/2000/svg}use")} == {"#head"}
 
 
 def test_a_command_is_shown_whole_and_as_text():
