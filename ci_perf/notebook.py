@@ -23,6 +23,10 @@ class LoadedRun:
 
     run: Run
 
+    def __repr__(self) -> str:
+        number = len(self.run.measured)
+        return f"LoadedRun({self.run.id}, suite {self.run.suite}, {number} measured)"
+
     def to_frame(self) -> "frame.DataFrame":
         """Return one row per workload, metric and process."""
         return frame.of_run(self.run)
@@ -40,6 +44,10 @@ class LoadedComparison:
     """Two sides, judged; ``comparison`` is the whole file."""
 
     comparison: Comparison
+
+    def __repr__(self) -> str:
+        judged = self.comparison
+        return f"LoadedComparison({judged.head.run}, suite {judged.suite}, {judged.verdict.value})"
 
     def to_frame(self) -> "frame.DataFrame":
         """Return one row per row of the comparison."""

@@ -21,6 +21,7 @@ def test_a_run_is_loaded_with_its_table_and_its_picture(tmp_path):
     assert loaded.run == run
     assert set(loaded.to_frame()["workload"]) == {"mlp"}
     assert "<td>mlp</td>" in loaded._repr_html_()
+    assert repr(loaded) == f"LoadedRun({run.id}, suite smoke, 1 measured)"
 
 
 def test_a_comparison_is_loaded_with_its_table_and_its_picture(tmp_path):
@@ -33,6 +34,7 @@ def test_a_comparison_is_loaded_with_its_table_and_its_picture(tmp_path):
     assert loaded.comparison == comparison
     assert len(loaded.to_frame()) == len(comparison.rows)
     assert "3 regressions" in loaded._repr_html_()
+    assert repr(loaded) == "LoadedComparison(0123456789ab, suite standard, failed)"
 
 
 @pytest.mark.parametrize(
