@@ -36,7 +36,7 @@ from ci_perf.model.summary import Numbers
 ROOT = Path(__file__).parents[1]
 _APART = dt.timedelta(hours=6)
 _LAUNCHES = 5
-_AUTHORS = ("Ada", "Grace", "Katherine")
+_AUTHORS = ("maintainer", "author", "bot")
 _NOISY = frozenset({Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.ENERGY})
 # At this share of the branch, every second workload takes so many times as long, for this reason.
 _STEPS = ((0.30, 1.09, "Exact gelu: slower, and meant"), (0.55, 0.90, "Fused attention"))

@@ -17,7 +17,7 @@ from ci_perf.model.run import Source
 from tests.runs import CPU, HEAD_COMMIT
 
 
-def a_commit(place=0, *, author="Ada", age_days=None, title="Accept"):
+def a_commit(place=0, *, author="maintainer", age_days=None, title="Accept"):
     """The commit at a place; by default each is a day younger than the one before."""
     return Commit(
         id=f"{place:040x}",

@@ -53,13 +53,15 @@ def text(*sessions, **more):
 class Branch(Repository):
     """A repository whose commits change files below `baselines`."""
 
-    def accept(self, *sessions, day=1, author="Ada", title="Accept", workload="w", machine=CPU):
+    def accept(
+        self, *sessions, day=1, author="maintainer", title="Accept", workload="w", machine=CPU
+    ):
         """Commit the file of one workload; return the commit."""
         content = text(*sessions, workload=workload, machine=machine)
         path = f"{layout.machine_key(machine)}/smoke/{workload}.json"
         return self.put({path: content}, day=day, author=author, title=title)
 
-    def put(self, files, *, day=1, author="Ada", title="Accept"):
+    def put(self, files, *, day=1, author="maintainer", title="Accept"):
         """Write files below `baselines`, remove those that are `None`, and commit all."""
         for name, content in files.items():
             path = self.root / "baselines" / name

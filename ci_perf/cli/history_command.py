@@ -6,11 +6,13 @@ import click
 
 import ci_perf
 from ci_perf.cli import console, options, reports
+from ci_perf.errors import UsageError
+from ci_perf.gate import history
 from ci_perf.model import codec
 from ci_perf.model.history import BranchHistory
 from ci_perf.system import files
 
-_FORMS = ("json", "csv", "parquet", "terminal")
+_FORMS = ("html", "json", "csv", "parquet", "terminal")
 
 
 @click.command("history")
@@ -28,7 +30,7 @@ _FORMS = ("json", "csv", "parquet", "terminal")
     "--machines",
     default="",
     metavar="A,B",
-    help="Only these folders of --baselines.",
+    help="Only these folders of --baselines; a page draws two on one axis, too.",
 )
 @click.option(
     "--repository-url",
@@ -66,20 +68,31 @@ def history_command(
     """
     form = format or ("html" if output else "terminal")
     _check_target(form, output, baselines)
+    chosen = [name for name in machines.split(",") if name]
     read = ci_perf.history(
         *names,
         ref=ref,
         baselines=baselines,
         workloads=workloads,
-        machines=[name for name in machines.split(",") if name],
+        machines=chosen,
         repository_url=repository_url,
         notify=console.say,
     )
-    _emit(read.history, form, output)
+    if form == "html" and output is not None:
+        console.say(f"page: {history.write(read.history, output, together=chosen)}")
+    else:
+        _emit(read.history, form, output)
 
 
 def _check_target(form: str, output: Path | None, baselines: Path) -> None:
-    reports.check_target(form, output, inputs=[baselines])
+    if form != "html":
+        reports.check_target(form, output, inputs=[baselines])
+    elif output is None:
+        raise UsageError("--format html writes several files: name a folder with -o")
+    else:
+        reports.check_apart("--output", output, baselines)
+        files.make_folder(output)
+        files.check_target(output / history.PAGE)
 
 
 def _emit(history: BranchHistory, form: str, output: Path | None) -> None:

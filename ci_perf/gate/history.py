@@ -25,11 +25,14 @@ from ci_perf.model.history import (
 )
 from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Subject
-from ci_perf.system import git_log
+from ci_perf.report import syndication
+from ci_perf.report.page import history_page
+from ci_perf.system import files, git_log
 from ci_perf.system.git_log import Branch, EntryState, FileVersion
 
 # MACHINE/SUITE/WORKLOAD.json
 _PARTS = 3
+PAGE = "index.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,24 @@ def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
         workloads=tuple(_histories(readable, commits, options, split, notify)),
         skipped=tuple(skipped),
     )
+
+
+def write(history: BranchHistory, folder: Path, *, together: Sequence[str] = ()) -> Path:
+    """Write the page, and beside it the data, a badge and a feed; return the page.
+
+    Two machines `together` are drawn on one axis, too. Raises CannotWriteError.
+    """
+    files.make_folder(folder)
+    texts = {
+        "history.json": codec.encode(history),
+        "feed.xml": syndication.feed(history),
+        "badge.svg": syndication.badge_svg(history),
+        "badge.json": syndication.badge_json(history),
+        PAGE: history_page.render(history, together=together),
+    }
+    for name, text in texts.items():
+        files.write_text(folder / name, text)
+    return folder / PAGE
 
 
 def _address(given: str) -> str:

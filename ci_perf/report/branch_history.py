@@ -11,7 +11,7 @@ from ci_perf.model.history import (
     SkippedFile,
     WorkloadHistory,
 )
-from ci_perf.report import level_changes, units
+from ci_perf.report import level_changes, sparklines, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.level_changes import RECENT_DAYS, MetricMove, SharedCause
 from ci_perf.report.phrases import Phrase
@@ -19,11 +19,12 @@ from ci_perf.report.tables import Page, Table
 
 _DATE = len("2026-11-21")
 _COMMIT = 10
-_BARS = "▁▂▃▄▅▆▇█"
 # As many sessions as fit beside the numbers of a row.
 SPARK_SESSIONS = 20
-_MOST_MOVES = 4
+MOST_MOVES = 4
 _MOST_EARLIER = 5
+# Bars of less than this share of a value would make noise look like news.
+_NOISE = 0.02
 # What rounding adds.
 _SAME = 1e-6
 _MOST_SKIPPED = 5
@@ -109,7 +110,7 @@ def title(metric: str) -> str:
 
 def moved(cause: SharedCause) -> list[tuple[str, Words, Words]]:
     """Return workload, metric and change of the largest moves of a cause."""
-    return [_named(move) for move in cause.moves[:_MOST_MOVES]]
+    return [_named(move) for move in cause.moves[:MOST_MOVES]]
 
 
 def _named(move: MetricMove) -> tuple[str, Words, Words]:
@@ -118,7 +119,7 @@ def _named(move: MetricMove) -> tuple[str, Words, Words]:
 
 def more_moves(cause: SharedCause) -> Words:
     """Say how many moves are not listed; empty for none."""
-    rest = len(cause.moves) - _MOST_MOVES
+    rest = len(cause.moves) - MOST_MOVES
     return Words(f"and {rest:,} more") if rest > 0 else Words("")
 
 
@@ -150,19 +151,9 @@ def centres(each: WorkloadHistory, metric: str) -> list[float | None]:
 
 
 def spark(values: Sequence[float | None]) -> Words:
-    """Draw the last values as bars of a line of text; a missing one is a blank."""
-    shown = values[-SPARK_SESSIONS:]
-    known = [value for value in shown if value is not None]
-    if not known:
-        return units.NOTHING
-    low, high = min(known), max(known)
-    return Words("".join(" " if value is None else _bar(value, low, high) for value in shown))
-
-
-def _bar(value: float, low: float, high: float) -> str:
-    if high - low <= abs(high) * _SAME:
-        return _BARS[3]
-    return _BARS[round((value - low) / (high - low) * (len(_BARS) - 1))]
+    """Draw the last values as bars of a line of text, without sessions that lack the metric."""
+    known = [value for value in values if value is not None][-SPARK_SESSIONS:]
+    return sparklines.line(known, height=_NOISE * max(known)) if known else units.NOTHING
 
 
 def is_flat(values: Sequence[float | None]) -> bool:

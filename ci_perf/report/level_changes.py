@@ -112,13 +112,13 @@ def _events(workload: WorkloadHistory) -> Iterator[_Event]:
         if change.before != change.after
     ]
     moves.sort(key=lambda move: move.change.session)
-    known = sorted({move.change.session for move in moves if move.change.accepted})
+    known = accepted_sessions(workload)
     together: dict[tuple[int, bool], list[MetricMove]] = {}
     anchor = -math.inf
     for move in moves:
         session = move.change.session
-        near = min(known, key=lambda place: abs(place - session), default=None)
-        if near is not None and abs(near - session) <= _APART:
+        near = nearest(known, session)
+        if near is not None:
             together.setdefault((near, True), []).append(move)
             continue
         if session - anchor > _APART:
@@ -126,6 +126,18 @@ def _events(workload: WorkloadHistory) -> Iterator[_Event]:
         together.setdefault((int(anchor), False), []).append(move)
     for (session, accepted), members in together.items():
         yield _Event(workload, session, accepted, tuple(members))
+
+
+def accepted_sessions(workload: WorkloadHistory) -> list[int]:
+    """Return the places of the sessions with which any metric's change was accepted."""
+    changes = (change for line in workload.metrics for change in line.changes)
+    return sorted({change.session for change in changes if change.accepted})
+
+
+def nearest(accepted: Iterable[int], session: int) -> int | None:
+    """Return the accepted session that a change belongs to: the same one, or one beside it."""
+    near = min(accepted, key=lambda place: abs(place - session), default=None)
+    return near if near is not None and abs(near - session) <= _APART else None
 
 
 def _as_cause(history: BranchHistory, events: Sequence[_Event]) -> SharedCause:

@@ -68,7 +68,8 @@ def branch(root: Path, ref: str) -> Branch:
         )
     return Branch(
         top=Path(top.out),
-        ref=ref,
+        # A person knows the branch that is checked out by its name.
+        ref=ref if ref != "HEAD" else git.run(root, "rev-parse", "--abbrev-ref", ref).out,
         commit=commit.out,
         is_shallow=git.run(root, "rev-parse", "--is-shallow-repository").out == "true",
         address=https(git.run(root, "config", "--get", "remote.origin.url").out),

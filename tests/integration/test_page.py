@@ -6,8 +6,9 @@ import pytest
 
 from ci_perf.cli import live_page
 from ci_perf.report import page
+from ci_perf.report.page import history_page
 from tests import browser as browsers
-from tests.unit.report import page_shapes
+from tests.unit.report import history_shapes, page_shapes
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -48,6 +49,17 @@ def test_the_page_of_a_running_check_is_as_good(browser, tmp_path):
 
     for seen in looked_at(browser, file):
         assert "mlp 1/3" in seen.text
+
+
+@pytest.mark.parametrize("shape", history_shapes.ALL, ids=lambda shape: shape.__name__)
+def test_the_history_of_a_branch_is_as_good(browser, shape, tmp_path):
+    history, together = shape()
+    file = tmp_path / "index.html"
+    file.write_text(history_page.render(history, together=together))
+
+    for seen in looked_at(browser, file):
+        for each in history.workloads:
+            assert each.workload[:40] in seen.text
 
 
 def looked_at(browser, file):

@@ -233,13 +233,16 @@ def _phrase(parts: str | Sequence[str]) -> Markup:
 
 
 @functools.cache
-def _style() -> str:
-    return resources.files("ci_perf.report").joinpath("templates/page.css").read_text()
+def _style(name: str) -> str:
+    return resources.files("ci_perf.report").joinpath(f"templates/{name}").read_text()
 
 
-def styled(name: str, **values: object) -> str:
-    """Render a template of a whole page, whose style sheet is the only one that it allows."""
-    style = _style()
+def styled(name: str, more_style: str = "", /, **values: object) -> str:
+    """Render a template of a whole page, whose style sheet is the only one that it allows.
+
+    `more_style` is another file of ours, which is added to it.
+    """
+    style = _style("page.css") + (_style(more_style) if more_style else "")
     digest = hashlib.sha256(style.encode()).digest()
     return (
         environment()

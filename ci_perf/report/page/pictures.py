@@ -3,6 +3,7 @@
 A picture may have any width, and its marks and words keep their size: nothing is scaled.
 """
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,9 +15,26 @@ Side = Literal["base", "head"]
 Shape = Literal["base", "head", "history", "beyond-left", "beyond-right"]
 # Each has a colour in page.css.
 Kind = Literal[
-    "axis", "margin", "limit", "gain", "interval", "base", "head", "history", "pair", "divide"
+    "axis",
+    "margin",
+    "limit",
+    "gain",
+    "interval",
+    "base",
+    "head",
+    "history",
+    "pair",
+    "divide",
+    "centre",
+    "spread",
+    "level",
+    "accepted",
+    "seen",
 ]
 Anchor = Literal["start", "middle", "end"]
+
+# A curve has coordinates of its own: so many stand for the whole width.
+CURVE_WIDTH = 1000
 
 # Of the height, above and below the outermost values.
 _PADDING = 0.12
@@ -54,6 +72,14 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A line through many places, or the border of an area, as `curve` writes it."""
+
+    path: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caption:
     """Words that begin at x, unless their anchor says more."""
 
@@ -70,6 +96,7 @@ class Picture:
     height: int
     label: str
     bands: tuple[Band, ...] = ()
+    curves: tuple[Curve, ...] = ()
     lines: tuple[Segment, ...] = ()
     marks: tuple[Symbol, ...] = ()
     captions: tuple[Caption, ...] = ()
@@ -119,6 +146,16 @@ def vertical(numbers: Iterable[float], *, top: float, bottom: float) -> Scale | 
     # Equal numbers lie in the middle, and so do those that differ by a rounding.
     spare = max((high - low) * _PADDING, abs(high) * 1e-6, 1e-12)
     return Scale(low - spare, high + spare, bottom, top)
+
+
+def curve(places: Iterable[tuple[float, float]]) -> str:
+    """Join places, x in per cent of the width, by a line in whole coordinates, which are short."""
+    whole = [(round(x * CURVE_WIDTH / 100), round(y)) for x, y in places]
+    steps = (
+        f"{right - left}{' ' if below >= above else ''}{below - above}"
+        for (left, above), (right, below) in itertools.pairwise(whole)
+    )
+    return f"M{whole[0][0]} {whole[0][1]}" + (f"l{' '.join(steps)}" if whole[1:] else "h0")
 
 
 def columns(groups: Sequence[int], *, gap: float = 1.0) -> list[list[float]]:

@@ -54,14 +54,14 @@ def accept_each(branch, sessions, **more):
 def test_every_session_has_the_author_and_the_reason_of_its_commit(branch):
     sessions = days(3, moved_at=3, epochs={"step_time_s": 1})
     commits = accept_each(branch, sessions[:2])
-    commits.append(branch.accept(*sessions, day=3, author="Grace", title="Meant"))
+    commits.append(branch.accept(*sessions, day=3, author="author", title="Meant"))
 
     document = read(branch)
     (workload,) = document.workloads
     (line,) = [each for each in workload.metrics if each.metric == "step_time_s"]
 
     assert [document.commits[each.commit].id for each in workload.sessions] == commits
-    assert document.commits[-1].author == "Grace"
+    assert (document.ref, document.commits[-1].author) == ("main", "author")
     assert workload.sessions[-1].reason == "meant"
     assert [(change.session, change.accepted) for change in line.changes] == [(2, True)]
     assert line.changes[0].after / line.changes[0].before == pytest.approx(1.1, rel=0.01)
@@ -211,6 +211,17 @@ def test_no_repository_no_branch_no_commit_and_no_baselines_are_said(branch, tmp
     outside = HistoryOptions(root=branch.root, baselines=tmp_path / "b", workloads=tmp_path)
     with pytest.raises(UsageError, match="found one outside"):
         history.read(outside, notify=print)
+
+
+def test_a_folder_holds_the_page_the_data_a_badge_and_a_feed(branch, tmp_path):
+    branch.accept(*days(3))
+    document = read(branch)
+
+    page = history.write(document, tmp_path / "a/site")
+
+    names = {"badge.json", "badge.svg", "feed.xml", "history.json", "index.html"}
+    assert {path.name for path in page.parent.iterdir()} == names
+    assert ci_perf.load(page.parent / "history.json") == ci_perf.load(document)
 
 
 def test_python_has_the_history_as_a_table(branch):

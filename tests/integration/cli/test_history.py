@@ -1,0 +1,48 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from ci_perf.cli import main
+from ci_perf.errors import UsageError
+from tests import branches
+from tests.branches import a_recorded
+
+
+@pytest.fixture
+def branch(tmp_path, monkeypatch):
+    made = branches.init(tmp_path / "project")
+    made.accept(a_recorded("r1"), a_recorded("r2", 2e-3, reason="meant", epochs={"step_time_s": 1}))
+    monkeypatch.chdir(made.root)
+    return made
+
+
+def typed(*words):
+    return CliRunner().invoke(main.cli, ["history", *words], standalone_mode=False)
+
+
+def test_each_form_goes_where_it_was_asked_for(branch):
+    assert "w step time +100 %" in typed().stdout
+    assert json.loads(typed("--format", "json").stdout)["type"] == "history"
+    assert typed("--format", "csv").stdout.count("step_time_s") == 2
+    assert "index.html" in typed("-o", "site").stderr
+    assert (branch.root / "site/index.html").is_file()
+    typed("--format", "parquet", "-o", "table.parquet")
+    assert (branch.root / "table.parquet").read_bytes()[:4] == b"PAR1"
+
+
+@pytest.mark.usefixtures("branch")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--format", "html"], "name a folder with -o"),
+        (["-o", "baselines"], "would overwrite baselines"),
+        (["--format", "parquet"], "name a file with --output"),
+        (["--repository-url", "javascript:alert(1)"], "begins with https://"),
+    ],
+)
+def test_what_has_no_place_to_go_is_refused(words, said):
+    done = typed(*words)
+
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
