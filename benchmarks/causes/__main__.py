@@ -5,8 +5,9 @@
 Each cause is planted beside two harmless decoys. Both sides are launched in turns as `check` would
 profile them, and explained by one pair and by three. The first table says whether the planted
 function stands first, with the right kind; where seconds were planted, whether a printed share
-holds them; and what the usual tables of torch.profiler show first, which name operators and no
-function. The second compares launches of the base with each other: every line there is false.
+holds them; and what three other tables show first, which name operators and no function: the usual
+ones of torch.profiler, and the trace diff of HolisticTraceAnalysis. The second compares launches of
+the base with each other: every line there is false.
 
 The row that is explained has the change of steps that both sides ran in turns in one process. With
 --keep, launches are kept in a folder and not made again. The exit code is 1 where three pairs name
@@ -26,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.causes import held_out_set, launching, open_set, planted, scoring
+from benchmarks.causes import frozen_set, held_out_set, launching, open_set, planted, scoring
 from benchmarks.causes.launching import Averages, Repository
 from benchmarks.causes.planted import Planted
 from benchmarks.causes.scoring import Answer
@@ -37,19 +38,26 @@ FEW, MANY = 1, 3
 # The share of causes that three pairs must name first.
 CLAIM = 0.95
 _NONE = "\N{EN DASH}"
-CAUSES: Mapping[str, Planted] = {**open_set.CAUSES, **held_out_set.CAUSES}
+SETS: Mapping[str, Mapping[str, Planted]] = {
+    "open": open_set.CAUSES,
+    "held out": held_out_set.CAUSES,
+    "frozen": frozen_set.CAUSES,
+}
+CAUSES: Mapping[str, Planted] = {
+    name: cause for causes in SETS.values() for name, cause in causes.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One planted cause: answers of one pair and of three, and of the tables by mean and by p25."""
+    """One planted cause: answers of one pair and of three, and of three other tools."""
 
     name: str
     planted: Planted
     change: float
     by_one: Sequence[Answer]
     by_three: Sequence[Answer]
-    tables: tuple[bool | None, bool | None]
+    tables: tuple[bool | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +67,7 @@ class _Launched:
     pairs: list[ProfiledPair]
     averages: Sequence[Averages]
     steps_s: tuple[float, float]
+    trace_diff: Mapping[str, float] | None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -68,6 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--pairs", type=int, default=MANY, help="of each cause")
     parser.add_argument("--same", type=int, default=200, help="comparisons of the base with itself")
     parser.add_argument("--keep", type=Path, help="a folder for launches, used again")
+    parser.add_argument("--trace-diff", metavar="PYTHON", help="one that has HolisticTraceAnalysis")
     options = parser.parse_args(arguments)
     models = {path.name.partition(".")[0]: path.read_text() for path in MODELS.iterdir()}
     scores: list[Score] = []
@@ -77,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
             if options.causes and not any(part in name for part in options.causes):
                 continue
             keep = (options.keep or Path(scratch)) / name.replace(" ", "-")
-            of_cause = _launched(models, cause, keep, options.pairs)
+            of_cause = _launched(models, cause, keep, options)
             scores.append(_scored(name, cause, of_cause))
             print(_line(scores[-1]), flush=True)
             launched.setdefault(cause.model, []).extend(of_cause.pairs)
@@ -86,19 +96,26 @@ def main(arguments: Sequence[str]) -> int:
     return int(sum(first) < CLAIM * len(first))
 
 
-def _launched(models: Mapping[str, str], cause: Planted, keep: Path, count: int) -> _Launched:
+def _launched(
+    models: Mapping[str, str], cause: Planted, keep: Path, options: argparse.Namespace
+) -> _Launched:
     """Launch what is not kept yet."""
     base, head = (
         Repository.holding(keep / side, text)
         for side, text in zip(("base", "head"), planted.sources(models, cause), strict=True)
     )
     pairs = launching.kept(keep / "pairs.json")
-    pairs += launching.pairs(base, head, count - len(pairs))
+    pairs += launching.pairs(base, head, options.pairs - len(pairs))
     (keep / "pairs.json").write_bytes(msgspec.json.encode(pairs))
     return _Launched(
         pairs=pairs,
         averages=_kept(keep / "averages.json", lambda: launching.averages(base, head)),
         steps_s=tuple(_kept(keep / "turns.json", lambda: launching.steps_s(base, head))),
+        trace_diff=_kept(
+            keep / "trace_diff.json", lambda: launching.trace_diff(options.trace_diff, base, head)
+        )
+        if options.trace_diff
+        else None,
     )
 
 
@@ -113,13 +130,16 @@ def _scored(name: str, cause: Planted, launched: _Launched) -> Score:
     by_mean, by_quartile = (
         scoring.is_first_by_average(cause, *launched.averages, column=column) for column in (0, 1)
     )
+    by_diff = (
+        scoring.is_first_by_trace_diff(cause, launched.trace_diff) if launched.trace_diff else None
+    )
     return Score(
         name=name,
         planted=cause,
         change=(row.ratio or 1.0) - 1,
         by_one=list(scoring.answers(cause, launched.pairs, row, FEW)),
         by_three=list(scoring.answers(cause, launched.pairs, row, MANY)),
-        tables=(by_mean, by_quartile),
+        tables=(by_mean, by_quartile, by_diff),
     )
 
 
@@ -130,18 +150,20 @@ def _line(score: Score) -> str:
 
 def _table(scores: Sequence[Score]) -> str:
     lines = [
-        "| planted | model | change | one pair | three pairs | kind | shares | mean | p25 |",
-        "|:--|:--|--:|--:|--:|--:|--:|--:|--:|",
+        "| planted | model | change | one pair | three pairs | kind | shares | mean | p25 | diff |",
+        "|:--|:--|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     lines += [_row(score) for score in scores]
-    return "\n".join([*lines, _total(scores)])
+    for name, causes in SETS.items():
+        of_set = [score for score in scores if score.name in causes]
+        lines += [_total(f"{name}: {len(of_set)}", of_set)] if of_set else []
+    return "\n".join([*lines, _total(f"all {len(scores)}", scores)])
 
 
 def _row(score: Score) -> str:
-    name = f"{score.name} *" if score.name in held_out_set.CAUSES else score.name
     shares = [holds for answer in score.by_three for holds in answer.shares]
     cells = (
-        name,
+        score.name,
         score.planted.model,
         f"{score.change:+.0%}",
         _share([answer.is_first for answer in score.by_one]) if score.planted.is_exact else _NONE,
@@ -153,10 +175,10 @@ def _row(score: Score) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _total(scores: Sequence[Score]) -> str:
+def _total(name: str, scores: Sequence[Score]) -> str:
     exact = [score for score in scores if score.planted.is_exact]
     cells = (
-        f"all {len(scores)}",
+        name,
         "",
         "",
         _share([answer.is_first for score in exact for answer in score.by_one]),

@@ -10,6 +10,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
@@ -17,6 +18,8 @@ from torch.profiler import ProfilerActivity, profile, schedule
 from benchmarks.causes.turns import loaded, namespace
 
 _WARMUP = 3
+# Put beside the file.
+TRACE = ".pt.trace.json.gz"
 
 
 def main(steps: int, files: list[str]) -> None:
@@ -34,6 +37,7 @@ def _averages(file: str, steps: int) -> Iterator[tuple[str, float, float]]:
         for _ in range(1 + _WARMUP + steps):
             step()
             profiler.step()
+    profiler.export_chrome_trace(str(Path(file).with_suffix(TRACE)))
     times: dict[str, list[float]] = defaultdict(list)
     for event in profiler.events():
         times[event.name].append(event.self_cpu_time_total * 1e-6)

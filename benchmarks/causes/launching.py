@@ -6,8 +6,10 @@ cause, or the head with the cause and two decoys.
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from benchmarks.causes.averages import TRACE
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_profile import ProfiledPair, StepProfile
@@ -78,6 +81,20 @@ def steps_s(base: Repository, head: Repository) -> tuple[float, float]:
     """Time steps of both sides in turns. Raises CalledProcessError."""
     before, after = _answer("turns", base, head)
     return before, after
+
+
+def trace_diff(python: str, *sides: Repository) -> dict[str, float]:
+    """Ask HolisticTraceAnalysis, in an environment that has it, for the difference of the traces.
+
+    The traces are those of `averages`. Returns microseconds by name. Raises CalledProcessError.
+    """
+    files = [str((side.folder / "model.py").with_suffix(TRACE)) for side in sides]
+    command = [python, str(Path(__file__).with_name("trace_diff.py")), *files]
+    answer = subprocess.run(command, capture_output=True, check=True, text=True)
+    by_name: dict[str, float] = defaultdict(float)
+    for name, difference_us in json.loads(answer.stdout.splitlines()[-1]).items():
+        by_name[re.sub(r"\bplanted_(base|head)::", "planted::", name)] += difference_us
+    return by_name
 
 
 def _answer(module: str, *arguments: str | Repository) -> Any:  # noqa: ANN401  JSON

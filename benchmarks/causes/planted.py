@@ -12,6 +12,36 @@ from ci_perf.model.explanation import CauseKind
 
 Change = tuple[str, str]
 
+# Operators that call others, for a table with whole durations.
+CALLED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "aten::linear": ("aten::addmm", "aten::mm"),
+    "aten::matmul": ("aten::mm", "aten::bmm"),
+    "aten::einsum": ("aten::bmm",),
+    "aten::conv1d": ("aten::convolution",),
+    "aten::conv2d": ("aten::convolution",),
+    "aten::_convolution": ("aten::convolution",),
+    "aten::mkldnn_convolution": ("aten::convolution",),
+    "aten::batch_norm": ("aten::native_batch_norm",),
+    "aten::_batch_norm_impl_index": ("aten::native_batch_norm",),
+    "aten::max_pool2d": ("aten::max_pool2d_with_indices",),
+    "aten::scaled_dot_product_attention": (
+        "aten::_scaled_dot_product_flash_attention_for_cpu",
+        "aten::bmm",
+    ),
+    "aten::_scaled_dot_product_attention_math": ("aten::bmm",),
+    "aten::contiguous": ("aten::clone",),
+    "aten::clone": ("aten::copy_",),
+    "aten::to": ("aten::_to_copy",),
+    "aten::_to_copy": ("aten::copy_",),
+    "aten::item": ("aten::_local_scalar_dense",),
+    "aten::softmax": ("aten::_softmax",),
+    "aten::dropout": ("aten::native_dropout", "aten::bernoulli_"),
+    "aten::norm": ("aten::linalg_vector_norm",),
+    "aten::randn": ("aten::normal_",),
+    "aten::gru": ("aten::gru_cell",),
+    "aten::embedding_bag": ("aten::_embedding_bag",),
+}
+
 HELPERS: Final = "# planted: helpers"
 _DECOYS: Final = "# planted: decoys "
 _HARMLESS: Final = """

@@ -2,11 +2,11 @@
 
 import itertools
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.causes.launching import Averages
-from benchmarks.causes.planted import Planted
+from benchmarks.causes.planted import CALLED_BY, Planted
 from ci_perf.judging import causes
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Interval, Verdict
@@ -15,6 +15,7 @@ from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 
 # Linux ends a sleep up to 50 µs late (timer slack), and the thread must be woken.
 _OVERSHOOT_S = 1e-4
+_KNOWN_CHANGE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,25 @@ def answers(
 
 
 def _shares(planted: Planted, explanation: Explanation, of: Change) -> Iterator[bool]:
-    """Say of each printed share whether it holds the seconds that were planted."""
+    """Say of each printed share whether it holds the truth, where that is known."""
     for cause in (*explanation.causes, *explanation.others):
-        truth = (planted.seconds or {}).get(_function(cause))
+        truth = _true_share(planted, _function(cause), of)
         if cause.share is not None and truth is not None:
-            low, high = (seconds / (of.head - of.base) for seconds in (truth, truth + _OVERSHOOT_S))
+            low, high = truth
             yield cause.share.low <= high and low <= cause.share.high
+
+
+def _true_share(planted: Planted, function: str, of: Change) -> tuple[float, float] | None:
+    """Return what a function takes of a change, at least and at most.
+
+    Where only one function is changed it takes all but what the decoys do. A small change is not
+    known well enough.
+    """
+    seconds = (planted.seconds or {}).get(function)
+    if seconds is not None:
+        return seconds / (of.head - of.base), (seconds + _OVERSHOOT_S) / (of.head - of.base)
+    is_all = planted.functions == {function} and not (planted.seconds or planted.is_memory)
+    return (0.9, 1.0) if is_all and abs(of.head / of.base - 1) >= _KNOWN_CHANGE else None
 
 
 def same(pairs: Sequence[ProfiledPair], size: int) -> Iterator[tuple[int, int]]:
@@ -118,6 +132,23 @@ def is_first_by_average(
         return abs(head.get(name, (0.0, 0.0))[column] - base.get(name, (0.0, 0.0))[column])
 
     return max(base.keys() | head.keys(), key=moved) in planted.operators
+
+
+def is_first_by_trace_diff(planted: Planted, differences_us: Mapping[str, float]) -> bool | None:
+    """Whether a right operator stands first in a trace diff; `None` where none would be right.
+
+    The diff has whole durations, so an operator that calls a right one is as right. Steps and the
+    marks of autograd around an operator are no operators.
+    """
+    if not planted.operators:
+        return None
+    of_operators = {
+        name: abs(difference_us)
+        for name, difference_us in differences_us.items()
+        if "::" in name and not name.startswith("autograd::")
+    }
+    first = max(of_operators, key=lambda name: of_operators[name])
+    return bool({first, *CALLED_BY.get(first, ())} & planted.operators)
 
 
 def _bytes(profile: StepProfile) -> float:
