@@ -57,6 +57,16 @@ def one_launch():
     return a_comparison(a_change("mlp", interval=None), head=a_head(run=run.id)), run, None
 
 
+def many_pairs():
+    """One session and one launch of the head before many pairs: three names in little room."""
+    measured = a_measured("mlp", 0.0100)
+    launched = [a_pair(0.010, 0.012) for _ in range(18)]
+    run = in_turns(a_run(measured), launched, workload="mlp")
+    row = a_change("mlp", Verdict.REGRESSED, ratio=1.2, pairs=18)
+    base = summarise.run(a_run(measured), label="baselines")
+    return a_comparison(row, head=a_head(run=run.id)), run, base
+
+
 def a_step_of_gpu(*idle):
     """A profiled step of 10 ms of a GPU."""
     busy_s = 0.010 - sum(each.idle_s for each in idle)
@@ -91,6 +101,7 @@ ALL = (
     thirty_workloads,
     ten_regressions,
     one_launch,
+    many_pairs,
     with_waits,
     *map(
         _alone,
