@@ -1,6 +1,5 @@
 """Sources of workloads that need no torch, and a protocol by which they take no time."""
 
-from ci_perf.model.process import WorkerResult
 from ci_perf.model.suite import Protocol
 from ci_perf.model.task import TaskFailure
 
@@ -21,7 +20,7 @@ QUICK = Protocol(
 
 def result_of(outcome):
     """Return the result; failure would be a surprise."""
-    assert isinstance(outcome, WorkerResult), f"{outcome.reason}: {outcome.output}"
+    assert not isinstance(outcome, TaskFailure), f"{outcome.reason}: {outcome.output}"
     return outcome
 
 

@@ -16,7 +16,9 @@ def launcher(root):
     ):
         root.mkdir(exist_ok=True)
         (root / "it.py").write_text(source)
-        return LocalLauncher(root).launch(
+        launcher = LocalLauncher(root)
+        start = launcher.profile if profile else launcher.launch
+        return start(
             Task(
                 workload=PlannedWorkload(
                     id="it",
@@ -30,7 +32,6 @@ def launcher(root):
                 device="cpu",
                 root=str(root),
                 data_dir=str(root),
-                profile=profile,
                 trace_to=str(trace_to),
                 snapshot_to=str(snapshot_to),
             )

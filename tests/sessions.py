@@ -8,6 +8,7 @@ import msgspec
 from ci_perf.launch import ignore
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Limits, Protocol
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.session import Listener, MachineChecks
@@ -52,6 +53,10 @@ class Launches(OneAfterTheOther):
         self.turns.append((side, task.workload.id))
         self.tasks.append(task)
         return self._answers(side, task) or a_result(task.index)
+
+    def profile(self, task, interrupted=None):
+        outcome = self.launch(msgspec.structs.replace(task, profile=True), interrupted)
+        return outcome if isinstance(outcome, TaskFailure | StepProfile) else StepProfile(steps=2)
 
     def launch_pair(self, first, second, interrupted=None):
         self.pairs += 1

@@ -19,7 +19,6 @@ import msgspec
 
 from benchmarks.causes.averages import TRACE
 from ci_perf.launch.local import LocalLauncher
-from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_profile import ProfiledPair, StepProfile
 from ci_perf.model.suite import PlannedWorkload, Protocol
 from ci_perf.model.task import Task
@@ -59,14 +58,11 @@ class Repository:
             device="cpu",
             root=str(self.folder),
             data_dir=str(self.folder),
-            profile=True,
         )
-        outcome = LocalLauncher(self.folder).launch(task)
-        if not isinstance(outcome, WorkerResult) or outcome.profile is None:
-            raise RuntimeError(str(outcome)[:2_000])
-        if outcome.profile.absent:
-            raise RuntimeError(outcome.profile.absent)
-        return outcome.profile
+        outcome = LocalLauncher(self.folder).profile(task)
+        if isinstance(outcome, StepProfile) and not outcome.absent:
+            return outcome
+        raise RuntimeError(str(outcome)[:2_000])
 
 
 def averages(*sides: Repository) -> list[Averages]:

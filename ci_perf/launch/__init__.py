@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ci_perf.model.process import WorkerResult
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system.child import Ended
 
@@ -50,6 +51,9 @@ class Launcher(Protocol):
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> WorkerResult | TaskFailure:
         """Run one task to its end or its time limit."""
+
+    def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
+        """Profile the workload of one task, to its end or its time limit; nothing is timed."""
 
     def launch_pair(
         self, first: Task, second: Task, interrupted: Interrupted = never

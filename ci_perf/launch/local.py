@@ -22,6 +22,7 @@ from ci_perf.launch import (
 from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.run_task import Finished, Outcome, TurnLauncher
 from ci_perf.launch.turn_scheduler import Slot
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import (
     CANARIES,
     GPU_STATES,
@@ -109,6 +110,12 @@ class LocalLauncher(TurnLauncher):
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
         return run_task.run(task, lambda folder: self._run(task, folder, interrupted, slot=None))
+
+    def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
+        """See Launcher."""
+        return run_task.profile(
+            task, lambda folder: self._run(task, folder, interrupted, slot=None)
+        )
 
     def shell(
         self,

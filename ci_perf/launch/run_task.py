@@ -22,6 +22,7 @@ from ci_perf.launch.exit_status import MemoryKills
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase, WorkerResult
 from ci_perf.model.program import Program, joined, nothing_recorded
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import (
     FAILURE,
     MOST_SNAPSHOT_BYTES,
@@ -75,30 +76,52 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
 
     If `run_process` raises OSError or CiPerfError, that becomes a TaskFailure.
     """
-    limit = f"{limit_s(task):g} s (`timeout_s` in suite.toml)"
     try:
         with scratch.folder() as folder:
-            files.write(folder.path / TASK, _told(task))
-            finished = run_process(folder)
-            result = _collect(folder, finished, WorkerResult, limit)
-            evidence = finished.evidence
-            if task.record and isinstance(result, WorkerResult):
+            finished, result = _run(task, folder, run_process, WorkerResult)
+            if isinstance(result, TaskFailure):
+                result = _measured_before(folder, result)
+            elif task.record:
                 program = _recorded(folder, task)
                 result = msgspec.structs.replace(result, program=program)
-            if isinstance(result, TaskFailure):
-                ended, kills = finished.ended, finished.kills
-                failure = exit_status.with_memory(result, ended, kills, evidence)
-                result = _measured_before(folder, failure)
-            if task.profile and isinstance(result, WorkerResult):
-                result = _with_kept_files(folder, task, result)
     except (OSError, CiPerfError) as error:
         return not_started(error)
     if isinstance(result, TaskFailure):
         return result
+    evidence = finished.evidence
     if evidence is not None and task.turns and not task.imports_ahead:
         evidence = monitoring.without_partner(evidence)
     process = msgspec.structs.replace(result.process, evidence=evidence)
     return msgspec.structs.replace(result, process=process)
+
+
+def profile(task: Task, run_process: RunProcess) -> StepProfile | TaskFailure:
+    """Profile the workload of a task, as `run` runs one; what was found before a failure counts."""
+    task = msgspec.structs.replace(task, profile=True)
+    try:
+        with scratch.folder() as folder:
+            _, outcome = _run(task, folder, run_process, StepProfile)
+            if isinstance(outcome, TaskFailure):
+                outcome = _left_before(folder, outcome, StepProfile) or outcome
+            if isinstance(outcome, TaskFailure):
+                return outcome
+            return _with_kept_files(folder, task, outcome)
+    except (OSError, CiPerfError) as error:
+        return not_started(error)
+
+
+def _run(
+    task: Task, folder: Scratch, run_process: RunProcess, kind: type[T]
+) -> tuple[Finished, T | TaskFailure]:
+    """Give a process its task, and read what it left; of a failure, whose memory ran out."""
+    files.write(folder.path / TASK, _told(task))
+    finished = run_process(folder)
+    limit = f"{limit_s(task):g} s (`timeout_s` in suite.toml)"
+    result = _collect(folder, finished, kind, limit)
+    if isinstance(result, TaskFailure):
+        evidence = finished.evidence
+        result = exit_status.with_memory(result, finished.ended, finished.kills, evidence)
+    return finished, result
 
 
 class TurnLauncher(ABC):
@@ -215,19 +238,24 @@ def _collect(folder: Scratch, finished: Finished, kind: type[T], limit: str) -> 
 
 def _measured_before(folder: Scratch, failure: TaskFailure) -> Outcome:
     """Return what a process measured before it failed, if its timing was complete; else why."""
-    try:
-        # At the very end the worker looks whether it ran the code that it should have run.
-        is_told = folder.read(FAILURE, TaskFailure) is not None
-        if failure.phase not in _AFTER_TIMING or (is_told and failure.phase is Phase.TEARDOWN):
-            return failure
-        kept = folder.read(RESULT, WorkerResult)
-    except InvalidFileError:
-        return failure
+    kept = _left_before(folder, failure, WorkerResult)
     if kept is None:
         return failure
     absent = kept.process.absent | {failure.phase.value: failure.reason}
     process = msgspec.structs.replace(kept.process, absent=absent)
     return msgspec.structs.replace(kept, process=process)
+
+
+def _left_before(folder: Scratch, failure: TaskFailure, kind: type[T]) -> T | None:
+    """Return what a process left before it failed in a phase that cannot spoil it."""
+    try:
+        # At the very end the worker looks whether it ran the code that it should have run.
+        is_told = folder.read(FAILURE, TaskFailure) is not None
+        if failure.phase not in _AFTER_TIMING or (is_told and failure.phase is Phase.TEARDOWN):
+            return None
+        return folder.read(RESULT, kind)
+    except InvalidFileError:
+        return None
 
 
 def _recorded(folder: Scratch, task: Task) -> Program:
@@ -253,11 +281,8 @@ def _told(task: Task) -> Task:
     )
 
 
-def _with_kept_files(folder: Scratch, task: Task, result: WorkerResult) -> WorkerResult:
+def _with_kept_files(folder: Scratch, task: Task, profile: StepProfile) -> StepProfile:
     """Put what a launch left for people at its place, or say in the profile why it is not there."""
-    profile = result.profile
-    if profile is None:
-        return result
     missing, names = dict(profile.missing), {}
     for what, left, place, limit in (
         ("trace", TRACE, task.trace_to, MOST_TRACE_BYTES),
@@ -269,8 +294,7 @@ def _with_kept_files(folder: Scratch, task: Task, result: WorkerResult) -> Worke
             why = missing.get(key) or profile.absent or missing.get(what, why)
         if why:
             missing[key] = why
-    profile = msgspec.structs.replace(profile, missing=missing, **names)
-    return msgspec.structs.replace(result, profile=profile)
+    return msgspec.structs.replace(profile, missing=missing, **names)
 
 
 def _kept(folder: Scratch, left: str, place: str, limit: int) -> tuple[str, str]:

@@ -28,11 +28,12 @@ from ci_perf.measuring.recording import Steps
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.base import Scalar
 from ci_perf.model.process import Phase, Process, Work, WorkerResult
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import PlannedWorkload
 from ci_perf.model.task import Task, limit_s
 from ci_perf.workload import Context, Workload
 
-Keep = Callable[[WorkerResult], object]
+Keep = Callable[[WorkerResult | StepProfile], object]
 
 _ENDED = "the process ended before"
 

@@ -23,6 +23,7 @@ from typing import Any, Self
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import task
 from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.system import files, linux
 
@@ -137,7 +138,7 @@ def main(folder: Path, *, worker: str = task.WORKER, port: Callable[[], int] | N
     failure: TaskFailure | None = None
     try:
         todo = files.read(folder / task.TASK, Task)
-        _run(folder, todo.workload.world_size, worker, port or free_port)
+        _run(folder, todo, worker, port or free_port)
     except _RanksError as error:
         failure = error.failure
     except BaseException as error:  # noqa: BLE001  torchrun's answer to a signal is none
@@ -156,19 +157,20 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _run(folder: Path, count: int, worker: str, port: Callable[[], int]) -> None:
+def _run(folder: Path, todo: Task, worker: str, port: Callable[[], int]) -> None:
     """Start the ranks and wait for their end. Raises _RanksError, and what torchrun raises."""
     os.environ.update(_local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     # It repeats in a screen of lines what we say in one.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    count = todo.workload.world_size
     with Outputs(folder, count) as outputs, _asked_where_it_hangs(folder, outputs):
         try:
             _torchrun(folder, outputs, worker, port)
         except ChildFailedError as error:
             raise _RanksError(_failure(folder, error.failures, outputs)) from None
-        if wrong := _wrong(folder, count):
+        if wrong := _wrong(folder, count, profiles=todo.profile):
             output = outputs.tail(0)[-_OUTPUT_CHARS:]
             reason = wrong[:_REASON_CHARS]
             raise _RanksError(TaskFailure(phase=Phase.TEARDOWN, reason=reason, output=output))
@@ -334,7 +336,7 @@ def _phase(folder: Path, rank: int) -> Phase:
         return Phase.LAUNCH
 
 
-def _wrong(folder: Path, count: int) -> str:
+def _wrong(folder: Path, count: int, *, profiles: bool = False) -> str:
     """Say why what the ranks left is no result of `count` ranks; empty when it is one."""
     path = folder / task.RESULT
     undone = [r for r in range(count) if not (folder / task.of_rank(task.DONE, r)).exists()]
@@ -344,6 +346,9 @@ def _wrong(folder: Path, count: int) -> str:
     if files.is_missing(path):
         return f"{count} ranks ended well, and none of them left a result"
     try:
+        if profiles:  # rank 0 alone leaves what it found
+            files.read(path, StepProfile)
+            return ""
         ranks = files.read(path, WorkerResult).process.ranks
     except InvalidFileError as error:
         return f"invalid result: {error}"

@@ -22,7 +22,6 @@ from ci_perf.model.base import (
     Text,
 )
 from ci_perf.model.program import Program
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.validity import Evidence
 
 # How the reason of a failure begins when the process was stopped at its time limit.
@@ -219,8 +218,7 @@ class Process(Struct, frozen=True, kw_only=True):
 class WorkerResult(Struct, frozen=True, kw_only=True):
     """What a child process hands to its parent. ``knobs`` are those that held while it timed.
 
-    ``program`` is that of a recording launch, ``profile`` is that of one that profiles;
-    other numbers of such launches mean nothing.
+    ``program`` is that of a recording launch, whose other numbers mean nothing.
     """
 
     items_per_step: Items
@@ -230,7 +228,6 @@ class WorkerResult(Struct, frozen=True, kw_only=True):
     knobs: dict[Key, Scalar]
     process: Process
     program: Program | None = None
-    profile: StepProfile | None = None
 
 
 class Exhausted(Struct, frozen=True, kw_only=True):

@@ -235,7 +235,7 @@ class _Launching:
         return Explaining(
             interleaving.tasks_of_own_files,
             self.listener,
-            runner.outcome_aside,
+            runner.profile,
             clock=self.clock,
             traces=KeptFiles(self.against.traces),
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ci_perf.model.process import NO_RESULT_IN_TIME, WorkerResult
+from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 from ci_perf.model.task import Task, TaskFailure
 from ci_perf.session.listener import Listener
@@ -22,7 +22,7 @@ _SHORTEST_LIMIT_S = 10.0
 # Ours are a fourth of that; a workload may have written its own.
 _MOST_BYTES = 4_000_000
 
-Launch = Callable[[Task], WorkerResult | TaskFailure]
+Launch = Callable[[Task], StepProfile | TaskFailure]
 # The launches of both sides of a workload, base first; `None` where the base has no such file.
 Sides = Callable[[str], tuple[Task, Task] | None]
 
@@ -117,7 +117,6 @@ class Explaining:
             msgspec.structs.replace(
                 task,
                 workload=limited,
-                profile=True,
                 trace_to=trace_to,
                 snapshot_to=snapshot_to,
             )
@@ -126,11 +125,9 @@ class Explaining:
             if limit_s < protocol.timeout_s and outcome.reason.startswith(NO_RESULT_IN_TIME):
                 return f"it took longer than the {limit_s:.0f} s that were left of --explain-budget"
             return outcome.reason
-        if outcome.profile is None:
-            return "it left no profile"
-        if len(msgspec.json.encode(outcome.profile)) > _MOST_BYTES:
+        if len(msgspec.json.encode(outcome)) > _MOST_BYTES:
             return f"its profile is larger than {_MOST_BYTES} bytes"
-        profile = self._traces.within_bytes(outcome.profile, trace_to)
+        profile = self._traces.within_bytes(outcome, trace_to)
         return self._snapshots.within_bytes(profile, snapshot_to)
 
     def _left_s(self) -> float:

@@ -83,7 +83,7 @@ def profile(
             launches = Explaining(
                 sides,
                 listener,
-                runner.outcome_aside,
+                runner.profile,
                 clock=clock,
                 traces=KeptFiles(traces),
                 snapshots=KeptFiles(snapshots, "snapshot"),

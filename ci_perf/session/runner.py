@@ -10,6 +10,7 @@ from ci_perf.launch import Launcher, ignore, memory_check
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Evidence, Reason
@@ -300,14 +301,14 @@ class SessionRunner:
         """Launch one process, on GPUs that are clean. Raises KeyboardInterrupt."""
         return self.outcomes([task])[0]
 
-    def outcome_aside(self, task: Task) -> Outcome:
-        """Launch one process that says nothing against the machine, as the verdict stands.
+    def profile(self, task: Task) -> StepProfile | TaskFailure:
+        """Launch one process that profiles; it says nothing against the machine.
 
         Raises KeyboardInterrupt.
         """
         self._interrupts.check()
         self._await_clean_gpus(task.workload)
-        outcome = self._launcher.launch(task, self._interrupts.have_come)
+        outcome = self._launcher.profile(task, self._interrupts.have_come)
         self._is_suspect = self._is_suspect or isinstance(outcome, TaskFailure)
         return outcome
 

@@ -43,7 +43,7 @@ def build(context):
 
 
 def test_waiting_is_told_from_working_and_belongs_to_the_innermost_function(tmp_path):
-    profile = result_of(profiled.launcher(tmp_path / "repository")(WAITING)).profile
+    profile = result_of(profiled.launcher(tmp_path / "repository")(WAITING))
     by_name = {use.function.function: use for use in profile.functions}
 
     assert {name: (use.phase, use.waits_in) for name, use in by_name.items()} == {
@@ -94,7 +94,7 @@ def build(context):
 
 
 def test_workers_of_a_loader_are_not_watched(tmp_path):
-    profile = result_of(profiled.launcher(tmp_path / "repository")(LOADING)).profile
+    profile = result_of(profiled.launcher(tmp_path / "repository")(LOADING))
 
     assert (profile.absent, profile.missing) == ("", {})
     load = next(use for use in profile.functions if use.function.function == "load")

@@ -51,7 +51,7 @@ def build(context):
 
 def test_a_copy_that_build_makes_and_what_steps_leave_behind_are_named_by_line(tmp_path):
     source = KEEPING
-    profile = result_of(profiled.launcher(tmp_path / "repository")(source)).profile
+    profile = result_of(profiled.launcher(tmp_path / "repository")(source))
     memory = profile.memory
 
     def of(function, *, in_build):
@@ -83,7 +83,7 @@ def test_the_second_copy_that_the_demo_plants_is_named_by_function_and_line(tmp_
     source = (root / "workloads/search_gallery.py").read_text()
     pictures = 1000
     source = source.replace('int(context.parameters["pictures"])', str(pictures))
-    memory = result_of(profiled.launcher(root)(source)).profile.memory
+    memory = result_of(profiled.launcher(root)(source)).memory
     largest = memory.allocations[0]
 
     assert (largest.caller.file, largest.caller.function) == (
@@ -208,7 +208,7 @@ def test_time_that_is_over_ends_it(tmp_path):
 
 
 def test_without_torch_nothing_is_followed_and_the_profile_says_so(tmp_path):
-    profile = result_of(profiled.launcher(tmp_path / "repository")(GOOD)).profile
+    profile = result_of(profiled.launcher(tmp_path / "repository")(GOOD))
 
     assert profile.memory is None
     assert "torch had not been imported before `build`" in profile.missing["memory"]

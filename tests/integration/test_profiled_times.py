@@ -22,7 +22,7 @@ def step():
 
 
 def test_each_call_has_the_time_of_its_arguments(tmp_path):
-    profile = result_of(profiled.launcher(tmp_path / "repository")(SIZES)).profile
+    profile = result_of(profiled.launcher(tmp_path / "repository")(SIZES))
     small, large = sorted(profile.operators, key=lambda use: -use.calls)
 
     assert (small.calls, large.calls) == (10, 1)

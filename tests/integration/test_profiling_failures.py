@@ -49,7 +49,7 @@ def build(context):
 
 
 def test_names_are_cut_and_other_threads_are_not_watched(launch):
-    profile = result_of(launch(HOSTILE)).profile
+    profile = result_of(launch(HOSTILE))
     names = {use.function.function for use in profile.functions}
 
     assert {name.strip("n") for name in names} == {
@@ -79,7 +79,7 @@ def step():
     if len(steps) > {last}: raise ValueError("no more data")
 {BUILD}"""
 
-    profile = result_of(launch(source)).profile
+    profile = result_of(launch(source))
 
     reason = "ValueError: no more data"
     assert bool(profile.operators) == bool(profile.functions) == counted

@@ -80,7 +80,7 @@ def starved(tmp_path_factory):
     outcome = profiled.launcher(folder / "repository")(
         LOADER.replace("WORKERS", "0"), trace_to=kept
     )
-    return result_of(outcome).profile, kept
+    return result_of(outcome), kept
 
 
 def test_a_starved_loader_gets_its_cure(starved):
@@ -88,7 +88,7 @@ def test_a_starved_loader_gets_its_cure(starved):
 
 
 def test_starved_workers_get_their_cure(launch, tmp_path):
-    profile = result_of(launch(LOADER.replace("WORKERS", "1"))).profile
+    profile = result_of(launch(LOADER.replace("WORKERS", "1")))
 
     assert_starved(profile, "workers", "more_workers")
     assert profile.trace_file == ""
@@ -109,7 +109,7 @@ def test_a_step_that_computes_is_not_said_to_starve(launch):
     large = "torch.ones(300, 300) @ torch.ones(300, 300)"
     busy = source.replace("net(batch)", f"for _ in range(20): {large}\n            net(batch)")
 
-    limits = idle.limits(result_of(launch(busy)).profile)
+    limits = idle.limits(result_of(launch(busy)))
 
     assert limits.busy > 0.5
     assert all(limit.reason != "data" or limit.share < 0.5 for limit in limits.limits)
@@ -160,7 +160,7 @@ def test_keeps_a_trace_that_viewers_open_and_that_names_no_machine(starved):
 def test_a_profiler_that_fails_loses_only_the_trace(launch, tmp_path, then, why):
     kept = tmp_path / "it.head.pt.trace.json.gz"
 
-    profile = result_of(launch(OF_ONE_OPERATOR.format(then=then), trace_to=kept)).profile
+    profile = result_of(launch(OF_ONE_OPERATOR.format(then=then), trace_to=kept))
 
     assert [use.operator for use in profile.operators] == ["aten::mm"]
     assert (profile.host, profile.device, profile.trace_file) == (None, None, "")
@@ -170,7 +170,7 @@ def test_a_profiler_that_fails_loses_only_the_trace(launch, tmp_path, then, why)
 
 
 def test_a_workload_without_torch_has_no_trace(launch):
-    profile = result_of(launch(f"{HEAD}\ndef step(): sum(range(1000))\n{BUILD}")).profile
+    profile = result_of(launch(f"{HEAD}\ndef step(): sum(range(1000))\n{BUILD}"))
 
     assert profile.missing["trace"] == "torch was not imported"
 
@@ -196,7 +196,6 @@ def step():
 
     result = result_of(launch(source, profile=False))
 
-    assert result.profile is None
     assert result.process.absent == {}
 
 

@@ -25,6 +25,7 @@ from ci_perf.launch.containers.running import ContainerEnd
 from ci_perf.launch.run_task import Finished, Outcome, TurnLauncher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
+from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import (
     CANARIES,
     MACHINE,
@@ -150,6 +151,12 @@ class ContainerLauncher(TurnLauncher):
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""
         return run_task.run(
+            mounts.task_inside(task), lambda folder: self._run_task(task, folder, interrupted, None)
+        )
+
+    def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
+        """See Launcher."""
+        return run_task.profile(
             mounts.task_inside(task), lambda folder: self._run_task(task, folder, interrupted, None)
         )
 

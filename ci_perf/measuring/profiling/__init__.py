@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from ci_perf.measuring import memory, user_code
+from ci_perf.measuring import user_code
 from ci_perf.measuring.device import Device, Step
-from ci_perf.measuring.distributed import Group, Solo
+from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.profiling import memory_snapshot, storages
 from ci_perf.measuring.profiling.author import AuthorCode
@@ -26,17 +26,7 @@ from ci_perf.measuring.profiling.memory_snapshot import CudaMemory, MemorySnapsh
 from ci_perf.measuring.profiling.passes import LOCAL_STEPS, STEPS, Passes
 from ci_perf.measuring.profiling.timeline import Timeline
 from ci_perf.measuring.step_phases import Watcher
-from ci_perf.model.process import (
-    Fingerprint,
-    Phase,
-    PhaseTimes,
-    Process,
-    Quantiles,
-    Timed,
-    Warmup,
-    Work,
-    WorkerResult,
-)
+from ci_perf.model.process import Phase
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import Task
 from ci_perf.workload import Workload
@@ -45,7 +35,6 @@ from ci_perf.workload import Workload
 _WARMUP_STEPS = 3
 # Of the time of the launch: what is followed is slower, and other passes come after it.
 _FOLLOWING_SHARE = 0.5
-_NOT_TIMED = "a launch that profiles is no measurement"
 _NOT_FOLLOWED = "torch had not been imported before `build`, or following its tensors took too long"
 
 
@@ -60,7 +49,7 @@ class ProfilingLaunch:
     watcher: Watcher
     left: TimeLeft
 
-    def go_through(self, stopwatch: Stopwatch, keep: Callable[[WorkerResult], object]) -> None:
+    def go_through(self, stopwatch: Stopwatch, keep: Callable[[StepProfile], object]) -> None:
         """Build, warm up, profile, and `keep` what rank 0 has found.
 
         Raises what `build` and the first steps raise, and ForeignCodeError.
@@ -92,7 +81,7 @@ class ProfilingLaunch:
             self._check_imports()
             for last in self._last_passes(passes, stopwatch.folder, cuda):
                 # It may crash the process: what was found until here is kept.
-                self._keep(keep, workload, last.missing(profile), step_s)
+                self._keep(keep, last.missing(profile))
                 profile = last.added_to(profile, instruments)
         with stopwatch.phase(Phase.TEARDOWN):
             if workload.teardown is not None:
@@ -102,7 +91,7 @@ class ProfilingLaunch:
         if not profile.absent:
             missing = profile.missing | instruments.absent
             profile = msgspec.structs.replace(profile, missing=missing)
-        self._keep(keep, workload, profile, step_s)
+        self._keep(keep, profile)
 
     def _last_passes(
         self, passes: Passes, folder: Path, cuda: CudaMemory | None
@@ -116,58 +105,9 @@ class ProfilingLaunch:
         todo = self.todo
         user_code.check_imports(todo.foreign_root, root=todo.root, file=todo.workload.file)
 
-    def _keep(
-        self,
-        keep: Callable[[WorkerResult], object],
-        workload: Workload,
-        profile: StepProfile,
-        step_s: float,
-    ) -> None:
+    def _keep(self, keep: Callable[[StepProfile], object], profile: StepProfile) -> None:
         if self.group.rank == 0:
-            keep(self._result(workload, profile, step_s))
-
-    def _result(self, workload: Workload, profile: StepProfile, step_s: float) -> WorkerResult:
-        protocol = self.todo.workload.protocol
-        epoch = workload.items_per_epoch
-        process = Process(
-            index=self.todo.index,
-            phases=PhaseTimes(
-                import_s=0.0,
-                build_s=0.0,
-                first_step_s=step_s,
-                fingerprint_s=0.0,
-                warmup_s=0.0,
-                timed_s=0.0,
-                memory_s=0.0,
-                counters_s=0.0,
-            ),
-            warmup=Warmup(steps=_WARMUP_STEPS, stopped="cap"),
-            timed=Timed(
-                steps_per_block=1,
-                stopped="cap",
-                statistic=protocol.statistic,
-                block_s=(step_s,),
-                device_s=None,
-                issue_s=None,
-                steps=Quantiles(p05=step_s, p50=step_s, p95=step_s),
-            ),
-            memory=memory.host_peak(Solo()),
-            compiles=None,
-            work=Work(
-                operators=None, flops=None, parameters=workload.parameter_count, absent=_NOT_TIMED
-            ),
-            fingerprint=Fingerprint(absent=_NOT_TIMED),
-            ranks=self.group.describe(None),
-        )
-        return WorkerResult(
-            items_per_step=float(workload.items_per_step),
-            items_per_epoch=None if epoch is None else float(epoch),
-            item_unit=workload.item_unit,
-            precision=workload.precision,
-            knobs={},
-            process=process,
-            profile=profile,
-        )
+            keep(profile)
 
 
 def _with_times(

@@ -204,9 +204,9 @@ def test_both_sides_are_profiled_in_a_container_as_in_a_child(of_torch, other_si
         source = PROFILED.format(line=line)
         kept = tmp_path / f"{root.name}.pt.trace.json.gz"
         task = of_torch.task(source, root=root)
-        task = msgspec.structs.replace(task, profile=True, trace_to=str(kept))
+        task = msgspec.structs.replace(task, trace_to=str(kept))
         here, there = (
-            result_of(launcher.launch(task)).profile
+            result_of(launcher.profile(task))
             for launcher in (LocalLauncher(root), of_torch.launcher)
         )
 
@@ -231,9 +231,9 @@ def test_what_a_launch_leaves_for_people_is_put_at_its_place(bench, tmp_path):
     source += f"    open('{mounts.OUT}/' + name, 'w').write(name)\n"
     places = {"trace_to": tmp_path / "it.head.gz", "snapshot_to": tmp_path / "it.head.pickle"}
     named = {key: str(place) for key, place in places.items()}
-    task = msgspec.structs.replace(bench.task(source), profile=True, **named)
+    task = msgspec.structs.replace(bench.task(source), **named)
 
-    profile = result_of(bench.launcher.launch(task)).profile
+    profile = result_of(bench.launcher.profile(task))
 
     assert [place.read_text() for place in places.values()] == [TRACE, SNAPSHOT]
     assert (profile.trace_file, profile.snapshot_file) == ("it.head.gz", "it.head.pickle")

@@ -108,13 +108,13 @@ def traced(tmp_path, left, *, profile=StepProfile(steps=2), trace_to="w.head.pt.
 
     def run(folder):
         told.append(folder.read(tasks.TASK, Task).trace_to)
-        files.write(folder.path / tasks.RESULT, msgspec.structs.replace(KEPT, profile=profile))
+        files.write(folder.path / tasks.RESULT, profile)
         left(folder.path / tasks.TRACE)
         return Finished(ended=Ended(code=0, timed_out=False, tail=""))
 
     target = tmp_path / trace_to
-    task = msgspec.structs.replace(TASK, profile=True, trace_to=str(target) if trace_to else "")
-    outcome = result_of(run_task.run(task, run)).profile
+    task = msgspec.structs.replace(TASK, trace_to=str(target) if trace_to else "")
+    outcome = result_of(run_task.profile(task, run))
     assert told == [tasks.TRACE if trace_to else ""]
     return outcome, target.read_bytes() if target.is_file() else None
 

@@ -18,7 +18,6 @@ from tests.sessions import (
     Suspects,
     a_checkout,
     a_plan_at,
-    a_result,
     some_checks,
 )
 
@@ -30,7 +29,7 @@ def profiling(side, task):
     """Leave a profile where they are asked for, and the ordinary result elsewhere."""
     if not task.profile:
         return None
-    return msgspec.structs.replace(a_result(), profile=StepProfile(steps=STEPS[side]))
+    return StepProfile(steps=STEPS[side])
 
 
 @pytest.fixture
@@ -157,19 +156,12 @@ def test_a_launch_that_fails_leaves_a_sentence_and_the_run_as_it_was(explained, 
     assert [len(paired.pairs) for paired in run.paired] == [1, 1]
 
 
-def test_a_result_without_a_profile_is_said_to_have_none(explained):
-    run = explained(Launches(), "a")
-
-    assert run.profiled[0].trouble == "the launch that profiles the base failed: it left no profile"
-
-
 def test_a_profile_of_ten_megabytes_is_refused(explained):
     name = "x" * 1_000
     huge = StepProfile(steps=2, varies=(name,) * 10_000)
 
     def answer(_side, task):
-        result = msgspec.structs.replace(a_result(), profile=huge)
-        return result if task.profile else None
+        return huge if task.profile else None
 
     run = explained(Launches(answer), "a")
 
