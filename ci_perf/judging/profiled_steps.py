@@ -54,7 +54,9 @@ def explain(profiled: ProfiledPairs, change: StepChange | None) -> Explanation:
     if change is None or not change.is_resolved or without_shares.trouble:
         return without_shares
     of_time = causes.explain(profiled, is_gain=is_gain, row=_row(profiled.workload, change))
-    return of_time if of_time.trouble else _with_memory(of_time, without_shares)
+    if of_time.trouble or not of_time.causes:  # who asks what differs wants to see it all the same
+        return without_shares
+    return _with_memory(of_time, without_shares)
 
 
 def _with_memory(of_time: Explanation, whole: Explanation) -> Explanation:

@@ -41,8 +41,10 @@ def test_base_and_head_are_profiled_in_turns_and_compared_by_function(project):
     assert done.code == ExitCode.OK, done.err
     answer = json.loads(done.out)
     (workload,) = answer["workloads"]
-    # On a busy machine the times of so small a step may differ as well.
-    (cause,) = [each for each in workload["explanation"]["causes"] if each["evidence"] == "exact"]
+    explanation = workload["explanation"]
+    # On a busy machine the times of so small a step may differ as well, and by more.
+    every = [*explanation["causes"], *explanation.get("others", ())]
+    (cause,) = [each for each in every if each["evidence"] == "exact"]
     assert (len(answer["base"]), workload["explanation"]["pairs"]) == (40, 3)
     assert (cause["kind"], cause["place"]["function"]) == ("calls", "one")
     assert (cause["calls_base"], cause["calls_head"]) == (1.0, 3.0)

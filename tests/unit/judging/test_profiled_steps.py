@@ -85,6 +85,15 @@ def test_causes_of_memory_stand_below_those_of_time():
     assert left(explanation) == []
 
 
+def test_what_takes_less_than_a_tenth_is_shown_all_the_same_where_nothing_else_is():
+    small = msgspec.structs.replace(ADDED, call_s=1e-5)
+
+    change, explanation = explained(timed_pairs(step(), step(small, step_s=1.1 * STEP_S)))
+
+    assert change.is_resolved
+    assert shown(explanation) == [("new", "added")]
+
+
 def test_sides_that_cannot_be_compared_say_so():
     profiled = ProfiledPairs(
         workload="w",
