@@ -138,7 +138,7 @@ def test_each_variable_of_a_step_is_used_and_each_used_one_is_given():
 def test_a_script_that_starts_ci_perf_becomes_it_and_hands_nothing_to_a_pipe():
     scripts = [step["run"] for step in steps_of(ACTION) if '"$CI_PERF"' in step["run"]]
 
-    assert len(scripts) == 6
+    assert len(scripts) == 7
     for script in scripts:
         calls = re.findall(r"^.*\"\$CI_PERF\".*$", script, re.MULTILINE)
         assert all(call.strip().startswith('exec "$CI_PERF"') for call in calls)
@@ -156,7 +156,7 @@ def test_no_python_of_the_action_looks_for_modules_in_the_workspace():
     install = steps_of(ACTION)[0]["run"]
     started = re.findall(r"/bin/python\"? (.*)|\$INPUT_PYTHON\" (.*)", install)
 
-    assert len(started) == 5
+    assert len(started) == 6
     assert all((one or other).startswith(("-P ", "-c 'import sys;")) for one, other in started)
 
 
@@ -206,13 +206,25 @@ def test_whoever_may_write_runs_on_a_hosted_runner_and_checks_out_no_pull_reques
         job for job in jobs_of(*EXAMPLES) if WRITES & set(job.get("permissions", {}).values())
     ]
 
-    assert len(writing) == 5
+    assert len(writing) == 6
     for job in writing:
         assert job["runs-on"] == "ubuntu-latest"
         checkouts = [step for step in job["steps"] if "checkout@" in step.get("uses", "")]
         assert not [step for step in checkouts if {"ref", "repository"} & step["with"].keys()]
     in_pull_requests = [load(path)["jobs"]["report"] for path in (MEASURE, MEASURE_ON_A_CPU)]
     assert not [job for job in in_pull_requests if "checkout@" in str(job)]
+
+
+def test_whoever_deploys_pages_runs_nothing_else_and_whoever_draws_them_may_only_read():
+    draw, deploy = (
+        load(ROOT / "examples/workflows/history.yml")["jobs"][n] for n in ("draw", "deploy")
+    )
+
+    assert draw["permissions"] == {"contents": "read"}
+    assert deploy["permissions"] == {"pages": "write", "id-token": "write"}
+    (step,) = deploy["steps"]
+    assert step["uses"].startswith("actions/deploy-pages@")
+    assert "with" not in step
 
 
 def concurrency_of(path):

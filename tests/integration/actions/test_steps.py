@@ -15,6 +15,26 @@ def ran(done):
     return [step.name for step in done.steps if step.outcome != "skipped"]
 
 
+# --- history
+
+
+def test_a_history_is_drawn_without_a_token(recorded):
+    job = recorded(with_results=False)
+
+    done = job.run_action(ROOT, mode="history", site="public", token=TOKEN)
+
+    assert ran(done) == ["Find or install ci-perf", "Draw the history"]
+    assert called(job, "history") == [
+        "history",
+        "--workloads=workloads",
+        "--baselines=baselines",
+        "--format=html",
+        "--output=public",
+    ]
+    assert done.outputs["outcome"] == "success"
+    assert not [step.name for step in done.steps if TOKEN in str(step.environment)]
+
+
 # --- measure
 
 
@@ -232,7 +252,7 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
     done = job.run_action(ROOT, mode=mode)
 
     assert done.step("install").code == 2
-    assert "expected measure, before, report or accept" in done.step("install").log
+    assert "expected measure, before, report, accept or history" in done.step("install").log
     assert "b" not in [said for _, said in job.annotations]
     assert not list(Path(job.machine["RECORD"]).parent.glob("record*"))
 
@@ -331,7 +351,7 @@ def test_an_installation_that_fails_fails_the_job_and_measures_nothing(job):
 
     done = job.run_action(ROOT, python="/no/such/python")
 
-    assert [step.code for step in done.steps] == [127, None, 0, None, None, None, None]
+    assert [step.code for step in done.steps] == [127, None, 0, *[None] * 5]
     assert "came to no verdict" in job.summaries[0]
     assert done.conclusion == "failure"
 
