@@ -81,10 +81,17 @@ def run_command(
     default=0,
     help="The port of that page; by default a free one.",
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Check again each time that a file of the repository changes, against the last commit "
+    "(or --against) and with a --budget of a minute, and say a line per row, until Ctrl-C.",
+)
 @options.report_format
 @options.output
 def check_command(
     *,
+    watch: bool,
     fail_on: FailOn | None,
     run_output: Path,
     comparison_output: Path | None,
@@ -108,6 +115,12 @@ def check_command(
     measurement = measure_options.measurement(
         said, run_output=run_output, outputs=(comparison_output, page, output)
     )
+    if watch:
+        from ci_perf.cli import watching
+
+        watching.until_interrupted(
+            measurement, fail_on, (comparison_output, page, serve, format, output)
+        )
     reports.check_target(format, output, inputs=[run_output, measurement["baselines"]])
     kept = (run_output, output, measurement["baselines"], measurement["workloads"])
     reports.check_apart("--comparison-output", comparison_output, *kept)

@@ -250,3 +250,26 @@ def test_a_run_without_baselines_launches_the_base_of_everything(repository):
     compared = project.run("compare", "../run.json", "--baselines", "../nowhere")
     assert compared.code == ExitCode.OK, compared.out
     assert "pairs" in compared.out
+
+
+def test_a_watched_project_is_checked_again_after_each_change_until_an_interrupt(repository):
+    process = Project(repository.root).start("check", "--watch", "--wait", "0")
+    first, unchanged = process.stdout.readline(), process.stdout.readline()
+    (repository.root / "product.py").write_text(SLOW)
+    second, row = process.stdout.readline(), process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+
+    assert "Pass" in first
+    assert re.search(r"nap step time: .*, margin 50 %", unchanged)
+    assert "Act: slower: nap" in second
+    assert re.search(r"nap step time: .* → .*, limit 20 %; \d+ pairs", row)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "changed: product.py" in told
+
+
+def test_watching_writes_no_reports(repository):
+    done = Project(repository.root).run("check", "--watch", "-o", "report.md")
+
+    assert done.code == ExitCode.USAGE
+    assert "--watch: expected none of --comparison-output" in done.err
