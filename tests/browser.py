@@ -110,6 +110,12 @@ class Browser:
             foreign,
         )
 
+    def wait_until(self, condition: str, *, seconds: float = 60.0) -> None:
+        """Wait until a script of the page returns true."""
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        WebDriverWait(self.driver, seconds).until(lambda driver: driver.execute_script(condition))
+
     def _requests(self) -> list[str]:
         """Return what was asked for since the last page, but for the page itself."""
         entries = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]

@@ -26,13 +26,13 @@ from ci_perf.model.history import (
 from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Subject
 from ci_perf.report import syndication
-from ci_perf.report.page import history_page
+from ci_perf.report.page import explorer, history_page
 from ci_perf.system import files, git_log
 from ci_perf.system.git_log import Branch, EntryState, FileVersion
 
 # MACHINE/SUITE/WORKLOAD.json
 _PARTS = 3
-PAGE = "index.html"
+PAGE, EXPLORER = "index.html", "explore.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,16 +106,20 @@ def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
 def write(history: BranchHistory, folder: Path, *, together: Sequence[str] = ()) -> Path:
     """Write the page, and beside it the data, a badge and a feed; return the page.
 
-    Two machines `together` are drawn on one axis, too. Raises CannotWriteError.
+    With bokeh, one to explore, too. Two machines `together` are drawn on one axis. Raises
+    CannotWriteError.
     """
     files.make_folder(folder)
+    explored = EXPLORER if explorer.is_known() else ""
     texts = {
         "history.json": codec.encode(history),
         "feed.xml": syndication.feed(history),
         "badge.svg": syndication.badge_svg(history),
         "badge.json": syndication.badge_json(history),
-        PAGE: history_page.render(history, together=together),
+        PAGE: history_page.render(history, together=together, explorer=explored),
     }
+    if explored:
+        texts[explored] = explorer.render(history)
     for name, text in texts.items():
         files.write_text(folder / name, text)
     return folder / PAGE

@@ -6,7 +6,7 @@ import pytest
 
 from ci_perf.cli import live_page
 from ci_perf.report import page
-from ci_perf.report.page import history_page
+from ci_perf.report.page import explorer, history_page
 from tests import browser as browsers
 from tests.unit.report import history_shapes, page_shapes
 
@@ -60,6 +60,20 @@ def test_the_history_of_a_branch_is_as_good(browser, shape, tmp_path):
     for seen in looked_at(browser, file):
         for each in history.workloads:
             assert each.workload[:40] in seen.text
+
+
+def test_a_history_is_explored_without_a_request_or_a_message(browser, tmp_path):
+    pytest.importorskip("bokeh")
+    history, _ = history_shapes.hostile_names()
+    file = tmp_path / "explore.html"
+    file.write_text(explorer.render(history))
+
+    seen = browser.see(file, width=1200, scheme="light")
+    browser.wait_until("return Bokeh.documents.length === 1 && Bokeh.documents[0].is_idle")
+
+    assert seen.messages == []
+    assert not [address for address in seen.requests if not address.startswith("data:")]
+    assert browser.driver.execute_script("return document.querySelectorAll('img').length") == 0
 
 
 def looked_at(browser, file):

@@ -69,8 +69,11 @@ class MachineSection:
     workloads: tuple[WorkloadSection, ...]
 
 
-def render(history: BranchHistory, *, together: Sequence[str] = ()) -> str:
-    """Return the page. The machines `together` are drawn on one axis, too, where there are two."""
+def render(history: BranchHistory, *, together: Sequence[str] = (), explorer: str = "") -> str:
+    """Return the page. The machines `together` are drawn on one axis, too, where there are two.
+
+    `explorer` is the file of a page to explore, which it links to.
+    """
     causes = level_changes.causes(history)
     recent = level_changes.recent(causes)
     older = [cause for cause in causes if not cause.is_recent]
@@ -88,6 +91,7 @@ def render(history: BranchHistory, *, together: Sequence[str] = ()) -> str:
         seen_only=branch_history.SEEN_ONLY,
         together=machines_together.of(history, together),
         names=tuple(together),
+        explorer=explorer,
         machines=_machines(history),
     )
 
