@@ -91,8 +91,9 @@ def _check_target(form: str, output: Path | None, baselines: Path) -> None:
         raise UsageError("--format html writes several files: name a folder with -o")
     else:
         reports.check_apart("--output", output, baselines)
-        files.make_folder(output)
-        files.check_target(output / history.PAGE)
+        if output.exists():  # else it is made once there is something to write
+            files.make_folder(output)
+            files.check_target(output / history.PAGE)
 
 
 def _emit(history: BranchHistory, form: str, output: Path | None) -> None:

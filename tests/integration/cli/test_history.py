@@ -46,3 +46,10 @@ def test_what_has_no_place_to_go_is_refused(words, said):
 
     assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)
+
+
+def test_without_baselines_no_folder_is_left(branch):
+    done = typed("--baselines", "elsewhere", "-o", "site")
+
+    assert "expected commits with baselines below elsewhere" in str(done.exception)
+    assert not (branch.root / "site").exists()
