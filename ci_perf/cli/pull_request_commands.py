@@ -1,6 +1,7 @@
 """The commands of a job with a token: `before`, `publish`, `report`, `bot`. They launch nothing."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,17 @@ from ci_perf.system import files
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _MAX_PROBLEM_CHARS = 1_000
+
+# What GitHub's Markdown keeps as one link, and nothing that ends it.
+_ADDRESS = re.compile(r"https://[\w.~:/?#@!$&*+,;=%-]+", re.ASCII)
+
+
+def _https(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Refuse what is no address to link to."""
+    if value and not _ADDRESS.fullmatch(value):
+        raise click.BadParameter(f"expected an address that begins with https://, found {value!r}")
+    return value
+
 
 _OPTIONS = (
     click.option(
@@ -54,6 +66,13 @@ _OPTIONS = (
         "--key",
         metavar="NAME",
         help="Tells this comment from another one of ours; by default the name of the suite.",
+    ),
+    click.option(
+        "--history-url",
+        metavar="URL",
+        default="",
+        callback=_https,
+        help="Link to this page, which `ci-perf history` has drawn of the default branch.",
     ),
     options.workloads,
     options.baselines,

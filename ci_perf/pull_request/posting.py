@@ -61,6 +61,7 @@ class Job:
             attempt=self.event.run.attempt,
             is_fork=pull.is_fork if pull else self.event.is_fork,
             base=self.base(pull),
+            history_url=self.options.history_url,
         )
 
     def base(self, pull: OpenPull | None) -> str:

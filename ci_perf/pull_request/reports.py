@@ -21,8 +21,8 @@ _MAX_ROWS = 20_000
 class PublishOptions:
     """Where reports are shown, as far as the event of the job allows it, and how.
 
-    ``key`` tells two comments of ours apart; without it, the suite does. ``workloads`` and
-    ``baselines`` are folders of the checkout.
+    ``key`` tells two comments of ours apart; without it, the suite does. ``history_url`` is the
+    page that `ci-perf history` drew. ``workloads`` and ``baselines`` are folders of the checkout.
     """
 
     comment: bool = True
@@ -31,6 +31,7 @@ class PublishOptions:
     summary: bool = True
     skip_if_unchanged: bool = False
     key: str | None = None
+    history_url: str = ""
     workloads: Path = Path("workloads")
     baselines: Path = Path("baselines")
 

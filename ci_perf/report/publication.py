@@ -47,12 +47,14 @@ class Origin:
     """Where a comparison was measured. ``url`` may be empty; it is ours, or GitHub's.
 
     ``base`` is the branch that the head is judged for; empty where there is no pull request.
+    ``history_url`` is the page of the baselines' history, where there is one.
     """
 
     url: str
     attempt: int
     is_fork: bool
     base: str = ""
+    history_url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,8 @@ def _measured(origin: Origin) -> Iterable[str]:
     if origin.url:
         again = f", attempt {origin.attempt}" if origin.attempt > 1 else ""
         said.append(f"Measured by [this run]({origin.url}){again}.")
+    if origin.history_url:
+        said.append(f"[History of the baselines]({origin.history_url}).")
     if said:
         yield f"<sub>{' '.join(said)}</sub>"
 

@@ -192,11 +192,12 @@ def test_every_wish_of_a_report_becomes_an_option(recorded):
         skip_if_unchanged="true",
         require_report="true",
         key="nightly",
+        history_url="https://octo.github.io/model/",
     )
 
     assert called(job, "publish")[2:-2] == [
         *("--no-comment", "--check", "--status", "--skip-if-unchanged", "--require-report"),
-        "--key=nightly",
+        *("--key=nightly", "--history-url=https://octo.github.io/model/"),
     ]
 
 

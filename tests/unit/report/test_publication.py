@@ -11,7 +11,7 @@ from ci_perf.report import publication
 from ci_perf.report.publication import Origin
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side, an_uncompared
 from tests.unit.report import shapes
-from tests.unit.report.rendered import Page
+from tests.unit.report.rendered import Page, as_html
 
 URL = "https://github.com/octo/model/actions/runs/7"
 ORIGIN = Origin(url=URL, attempt=1, is_fork=False)
@@ -51,6 +51,13 @@ def test_a_comparison_that_code_of_a_fork_has_measured_says_so():
 
     assert "Measured by code from a fork" in brief
     assert ", attempt 3." in brief
+
+
+def test_the_history_is_one_link_below_the_headline():
+    origin = Origin(url="", attempt=1, is_fork=False, history_url="https://octo.example/a_b?c=d")
+
+    link = '<a href="https://octo.example/a_b?c=d">History of the baselines</a>'
+    assert as_html(comment_of(shapes.regressed(), origin=origin)).count(link) == 1
 
 
 def test_without_an_address_there_is_no_link():
