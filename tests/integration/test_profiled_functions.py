@@ -5,6 +5,7 @@ import time
 import pytest
 
 from ci_perf.measuring.profiling import functions
+from ci_perf.measuring.profiling.author import AuthorCode
 from ci_perf.measuring.profiling.functions import Stack, Times
 from ci_perf.measuring.profiling.thread_clock import Lap
 from ci_perf.model.step_profile import AuthorFunction
@@ -121,6 +122,19 @@ def test_what_watching_takes_is_taken_from_functions_by_what_was_watched():
     assert times.own(function, 600.0) == Lap(550, 5)
     assert times.own(function, 2000.0) == Lap(1000, 5)
     assert times.own(function, 0.0).working == 10
+    # An event takes 1 by itself; the rest of 500 is how far two steps differ.
+    assert times.own(function, 600.0, 1.0).working == 1000 - 90
+
+
+def test_what_an_event_takes_is_a_part_of_a_call(tmp_path):
+    code = AuthorCode(str(tmp_path))
+    with functions.time_own(code, Stack(Times(()), lambda: Lap(0, 0), str)):
+        start = time.thread_time_ns()
+        for _ in range(1000):
+            a_step()
+        watched_ns = time.thread_time_ns() - start
+
+    assert 0 < 2 * functions.event_ns(code) < watched_ns / 1000
 
 
 def test_a_hook_that_begins_or_ends_within_a_call_loses_nothing_else():

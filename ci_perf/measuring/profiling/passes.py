@@ -169,7 +169,13 @@ class Passes:
 
         steps = self._repeat(_TIMED_FUNCTIONS, lambda: once(with_builtins=False))
         of_builtins = self._repeat(_TIMED_BUILTINS, lambda: once(with_builtins=True))
-        uses = functions.timed(profile.functions, steps, of_builtins, unwatched_s=unwatched_s)
+        uses = functions.timed(
+            profile.functions,
+            steps,
+            of_builtins,
+            unwatched_s=unwatched_s,
+            event_ns=functions.event_ns(self.code),
+        )
         return msgspec.structs.replace(profile, functions=uses)
 
     def _repeat(self, limit: _Limit, once: Callable[[], T]) -> list[T]:
