@@ -44,6 +44,7 @@ class _Placed:
     candidate: PossibleCause
     estimate: float | None
     bounds: ShareOfChange | None
+    is_large_in_each_pair: bool = False
 
     @property
     def resolved(self) -> ShareOfChange | None:
@@ -85,9 +86,9 @@ def arranged(
 ) -> tuple[list[Cause], list[Cause]]:
     """Return the causes, the likeliest first, and what has changed besides.
 
-    First what is known to take a tenth of the change or more, by size. Then exact causes of which
-    the size is not resolved: by their time in these launches where all were timed, else by how many
-    calls they concern, likely ones first.
+    First what takes a tenth of the change or more, by its bounds or in each of three pairs, by
+    size. Then exact causes of which the size is not resolved: by their time in these launches where
+    all were timed, else by how many calls they concern, likely ones first.
     """
     placed = [_placed(candidate, change) for candidate in candidates]
     largest = max((each.estimate for each in placed if each.estimate is not None), default=0.0)
@@ -98,6 +99,8 @@ def arranged(
         if each.resolved:
             is_large = each.resolved.share >= LEAST_SHARE
             (large if is_large else others).append(each)
+        elif each.is_large_in_each_pair:
+            large.append(each)
         else:
             (others if each.is_small(largest) else unresolved).append(each)
     large.sort(key=lambda each: -(each.estimate or 0.0))
@@ -144,7 +147,9 @@ def _placed(candidate: PossibleCause, change: Moved | None) -> _Placed:
         return _Placed(candidate, None, None)
     estimate = _finite(statistics.median(candidate.seconds) / change.delta)
     bounds = None if estimate is None else _bounds(candidate.seconds, estimate, change)
-    return _Placed(candidate, estimate, bounds)
+    least = min(seconds / change.delta for seconds in candidate.seconds)
+    is_large = bounds is not None and least >= LEAST_SHARE
+    return _Placed(candidate, estimate, bounds, is_large)
 
 
 def _bounds(seconds: Sequence[float], share: float, change: Moved) -> ShareOfChange | None:

@@ -128,6 +128,20 @@ def test_many_tiny_operators_are_no_cause_beside_one_large(wander):
     assert left(explanation) == ["decoy"]
 
 
+def test_what_is_large_in_each_pair_stands_above_what_is_surely_small():
+    """The loop takes 2 to 9 ms, which resolves no size; the copy takes 1.5 in each pair."""
+    copy = a_use("aten::copy_", 1, "copied", call_s=1.5e-3)
+    pairs = [
+        ProfiledPair(base=step(), head=step(copy, a_use("aten::mm", 8, "loop", call_s=by * 1e-3)))
+        for by in (0.25, 1.1, 0.7)
+    ]
+    profiled = ProfiledPairs(workload="w", pairs=tuple(pairs))
+    explanation = causes.explain(profiled, is_gain=False, row=SLOWER)
+
+    assert shown(explanation) == [("new", "loop"), ("new", "copied")]
+    assert [cause.share is None for cause in explanation.causes] == [True, False]
+
+
 def test_without_times_the_most_calls_come_first():
     untimed = msgspec.structs.replace(DECOY, call_s=None)
     explanation = explained(step(), step(a_use("aten::sin", 1, "added"), untimed))
