@@ -10,6 +10,7 @@ from ci_perf.baselines import accept
 from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
+from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
 from tests.calibrations import a_calibration, a_qualification, a_qualified
 from tests.runs import a_failed, a_measured, a_run
 
@@ -32,6 +33,9 @@ def documents(tmp_path):
     return {
         "run": run,
         "comparison": comparison,
+        "history": a_branch_history(
+            a_workload_history([1e-3], [1.1e-3], lines=(a_line(a_change(1)),)), skipped=(skipped(),)
+        ),
         "baseline": accepted[0].baseline,
         "calibration": a_calibration(),
         "qualification": a_qualification(a_qualified()),
