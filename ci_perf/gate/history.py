@@ -290,7 +290,7 @@ class _Describer:
         return MetricTimeline(
             metric=metric.name,
             unit=metric.unit.value,
-            centre=line.centre,
+            centre=levels[-1].centre if levels else line.centre,
             spread=line.spread,
             trend=line.trend,
             has_drifted=line.has_drifted,

@@ -66,11 +66,12 @@ class LevelChange(Struct, frozen=True, kw_only=True):
 
 
 class MetricTimeline(Struct, frozen=True, kw_only=True):
-    """A metric that gates. ``centre``, ``spread`` and ``trend`` are of its latest epoch.
+    """A metric that gates. ``centre`` is that of its latest level.
 
-    They are taken from the file as it stands at the end of the branch: ``spread`` is how much
-    sessions differ (a standard deviation of logarithms), ``trend`` the end over the beginning of a
-    line through them, ``has_drifted`` that every check says so.
+    ``spread`` and ``trend`` are of its latest epoch, taken from the file as it stands at the end of
+    the branch: ``spread`` is how much sessions differ (a standard deviation of logarithms),
+    ``trend`` the end over the beginning of a line through them, ``has_drifted`` that every check
+    says so.
     """
 
     metric: Name

@@ -21,6 +21,8 @@ _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#0
 # Of the machines, in their order.
 _DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot")
 _HEIGHT_PX = 420
+# The height of each name below a picture; two stand in a row.
+_NAME_PX = 13
 _COMMIT = 10
 _DATE = len("2026-11-21")
 _SCRIPT = re.compile(r"<script(?![^>]*json)[^>]*>(.*?)</script>", re.DOTALL)
@@ -33,11 +35,11 @@ def is_known() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One workload on one machine: how far each session lies from the first, by commit."""
+    """One workload on one machine: each session's commit, and how far it lies from the first."""
 
     label: str
     machine: str
-    changes: dict[int, float]
+    changes: Sequence[tuple[int, float]]
 
 
 def render(history: BranchHistory) -> str:
@@ -65,11 +67,11 @@ def _lines(workloads: Iterable[WorkloadHistory], metric: str) -> Iterable[_Line]
         first = next((value for value in centres if value), None)
         if first is None or branch_history.is_flat(centres):
             continue
-        changes = {
-            session.commit: value / first - 1
+        changes = [
+            (session.commit, value / first - 1)
             for session, value in zip(each.sessions, centres, strict=True)
             if value is not None
-        }
+        ]
         label = clean(f"{each.workload}, {each.suite}, {each.machine}")
         yield _Line(label, each.machine, changes)
 
@@ -81,7 +83,7 @@ def _figure(
     from bokeh.plotting import figure
 
     plot = figure(
-        height=_HEIGHT_PX,
+        height=_HEIGHT_PX + _NAME_PX * len(lines),
         sizing_mode="stretch_width",
         title=f"{title}: change since the first session",
         x_axis_label="commits that changed baselines, in their order",
@@ -90,11 +92,12 @@ def _figure(
     )
     plot.yaxis.formatter = NumeralTickFormatter(format="+0.0%")
     for number, line in enumerate(lines):
-        commits = [history.commits[place] for place in line.changes]
+        places = [place for place, _ in line.changes]
+        commits = [history.commits[place] for place in places]
         source = ColumnDataSource(
             {
-                "place": list(line.changes),
-                "change": list(line.changes.values()),
+                "place": places,
+                "change": [change for _, change in line.changes],
                 "commit": [commit.id[:_COMMIT] for commit in commits],
                 "date": [commit.date[:_DATE] for commit in commits],
             }

@@ -75,6 +75,7 @@ def test_a_level_that_nobody_accepted_is_a_change_point(branch):
     (line,) = [each for each in workload.metrics if each.metric == "step_time_s"]
 
     assert [(change.session, change.accepted) for change in line.changes] == [(6, False)]
+    assert line.centre == line.changes[-1].after > 1.09 * line.changes[-1].before
 
 
 def test_drift_is_what_a_check_would_say(branch):

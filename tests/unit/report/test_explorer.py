@@ -3,6 +3,7 @@
 import json
 import re
 
+import msgspec
 import pytest
 
 from ci_perf.report.page import explorer
@@ -35,6 +36,17 @@ def test_each_workload_and_machine_is_a_line_of_each_metric_that_moved():
     text = json.dumps(document(page))
     assert text.count("change since the first session") == 3
     assert text.count("embed_images, smoke, nvidia-h200") == 2 * 3
+
+
+def test_two_sessions_of_one_commit_are_two_points():
+    (history, _) = history_shapes.two_machines()
+    (workload, *_) = history.workloads
+    sessions = tuple(msgspec.structs.replace(each, commit=0) for each in workload.sessions)
+    of_one_commit = msgspec.structs.replace(workload, sessions=sessions)
+    (line, *_) = explorer._lines([of_one_commit], "step_time_s")
+
+    assert len(line.changes) == len(sessions)
+    assert line.changes[0] == (0, 0.0)
 
 
 def test_hostile_names_are_cleaned():
