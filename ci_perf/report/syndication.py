@@ -14,7 +14,14 @@ LABEL = "performance"
 # Of newer entries alone a reader is told.
 _MOST_ENTRIES = 50
 # The colours of shields.io by name, for our own picture with enough contrast to white.
-_COLORS = {"brightgreen": "#27712c", "blue": "#08589e", "orange": "#a63603"}
+_COLORS = {
+    "brightgreen": "#27712c",
+    "lightgrey": "#57606a",
+    "blue": "#08589e",
+    "orange": "#a63603",
+}
+# A branch with fewer has not shown that it is steady.
+_FEWEST_SESSIONS = 5
 _CHAR_PX = 6.6
 _PADDING_PX = 10
 
@@ -75,7 +82,9 @@ def _badge(history: BranchHistory) -> _Badge:
     if recent:
         changes = units.numbered(len(recent), "change")
         return _Badge(f"{changes} in {RECENT_DAYS} days", "blue")
-    return _Badge(f"steady for {RECENT_DAYS} days", "brightgreen")
+    number = max(len(each.sessions) for each in history.workloads)
+    color = "brightgreen" if number >= _FEWEST_SESSIONS else "lightgrey"
+    return _Badge(f"steady over {units.numbered(number, 'session')}", color)
 
 
 def feed(history: BranchHistory) -> str:

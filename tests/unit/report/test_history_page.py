@@ -159,7 +159,7 @@ def test_a_curve_is_written_in_whole_steps():
         (a_line(a_change(3, accepted=False)), 5.0, "1 change accepted by nobody", "orange"),
         (a_line(a_change(3, after=9e-4, accepted=False)), 5.0, "1 change in 90 days", "blue"),
         (a_line(a_change(3)), 5.0, "1 change in 90 days", "blue"),
-        (a_line(a_change(3)), 500.0, "steady for 90 days", "brightgreen"),
+        (a_line(a_change(3)), 500.0, "steady over 6 sessions", "brightgreen"),
         (a_line(has_drifted=True, trend=1.1), 5.0, "drifting", "orange"),
     ],
 )
