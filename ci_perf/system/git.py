@@ -42,6 +42,8 @@ _ALONE = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "gc.auto=0"),
+    *("-c", "log.showRoot=true"),
+    *("-c", "log.showSignature=false"),
     *("-c", "submodule.recurse=false"),
 )
 

@@ -97,9 +97,9 @@ def versions(of: Branch, folder: str, now: datetime) -> Iterator[FileVersion]:
     """
     with git.stream(
         of.top,
-        "--literal-pathspecs",
         *("log", "-z", "--raw", "--first-parent", "-m", "--no-renames", "--no-abbrev"),
-        *(f"--format={_HEADER}", of.commit, "--", folder),
+        *("--encoding=UTF-8", "-O/dev/null"),  # whatever a user has set for himself
+        *(f"--format={_HEADER}", of.commit, "--", f":(top,literal){folder}"),
     ) as output:
         tokens = _tokens(output)
         commit = None

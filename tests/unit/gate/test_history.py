@@ -116,6 +116,26 @@ def test_a_damaged_version_is_named_with_its_commit(branch):
     assert (skipped.path, skipped.commit) == (f"{MACHINE}/smoke/w.json", damaged)
 
 
+def test_settings_of_a_user_change_nothing(branch, monkeypatch):
+    accept_each(branch, days(2))
+    whole = read(branch)
+    settings = {
+        "i18n.logOutputEncoding": "UTF-16",
+        "diff.orderFile": "/nowhere",
+        "log.showRoot": "false",
+        "log.showSignature": "true",
+    }
+    monkeypatch.setenv("GIT_CONFIG_COUNT", str(len(settings)))
+    for number, (name, value) in enumerate(settings.items()):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", name)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+
+    assert read(branch).workloads == whole.workloads
+    assert [commit.date for commit in read(branch).commits] == [
+        commit.date for commit in whole.commits
+    ]
+
+
 def test_a_removed_file_ends_and_a_renamed_one_is_another(branch):
     sessions = days(2)
     branch.accept(*sessions)
