@@ -113,16 +113,23 @@ class _Reader:
         self._run_of: dict[bytes, str] = {}
 
     def add(self, version: StoredVersion) -> None:
-        """Take one version; where it cannot be read, say why."""
+        """Take one version, with all of its sessions; where one cannot be read, say why."""
         try:
-            file = self._parsed(version)
-            runs = [self._run(raw, f"{self.path}: $.sessions[{i}]", version) for i, raw in file]
+            raws = self._parsed(version)
+            new = {
+                digest: _session(raw, f"{self.path}: $.sessions[{i}]")
+                for i, (digest, raw) in enumerate(raws)
+                if digest not in self._run_of
+            }
         except InvalidFileError as error:
             self.skipped.append(Skipped(commit=version.commit, reason=str(error)))
             return
+        for digest, session in new.items():
+            self._take(digest, session, version)
+        runs = [self._run_of[digest] for digest, _ in raws]
         self.orders.append(_Order(version.commit, list(dict.fromkeys(runs))))
 
-    def _parsed(self, version: StoredVersion) -> Iterable[tuple[int, msgspec.Raw]]:
+    def _parsed(self, version: StoredVersion) -> Sequence[tuple[bytes, msgspec.Raw]]:
         if version.content is None:
             raise InvalidFileError(f"{self.path}: this clone lacks it, or it is larger than 50 MiB")
         file = codec.decode(version.content, _File, name=str(self.path))
@@ -131,19 +138,17 @@ class _Reader:
             raise InvalidFileError(f"{self.path}: $.sessions: expected at least one, found none")
         if self.latest is None:
             self.latest = self._whole(file)
-        return enumerate(file.sessions)
+        return [
+            (hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest(), raw) for raw in file.sessions
+        ]
 
-    def _run(self, raw: msgspec.Raw, where: str, version: StoredVersion) -> str:
-        """Return the run of a session, which is parsed if this text is new."""
-        digest = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest()
-        if digest not in self._run_of:
-            session = _session(raw, where)
-            if session.run in self.sessions:
-                reason = f"{where}: run {session.run} has other numbers in a later commit"
-                self.skipped.append(Skipped(commit=version.commit, reason=reason))
-            self.sessions[session.run] = session
-            self._run_of[digest] = session.run
-        return self._run_of[digest]
+    def _take(self, digest: bytes, session: RecordedSession, version: StoredVersion) -> None:
+        """Note a session whose text is new."""
+        if session.run in self.sessions:
+            reason = f"{self.path}: run {session.run} has other numbers in a later commit"
+            self.skipped.append(Skipped(commit=version.commit, reason=reason))
+        self.sessions[session.run] = session
+        self._run_of[digest] = session.run
 
     def _whole(self, file: _File) -> Baseline:
         sessions = tuple(

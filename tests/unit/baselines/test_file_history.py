@@ -107,6 +107,13 @@ def test_a_version_that_cannot_be_read_is_skipped_and_the_others_stand(damaged, 
     assert re.search(said, skipped[0].reason)
 
 
+def test_nothing_is_taken_of_a_version_that_is_skipped():
+    damaged = branches.text(a_recorded("a", 5e-3), B).replace("0.001", "-1")
+    whole_history, _ = read(damaged, [A, B])
+
+    assert [each.session for each in whole_history.sessions] == [A, B]
+
+
 def test_a_file_without_a_readable_version_has_no_history():
     nothing, skipped = read("{", "[]")
 
