@@ -133,10 +133,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """One thread for each request: a slow reader keeps nobody waiting, nor the end of the check."""
-
-    daemon_threads = True
-    block_on_close = False
+    """One thread for each request, so that a slow reader keeps nobody waiting."""
 
     def handle_error(self, *_: object) -> None:
         """Say nothing of who went away: the terminal is the check's."""
