@@ -61,7 +61,7 @@ class Branch(Repository):
         path = f"{layout.machine_key(machine)}/smoke/{workload}.json"
         return self.put({path: content}, day=day, author=author, title=title)
 
-    def put(self, files, *, day=1, author="maintainer", title="Accept"):
+    def put(self, files, *, date="", day=1, author="maintainer", title="Accept"):
         """Write files below `baselines`, remove those that are `None`, and commit all."""
         for name, content in files.items():
             path = self.root / "baselines" / name
@@ -71,7 +71,7 @@ class Branch(Repository):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
         self.ask("add", "--all")
-        date = f"2026-11-{day:02}T12:00:00Z"
+        date = date or f"2026-11-{day:02}T12:00:00Z"
         self.ask(
             *("-c", f"user.name={author}", "-c", "user.email=a@example.org"),
             *("commit", "--quiet", "--allow-empty", f"--message={title}", f"--date={date}"),

@@ -14,7 +14,8 @@ from typing import TextIO
 
 import click
 
-_SHOWN_LINES = 12
+from ci_perf.errors import CiPerfError
+
 # Columns where no terminal limits them: every column of a comparison has room.
 _NO_TERMINAL = 160
 
@@ -31,22 +32,16 @@ def emit(text: str, *, output: Path | None) -> None:
 
 def say(text: str) -> None:
     """Tell the person at the terminal; never part of the result, and harmless."""
-    click.echo("\n".join(harmless(line) for line in text.splitlines()), err=True)
-
-
-def harmless(line: str) -> str:
-    """Return one line in a form that can command neither a terminal nor a CI.
-
-    GitHub obeys `::command::` at the start of a line and `##[command]` anywhere in it.
-    """
     from ci_perf.report import escape
 
-    return escape.visible(line)
+    click.echo("\n".join(escape.visible(line) for line in text.splitlines()), err=True)
 
 
-def fenced(text: str) -> list[str]:
-    """Return the last lines of foreign text, set apart and harmless."""
-    return [harmless(f"  | {line}") for line in text.splitlines()[-_SHOWN_LINES:]]
+def say_error(error: CiPerfError) -> None:
+    """Tell the person what went wrong, with what a child process has printed."""
+    from ci_perf.report import escape
+
+    say("\n".join([f"error: {error}", *escape.quoted(error.output)]))
 
 
 def in_color() -> bool:

@@ -8,12 +8,10 @@ import click
 
 from ci_perf import doctor
 from ci_perf.cli import console, options
-from ci_perf.doctor import container_facts, machine_facts, text
-from ci_perf.errors import UsageError
+from ci_perf.doctor import container_facts, text
 from ci_perf.gate.runners import Kind
 from ci_perf.model import codec
 from ci_perf.model.container import EngineName
-from ci_perf.model.facts import MachineFacts
 from ci_perf.model.run import Tool
 from ci_perf.system import files
 from ci_perf.version import __version__
@@ -48,21 +46,12 @@ def doctor_command(*, runner: Kind, image: str | None, workloads: Path, json: bo
     Exit codes: 0 CPU or GPU workloads can be measured, 3 nothing can be measured (torch is
     missing or broken; no container can be started, or none from this image).
     """
-    diagnosis = doctor.diagnose(_facts(runner, image, workloads), Tool(version=__version__))
+    facts = container_facts.of_runner(
+        runner, image, workloads=workloads, checkout=files.current_folder()
+    )
+    diagnosis = doctor.diagnose(facts, Tool(version=__version__))
     if json:
         console.emit(codec.encode(diagnosis), output=None)
     else:
         console.emit(text.render(diagnosis, colour=sys.stdout.isatty()), output=None)
     return diagnosis.exit_code
-
-
-def _facts(runner: Kind, image: str | None, workloads: Path) -> MachineFacts:
-    """Gather what there is to know; of containers too, if these are asked for."""
-    sources = machine_facts.this_machine()
-    if runner != "local":
-        return container_facts.gather(
-            runner, image, workloads=workloads, checkout=files.current_folder(), sources=sources
-        )
-    if image is not None:
-        raise UsageError("--image: expected --runner docker or podman beside it, found local")
-    return machine_facts.gather(sources)

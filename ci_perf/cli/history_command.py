@@ -90,10 +90,8 @@ def _check_target(form: str, output: Path | None, baselines: Path) -> None:
     elif output is None:
         raise UsageError("--format html writes several files: name a folder with -o")
     else:
-        reports.check_apart("--output", output, baselines)
-        if output.exists():  # else it is made once there is something to write
-            files.make_folder(output)
-            files.check_target(output / history.PAGE)
+        files.check_apart("--output", output, baselines)
+        history.check_folder(output)
 
 
 def _emit(history: BranchHistory, form: str, output: Path | None) -> None:

@@ -178,10 +178,10 @@ def page_command(comparison: Path, run: Path | None, baselines: Path, output: Pa
 
     COMPARISON is what `ci-perf check --comparison-output` or `compare --format json` wrote.
     """
-    from ci_perf.gate import page
+    from ci_perf.gate import export
 
     reports.check_target("html", output, inputs=[comparison, baselines, *([run] if run else [])])
-    text = page.page(comparison, run, baselines=baselines, notify=console.say)
+    text = export.page(comparison, run, baselines=baselines, notify=console.say)
     console.emit(text, output=output)
 
 
@@ -206,7 +206,7 @@ def export_command(
     """
     from ci_perf.gate import export
 
-    reports.check_apart("--output", output, source)
+    files.check_apart("--output", output, source)
     if output is None and format in exporters.FOLDERS:
         raise UsageError(f"--format {format} is a folder of files: name it with --output")
     exported = export.export(source, format, output=output, notify=console.say)

@@ -1,15 +1,13 @@
 """The commands that measure a suite, and `touched`, which says what they would measure."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 import ci_perf
-from ci_perf import session
-from ci_perf.cli import console, measure_options, options, progress, reports
+from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import machine
 from ci_perf.gate.check import Checked
@@ -19,7 +17,6 @@ from ci_perf.judging.policy import LOOKS
 from ci_perf.model import codec
 from ci_perf.model.suite import FailOn
 from ci_perf.model.task import Activity, Tracing
-from ci_perf.session import Listener
 from ci_perf.system import files
 
 
@@ -46,7 +43,7 @@ def run_command(
     `ci-perf compare` judges both.
     """
     measurement = measure_options.measurement(said, run_output=output)
-    run = ci_perf.measure(**measurement, notify=console.say, listener=progress.listener())
+    run = ci_perf.measure(**measurement, notify=console.say, listener=following.listener())
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
 
 
@@ -116,18 +113,16 @@ def check_command(
         said, run_output=run_output, outputs=(comparison_output, page, output)
     )
     if watch:
-        from ci_perf.cli import watching
-
-        watching.until_interrupted(
+        following.until_interrupted(
             measurement, fail_on, (comparison_output, page, serve, format, output)
         )
     reports.check_target(format, output, inputs=[run_output, measurement["baselines"]])
     kept = (run_output, output, measurement["baselines"], measurement["workloads"])
-    reports.check_apart("--comparison-output", comparison_output, *kept)
-    reports.check_apart("--page", page, comparison_output, *kept)
+    files.check_apart("--comparison-output", comparison_output, *kept)
+    files.check_apart("--page", page, comparison_output, *kept)
     for target in filter(None, (comparison_output, page)):
         files.check_target(target)
-    with _followed(serve_port if serve else None) as (listener, show):
+    with following.followed(serve_port if serve else None) as (listener, show):
         checked = ci_perf.check(
             **measurement,
             fail_on=fail_on,
@@ -142,25 +137,13 @@ def check_command(
     return checked.comparison.exit_code
 
 
-@contextlib.contextmanager
-def _followed(port: int | None) -> Iterator[tuple[Listener, Callable[[str], None]]]:
-    """Provide the listener of a check, and what shows its page; to nobody without a port."""
-    if port is None:
-        yield progress.listener(), lambda _page: None
-        return
-    from ci_perf.cli import live_page
-
-    with live_page.served(port, console.say) as shown:
-        yield session.several(progress.listener(), shown), shown.finish
-
-
 def _draw(
     checked: Checked, baselines: Path, target: Path | None, show: Callable[[str], None]
 ) -> None:
     """Write the page of a check, and show it."""
-    from ci_perf.gate import page
+    from ci_perf.gate import export
 
-    text = page.page(checked.comparison, checked.run, baselines=baselines, notify=console.say)
+    text = export.page(checked.comparison, checked.run, baselines=baselines, notify=console.say)
     if target is not None:
         files.write_text(target, text)
         console.say(f"page: {target}")
@@ -242,11 +225,11 @@ def calibrate_command(
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """
     measurement = measure_options.measurement(said, run_output=run_output, outputs=(output,))
-    reports.check_table_target(output, run_output)
+    reports.check_target(None, output, inputs=[run_output])
     report = machine.calibrate(
         MeasureOptions(root=files.current_folder(), **measurement),
         notify=console.say,
-        listener=progress.listener(),
+        listener=following.listener(),
     )
     reports.emit_machine(report.document, format, output)
     return report.exit_code
@@ -292,12 +275,12 @@ def qualify_command(
     measurement = measure_options.measurement(
         {**said, "processes": rounds}, run_output=run_output, outputs=(output,)
     )
-    reports.check_table_target(output, run_output)
+    reports.check_target(None, output, inputs=[run_output])
     report = machine.qualify(
         MeasureOptions(root=files.current_folder(), **measurement),
         size,
         notify=console.say,
-        listener=progress.listener(),
+        listener=following.listener(),
     )
     reports.emit_machine(report.document, format, output)
     return report.exit_code
@@ -381,7 +364,7 @@ def explain_command(
         tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
         snapshot=snapshot,
         notify=console.say,
-        listener=progress.listener(),
+        listener=following.listener(),
     )
     if format == "json":
         console.emit(codec.encode(explained), output=output)

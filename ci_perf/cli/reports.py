@@ -24,7 +24,7 @@ def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path
 
     Raises UsageError and CannotWriteError.
     """
-    check_apart("--output", target, *inputs)
+    files.check_apart("--output", target, *inputs)
     if form in {"csv", "parquet"}:
         from ci_perf.report import frame
 
@@ -33,24 +33,6 @@ def check_target(form: str | None, target: Path | None, *, inputs: Iterable[Path
         raise UsageError("--format parquet is binary: name a file with --output")
     if target is not None:
         files.check_target(target)
-
-
-def check_apart(option: str, target: Path | None, *others: Path | None) -> None:
-    """Find out before the work that an output lies on, or in, what is something else.
-
-    Raises UsageError.
-    """
-    for path in others:
-        if target is not None and path is not None and _is_within(target, path):
-            raise UsageError(f"{option} {target}: would overwrite {path}; name another file")
-
-
-def _is_within(target: Path, path: Path) -> bool:
-    """Whether `target` is `path`, or lies in it: by what they resolve to, links and all."""
-    try:
-        return target.resolve().is_relative_to(path.resolve())
-    except (OSError, RuntimeError):
-        return False  # a loop of links, which writing will refuse
 
 
 def emit_comparison(comparison: Comparison, form: str | None, target: Path | None) -> None:
@@ -92,18 +74,6 @@ def _text(comparison: Comparison, form: str, *, is_ascii: bool) -> str:
     from ci_perf.report import markdown
 
     return markdown.render(comparison)
-
-
-def check_table_target(target: Path | None, run_output: Path) -> None:
-    """Find out before the work that the table of a machine has nowhere to go.
-
-    Raises UsageError and CannotWriteError.
-    """
-    if target is None:
-        return
-    files.check_target(target)
-    if target.resolve() == run_output.resolve():
-        raise UsageError(f"--output {target}: would overwrite the run; name another file")
 
 
 def emit_machine(document: Calibration | Qualification, form: str, target: Path | None) -> None:

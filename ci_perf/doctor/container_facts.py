@@ -9,13 +9,14 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from ci_perf import suite as suites
 from ci_perf.doctor import machine_facts
 from ci_perf.doctor.machine_facts import Sources
-from ci_perf.errors import CiPerfError, EngineError
+from ci_perf.errors import CiPerfError, EngineError, UsageError
 from ci_perf.launch import child_environment, never
 from ci_perf.launch.containers import arguments, engine_errors, images, mounts, running, stale
 from ci_perf.launch.containers import engine as engines
@@ -71,6 +72,21 @@ class ProbeResult:
 
     containers: Containers
     torch: Torch
+
+
+def of_runner(
+    runner: Literal["local"] | EngineName, image: str | None, *, workloads: Path, checkout: Path
+) -> MachineFacts:
+    """Gather what there is to know of this machine; of containers too, if these are asked for.
+
+    Raises UsageError for an image without an engine, and as `gather` does.
+    """
+    sources = machine_facts.this_machine()
+    if runner != "local":
+        return gather(runner, image, workloads=workloads, checkout=checkout, sources=sources)
+    if image is not None:
+        raise UsageError("--image: expected --runner docker or podman beside it, found local")
+    return machine_facts.gather(sources)
 
 
 def gather(

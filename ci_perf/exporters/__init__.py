@@ -6,9 +6,7 @@ from typing import Any
 from ci_perf.errors import UsageError
 from ci_perf.exporters import (
     asv,
-    bencher,
-    github_action_benchmark,
-    hud,
+    dashboards,
     openmetrics,
     tensorboard_scalars,
 )
@@ -19,9 +17,9 @@ from ci_perf.model.run import Run
 # Each takes a run; those of COMPARED a comparison, too.
 FORMATS: dict[str, Callable[[Any], Exported]] = {
     "asv": asv.export,
-    "bencher": bencher.export,
-    "github-action-benchmark": github_action_benchmark.export,
-    "hud": hud.export,
+    "bencher": dashboards.bencher,
+    "github-action-benchmark": dashboards.github_action_benchmark,
+    "hud": dashboards.hud,
     "openmetrics": openmetrics.export,
     "tensorboard": tensorboard_scalars.export,
 }

@@ -85,7 +85,7 @@ def spread(series: Series) -> str:
     """Say where the launches lie: "41.2 to 43.7 ms in 3 launches"."""
     low, high = (units.value(end(series.values), series.metric.unit) for end in (min, max))
     between = low if low == high else f"{low} to {high}"
-    return f"{between} in {units.numbered(len(series.values), 'launch').replace('hs', 'hes')}"
+    return f"{between} in {units.numbered(len(series.values), 'launch', 'launches')}"
 
 
 def started_s(run: Run) -> float:

@@ -33,6 +33,8 @@ from ci_perf.system.git_log import Branch, EntryState, FileVersion
 # MACHINE/SUITE/WORKLOAD.json
 _PARTS = 3
 PAGE, EXPLORER = "index.html", "explore.html"
+_DATA, _FEED, _BADGE, _PICTURE = "history.json", "feed.xml", "badge.json", "badge.svg"
+_FILES = (PAGE, _DATA, _FEED, _BADGE, _PICTURE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,14 @@ def read(options: HistoryOptions, *, notify: Notify) -> BranchHistory:
     )
 
 
+def check_folder(folder: Path) -> None:
+    """Check before the work that `write` can write its files. Raises CannotWriteError."""
+    if folder.exists():  # else it is made once there is something to write
+        files.make_folder(folder)
+        for name in (*_FILES, *((EXPLORER,) if explorer.is_known() else ())):
+            files.check_target(folder / name)
+
+
 def write(history: BranchHistory, folder: Path, *, together: Sequence[str] = ()) -> Path:
     """Write the page, and beside it the data, a badge and a feed; return the page.
 
@@ -112,10 +122,10 @@ def write(history: BranchHistory, folder: Path, *, together: Sequence[str] = ())
     files.make_folder(folder)
     explored = EXPLORER if explorer.is_known() else ""
     texts = {
-        "history.json": codec.encode(history),
-        "feed.xml": syndication.feed(history),
-        "badge.svg": syndication.badge_svg(history),
-        "badge.json": syndication.badge_json(history),
+        _DATA: codec.encode(history),
+        _FEED: syndication.feed(history),
+        _PICTURE: syndication.badge_svg(history),
+        _BADGE: syndication.badge_json(history),
         PAGE: history_page.render(history, together=together, explorer=explored),
     }
     if explored:

@@ -6,7 +6,8 @@ from pathlib import Path
 from ci_perf.gate import runners
 from ci_perf.gate.runners import Runner
 from ci_perf.model.step_profile import ProfiledPairs, StepProfile
-from ci_perf.session.traces import Kind
+from ci_perf.report import units
+from ci_perf.session.profiling import Kind
 from ci_perf.system import files
 
 _VIEWERS: dict[Kind, str] = {"trace": "ui.perfetto.dev", "snapshot": "pytorch.org/memory_viz"}
@@ -45,5 +46,4 @@ def said(
     if not kept:
         yield f"{kind}s: none in {folder}"
         return
-    files_kept = f"{kept} file{'s' * (kept != 1)}"
-    yield f"{kind}s: {folder} ({files_kept}); open them in {_VIEWERS[kind]}"
+    yield f"{kind}s: {folder} ({units.numbered(kept, 'file')}); open them in {_VIEWERS[kind]}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.importers import asv, harnesses
+from ci_perf.importers import harnesses
 from ci_perf.importers.reading import Benchmark, Document, LeftOut, Reading
 from ci_perf.model import codec
 from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
@@ -14,7 +14,7 @@ from ci_perf.model.samples import MAX_WORKLOADS, Launch, Sampled, Samples
 TOOLS: dict[str, Callable[[Document], Reading]] = {
     "pytest-benchmark": harnesses.read_pytest_benchmark,
     "pyperf": harnesses.read_pyperf,
-    "asv": asv.read,
+    "asv": harnesses.read_asv,
     "google-benchmark": harnesses.read_google_benchmark,
     "torch": harnesses.read_torch_benchmark,
 }

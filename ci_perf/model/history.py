@@ -1,6 +1,6 @@
 """What git knows of the baselines of a branch: every session, who committed it, and what moved."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -21,18 +21,21 @@ from ci_perf.model.environment import Machine
 from ci_perf.model.run import Source
 from ci_perf.model.summary import Numbers
 
+# Git holds any date, those of far ages too.
+MOST_DAYS: Final = 1e6
+
 
 class Commit(Struct, frozen=True, kw_only=True):
     """A commit of the branch. ``date`` is when it was committed, in UTC; ``title`` its first line.
 
-    ``age_days`` is its age when the history was read, not below 0.
+    ``age_days`` is how far its date lay from the moment when the history was read.
     """
 
     id: Name
     author: Text
     date: Text
     title: Text
-    age_days: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 0.0
+    age_days: Annotated[float, msgspec.Meta(ge=0, le=MOST_DAYS)] = 0.0
 
 
 class HistorySession(Struct, frozen=True, kw_only=True):

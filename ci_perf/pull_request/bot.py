@@ -21,7 +21,7 @@ from ci_perf.github.pulls import OpenPull
 from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
-from ci_perf.report import publication
+from ci_perf.report import publication, units
 from ci_perf.report.accept_help import AcceptHint
 
 # Errors that a person can do something about; others are GitHub's failures, or bugs of ours.
@@ -184,7 +184,7 @@ def _commit(request: _Request, accepted: Sequence[Acceptance]) -> NewCommit:
         _path(request.options, acceptance): layout.render(acceptance.baseline).encode()
         for acceptance in accepted
     }
-    headline = f"Accept {len(accepted)} new baseline{'s' if len(accepted) > 1 else ''}"
+    headline = f"Accept {units.numbered(len(accepted), 'new baseline')}"
     body = [request.order.reason, _asked_by(request.comment)]
     body.append(f"Measured by {request.run.url}" if request.run.url else "")
     message = "\n\n".join(filter(None, [headline, *body]))

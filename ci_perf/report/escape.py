@@ -14,6 +14,12 @@ MAX_CHARS = 80
 MAX_SENTENCE_CHARS = 300
 MAX_FENCED_LINES = 30
 MAX_FENCED_BYTES = 3_000
+_MAX_QUOTED_LINES = 12
+
+# A spreadsheet takes a cell that begins so for a formula, and may send it to the network.
+_FORMULA = ("=", "+", "-", "@")
+# What a cell of a spreadsheet holds.
+_MAX_CELL_CHARS = 32_000
 
 # What Python calls printable, and no font shows: the code points that Unicode lets every program
 # ignore (Default_Ignorable_Code_Point in DerivedCoreProperties.txt), and two that are blank.
@@ -59,6 +65,12 @@ def clean(text: str, *, limit: int = MAX_CHARS) -> str:
     printable = "".join(c if c.isprintable() else " " for c in text)
     line = _disarmed(" ".join(_without_invisible(printable).split()))
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Return one line of text, after the mark that tells a spreadsheet "this is text"."""
+    line = clean(text, limit=_MAX_CELL_CHARS)
+    return f"'{line}" if line.startswith(_FORMULA) else line
 
 
 def code(text: str, *, limit: int = MAX_CHARS) -> Markdown:
@@ -114,8 +126,16 @@ def tail(text: str) -> str:
     return "\n".join(([f"… {cut} earlier lines"] if cut else []) + kept)
 
 
+def quoted(text: str) -> list[str]:
+    """Set the last lines of foreign text apart, for a log."""
+    return [visible(f"  | {line}") for line in text.splitlines()[-_MAX_QUOTED_LINES:]]
+
+
 def visible(line: str) -> str:
-    """Show one line as a terminal would end up showing it: tabs widened, the unseen dropped."""
+    """Show one line as a terminal would end up showing it: tabs widened, the unseen dropped.
+
+    It commands no CI: GitHub obeys `::command::` at the start of a line and `##[command]` anywhere.
+    """
     shown = "".join(c for c in line.expandtabs(4) if c.isprintable())
     return _disarmed(_without_invisible(shown).rstrip())
 

@@ -119,11 +119,6 @@ _COUNTS = (
 _SIDES = _COUNTS[4:]
 _YES_NO = ("dirty", "gate")
 
-# A spreadsheet takes a cell that begins so for a formula, and may send it to the network.
-_FORMULA = ("=", "+", "-", "@")
-# What a cell of a spreadsheet holds.
-_MAX_CELL_CHARS = 32_000
-
 _Facts = dict[str, object]
 
 
@@ -207,7 +202,7 @@ def _history(history: BranchHistory, each: WorkloadHistory) -> Iterable[_Facts]:
 def csv(frame: "DataFrame") -> str:
     """Write the frame as CSV text, in which no cell commands a spreadsheet, a terminal or a CI."""
     texts = {
-        name: column.map(_cell, na_action="ignore")
+        name: column.map(escape.spreadsheet_cell, na_action="ignore")
         for name, column in frame.select_dtypes("string").items()
     }
     text: str = frame.assign(**texts).to_csv(index=False, lineterminator="\n")
@@ -227,12 +222,6 @@ def require(form: str) -> None:
     _need("pandas")
     if form == "parquet":
         _need("pyarrow")
-
-
-def _cell(text: str) -> str:
-    """Return one line of text, after the mark that tells a spreadsheet "this is text"."""
-    line = escape.clean(text, limit=_MAX_CELL_CHARS)
-    return f"'{line}" if line.startswith(_FORMULA) else line
 
 
 def _measured(

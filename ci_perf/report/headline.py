@@ -137,6 +137,7 @@ def _pass(groups: _RowGroups) -> Iterable[Phrase]:
     yield _sized("likely slower", likely)
     yield _sized("unconfirmed", groups.unconfirmed)
     yield _named("inconclusive", undecided)
+    yield _named("not judged for lack of a baseline", _unjudged(groups))
     without_sign = (row for row in inconclusive if row.code == signs.NO_SIGN)
     yield _named("inconclusive without a sign of a change", without_sign)
     yield from _moved(groups.of(Severity.IMPROVED), is_gain=True)
@@ -170,8 +171,9 @@ def _unanswered(groups: _RowGroups) -> Iterable[Phrase]:
     yield from _suspicions(groups)
     yield _named("disturbed by the machine", groups.of(Severity.INVALID))
     yield _named("not comparable with the baseline", groups.of(Severity.INCOMPARABLE))
-    if not any(isinstance(row, Change) for row in groups.comparison.rows):
-        yield _named("no baseline yet", groups.of(Severity.NEW))
+    is_judged = any(isinstance(row, Change) for row in groups.comparison.rows)
+    extent = "not" if is_judged else "nothing was"
+    yield _named(f"{extent} judged for lack of a baseline", _unjudged(groups))
 
 
 _PARTS: dict[HeadlineWord, Callable[[_RowGroups], Iterable[Phrase]]] = {
@@ -201,6 +203,12 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     else:
         is_loss = all(map(signs.is_open_loss, unanswered))
         yield _sized("looks worse, not proven" if is_loss else "inconclusive", unanswered)
+
+
+def _unjudged(groups: _RowGroups) -> Iterable[Row]:
+    """Yield what is new of workloads of which no metric was compared, by pairs either."""
+    judged = {row.workload for row in groups.comparison.rows if isinstance(row, Change)}
+    return (row for row in groups.of(Severity.NEW) if row.workload not in judged)
 
 
 def _numerics(groups: _RowGroups) -> Iterable[Phrase]:

@@ -80,8 +80,7 @@ def _cells(history: SuiteHistory, line: MetricHistory, name: _Name) -> tuple[str
 
 
 def _age(days: float) -> str:
-    whole = int(max(days, 0))
-    return f"{whole} day" if whole == 1 else f"{whole} days"
+    return units.numbered(int(max(days, 0)), "day")
 
 
 def _trend(line: MetricHistory) -> str:
@@ -123,14 +122,20 @@ def _facts(history: SuiteHistory, line: MetricHistory) -> dict[str, object]:
 
 
 def _csv(histories: Sequence[SuiteHistory]) -> str:
-    """Write one line per metric; its change points are a list of dates."""
+    """Write one line per metric, without a formula; its change points are a list of dates."""
     stream = StringIO()
     fields = ("machine", "suite", "unit", *MetricHistory.__dataclass_fields__)
     writer = csv.DictWriter(stream, fields, lineterminator="\n")
     writer.writeheader()
     for history, line in _lines(histories):
-        dates = " ".join(escape.clean(change.since[:_DATE]) for change in line.changes or ())
-        writer.writerow(_facts(history, line) | {"changes": dates})
+        dates = " ".join(change.since[:_DATE] for change in line.changes or ())
+        facts = _facts(history, line) | {"changes": dates}
+        writer.writerow(
+            {
+                name: escape.spreadsheet_cell(fact) if isinstance(fact, str) else fact
+                for name, fact in facts.items()
+            }
+        )
     return stream.getvalue()
 
 

@@ -199,22 +199,21 @@ def other_branch(base: str, judging: str) -> Phrase:
 
 def unproven(workloads: int) -> Phrase:
     """Say that numbers look worse, and that no trusted pairs prove or clear them."""
-    several = "s look" if workloads > 1 else " looks"
+    look = "look" if workloads > 1 else "looks"
     return (
         Words(
-            f"{workloads:,} workload{several} slower, and no trusted pairs show whether this "
-            "change is the cause, so there is no verdict."
+            f"{units.numbered(workloads, 'workload')} {look} slower, and no trusted pairs show "
+            "whether this change is the cause, so there is no verdict."
         ),
     )
 
 
 def not_comparable(workloads: int) -> Phrase:
     """Say that a fork cannot replace the baselines that judge it by its own pairs."""
-    several = "s" if workloads > 1 else ""
     return (
         Words(
-            f"{workloads:,} workload{several} could not be compared with the baselines, so there "
-            "is no verdict: pairs from a fork do not replace a baseline."
+            f"{units.numbered(workloads, 'workload')} could not be compared with the baselines, so "
+            "there is no verdict: pairs from a fork do not replace a baseline."
         ),
     )
 
@@ -265,7 +264,7 @@ def baseline_note(
     """
     if not edits:
         return Markdown("")
-    counted = f"{len(edits):,} baseline{'s' if len(edits) > 1 else ''}"
+    counted = units.numbered(len(edits), "baseline")
     said = [
         Words(
             f"> ✏️ This pull request changes {counted}: a reviewer decides whether this is meant. "

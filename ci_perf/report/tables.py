@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ci_perf.report import escape
-from ci_perf.report.escape import Markdown
+from ci_perf.report.escape import MAX_SENTENCE_CHARS, Markdown, Sentence
 
 # A narrower name is folded too often to be read.
 _NAME_WIDTH = 24
@@ -117,7 +117,13 @@ def _phrase(cell: str | Phrase) -> Phrase:
 
 
 def _markdown_phrase(phrase: Phrase) -> str:
-    return "".join(part if isinstance(part, Markdown) else escape.code(part) for part in phrase)
+    return "".join(map(_markdown_text, phrase))
+
+
+def _markdown_text(text: str) -> Markdown:
+    if isinstance(text, Markdown):
+        return text
+    return escape.sentence(text) if isinstance(text, Sentence) else escape.code(text)
 
 
 def _markdown_table(table: Table) -> str:
@@ -154,7 +160,11 @@ def _is_left(table: Table, index: int) -> bool:
 
 
 def _plain(text: str) -> str:
-    return str(text) if isinstance(text, Markdown) else escape.clean(text)
+    if isinstance(text, Markdown):
+        return str(text)
+    return escape.clean(
+        text, limit=MAX_SENTENCE_CHARS if isinstance(text, Sentence) else escape.MAX_CHARS
+    )
 
 
 # --- how wide the columns are on a terminal
@@ -200,12 +210,15 @@ def _columns_with_room(
 def _widths(
     shown: Sequence[int], columns: Sequence[Column], lines: Sequence[TerminalLine], width: int
 ) -> list[int]:
-    """Give each column what it needs; if that is too much, shrink the last columns that can."""
+    """Give each column what it needs; if that is too much, shrink the widest that can."""
     widths = [_most(columns[at], _cells(lines, at)) for at in shown]
-    for place in reversed(range(len(shown))):
-        least = _least(columns[shown[place]], _cells(lines, shown[place]))
-        excess = max(0, _total(widths) - width)
-        widths[place] -= min(excess, widths[place] - least)
+    least = [_least(columns[at], _cells(lines, at)) for at in shown]
+    while _total(widths) > width:
+        place = max(
+            (place for place in range(len(shown)) if widths[place] > least[place]),
+            key=lambda place: (widths[place], place),
+        )
+        widths[place] -= 1
     return widths
 
 

@@ -107,8 +107,11 @@ def _need(row: Row, comparison: Comparison) -> Need:
 
 def _is_beyond_budget(row: Row, comparison: Comparison) -> bool:
     """Whether the budget was spent before the base was launched beside it at all."""
-    is_spent = comparison.interleaved is not None and comparison.interleaved.stopped == "budget"
-    return is_spent and isinstance(row, Change) and not row.pairs
+    return _is_spent(comparison) and isinstance(row, Change) and not row.pairs
+
+
+def _is_spent(comparison: Comparison) -> bool:
+    return comparison.interleaved is not None and comparison.interleaved.stopped == "budget"
 
 
 def is_tried(row: Row) -> bool:
@@ -172,10 +175,17 @@ def _launch_pairs(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _give_more_time(rows: list[Row], comparison: Comparison) -> Phrase:
+    more: Phrase = (Words(". Launch more pairs: "),)
+    if _is_spent(comparison):
+        more = (
+            Words(". The budget ended the pairs; launch more with a larger "),
+            Command("--budget"),
+            Words(": "),
+        )
     return (
         Words("Not decided: "),
         *_titled(rows),
-        Words(". Launch more pairs: "),
+        *more,
         commands.check_by_pairs(rows, comparison, longer=True),
     )
 

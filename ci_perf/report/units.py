@@ -72,9 +72,9 @@ def counted(number: float) -> Words:
     return Words("0 %" if number == 0 else f"{100 * number:.{0 if number >= 0.1 else 1}f} %")
 
 
-def numbered(number: int, noun: str) -> Words:
-    """1 workload, 2 workloads."""
-    return Words(f"{number:,} {noun}{'s' * (number != 1)}")
+def numbered(number: int, noun: str, plural: str = "") -> Words:
+    """1 workload, 2 workloads; a noun of another plural brings it: 2 launches."""
+    return Words(f"{number:,} {noun if number == 1 else plural or f'{noun}s'}")
 
 
 def points(number: float) -> Words:

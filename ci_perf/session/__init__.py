@@ -19,15 +19,13 @@ from ci_perf.model.run import Source
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
-from ci_perf.session.explaining import Explaining
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener, several
 from ci_perf.session.machine import describe, held
-from ci_perf.session.profiling import Profiled, profile
+from ci_perf.session.profiling import Explaining, KeptFiles, Profiled, profile
 from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import BaselineJudge, Forecast, PairJudge
-from ci_perf.session.traces import KeptFiles
 from ci_perf.suite import screening
 from ci_perf.system import git, signals
 from ci_perf.system.signals import Interrupts
@@ -121,7 +119,7 @@ def measure(
     head are launched in turns where the baselines do not clear the head. A workload of which
     `prover` says that both sides run the same program is not launched; the others are recorded.
     `wait_s` is how long to wait for a machine that others use, before it is measured all the same;
-    `None` is what quiet.py has for the device. An interrupt ends the child, and the run, as far as
+    `None` is what suits the device. An interrupt ends the child, and the run, as far as
     it has come, says so in its validity; before anything is launched, it raises KeyboardInterrupt.
     Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """

@@ -1,18 +1,27 @@
-"""The machine of a session: what it is, and that no other session uses its devices meanwhile."""
+"""The machine of a session: what it is, that no other session uses it, and that it is quiet."""
 
 import contextlib
 import getpass
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from ci_perf.errors import CiPerfError
 from ci_perf.launch import Launcher
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
+from ci_perf.model.validity import Reason
 from ci_perf.session.listener import Listener
-from ci_perf.session.runner import threads
 from ci_perf.system import lock
 from ci_perf.system.signals import Interrupts
+
+# How long to wait where no option says it: longer than the 10 s over which Linux averages pressure,
+# shorter than measuring takes.
+QUIET_WAIT_S = 60.0
+LOOK_EVERY_S = 2.0
+# What disturbs a machine only while another program runs; waiting ends nothing else.
+_HOST = frozenset({"host_pressure", "memory_pressure"})
+_GPU = frozenset({"gpu_busy", "foreign_memory", "second_process"})
 
 
 def describe(
@@ -50,9 +59,53 @@ def held(
         yield
 
 
+def threads(plan: Plan) -> int:
+    """Return the most threads that any workload uses."""
+    return max((workload.protocol.threads for workload in plan.workloads), default=1)
+
+
 def _user() -> str:
     """Return the name of who measures; in a container the number of a user may have none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"user {os.getuid()}"
+
+
+def disturbances(device: str, *, is_asked: bool) -> frozenset[str]:
+    """Return the codes whose end is awaited: those of the device, or all where a person asks.
+
+    A step on a GPU hardly feels what other programs do to the CPUs.
+    """
+    if is_asked:
+        return _HOST | _GPU
+    return _HOST if device == "cpu" else _GPU
+
+
+def await_quiet(
+    look: Callable[[], Sequence[Reason]],
+    codes: frozenset[str],
+    *,
+    most_s: float,
+    listener: Listener,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+    every_s: float = LOOK_EVERY_S,
+) -> Sequence[Reason]:
+    """Look until none of `codes` speaks against the machine, for at most `most_s`.
+
+    Returns what the last look has seen. Raises what `sleep` raises.
+    """
+    start, reasons = clock(), look()
+    if not _why(reasons, codes) or most_s <= 0:
+        return reasons
+    while (why := _why(reasons, codes)) and (left_s := start + most_s - clock()) > 0:
+        listener.machine_busy(why, clock() - start, most_s)
+        sleep(min(every_s, left_s))
+        reasons = look()
+    listener.machine_awaited(why, clock() - start)
+    return reasons
+
+
+def _why(reasons: Sequence[Reason], codes: frozenset[str]) -> str:
+    return "; ".join(reason.detail for reason in reasons if reason.code in codes)

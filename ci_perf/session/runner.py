@@ -14,8 +14,9 @@ from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.model.validity import Canary, Evidence, Reason
-from ci_perf.session import quiet, schedule
+from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
+from ci_perf.session.machine import LOOK_EVERY_S, QUIET_WAIT_S, await_quiet, disturbances, threads
 from ci_perf.system import files
 from ci_perf.system.signals import Interrupts
 
@@ -39,7 +40,7 @@ class MachineChecks:
     memory: Callable[[PlannedWorkload, Sequence[memory_check.Peak]], str] = (
         memory_check.reason_against
     )
-    every_s: float = quiet.LOOK_EVERY_S
+    every_s: float = LOOK_EVERY_S
     at_once: Callable[[], int] = memory_check.processes_at_once
 
 
@@ -208,10 +209,10 @@ class SessionRunner:
     def _await_quiet(self) -> None:
         """Let others finish, for a while; what still speaks against the machine then is noted."""
         is_asked = self._wait_s is not None
-        self.reasons += quiet.wait(
+        self.reasons += await_quiet(
             lambda: (*self._checks.host(), *self._against_gpus()),
-            quiet.awaited(self.device, is_asked=is_asked),
-            most_s=quiet.DEFAULT_S if self._wait_s is None else self._wait_s,
+            disturbances(self.device, is_asked=is_asked),
+            most_s=QUIET_WAIT_S if self._wait_s is None else self._wait_s,
             listener=self._listener,
             clock=self._clock,
             sleep=self._interrupts.sleep,
@@ -380,11 +381,6 @@ class SessionRunner:
         if self._machine.gpus and not evidence.gpus:
             return (*reasons, distrust.unwatched_process(workload.id, evidence.trouble))
         return reasons
-
-
-def threads(plan: Plan) -> int:
-    """Return the most threads that any workload uses."""
-    return max((workload.protocol.threads for workload in plan.workloads), default=1)
 
 
 def data_folder() -> str:

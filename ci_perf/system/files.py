@@ -118,6 +118,24 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise CannotWriteError(msg) from None
 
 
+def check_apart(option: str, target: Path | None, *others: Path | None) -> None:
+    """Find out before the work that an output lies on, or in, what is something else.
+
+    Raises UsageError.
+    """
+    for path in others:
+        if target is not None and path is not None and _is_within(target, path):
+            raise UsageError(f"{option} {target}: would overwrite {path}; name another file")
+
+
+def _is_within(target: Path, path: Path) -> bool:
+    """Whether `target` is `path`, or lies in it: by what they resolve to, links and all."""
+    try:
+        return target.resolve().is_relative_to(path.resolve())
+    except (OSError, RuntimeError):
+        return False  # a loop of links, which writing will refuse
+
+
 def check_target(path: Path) -> None:
     """Check before the work that `path` can be written.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from ci_perf.errors import UsageError
-from ci_perf.model.history import Commit
+from ci_perf.model.history import MOST_DAYS, Commit
 from ci_perf.system import files, git
 
 # Of a commit: its id, its author by .mailmap, the second when it was committed, its first line.
@@ -165,7 +165,8 @@ def _commit(name: str, author: str, second: str, title: str, now: datetime) -> C
         author=author[:_MAX_CHARS],
         date=utc(date),
         title=title[:_MAX_CHARS],
-        age_days=max(0.0, round((now - date).total_seconds() / _DAY_S, 3)),
+        # A date of the future is a wrong one: the farther away, the less is such a commit recent.
+        age_days=min(abs(round((now - date).total_seconds() / _DAY_S, 3)), MOST_DAYS),
     )
 
 

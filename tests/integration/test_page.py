@@ -4,10 +4,11 @@ import os
 
 import pytest
 
-from ci_perf.cli import live_page
-from ci_perf.report import page
-from ci_perf.report.page import explorer, history_page
+from ci_perf.progress import live_page
+from ci_perf.report import page, proof
+from ci_perf.report.page import explorer, history_page, tables_page
 from tests import browser as browsers
+from tests.proofs import a_proof, a_step
 from tests.unit.report import history_shapes, page_shapes
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -60,6 +61,16 @@ def test_the_history_of_a_branch_is_as_good(browser, shape, tmp_path):
     for seen in looked_at(browser, file):
         for each in history.workloads:
             assert each.workload[:40] in seen.text
+
+
+def test_the_tables_of_a_proof_are_as_good(browser, tmp_path):
+    steps = [a_step("harness", "did_not_hold"), a_step("events", "not_tried", detail="w " * 99)]
+    file = tmp_path / "proof.html"
+    file.write_text(tables_page.render(proof.page(a_proof(*steps)), tone="worse"))
+
+    for seen in looked_at(browser, file):
+        assert seen.foreign == 0
+        assert "harness" in seen.text
 
 
 def test_a_history_is_explored_without_a_request_or_a_message(browser, tmp_path):

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from ci_perf.measuring.profiling import functions
-from ci_perf.measuring.profiling.author import AuthorCode
 from ci_perf.measuring.profiling.functions import Stack, Times
+from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.thread_clock import Lap
 from ci_perf.model.step_profile import AuthorFunction
 from tests import profiled

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ci_perf.measuring.profiling import storages
-from ci_perf.measuring.profiling.author import AuthorCode
+from ci_perf.measuring.profiling.origins import AuthorCode
 from tests import profiled
 from tests.launches import GOOD, HEAD, result_of
 

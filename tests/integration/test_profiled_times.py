@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ci_perf.measuring.profiling import operators
-from ci_perf.measuring.profiling.author import AuthorCode
-from ci_perf.measuring.profiling.reservoir import Reservoir
+from ci_perf.measuring.profiling.origins import AuthorCode
+from ci_perf.measuring.profiling.thread_clock import Reservoir
 from tests import profiled
 from tests.launches import BUILD, HEAD, result_of
 

@@ -9,7 +9,7 @@ from ci_perf.measuring.device import CpuDevice
 from ci_perf.measuring.distributed import Solo
 from ci_perf.measuring.instruments import TimeLeft
 from ci_perf.measuring.profiling import operators
-from ci_perf.measuring.profiling.author import NAME_CHARS, AuthorCode
+from ci_perf.measuring.profiling.origins import NAME_CHARS, AuthorCode
 from ci_perf.measuring.profiling.passes import Passes
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.process import NO_RESULT_IN_TIME, Phase

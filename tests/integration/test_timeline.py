@@ -15,7 +15,7 @@ from ci_perf.measuring.device import CpuDevice, CudaDevice
 from ci_perf.measuring.distributed import Solo
 from ci_perf.measuring.instruments import Instruments, TimeLeft
 from ci_perf.measuring.profiling import kept_trace, timeline
-from ci_perf.measuring.profiling.author import AuthorCode
+from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.passes import Passes
 from ci_perf.measuring.profiling.timeline import Timeline
 from ci_perf.measuring.step_phases import Watcher

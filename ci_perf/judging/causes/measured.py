@@ -20,9 +20,8 @@ from ci_perf.judging.causes.possible import (
     short,
     shortened,
 )
-from ci_perf.judging.causes.seconds import Clock, Seconds, added
+from ci_perf.judging.causes.seconds import Clock, LaunchTimes, Seconds, added
 from ci_perf.judging.causes.sizes import NOTABLE, is_seen
-from ci_perf.judging.causes.timed import LaunchTimes
 from ci_perf.model.explanation import (
     MOST_CAUSE_OPERATORS,
     Cause,

@@ -21,8 +21,8 @@ from ci_perf.measuring.device import Device, Step
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
 from ci_perf.measuring.profiling import memory_snapshot, storages
-from ci_perf.measuring.profiling.author import AuthorCode
 from ci_perf.measuring.profiling.memory_snapshot import CudaMemory, MemorySnapshot
+from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.passes import LOCAL_STEPS, STEPS, Passes
 from ci_perf.measuring.profiling.timeline import Timeline
 from ci_perf.measuring.step_phases import Watcher

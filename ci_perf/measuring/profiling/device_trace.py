@@ -15,10 +15,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ci_perf.measuring.profiling import host_trace, intervals
+from ci_perf.measuring.profiling import host_trace, trace_events
 from ci_perf.measuring.profiling.host_trace import HostTrace, Wait
-from ci_perf.measuring.profiling.intervals import Cover, Lasting
-from ci_perf.measuring.profiling.trace_events import DeviceWork, Events
+from ci_perf.measuring.profiling.trace_events import Cover, DeviceWork, Events, Lasting
 from ci_perf.model.step_profile import (
     MOST_KERNELS,
     DeviceIdle,
@@ -108,12 +107,12 @@ def _device(events: Events, host: HostTrace, steps: int) -> DeviceTimes:
     by_device: dict[int, list[DeviceWork]] = defaultdict(list)
     for work in events.work:
         by_device[work.device].append(work)
-    covers = {device: intervals.of(works) for device, works in by_device.items()}
+    covers = {device: trace_events.cover(works) for device, works in by_device.items()}
     device = max(covers, key=lambda device: (covers[device].whole, -device))
     every = sorted(by_device[device])
     works = _since_first_launch(every, events)
-    busy = intervals.of(works)
-    kernels_s = intervals.of(work for work in works if work.kind == "kernel").whole
+    busy = trace_events.cover(works)
+    kernels_s = trace_events.cover(work for work in works if work.kind == "kernel").whole
     gaps = _gaps(works, busy, events, host)
     unlinked = [work for work in every if work.correlation not in events.launches]
     return DeviceTimes(

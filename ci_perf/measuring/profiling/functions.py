@@ -15,10 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ci_perf.measuring.profiling.author import AuthorCode, shown
-from ci_perf.measuring.profiling.reservoir import quartile
+from ci_perf.measuring.profiling.origins import AuthorCode, shown
 from ci_perf.measuring.profiling.tables import Counted
-from ci_perf.measuring.profiling.thread_clock import Lap
+from ci_perf.measuring.profiling.thread_clock import Lap, quartile
 from ci_perf.model.step_profile import AuthorFunction, FunctionUse
 
 _NS_PER_S: Final = 1e9

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ci_perf.measuring.profiling import intervals
-from ci_perf.measuring.profiling.intervals import Cover
-from ci_perf.measuring.profiling.trace_events import Events, HostSpan
+from ci_perf.measuring.profiling import trace_events
+from ci_perf.measuring.profiling.trace_events import Cover, Events, HostSpan
 from ci_perf.model.step_profile import (
     MOST_PHASES,
     MOST_TIMED_OPERATORS,
@@ -63,7 +62,7 @@ def of(events: Events) -> HostTrace:
     # A copy that ended before the call that asked for it returned has made the host wait.
     copied = {work.correlation: work.end for work in events.work if work.kind == "copy"}
     host = HostTrace(
-        data=intervals.of(
+        data=trace_events.cover(
             span
             for span in events.annotations
             if span.name == DATA_PHASE or span.name.startswith(_LOADER)
@@ -72,7 +71,7 @@ def of(events: Events) -> HostTrace:
     for thread in events.operators.keys() | events.calls.keys():
         operators = sorted(events.operators.get(thread, ()), key=_outer_first)
         calls = sorted(events.calls.get(thread, ()), key=_outer_first)
-        host.busy[thread] = intervals.of([*operators, *calls])
+        host.busy[thread] = trace_events.cover([*operators, *calls])
         _nest(host, thread, operators, calls, copied)
     return host
 

@@ -10,10 +10,9 @@ from types import FrameType
 from typing import Any, Final
 
 from ci_perf.measuring.profiling import forks
-from ci_perf.measuring.profiling.author import AuthorCode, shown
-from ci_perf.measuring.profiling.origins import Origins
-from ci_perf.measuring.profiling.reservoir import Reservoir
+from ci_perf.measuring.profiling.origins import AuthorCode, Origins, shown
 from ci_perf.measuring.profiling.tables import Counted, Operation
+from ci_perf.measuring.profiling.thread_clock import Reservoir
 
 # What torch's own profiler hooks dispatch: `record_function` around each step of an optimiser.
 _NOT_COUNTED: Final = "profiler::"

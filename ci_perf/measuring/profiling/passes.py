@@ -15,10 +15,10 @@ from ci_perf.measuring.device import CpuDevice, Device, Step
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import TimeLeft
 from ci_perf.measuring.profiling import functions, operators, thread_clock
-from ci_perf.measuring.profiling.author import AuthorCode
-from ci_perf.measuring.profiling.reservoir import Reservoir
+from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.storages import Storages
 from ci_perf.measuring.profiling.tables import Counted, Operation, joined
+from ci_perf.measuring.profiling.thread_clock import Reservoir
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.step_profile import MOST_RANKS, AuthorFunction, RankTimes, StepProfile
 

@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ci_perf.measuring.profiling import forks
-from ci_perf.measuring.profiling.author import AuthorCode
 from ci_perf.measuring.profiling.operators import name_of
-from ci_perf.measuring.profiling.origins import Origins
+from ci_perf.measuring.profiling.origins import AuthorCode, Origins
 from ci_perf.model.step_profile import (
     MOST_ALLOCATIONS,
     Allocation,

@@ -1,10 +1,15 @@
-"""Tell the working of a thread from its waiting, and both from time that others had its CPU."""
+"""Times of one thread: working and waiting, lap by lap, and the quantile believed of many.
+
+Neither is the time that others had its CPU.
+"""
 
 import contextlib
 import os
+import random
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 # Nanoseconds on a CPU, then ready to run without one; see Documentation/scheduler/sched-stats.rst.
 _SCHEDULED = "/proc/thread-self/schedstat"
@@ -12,6 +17,11 @@ _READY_FIELD = 1
 _BYTES = 100
 # Asking the kernel takes some of it; and two clocks that are read in turn differ by less.
 _WORTH_ASKING_NS = 20_000
+# The 25 % quantile of so many is off by less than one rank in seventy of all (one deviation).
+_MOST: Final = 1000
+_NS_PER_S = 1e9
+# Not the generator that the program may have seeded.
+_random = random.Random(0)  # noqa: S311  no secret
 
 
 class Lap(NamedTuple):
@@ -61,3 +71,32 @@ def opened() -> Iterator[ThreadClock]:
             schedule = os.open(_SCHEDULED, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, schedule)
         yield ThreadClock(schedule)
+
+
+class Reservoir:
+    """A fair sample of all times of one kind, in nanoseconds: at most 8 kB of them.
+
+    The reservoir of algorithm R (Vitter 1985): each time has the same chance to be in it.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._kept = array("q")
+
+    def add(self, time_ns: int) -> None:
+        """Take one time into account."""
+        self.count += 1
+        if len(self._kept) < _MOST:
+            self._kept.append(time_ns)
+        elif (place := _random.randrange(self.count)) < _MOST:
+            self._kept[place] = time_ns
+
+    def quartile_s(self) -> float | None:
+        """Return the 25 % quantile in seconds, `None` of nothing."""
+        return quartile(self._kept) / _NS_PER_S if self.count else None
+
+
+def quartile(values: Iterable[float]) -> float:
+    """Return the 25 % quantile of at least one value: a time that was disturbed lies above it."""
+    ordered = sorted(values)
+    return ordered[(len(ordered) - 1) // 4]

@@ -1,7 +1,7 @@
 """A comparison as one self-contained page of HTML: no script, no request, readable in any width.
 
 Everything drawn comes from the comparison that decided, and from the run and the baselines that it
-was made of.
+was made of. While a check runs, its page says what runs now, and has the rows that are decided.
 """
 
 import base64
@@ -63,6 +63,8 @@ _SHAPES = {"worse": "▲", "better": "▼", "same": "●", "open": "◆"}
 _CODE = re.compile("`([^`]+)`")
 # A number and its unit stay on one line.
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
+REFRESH_S = 3
+_LIVE_ROWS = '{% from "page_parts.html.jinja" import results with context %}{{ results() }}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,3 +270,37 @@ def environment() -> jinja2.Environment:
     )
     known.filters["phrase"] = _phrase
     return known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a check is: what runs now, how much is done, how long it takes, and what was told."""
+
+    now: str
+    counted: str
+    left: str
+    notes: Sequence[str] = ()
+    undecided: Sequence[str] = ()
+
+
+def live_rows(decided: Sequence[Row]) -> Markup:
+    """Draw rows once: a page of many takes a tenth of a second."""
+    if not decided:
+        return Markup("")
+    text = environment().from_string(_LIVE_ROWS).render(results(decided))
+    return Markup(text)  # noqa: S704  the template has escaped it
+
+
+def render_live(progress: Progress, drawn: Markup, *, follows: bool) -> str:
+    """Return the page as it is now, with the rows that are drawn; whether it loads itself anew."""
+    return styled(
+        "live.html.jinja",
+        follows=follows,
+        refresh_s=REFRESH_S,
+        now=clean(progress.now, limit=MAX_SENTENCE_CHARS),
+        counted=progress.counted,
+        left=progress.left,
+        notes=tail("\n".join(progress.notes)),
+        undecided=phrases.joined((name,) for name in progress.undecided),
+        results=drawn,
+    )

@@ -8,7 +8,7 @@ from ci_perf.model.history import BranchHistory, Commit, WorkloadHistory
 from ci_perf.report import branch_history, level_changes, page, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.level_changes import SharedCause
-from ci_perf.report.page import machines_together, timelines
+from ci_perf.report.page import timelines
 from ci_perf.report.page.timelines import TimelinePlot
 from ci_perf.report.phrases import Phrase
 
@@ -89,7 +89,7 @@ def render(history: BranchHistory, *, together: Sequence[str] = (), explorer: st
         recent=[_moved(history, cause) for cause in recent],
         older=[_moved(history, cause) for cause in older],
         seen_only=branch_history.SEEN_ONLY,
-        together=machines_together.of(history, together),
+        together=timelines.of_two_machines(history, together),
         names=tuple(together),
         explorer=explorer,
         machines=_machines(history),

@@ -176,8 +176,8 @@ def _marks(
 def _label(launches: Launches, metric: str) -> str:
     unit = phrases.unit(metric)
     said = [
-        f"{units.numbered(len(values), 'launch').removesuffix('s')}{'es' * (len(values) != 1)} of "
-        f"{name} from {units.value(min(values), unit)} to {units.value(max(values), unit)}"
+        f"{units.numbered(len(values), 'launch', 'launches')} of {name} "
+        f"from {units.value(min(values), unit)} to {units.value(max(values), unit)}"
         for name, values in (
             ("the baseline", [value for session in launches.sessions for value in session]),
             ("the head", list(launches.head)),

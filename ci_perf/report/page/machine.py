@@ -133,7 +133,7 @@ def _strip(
     captions = [Caption(x=0.5, y=11, text=ends[1])]
     if ends[0] != ends[1]:
         captions.append(Caption(x=0.5, y=_HEIGHT - 2, text=ends[0]))
-    launches = "1 launch" if len(known) == 1 else f"{len(known)} launches"
+    launches = units.numbered(len(known), "launch", "launches")
     label = f"{title}: from {ends[0]} to {ends[1]} over {launches}"
     return Strip(
         title=title,

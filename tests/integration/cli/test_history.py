@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from ci_perf.cli import main
-from ci_perf.errors import UsageError
+from ci_perf.errors import CannotWriteError, UsageError
 from tests import branches
 from tests.branches import a_recorded
 
@@ -14,6 +14,7 @@ def branch(tmp_path, monkeypatch):
     made = branches.init(tmp_path / "project")
     made.accept(a_recorded("r1"), a_recorded("r2", 2e-3, reason="meant", epochs={"step_time_s": 1}))
     monkeypatch.chdir(made.root)
+    monkeypatch.setenv("COLUMNS", "120")  # no cell of a table is broken into two lines
     return made
 
 
@@ -46,6 +47,17 @@ def test_what_has_no_place_to_go_is_refused(words, said):
 
     assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)
+
+
+@pytest.mark.parametrize("name", ["feed.xml", "history.json", "badge.svg", "badge.json"])
+def test_nothing_is_written_where_one_of_the_files_cannot_be(branch, name):
+    (branch.root / "site" / name).mkdir(parents=True)
+
+    done = typed("-o", "site")
+
+    assert isinstance(done.exception, CannotWriteError)
+    assert name in str(done.exception)
+    assert [path.name for path in (branch.root / "site").iterdir()] == [name]
 
 
 def test_without_baselines_no_folder_is_left(branch):

@@ -5,8 +5,9 @@ import subprocess
 import msgspec
 import pytest
 
-from ci_perf.baselines import accept, layout, patches
+from ci_perf.baselines import accept, layout
 from ci_perf.errors import InvalidFileError
+from ci_perf.gate.accept import write_patch
 from tests.accepting import accepted, against
 from tests.programs import a_program
 from tests.runs import CPU, SLOW, STEADY, a_measured, a_run
@@ -69,7 +70,7 @@ def test_a_patch_carries_the_record_and_git_applies_it(tmp_path, root):
     files = accept.prepare(root, run, against(root, run))
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
 
-    patches.write(tmp_path / "a.patch", files, root=tmp_path)
+    write_patch(tmp_path / "a.patch", files, root=tmp_path)
     subprocess.run(["git", "apply", "a.patch"], cwd=tmp_path, check=True)
 
     assert read(root) == run.programs[0]

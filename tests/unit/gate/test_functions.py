@@ -10,6 +10,7 @@ from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.compare import HarnessFiles
 from ci_perf.model.comparison import Verdict
 from tests.accepting import accepted
+from tests.programs import a_same_program
 from tests.runs import SLOW, STEADY, a_measured, a_run
 
 
@@ -61,6 +62,19 @@ def test_accepting_writes_into_another_folder_and_leaves_the_baselines_alone(fol
     assert acceptance.action.value == "created"
     assert list((tmp_path / "into").rglob("w.json"))
     assert not folders["baselines"].exists()
+
+
+def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(folders, tmp_path):
+    said = []
+    options = AcceptOptions(root=tmp_path, **folders)
+
+    assert (
+        accept.accept(a_run(same=(a_same_program(),)), options, label="run", notify=said.append)
+        == ()
+    )
+    line = said[-1]
+    assert line.startswith("note: 1 workload not launched, because base and head run the same")
+    assert "--all" in line
 
 
 def test_a_refused_run_writes_nothing(folders, tmp_path):

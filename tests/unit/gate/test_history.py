@@ -7,7 +7,7 @@ from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import history
 from ci_perf.gate.history import HistoryOptions
 from ci_perf.model import codec
-from ci_perf.model.history import BranchHistory
+from ci_perf.model.history import MOST_DAYS, BranchHistory
 from tests import branches
 from tests.branches import MACHINE, a_recorded
 from tests.runs import GPU
@@ -255,3 +255,15 @@ def test_python_has_the_history_as_a_table(branch):
     assert list(table["level_change"]).count("not accepted") == 1
     assert table["launches"].tolist() == [3] * 12
     assert ci_perf.load(loaded.history) == loaded
+
+
+@pytest.mark.parametrize(
+    "date", ["1990-11-01T12:00:00Z", "2099-11-01T12:00:00Z", "@253370764800 +0000"]
+)
+def test_a_commit_with_a_date_far_from_now_is_not_recent(branch, date):
+    branch.put({f"{MACHINE}/smoke/w.json": branches.text(a_recorded("r1"))}, date=date)
+
+    document = read(branch)
+
+    assert 365 < document.commits[0].age_days <= MOST_DAYS
+    assert codec.decode(codec.encode(document), BranchHistory, name="it") == document

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from ci_perf.errors import CiPerfError
-from ci_perf.gate import watch
+from ci_perf.gate import check
 from tests import repositories
 
 
@@ -23,7 +23,7 @@ def seen(root, *steps, turns):
     def wait():
         next(script)()
 
-    return list(itertools.islice(watch.changes(root, wait=wait), turns))
+    return list(itertools.islice(check.changes(root, wait=wait), turns))
 
 
 def test_the_first_turn_waits_for_nothing(repository):

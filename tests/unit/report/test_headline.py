@@ -201,12 +201,23 @@ def test_a_run_that_cannot_be_trusted_blames_nobody():
     ("shape", "said"),
     [
         (shapes.nothing, "there is nothing to compare"),
-        (shapes.all_new, "no baseline yet: bert, resnet18"),
+        (shapes.all_new, "nothing was judged for lack of a baseline: bert, resnet18"),
         (shapes.other_machine, "not comparable with the baseline: bert, resnet18"),
     ],
 )
 def test_where_nothing_could_be_compared_it_says_why(shape, said):
     assert text(headline.of(shape())) == f"❓ Unknown: {said}"
+
+
+def test_who_was_not_judged_is_named_beside_a_pass_but_not_who_was_judged_by_pairs():
+    new = (an_uncompared("new", Verdict.NEW), an_uncompared("mlp", Verdict.NEW))
+
+    assert first_line(a_change("mlp"), *new) == (
+        "✅ Pass: no regression; not judged for lack of a baseline: new"
+    )
+    assert first_line(a_change("mlp"), *new, exit_code=3) == (
+        "❓ Unknown: not judged for lack of a baseline: new"
+    )
 
 
 def test_numbers_that_are_not_believed_lead_to_the_notes():

@@ -81,6 +81,15 @@ def test_csv_has_a_column_for_every_fact():
     assert row["changes"] == "2026-11-21 2026-11-21"
 
 
+def test_no_cell_of_csv_is_a_formula():
+    change = ChangePoint(since="=HYPERLINK(1)", commit="c", ratio=1.1, accepted=False)
+    line = a_line(workload="-1+1", changes=(change,))
+
+    (row,) = csv.DictReader(io.StringIO(history.render([a_suite_history(line)], "csv")))
+
+    assert (row["workload"], row["changes"]) == ("'-1+1", "'=HYPERLINK")
+
+
 def test_a_suite_without_history_has_no_heading():
     assert "next: ci-perf accept" in history.render([a_suite_history()], "terminal")
     assert history.render([], "json") == "[]\n"

@@ -39,7 +39,10 @@ def test_too_few_pairs_ask_for_the_time_that_the_rest_takes():
         interleaved=an_interleaved(ref="release/2", budget_s=1200.0, stopped="budget"),
     )
 
-    assert step.startswith("Not decided: loader step time. Launch more pairs: ")
+    assert step.startswith(
+        "Not decided: loader step time. The budget ended the pairs; "
+        "launch more with a larger --budget: "
+    )
     assert f"{IN_TURNS}release/2 --budget 40m" in step
 
 
@@ -160,7 +163,10 @@ def test_a_workload_never_gets_more_time_and_word_that_it_would_not_help():
     ]
     (step,) = steps(*rows, interleaved=an_interleaved(stopped="budget"))
 
-    assert step.startswith("Not decided: loader peak host memory. Launch more pairs: ")
+    assert step.startswith(
+        "Not decided: loader peak host memory. The budget ended the pairs; "
+        "launch more with a larger --budget: "
+    )
 
 
 def test_every_code_of_pressure_is_one_that_a_run_can_have():

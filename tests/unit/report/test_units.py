@@ -135,6 +135,7 @@ def test_one_is_counted_in_the_singular():
     assert [units.numbered(n, "workload") for n in (0, 1, 2000)] == [
         *("0 workloads", "1 workload", "2,000 workloads")
     ]
+    assert [units.numbered(n, "launch", "launches") for n in (1, 2)] == ["1 launch", "2 launches"]
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ import itertools
 import pytest
 
 from ci_perf.measuring import distrust
-from ci_perf.session import quiet
+from ci_perf.session.machine import await_quiet, disturbances
 from tests.clocks import Clock
 from tests.sessions import Recorder
 
 BUSY = distrust.reason("host_pressure", "tasks waited for a CPU 90%")
 NO_ROOM = distrust.reason("low_disk", "nothing left")
-CPU = quiet.awaited("cpu", is_asked=False)
+CPU = disturbances("cpu", is_asked=False)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def wait():
 
     def wait(*looks, codes=CPU, most_s=60.0):
         seen = itertools.chain(looks, itertools.repeat(looks[-1]))
-        reasons = quiet.wait(
+        reasons = await_quiet(
             lambda: next(seen), codes, most_s=most_s, listener=listener, clock=clock, sleep=sleep
         )
         return reasons, clock.now, listener.heard
@@ -76,4 +76,4 @@ def test_no_time_to_wait_is_one_look(wait):
 def test_a_gpu_is_waited_for_where_others_use_it_and_its_host_where_a_person_asks(
     device, is_asked, code, is_awaited
 ):
-    assert (code in quiet.awaited(device, is_asked=is_asked)) is is_awaited
+    assert (code in disturbances(device, is_asked=is_asked)) is is_awaited

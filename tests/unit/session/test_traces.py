@@ -3,8 +3,8 @@
 import msgspec
 
 from ci_perf.model.step_profile import StepProfile
-from ci_perf.session import traces
-from ci_perf.session.traces import KeptFiles
+from ci_perf.session import profiling
+from ci_perf.session.profiling import KeptFiles
 
 
 def kept(folder, workload, side, size, run):
@@ -20,7 +20,7 @@ def kept(folder, workload, side, size, run):
 
 
 def test_traces_of_a_run_stay_within_its_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(traces, "_MOST_BYTES", 10)
+    monkeypatch.setattr(profiling, "_MOST_KEPT_BYTES", 10)
     run = KeptFiles(tmp_path)
 
     assert [kept(tmp_path, "w", side, 4, run) for side in ("base", "head")] == [

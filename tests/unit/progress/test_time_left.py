@@ -1,7 +1,7 @@
 import pytest
 
-from ci_perf.cli import progress
-from ci_perf.cli.progress import CANARIES, TimeEstimate
+from ci_perf.progress import sentences
+from ci_perf.progress.sentences import CANARIES, TimeEstimate
 from tests.clocks import Clock
 
 
@@ -105,4 +105,4 @@ def test_at_the_end_nothing_is_left(known, clock):
     ],
 )
 def test_a_person_reads_it_at_a_glance(seconds, words):
-    assert progress.in_words(seconds) == words
+    assert sentences.in_words(seconds) == words

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
-from ci_perf.cli import progress
-from ci_perf.cli.progress import TimeEstimate
 from ci_perf.model.run import Failed
+from ci_perf.progress import sentences
+from ci_perf.progress.sentences import CANARIES, TimeEstimate
+from ci_perf.report.units import numbered
 from ci_perf.session import Forecast, Listener
 
 # Drawing takes time from what is measured.
@@ -30,7 +31,7 @@ class Meter:
 
     def wait(self, waited_s: float, most_s: float) -> None:
         """Show a waiting time, until anything else is to be shown."""
-        self._waiting = progress.waited_text(waited_s, most_s)
+        self._waiting = sentences.waited_text(waited_s, most_s)
 
     def plan(self, processes: int) -> None:
         """Count this many processes."""
@@ -54,8 +55,7 @@ class Meter:
     def counted(self) -> str:
         """Say what is counted, with its unit."""
         if self._budget_s is not None:
-            spent = progress.in_words(min(self._spent_s(), self._budget_s))
-            return f"{spent} of the budget of {progress.in_words(self._budget_s)}"
+            return sentences.spent_text(min(self._spent_s(), self._budget_s), self._budget_s)
         if self._waiting:
             return self._waiting
         return f"{self._done}/{self._processes} processes" if self._processes else ""
@@ -63,9 +63,9 @@ class Meter:
     def left(self) -> str:
         """Say how long it will take; empty while nobody can know."""
         if self._budget_s is None:
-            return progress.time_left_text(self.eta)
+            return sentences.time_left_text(self.eta)
         left_s = self._budget_s - self._spent_s()
-        return f"at most {progress.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
+        return f"at most {sentences.in_words(left_s)} left" if left_s > 0 else "the last pair ends"
 
     def _spent_s(self) -> float:
         return self._clock() - self._start
@@ -90,31 +90,31 @@ class TerminalListener(Listener):
 
     def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
         """See Listener."""
-        self._wait(f"waiting for {device}", progress.lock_text(device, owner), waited_s, most_s)
+        self._wait(f"waiting for {device}", sentences.lock_text(device, owner), waited_s, most_s)
 
     def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
         """See Listener."""
         what = "waiting for a quiet machine"
-        self._wait(what, progress.quiet_text(why), waited_s, most_s)
+        self._wait(what, sentences.quiet_text(why), waited_s, most_s)
 
     def machine_awaited(self, why: str, waited_s: float) -> None:
         """See Listener."""
-        self._print(progress.quiet_ended_text(why, waited_s))
+        self._print(sentences.quiet_ended_text(why, waited_s))
 
     def planned(self, processes: Mapping[str, int], canaries: int) -> None:
         """See Listener."""
-        progress.expect_rounds(self._meter.eta, processes, canaries)
+        self._meter.eta.expect_rounds(processes, canaries)
         self._meter.plan(sum(processes.values()))
 
     def canary_started(self) -> None:
         """See Listener."""
-        self._meter.eta.begin(progress.CANARIES)
+        self._meter.eta.begin(CANARIES)
         self._show("canaries")
 
     def canary_finished(self, left: int) -> None:
         """See Listener."""
         self._meter.eta.end()
-        self._meter.eta.expect(progress.CANARIES, left)
+        self._meter.eta.expect(CANARIES, left)
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener."""
@@ -131,36 +131,34 @@ class TerminalListener(Listener):
         """See Listener."""
         self._meter.eta.give_up()
         self._meter.advance(1 + skipped)
-        self._print(progress.describe(failed))
+        self._print(sentences.describe(failed))
 
     def round_finished(self, number: int, of: int) -> None:
         """See Listener: the bar says as much."""
 
     def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
         """See Listener: from here on the bar is the budget."""
-        self._print(progress.interleaving_text(workloads, budget_s, forecast))
+        self._print(sentences.interleaving_text(workloads, budget_s, forecast))
         self._meter.begin_budget(budget_s)
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener."""
-        self._show(
-            f"{workload} pair {number}, {progress.numbered(left, 'suspect', 'suspects')} left"
-        )
+        self._show(f"{workload} pair {number}, {numbered(left, 'suspect')} left")
 
     def pair_finished(self, workload: str, spent_s: float) -> None:
         """See Listener: the meter knows the time."""
 
     def base_failed(self, workload: str, reason: str) -> None:
         """See Listener."""
-        self._print(progress.base_failed_text(workload, reason))
+        self._print(sentences.base_failed_text(workload, reason))
 
     def recording(self, workload: str) -> None:
         """See Listener."""
-        self._show(progress.recording_text(workload))
+        self._show(sentences.recording_text(workload))
 
     def profiling(self, workload: str) -> None:
         """See Listener."""
-        self._show(progress.profiling_text(workload))
+        self._show(sentences.profiling_text(workload))
 
     def _wait(self, what: str, text: str, waited_s: float, most_s: float) -> None:
         if self._awaited != what:
@@ -177,8 +175,8 @@ class TerminalListener(Listener):
         self._bar.console.print(text, markup=False, highlight=False)
 
 
-def listener() -> Listener:
-    """Return a listener that draws on stderr while a session lasts."""
+def listener(stream: TextIO) -> Listener:
+    """Return a listener that draws on a terminal while a session lasts."""
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn, Task, TextColumn
     from rich.progress_bar import ProgressBar
@@ -209,7 +207,7 @@ def listener() -> Listener:
         Bar(),
         MeterText(meter.counted),
         MeterText(meter.left),
-        console=Console(stderr=True),
+        console=Console(file=stream),
         refresh_per_second=_REDRAWN_PER_S,
         transient=True,
     )

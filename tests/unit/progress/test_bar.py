@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from ci_perf.cli.progress_bar import Meter, TerminalListener
+from ci_perf.progress.bar import Meter, TerminalListener
 from ci_perf.session import Forecast
 from tests.clocks import Clock
 from tests.runs import a_failed

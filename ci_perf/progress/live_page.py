@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from ci_perf.cli.progress_bar import Meter, TerminalListener
 from ci_perf.errors import UsageError
 from ci_perf.model.comparison import Row
-from ci_perf.report.page import live
+from ci_perf.progress.bar import Meter, TerminalListener
+from ci_perf.report.page import REFRESH_S, Progress, live_rows, render_live
 
 LOOPBACK = "127.0.0.1"
 # A page of another name whose address leads here (DNS rebinding) is not ours.
@@ -66,7 +66,7 @@ class LivePage(TerminalListener):
         self._shown, self._read = _Bar(), Meter(clock)
         super().__init__(self._shown, self._read)
         self._clock = clock
-        self._drawn = live.rows(())
+        self._drawn = live_rows(())
         self._undecided: Sequence[str] = ()
         self._final: str | None = None
         self._has_ended = threading.Event()
@@ -75,37 +75,52 @@ class LivePage(TerminalListener):
     def judged(self, rows: Callable[[], Sequence[Row]], undecided: Collection[str]) -> None:
         """See Listener: draw what is decided."""
         self._undecided = tuple(undecided)
-        self._drawn = live.rows([row for row in rows() if row.workload not in undecided])
+        self._drawn = live_rows([row for row in rows() if row.workload not in undecided])
 
     def html(self, query: str) -> str:
         """Return the page as it is now; it loads itself anew, unless it is asked to stand still."""
         self._visited = self._clock()
         if self._final is not None:
-            self._has_ended.set()
             return self._final
-        progress = live.Progress(
+        progress = Progress(
             now=self._shown.now,
             counted=self._read.counted(),
             left=self._read.left(),
             notes=self._shown.notes,
             undecided=self._undecided,
         )
-        return live.render(progress, self._drawn, follows=query != "still")
+        return render_live(progress, self._drawn, follows=query != "still")
+
+    def sent(self, text: str) -> None:
+        """Note that an answer has been written, as a whole."""
+        if text is self._final:
+            self._has_ended.set()
 
     def finish(self, final: str) -> None:
         """Show this page from now on; wait until who has looked lately has it, too."""
         self._final = final
-        if self._clock() - self._visited < 2 * live.REFRESH_S:
-            self._has_ended.wait(2 * live.REFRESH_S)
+        if self._clock() - self._visited < 2 * REFRESH_S:
+            self._has_ended.wait(2 * REFRESH_S)
+
+
+class _Answer(list[bytes]):
+    """The body of an answer, which a WSGI server closes once it is written (PEP 3333)."""
+
+    def __init__(self, text: str, sent: Callable[[str], None]) -> None:
+        super().__init__([text.encode()])
+        self.close = lambda: sent(text)
 
 
 def application(
-    token: str, html: Callable[[str], str]
+    token: str, html: Callable[[str], str], sent: Callable[[str], None]
 ) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
-    """Answer GET of the one address that has the token; all else is refused."""
+    """Answer GET of the one address that has the token; all else is refused.
+
+    `html` takes the query and returns the page, `sent` hears of each text that was written.
+    """
     address = f"/{token}/".encode()
 
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         host = environ.get("HTTP_HOST", "").partition(":")[0]
         path = environ.get("PATH_INFO", "").encode("latin-1", "replace")
         if host not in _HOSTS:
@@ -116,11 +131,11 @@ def application(
             status, body = "405 Method Not Allowed", ""
         else:
             status, body = "200 OK", html(environ.get("QUERY_STRING", ""))
-        content = body.encode()
-        start_response(status, [*_HEADERS, ("Content-Length", str(len(content)))])
-        return [content]
+        answer = _Answer(body, sent)
+        start_response(status, [*_HEADERS, ("Content-Length", str(len(answer[0])))])
+        return answer
 
-    return answer
+    return respond
 
 
 class _Handler(WSGIRequestHandler):
@@ -133,7 +148,9 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """One thread for each request, so that a slow reader keeps nobody waiting."""
+    """One thread for each request: a slow reader keeps nobody waiting, nor the end of the check."""
+
+    daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
         """Say nothing of who went away: the terminal is the check's."""
@@ -157,7 +174,7 @@ def served(port: int, say: Callable[[str], None]) -> Iterator[LivePage]:
             f"--serve-port {port}: cannot listen on {LOOPBACK}: {error.strerror}; leave the option "
             "out for a free port"
         ) from None
-    server.set_app(application(token, page.html))
+    server.set_app(application(token, page.html, page.sent))
     thread = threading.Thread(target=server.serve_forever, name="live page", daemon=True)
     with server:
         thread.start()

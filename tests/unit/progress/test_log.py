@@ -1,7 +1,9 @@
+import sys
+
 import pytest
 
-from ci_perf.cli import progress
-from ci_perf.cli.progress import GroupedListener, PlainListener
+from ci_perf.cli import console, following
+from ci_perf.progress import GroupedListener, PlainListener
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 from tests.clocks import Clock
@@ -25,6 +27,11 @@ def said(capsys):
     return lines
 
 
+def obeyed(line):
+    """Write a line where the runner of GitHub reads commands."""
+    sys.stderr.write(f"{line}\n")
+
+
 def measured(listener, clock, workload, number, of, seconds):
     listener.started(workload, number, of)
     clock.now += seconds
@@ -32,7 +39,7 @@ def measured(listener, clock, workload, number, of, seconds):
 
 
 def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
-    listener = PlainListener(clock)
+    listener = PlainListener(console.say, clock)
     listener.planned({"a": 2, "b": 2}, 0)
     for number in (1, 2):
         for name in ("a", "b"):
@@ -48,7 +55,7 @@ def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
 
 
 def test_a_log_is_not_silent_for_long_while_something_ends(clock, said):
-    listener = PlainListener(clock)
+    listener = PlainListener(console.say, clock)
     listener.planned({"a": 2, "b": 2}, 0)
     measured(listener, clock, "a", 1, 2, 40)
     measured(listener, clock, "b", 1, 2, 40)
@@ -57,7 +64,7 @@ def test_a_log_is_not_silent_for_long_while_something_ends(clock, said):
 
 
 def test_canaries_count_for_the_time_left(clock, said):
-    listener = PlainListener(clock)
+    listener = PlainListener(console.say, clock)
     listener.planned({"a": 2}, 3)
     for left in (2, 1):
         listener.canary_started()
@@ -73,7 +80,7 @@ def test_canaries_count_for_the_time_left(clock, said):
 
 
 def test_a_failure_is_told_at_once_with_its_last_lines(clock, said):
-    listener = PlainListener(clock)
+    listener = PlainListener(console.say, clock)
     listener.planned({"bad": 3}, 0)
     listener.started("bad", 1, 3)
     listener.failed(a_failed("bad", "ValueError: boom", output="::error::x"), 2)
@@ -86,7 +93,7 @@ def test_a_failure_is_told_at_once_with_its_last_lines(clock, said):
 
 
 def test_on_github_what_failed_stands_below_the_group(clock, said):
-    listener = GroupedListener(clock)
+    listener = GroupedListener(console.say, obeyed, clock)
     listener.planned({"bad": 1}, 0)
     listener.started("bad", 1, 1)
     listener.failed(a_failed("bad", "ValueError: boom"), 0)
@@ -103,7 +110,7 @@ def test_on_github_what_failed_stands_below_the_group(clock, said):
 
 
 def test_who_must_wait_and_never_measures_opens_no_group(clock, said):
-    listener = GroupedListener(clock)
+    listener = GroupedListener(console.say, obeyed, clock)
     listener.waiting("GPU-0", "::group::somebody", 0.0, 1800.0)
     listener.ended()
 
@@ -119,11 +126,11 @@ def test_the_listener_suits_the_place(monkeypatch, environment, kind):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    assert type(progress.listener()) is kind
+    assert type(following.listener()) is kind
 
 
 def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(clock, said):
-    listener = PlainListener(clock)
+    listener = PlainListener(console.say, clock)
     for _ in range(700):
         listener.waiting("cpu", "run a of robin, process 7 in /p", clock.now, 1800.0)
         clock.now += 0.1
@@ -140,7 +147,7 @@ def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(cloc
 
 
 def test_a_log_says_how_much_of_which_budget_is_spent(clock, said):
-    listener = PlainListener(clock)
+    listener = PlainListener(console.say, clock)
     listener.interleaving(["a"], 360.0, Forecast(pairs=4, answerable=1, suspects=1, enough_s=1.0))
     listener.pair_started("a", 1, 1)
     clock.now += 125
@@ -151,7 +158,7 @@ def test_a_log_says_how_much_of_which_budget_is_spent(clock, said):
     )
 
 
-BUT_ONE = "the budget allows about 1 pair, enough for 0 of 2 workloads, the soonest decided first"
+NEXT = "next: --budget {}m, which is enough for all"
 PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
 
 
@@ -164,13 +171,23 @@ PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
         ),
         (
             Forecast(pairs=1, answerable=0, suspects=2, enough_s=301.0),
-            f"{BUT_ONE}: {PROVEN}; --budget 6m would be enough for all",
+            (
+                f"the budget allows about 1 pair, too few to decide any of 2 workloads: {PROVEN}; "
+                f"{NEXT.format(6)}"
+            ),
         ),
         (
             Forecast(pairs=0, answerable=0, suspects=1, enough_s=600.0),
             (
-                "the budget allows no pair, enough for 0 of 1 workload, the soonest decided first: "
-                f"{PROVEN}; --budget 10m would be enough for all"
+                f"the budget allows no pair, too few to decide 1 workload: {PROVEN}; "
+                f"{NEXT.format(10)}"
+            ),
+        ),
+        (
+            Forecast(pairs=7, answerable=1, suspects=2, enough_s=121.0),
+            (
+                "the budget allows about 7 pairs, enough for 1 of 2 workloads, the soonest decided "
+                f"first: {PROVEN}; {NEXT.format(3)}"
             ),
         ),
     ],
@@ -178,7 +195,7 @@ PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
 def test_before_pairs_are_launched_the_log_says_what_the_budget_allows(
     clock, said, forecast, said_last
 ):
-    PlainListener(clock).interleaving(["b", "a"], 120.0, forecast)
+    PlainListener(console.say, clock).interleaving(["b", "a"], 120.0, forecast)
 
     assert said() == [
         "launching base and head in turns, for at most 2 min 0 s: the baselines do not clear b, a",
@@ -187,7 +204,7 @@ def test_before_pairs_are_launched_the_log_says_what_the_budget_allows(
 
 
 def test_who_waits_for_a_quiet_machine_says_why_and_how_long(clock, said):
-    listener = PlainListener(clock)
+    listener = PlainListener(console.say, clock)
     for _ in range(32):
         listener.machine_busy("tasks waited for a CPU 90%", clock.now, 300.0)
         clock.now += 2
@@ -202,7 +219,7 @@ def test_who_waits_for_a_quiet_machine_says_why_and_how_long(clock, said):
 
 
 def test_a_machine_that_stays_busy_is_measured_all_the_same_and_that_is_said(clock, said):
-    PlainListener(clock).machine_awaited("busy", 60.0)
+    PlainListener(console.say, clock).machine_awaited("busy", 60.0)
 
     assert said() == [
         "the machine is not quiet after 1 min 0 s, and is measured all the same: busy"

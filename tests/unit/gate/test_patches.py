@@ -2,8 +2,9 @@
 
 import pytest
 
-from ci_perf.baselines import accept, layout, patches
+from ci_perf.baselines import accept, layout
 from ci_perf.errors import UsageError
+from ci_perf.gate.accept import write_patch
 from tests import repositories
 from tests.accepting import accepted, against
 from tests.runs import CPU, STEADY, a_measured, a_run
@@ -29,7 +30,7 @@ def prepared(folder, run=NEW):
 def test_git_applies_what_accepting_would_have_written(project, tmp_path):
     made, folder = project
     found = prepared(folder)
-    assert patches.write(tmp_path / "x.patch", found, root=made.root)
+    assert write_patch(tmp_path / "x.patch", found, root=made.root)
     made.ask("apply", "--check", tmp_path / "x.patch")
     made.ask("apply", tmp_path / "x.patch")
 
@@ -41,7 +42,7 @@ def test_git_applies_what_accepting_would_have_written(project, tmp_path):
 
 def test_a_patch_touches_nothing_else(project, tmp_path):
     made, folder = project
-    patches.write(tmp_path / "x.patch", prepared(folder), root=made.root)
+    write_patch(tmp_path / "x.patch", prepared(folder), root=made.root)
     made.ask("apply", "--index", tmp_path / "x.patch")
     changed = made.ask("-c", "core.quotePath=false", "diff", "--cached", "--name-only").splitlines()
 
@@ -50,7 +51,7 @@ def test_a_patch_touches_nothing_else(project, tmp_path):
 
 def test_a_patch_from_a_folder_below_the_top_applies_at_the_top(project, tmp_path):
     made, folder = project
-    patches.write(tmp_path / "x.patch", prepared(folder), root=folder)
+    write_patch(tmp_path / "x.patch", prepared(folder), root=folder)
     made.ask("apply", tmp_path / "x.patch")
 
     assert layout.path(folder, CPU, "smoke", "c").exists()
@@ -59,7 +60,7 @@ def test_a_patch_from_a_folder_below_the_top_applies_at_the_top(project, tmp_pat
 def test_where_nothing_changes_there_is_no_patch(project, tmp_path):
     made, folder = project
 
-    assert not patches.write(tmp_path / "x.patch", prepared(folder, OLD), root=made.root)
+    assert not write_patch(tmp_path / "x.patch", prepared(folder, OLD), root=made.root)
     assert not (tmp_path / "x.patch").exists()
 
 
@@ -68,7 +69,7 @@ def test_a_file_whose_last_line_has_no_end_is_patched(project, tmp_path):
     path = layout.path(folder, CPU, "smoke", "a")
     path.write_text(path.read_text().rstrip("\n"))
     found = prepared(folder)
-    patches.write(tmp_path / "x.patch", found, root=made.root)
+    write_patch(tmp_path / "x.patch", found, root=made.root)
     made.ask("apply", tmp_path / "x.patch")
 
     assert path.read_text() == layout.render(next(o.baseline for o in found if o.path == path))
@@ -80,11 +81,11 @@ def test_a_patch_of_what_is_outside_of_the_repository_is_refused(project, tmp_pa
     accepted(elsewhere, OLD)
 
     with pytest.raises(UsageError, match="outside of it"):
-        patches.write(tmp_path / "x.patch", prepared(elsewhere), root=made.root)
+        write_patch(tmp_path / "x.patch", prepared(elsewhere), root=made.root)
 
 
 def test_outside_of_a_repository_a_patch_is_of_the_folder_itself(tmp_path):
     accepted(tmp_path / "baselines", OLD)
-    patches.write(tmp_path / "x.patch", prepared(tmp_path / "baselines"), root=tmp_path)
+    write_patch(tmp_path / "x.patch", prepared(tmp_path / "baselines"), root=tmp_path)
 
     assert "\n+++ b/baselines/" in (tmp_path / "x.patch").read_text()

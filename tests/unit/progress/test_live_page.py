@@ -1,14 +1,17 @@
 """The page that follows a check: who is answered, what it shows, and that it is served once."""
 
+import contextlib
 import http.client
 import inspect
 import socket
+import threading
+import time
 
 import pytest
 
-from ci_perf.cli import live_page
 from ci_perf.errors import UsageError
 from ci_perf.model.comparison import Verdict
+from ci_perf.progress import live_page
 from ci_perf.session import Forecast, Listener, several
 from tests.clocks import Clock
 from tests.comparisons import a_change
@@ -52,7 +55,7 @@ def asked(app, path="/token/", *, method="GET", host="127.0.0.1:8000"):
     ],
 )
 def test_only_who_reads_the_one_address_is_answered(how, status):
-    app = live_page.application("token", lambda _query: "the page")
+    app = live_page.application("token", lambda _query: "the page", lambda _text: None)
 
     assert asked(app, **how) == (status, "the page" if status == "200" else "")
 
@@ -117,6 +120,32 @@ def test_a_real_client_is_answered_until_the_end_and_the_port_is_free_then():
 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(port)))
+
+
+def test_a_connection_that_drips_does_not_keep_a_check_from_ending():
+    told = []
+    has_ended, gave_up = threading.Event(), threading.Event()
+
+    def drip():
+        for _ in range(300):
+            with contextlib.suppress(OSError):
+                connection.sendall(b"G")
+            if has_ended.wait(0.1):
+                return
+        gave_up.set()
+
+    with live_page.served(0, told.append):
+        port = int(told[0].split(":")[3].partition("/")[0])
+        connection = socket.create_connection(("127.0.0.1", port))
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        while not any("process_request" in thread.name for thread in threading.enumerate()):
+            time.sleep(0.01)
+    has_ended.set()
+    dripping.join()
+    connection.close()
+
+    assert not gave_up.is_set()
 
 
 def test_several_listeners_hear_the_same():

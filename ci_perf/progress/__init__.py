@@ -1,0 +1,193 @@
+"""What a person sees while a run goes on: one moving line on a terminal, few lines in a log."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TextIO
+
+from ci_perf.model.run import Failed
+from ci_perf.progress import sentences
+from ci_perf.progress.sentences import CANARIES, TimeEstimate
+from ci_perf.report.units import numbered
+from ci_perf.session import Forecast, Listener
+
+# A log that says nothing for longer looks like a job that hangs.
+_SILENCE_S = 60.0
+
+_Say = Callable[[str], None]
+
+
+def listener(stream: TextIO, *, say: _Say, command: _Say | None) -> Listener:
+    """Return the listener that suits a stream.
+
+    `say` shows a text to whoever reads a log. `command` gives the runner of GitHub a line that it
+    obeys; it is `None` where there is no such runner.
+    """
+    if stream.isatty():
+        from ci_perf.progress import bar
+
+        return bar.listener(stream)
+    return PlainListener(say) if command is None else GroupedListener(say, command)
+
+
+class PlainListener(Listener):
+    """A line per workload and round, for logs; and one when there was none for a minute."""
+
+    def __init__(self, say: _Say, clock: Callable[[], float] = time.monotonic) -> None:
+        self._speak, self._clock = say, clock
+        self._eta = TimeEstimate(clock)
+        self._last_said = self._round_began = clock()
+        self._due: dict[str, int] = {}
+        self._took: dict[str, list[float]] = {}
+        self._workloads = 0
+        self._pair = ("", 0, 0)
+        self._awaited = ""
+        self._budget_s = 0.0
+
+    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        self._say_waiting(device, sentences.lock_text(device, owner), waited_s, most_s)
+
+    def machine_busy(self, why: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        self._say_waiting("quiet", sentences.quiet_text(why), waited_s, most_s)
+
+    def machine_awaited(self, why: str, waited_s: float) -> None:
+        """See Listener."""
+        self._say(sentences.quiet_ended_text(why, waited_s))
+
+    def planned(self, processes: Mapping[str, int], canaries: int) -> None:
+        """See Listener."""
+        self._due = dict(processes)
+        self._workloads = len(processes)
+        self._round_began = self._clock()
+        self._eta.expect_rounds(processes, canaries)
+        self._announce(sentences.announced_text(processes))
+
+    def canary_started(self) -> None:
+        """See Listener."""
+        self._eta.begin(CANARIES)
+
+    def canary_finished(self, left: int) -> None:
+        """See Listener."""
+        self._eta.end()
+        self._eta.expect(CANARIES, left)
+
+    def started(self, workload: str, process: int, of: int) -> None:
+        """See Listener: a log needs only what has happened."""
+        del process, of
+        self._eta.begin(workload)
+
+    def finished(self, workload: str, seconds: float) -> None:
+        """See Listener."""
+        self._eta.end()
+        self._took.setdefault(workload, []).append(seconds)
+        self._due[workload] -= 1
+        if not self._due[workload]:
+            del self._due[workload]
+            took = self._took[workload]
+            count = numbered(len(took), "process", "processes")
+            self._say_done(f"{workload}: {count} in {sentences.in_words(sum(took))}")
+        elif self._clock() - self._last_said >= _SILENCE_S:
+            self._say_done(f"{workload}: process {len(self._took[workload])} done")
+
+    def failed(self, failed: Failed, skipped: int) -> None:
+        """See Listener."""
+        del skipped
+        self._eta.give_up()
+        self._due.pop(failed.workload, None)
+        self._say_failed(failed)
+
+    def round_finished(self, number: int, of: int) -> None:
+        """See Listener: after the last one comes the end of the run, which has its own words."""
+        took, self._round_began = self._clock() - self._round_began, self._clock()
+        if number < of:
+            self._say(f"round {number} of {of} done in {sentences.in_words(took)}{self._left()}")
+
+    def interleaving(self, workloads: Sequence[str], budget_s: float, forecast: Forecast) -> None:
+        """See Listener."""
+        self._budget_s = budget_s
+        self._say(sentences.interleaving_text(workloads, budget_s, forecast))
+
+    def pair_started(self, workload: str, number: int, left: int) -> None:
+        """See Listener: a log needs only what has happened."""
+        self._pair = (workload, number, left)
+
+    def pair_finished(self, workload: str, spent_s: float) -> None:
+        """See Listener."""
+        del workload
+        if self._clock() - self._last_said >= _SILENCE_S:
+            name, number, left = self._pair
+            self._say(
+                f"{name}: pair {number} done, {numbered(left, 'suspect')} left, "
+                f"{sentences.spent_text(spent_s, self._budget_s)} spent"
+            )
+
+    def base_failed(self, workload: str, reason: str) -> None:
+        """See Listener."""
+        self._say(sentences.base_failed_text(workload, reason))
+
+    def recording(self, workload: str) -> None:
+        """See Listener."""
+        self._say(sentences.recording_text(workload))
+
+    def profiling(self, workload: str) -> None:
+        """See Listener."""
+        self._say(sentences.profiling_text(workload))
+
+    def _say_waiting(self, what: str, text: str, waited_s: float, most_s: float) -> None:
+        """Say it at once, and again after a minute without any other line."""
+        if self._awaited != what or self._clock() - self._last_said >= _SILENCE_S:
+            self._awaited = what
+            self._say(f"{text} ({sentences.waited_text(waited_s, most_s)})")
+
+    def _say_done(self, text: str) -> None:
+        self._say(f"{self._counted()} {text}{self._left()}")
+
+    def _left(self) -> str:
+        known = sentences.time_left_text(self._eta)
+        return f"; {known}" if known else ""
+
+    def _say(self, text: str) -> None:
+        self._last_said = self._clock()
+        self._speak(text)
+
+    def _announce(self, text: str) -> None:
+        self._say(text)
+
+    def _counted(self) -> str:
+        return f"[{self._workloads - len(self._due)}/{self._workloads}]"
+
+    def _say_failed(self, failed: Failed) -> None:
+        self._say(f"{self._counted()} {sentences.describe(failed)}")
+
+
+class GroupedListener(PlainListener):
+    """The same for GitHub, which folds a group once it is closed: what failed is told below it.
+
+    The runner reads commands from stderr as from stdout, which holds the result.
+    """
+
+    def __init__(
+        self, say: _Say, command: _Say, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(say, clock)
+        self._command = command
+        self._is_open = False
+        self._failures: list[Failed] = []
+
+    def ended(self) -> None:
+        """See Listener: close the group, and tell what failed."""
+        if self._is_open:
+            self._command("::endgroup::")
+        self._is_open = False
+        for failed in self._failures:
+            self._speak(sentences.describe(failed))
+        self._failures = []
+
+    def _announce(self, text: str) -> None:
+        self._command(f"::group::{text}")
+        self._is_open = True
+
+    def _say_failed(self, failed: Failed) -> None:
+        self._failures.append(failed)
+        self._say(f"{self._counted()} {sentences.headline(failed)}")
