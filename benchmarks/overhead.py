@@ -32,7 +32,7 @@ import torch
 from torch.utils import benchmark
 
 import ci_perf
-from ci_perf.judging import launch_numbers
+from ci_perf.judging import launch_numbers, proof_figures
 from ci_perf.measuring import user_code
 from ci_perf.measuring.device import Device, Step, open_device
 from ci_perf.model import metrics
@@ -174,12 +174,12 @@ def _in_turns(timers: Mapping[str, Timer], rounds: int) -> Mapping[str, Sequence
 def _monitor(launches: int, device: str) -> bool:
     times = _launched(launches, device)
     again = _ratios(times["off_again"], times["off"])
-    found = _ratios(times["on"], times["off"])
-    verdict = _verdict_beside(again, found, CLAIM)
+    ratios = _ratios(times["on"], times["off"])
+    verdict = _verdict_beside(again, ratios, CLAIM)
     print(f"\nStep time of matmul 256 with the monitor ({device}, {launches} launches each)\n")
     print("| launched | median ratio | 95 % interval | middle half | |\n|:--|--:|:--|:--|:--|")
     print(f"| without it again (A/A) | {_cells(again)} | |")
-    print(f"| with it at {LAUNCHES['on']:g} Hz | {_cells(found)} | {verdict} |")
+    print(f"| with it at {LAUNCHES['on']:g} Hz | {_cells(ratios)} | {verdict} |")
     return verdict != "refuted"
 
 
@@ -224,10 +224,10 @@ def _explaining(checks: int, device: str) -> bool:
         if not by_kind["without"]:
             continue
         again = _ratios(by_kind["without again"], by_kind["without"])
-        found = _ratios(by_kind["with"], by_kind["without"])
-        verdicts.append(_verdict_beside(again, found, EXPLAINING_CLAIM))
+        ratios = _ratios(by_kind["with"], by_kind["without"])
+        verdicts.append(_verdict_beside(again, ratios, EXPLAINING_CLAIM))
         print(f"| {metric} | without again (A/A) | {_cells(again)} | |")
-        print(f"| {metric} | with | {_cells(found)} | {verdicts[-1]} |")
+        print(f"| {metric} | with | {_cells(ratios)} | {verdicts[-1]} |")
     return "refuted" not in verdicts
 
 
@@ -271,8 +271,8 @@ def _medians(run: Run, metric: str) -> Sequence[float]:
     """Return the median over the timed launches of the base, and of the head, where known."""
     (paired,) = run.paired
     sides = ([pair.base for pair in paired.pairs], [pair.head for pair in paired.pairs])
-    found = [[launch_numbers.of_process(each).get(metric) for each in side] for side in sides]
-    known = [[value for value in side if value is not None] for side in found]
+    values = [[launch_numbers.of_process(each).get(metric) for each in side] for side in sides]
+    known = [[value for value in side if value is not None] for side in values]
     return [statistics.median(side) for side in known if side]
 
 
@@ -280,28 +280,21 @@ def _ratios(values: Sequence[float], reference: Sequence[float]) -> Sequence[flo
     return sorted(one / other for one, other in zip(values, reference, strict=True))
 
 
-def _interval(ratios: Sequence[float]) -> tuple[float, float]:
-    """Bound the median at 95 %, by counting: how many of n coins may show the same side."""
-    count = len(ratios)
-    rank = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2))
-    return ratios[rank], ratios[count - 1 - rank]
-
-
 def _farthest(ratios: Sequence[float]) -> float:
-    return max(abs(bound - 1) for bound in _interval(ratios))
+    return max(abs(bound - 1) for bound in proof_figures.median_interval(ratios))
 
 
-def _verdict_beside(again: Sequence[float], found: Sequence[float], claim: float) -> str:
+def _verdict_beside(again: Sequence[float], ratios: Sequence[float], claim: float) -> str:
     """Judge by the claim, or by the A/A of the same minutes where that is wider."""
-    verdict = _verdict(found, claim)
+    verdict = _verdict(ratios, claim)
     if verdict == "holds":
         return verdict
-    wider = _verdict(found, max(claim, _farthest(again)))
+    wider = _verdict(ratios, max(claim, _farthest(again)))
     return "within its A/A" if wider == "holds" else wider
 
 
 def _verdict(ratios: Sequence[float], claim: float) -> str:
-    low, high = _interval(ratios)
+    low, high = proof_figures.median_interval(ratios)
     if low > 1 + claim or high < 1 - claim:
         return "refuted"
     if 1 - claim <= low and high <= 1 + claim:
@@ -310,7 +303,7 @@ def _verdict(ratios: Sequence[float], claim: float) -> str:
 
 
 def _cells(ratios: Sequence[float]) -> str:
-    low, high = _interval(ratios)
+    low, high = proof_figures.median_interval(ratios)
     quarter, median, three_quarters = statistics.quantiles(ratios, n=4)
     return f"{median:.4f} | {low:.4f} to {high:.4f} | {quarter:.4f} to {three_quarters:.4f}"
 
