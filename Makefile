@@ -11,7 +11,7 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test lint types versions layers accuracy unit schema map lock clean
+.PHONY: help setup node demo check test lint types versions layers accuracy unit schema map lock wheels clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -117,6 +117,26 @@ lock: $(STAMP) ## Write requirements/ anew: what is installed beside a token, an
 	  --constraint constraints.txt --output requirements/container.txt
 	$(BIN)/python -m ci_perf image lock --requirements docker/jupyter.in \
 	  --constraint requirements/container.txt --output requirements/jupyter.txt
+
+# What ci_perf and its tests of GPUs need beside torch; numpy and transformers alone are larger than
+# all of it, and only some workloads of the suite import them.
+PYTHON_VERSION ?= 3.11
+PLATFORM ?= manylinux_2_28_x86_64
+WHEELS := build/wheels
+WHEELS_MIB := 60
+
+wheels: $(EMPTY) ## Collect in build/wheels what a machine with torch lacks (PYTHON_VERSION, PLATFORM)
+	rm -rf $(WHEELS)
+	$(PIP) --quiet --target $(WHEELS) --only-binary=:all: --implementation cp \
+	  --python-version '$(PYTHON_VERSION)' --platform '$(PLATFORM)' \
+	  --platform manylinux_2_17_$(subst manylinux_2_28_,,$(PLATFORM)) \
+	  --platform manylinux2014_$(subst manylinux_2_28_,,$(PLATFORM)) \
+	  click jinja2 msgspec rich nvidia-ml-py pytest pytest-rerunfailures pytest-xdist hypothesis
+	@size=$$(du -sm $(WHEELS) | cut -f1); \
+	  if [ "$$size" -ge $(WHEELS_MIB) ]; then \
+	    echo "$(WHEELS): expected less than $(WHEELS_MIB) MiB, found $$size MiB; see the largest: du -sm $(WHEELS)/*" >&2; exit 1; \
+	  fi; \
+	  echo "$(WHEELS): $$size MiB for Python $(PYTHON_VERSION) on $(PLATFORM)"
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) tests/actions/node_modules tests/wasm/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

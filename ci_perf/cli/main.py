@@ -31,6 +31,7 @@ COMMANDS = {
     "baseline": "Look at the committed history, and let git merge it.",
     "calibrate": "Measure how noisy this machine is, and choose statistic and preset for it.",
     "qualify": "Find out which changes this machine notices, and how often it gives a false alarm.",
+    "prove": "Try everything that measuring relies on, and say what this machine can judge.",
     "image": "Make the image that a suite is measured in, and pin it.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
     "demo": "Watch a small project being judged, from baseline to red mark.",
@@ -44,6 +45,7 @@ _SUBJECTS = {
     "judging_commands": ("compare", "judge", "page", "export"),
     "pull_request_commands": ("publish", "report", "before", "bot"),
     "baseline_commands": ("accept", "baseline"),
+    "proof_command": ("prove",),
 }
 _MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}
 
@@ -100,7 +102,7 @@ def _exit_code() -> int:
     try:
         return int(cli(prog_name="ci-perf", standalone_mode=False) or ExitCode.OK)
     except CiPerfError as error:
-        console.say("\n".join([f"error: {error}", *console.fenced(error.output)]))
+        console.say_error(error)
         return error.exit_code
     except click.ClickException as error:
         error.show()

@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from ci_perf.model.suite import Protocol
 
 # Credentials, and files by which a step talks to its CI: the measured code gets none of them.
@@ -28,6 +30,8 @@ WITHHELD = (
 # The folder of this package, and the one in which it is found.
 PACKAGE = Path(__file__).resolve().parents[1]
 _PACKAGES = PACKAGE.parent
+# Where this process itself has what it needs: what `make wheels` collects lies in the checkout.
+_DEPENDENCIES = Path(msgspec.__file__).resolve().parents[1]
 
 
 def of_child(ours: Mapping[str, str], threads: int) -> dict[str, str]:
@@ -61,12 +65,14 @@ def of_task(ours: Mapping[str, str], protocol: Protocol, cache: Path) -> dict[st
 def apart_from(root: Path, ours: Mapping[str, str], threads: int) -> dict[str, str]:
     """Return the environment of a child that must import nothing of the repository in `root`.
 
-    PYTHONPATH may lead there. What else it holds stays (clusters provide torch that way), and this
-    package itself.
+    PYTHONPATH may lead there. What else it holds stays (clusters provide torch that way), the
+    folder of our dependencies wherever it lies, and this package itself.
     """
     entries = ours.get("PYTHONPATH", "").split(os.pathsep)
     apart = [
-        entry for entry in entries if Path(entry).is_absolute() and not _is_inside(entry, root)
+        entry
+        for entry in entries
+        if Path(entry).is_absolute() and (not _is_inside(entry, root) or _is_ours(entry))
     ]
     return {
         **of_child(ours, threads),
@@ -76,3 +82,7 @@ def apart_from(root: Path, ours: Mapping[str, str], threads: int) -> dict[str, s
 
 def _is_inside(entry: str, root: Path) -> bool:
     return Path(os.path.realpath(entry)).is_relative_to(os.path.realpath(root))
+
+
+def _is_ours(entry: str) -> bool:
+    return Path(entry).resolve() == _DEPENDENCIES

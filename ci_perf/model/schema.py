@@ -7,6 +7,7 @@ import msgspec
 from ci_perf.model.baseline import Baseline, Calibration, Qualification
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.history import BranchHistory
+from ci_perf.model.proof import Proof
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
 from ci_perf.model.suite import SuiteFile
@@ -16,6 +17,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "calibration": Calibration,
     "comparison": Comparison,
     "history": BranchHistory,
+    "proof": Proof,
     "qualification": Qualification,
     "run": Run,
     "samples": Samples,

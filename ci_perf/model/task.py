@@ -24,6 +24,7 @@ RANKS = "ci_perf.measuring.ranks"
 CANARIES = "ci_perf.measuring.canary_programs"
 MACHINE = "ci_perf.measuring.environment_probe"
 GPU_STATES = "ci_perf.measuring.gpu_probe"
+PROBE = "ci_perf.measuring.probes.process"
 MONITOR = "ci_perf.measuring.monitor.server"
 
 # The files of one launch, in a folder of its own.

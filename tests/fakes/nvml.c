@@ -48,6 +48,7 @@ static const char *const HEALTHY[] = {
     "mem_reserved=0",
     "util=0",
     "sm_clock=1980",
+    "sm_clock_max=1980",
     "mem_clock=3201",
     "temperature=40",
     "power_mw=120000",
@@ -299,6 +300,11 @@ int nvmlDeviceGetClockInfo(void *device, int kind, u32 *mhz) {
     ANSWER_OF(device);
     if (kind != 1 && kind != 2) return INVALID_ARGUMENT; /* SM, memory */
     return read32(device, kind == 1 ? "sm_clock" : "mem_clock", mhz);
+}
+
+int nvmlDeviceGetMaxClockInfo(void *device, int kind, u32 *mhz) {
+    ANSWER_OF(device);
+    return kind == 1 ? read32(device, "sm_clock_max", mhz) : INVALID_ARGUMENT;
 }
 
 int nvmlDeviceGetTemperature(void *device, int sensor, u32 *celsius) {

@@ -170,6 +170,7 @@ def test_rows_that_wait_to_be_replaced_are_broken(driver, read):
         ("nvmlDeviceGetUUID", "uuid"),
         ("nvmlDeviceGetUtilizationRates", "utilization"),
         ("nvmlDeviceGetClockInfo", "sm_clock_mhz"),
+        ("nvmlDeviceGetMaxClockInfo", "sm_clock_max_mhz"),
         ("nvmlDeviceGetClockInfo", "memory_clock_mhz"),
         ("nvmlDeviceGetTemperature", "temperature_c"),
         ("nvmlDeviceGetPowerUsage", "power_w"),

@@ -91,6 +91,7 @@ class GpuFacts:
     power_default_w: float | None
     pcie_max_generation: int | None
     pcie_max_width: int | None
+    sm_clock_max_mhz: int | None
 
 
 class Gpu:
@@ -179,6 +180,11 @@ class Gpu:
             ),
             pcie_max_width=self._number(
                 "pcie_max", 100, lambda n, h: n.nvmlDeviceGetMaxPcieLinkWidth(h)
+            ),
+            sm_clock_max_mhz=self._number(
+                "sm_clock_max_mhz",
+                _MAX_MHZ,
+                lambda n, h: n.nvmlDeviceGetMaxClockInfo(h, n.NVML_CLOCK_SM),
             ),
         )
 

@@ -41,3 +41,14 @@ def test_what_must_not_import_the_repository_finds_no_way_into_it(tmp_path):
 
     kept = found["PYTHONPATH"].split(os.pathsep)
     assert kept == [str(elsewhere), str(child_environment._PACKAGES)]
+
+
+def test_our_own_dependencies_stay_where_they_lie_in_the_checkout():
+    """As `make wheels` puts them there, for a machine on which nothing can be installed."""
+    wheels = child_environment._DEPENDENCIES
+    entries = os.pathsep.join([str(wheels), str(wheels.parent), "lib"])
+
+    environment = child_environment.apart_from(wheels.parent, {"PYTHONPATH": entries}, threads=1)
+
+    kept = environment["PYTHONPATH"].split(os.pathsep)
+    assert kept == [str(wheels), str(child_environment._PACKAGES)]

@@ -9,7 +9,7 @@ import pytest
 from ci_perf.measuring import distributed
 from ci_perf.measuring.device import CpuDevice
 from ci_perf.measuring.instruments import TimeLeft
-from ci_perf.measuring.profiling.author import AuthorCode
+from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.passes import Passes
 from ci_perf.measuring.step_phases import Watcher
 

@@ -12,8 +12,8 @@ from ci_perf.measuring.device import CpuDevice
 from ci_perf.measuring.distributed import Solo
 from ci_perf.measuring.instruments import Instruments, TimeLeft
 from ci_perf.measuring.profiling import memory_snapshot
-from ci_perf.measuring.profiling.author import AuthorCode
 from ci_perf.measuring.profiling.memory_snapshot import MemorySnapshot
+from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.passes import Passes
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.step_profile import StepProfile

@@ -3,7 +3,7 @@
 import pytest
 
 from ci_perf.measuring.profiling import tables
-from ci_perf.measuring.profiling.author import NAME_CHARS, AuthorCode, shown
+from ci_perf.measuring.profiling.origins import NAME_CHARS, AuthorCode, shown
 from ci_perf.measuring.profiling.tables import Counted, Operation, joined
 from ci_perf.model.step_profile import MOST_OPERATORS, AuthorFunction
 

@@ -12,6 +12,7 @@ from ci_perf.model import codec, schema
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
 from tests.calibrations import a_calibration, a_qualification, a_qualified
+from tests.proofs import a_proof, a_step
 from tests.runs import a_failed, a_measured, a_run
 
 PUBLISHED = Path(__file__).parents[3] / "docs/schema"
@@ -38,6 +39,7 @@ def documents(tmp_path):
         ),
         "baseline": accepted[0].baseline,
         "calibration": a_calibration(),
+        "proof": a_proof(a_step()),
         "qualification": a_qualification(a_qualified()),
         "samples": Samples(workloads=(_sampled(),)),
         "suite": suite.load(suite.shipped("workloads")),

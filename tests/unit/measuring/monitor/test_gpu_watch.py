@@ -18,6 +18,7 @@ FACTS = GpuFacts(
     power_default_w=700.0,
     pcie_max_generation=5,
     pcie_max_width=16,
+    sm_clock_max_mhz=1980,
 )
 READINGS = Readings(
     utilization=0.5,
