@@ -10,6 +10,7 @@ from ci_perf.model.history import BranchHistory
 from ci_perf.model.proof import Proof
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
+from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.model.suite import SuiteFile
 
 KINDS: dict[str, type[msgspec.Struct]] = {
@@ -17,11 +18,13 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "calibration": Calibration,
     "comparison": Comparison,
     "history": BranchHistory,
+    "plan": WorkPlan,
     "proof": Proof,
     "qualification": Qualification,
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,
+    "unit": WorkUnit,
 }
 
 

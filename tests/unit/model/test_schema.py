@@ -14,6 +14,7 @@ from tests.branch_histories import a_branch_history, a_change, a_line, a_workloa
 from tests.calibrations import a_calibration, a_qualification, a_qualified
 from tests.proofs import a_proof, a_step
 from tests.runs import a_failed, a_measured, a_run
+from tests.work_plans import a_unit, a_work_plan
 
 PUBLISHED = Path(__file__).parents[3] / "docs/schema"
 
@@ -39,10 +40,12 @@ def documents(tmp_path):
         ),
         "baseline": accepted[0].baseline,
         "calibration": a_calibration(),
+        "plan": a_work_plan(),
         "proof": a_proof(a_step()),
         "qualification": a_qualification(a_qualified()),
         "samples": Samples(workloads=(_sampled(),)),
         "suite": suite.load(suite.shipped("workloads")),
+        "unit": a_unit("a"),
     }
 
 
