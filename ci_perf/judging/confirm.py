@@ -258,7 +258,7 @@ class Confirmation:
             return self._by_median(alarm)
         if pairs in self.looks.calm and (pairs > 1 or self._may_end_after_one()):
             low, high = self._calm_interval(pairs)
-            if max(high, -low) < self.policy.margin:
+            if self.policy.is_within_margin(max(high, -low)):
                 return self._ended("unchanged", low, high)
         return self._inconclusive(pairs) if pairs == self.looks.last else None
 
@@ -267,9 +267,9 @@ class Confirmation:
 
     def _alarm(self, low: float, high: float) -> Outcome | None:
         """Return the alarm that this interval raises, if it does."""
-        if low > self.policy.floor:
+        if self.policy.is_beyond_floor(low):
             return self._ended("regressed", low, high)
-        if high < -self.policy.floor:
+        if self.policy.is_beyond_floor(-high):
             return self._ended("improved", low, high)
         return None
 

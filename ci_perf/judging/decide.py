@@ -108,7 +108,7 @@ def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
     error = math.hypot(screened.error, metric.tick / math.sqrt(6))
     reach = (screened.high - screened.difference) * (error / screened.error)
     low, high = screened.difference - reach, screened.difference + reach
-    is_suspect = screened.is_suspect or max(high, -low) >= metric.policy.margin
+    is_suspect = screened.is_suspect or not metric.policy.is_within_margin(max(high, -low))
     return replace(screened, low=low, high=high, error=error, is_suspect=is_suspect)
 
 
@@ -148,7 +148,7 @@ def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
     No history clears what an earlier run of the same commits had to confirm.
     """
     is_uncleared = not metric.clears or metric.said is not None
-    return screened is None or is_uncleared or not screened.clears(metric.policy.margin)
+    return screened is None or is_uncleared or not screened.clears(metric.policy)
 
 
 def _decision(
@@ -332,12 +332,14 @@ def _code(metric: NoisyMetric, outcome: Outcome, known: _Known) -> str:
         if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
             return TOO_FEW_PAIRS
         return ROUNDED if _is_by_ticks(metric, known) else _undecided(metric)
-    screened, floor = known.screened, metric.policy.floor
-    if outcome.call != "unchanged" or screened is None or abs(screened.difference) <= floor:
+    screened, policy = known.screened, metric.policy
+    if outcome.call != "unchanged" or screened is None:
+        return CONFIRMED
+    if not policy.is_beyond_floor(abs(screened.difference)):
         return CONFIRMED
     # As far as the pairs know, this change may be a part of the move, and more than its limit.
     largest = outcome.high if screened.difference > 0 else -outcome.low
-    return NOT_CONFIRMED if largest <= floor else MOVER_UNKNOWN
+    return MOVER_UNKNOWN if policy.is_beyond_floor(largest) else NOT_CONFIRMED
 
 
 def _undecided(metric: NoisyMetric) -> str:

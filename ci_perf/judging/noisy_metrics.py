@@ -56,10 +56,10 @@ def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
         below = (
             _reach_of_alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
         )
-        if size - below > policy.floor:
+        if policy.is_beyond_floor(size - below):
             return True
-    return (
-        size + _reach_of_calm(confirmation, look) * confirmation.spread() + rounding < policy.margin
+    return policy.is_within_margin(
+        size + _reach_of_calm(confirmation, look) * confirmation.spread() + rounding
     )
 
 

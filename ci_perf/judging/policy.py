@@ -116,6 +116,11 @@ KIND_OF = {
 }
 
 
+# One ratio in two units differs by less, in logarithms of times: it must not change an answer where
+# launches do not differ at all, and the ratio is the very one of a limit.
+FLOAT_ERROR = 1e-12
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What counts as a change of one kind of metric, in natural logarithms.
@@ -136,6 +141,14 @@ class Policy:
             raise ValueError(
                 f"expected 0 <= floor < margin, session_spread > 0 and prior_df > 0, found {self}"
             )
+
+    def is_beyond_floor(self, size: float) -> bool:
+        """Whether a change is larger than the floor, by more than the error of floats."""
+        return size > self.floor + FLOAT_ERROR
+
+    def is_within_margin(self, size: float) -> bool:
+        """Whether a change is smaller than the margin, by more than the error of floats."""
+        return size < self.margin - FLOAT_ERROR
 
 
 # Floor, margin and session spread, as relative sizes (0.01 for 1 %). Floors and margins are

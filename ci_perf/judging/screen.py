@@ -63,13 +63,13 @@ class Screened:
     prior_variance: float
     prior_df: float
 
-    def clears(self, margin: float) -> bool:
-        """Whether the screen excludes a change as large as `margin`.
+    def clears(self, policy: Policy) -> bool:
+        """Whether the screen excludes a change as large as the margin.
 
         One session of one launch clears nothing: it says nothing of any spread.
         """
         is_blind = self.prior_df == 0 and self.sessions == 1
-        return not is_blind and max(self.high, -self.low) < margin
+        return not is_blind and policy.is_within_margin(max(self.high, -self.low))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ def _screened(
         df=between.df,
         low=workload.difference - reach,
         high=workload.difference + reach,
-        is_suspect=blind or abs(workload.difference) + reach >= policy.margin,
+        is_suspect=blind or not policy.is_within_margin(abs(workload.difference) + reach),
         sessions=workload.sessions,
         launch_variance=own.value,
         prior_variance=launch.value,
@@ -223,7 +223,7 @@ def predict(screened: Screened, policy: Policy, alpha: float) -> Prediction:
     """
     if not 0 < alpha < 1:
         raise ValueError(f"expected 0 < alpha < 1, found {alpha}")
-    if screened.clears(policy.margin):
+    if screened.clears(policy):
         return "unchanged"
     reach = distributions.student_quantile(alpha / 2, screened.df) * screened.error
     return "unconfirmed" if abs(screened.difference) - reach > policy.floor else "inconclusive"
@@ -309,15 +309,15 @@ def _screened_after(
 
 def _cheapest(known: Sequence[Known], foreseen: Mapping[int, Sequence[Screened]]) -> int:
     """Return the number of launches that costs least; what was foreseen is sorted by kind."""
-    margins = [metric.policy.margin for metric in _by_kind(known)]
+    policies = [metric.policy for metric in _by_kind(known)]
     pairs = max(
         expected_pairs(metric.policy, 2 * result.prior_variance, result.prior_df)
         for metric, result in zip(_by_kind(known), foreseen[1], strict=True)
     )
 
     def cost(number: int) -> float:
-        both = zip(foreseen[number], margins, strict=True)
-        passing = math.prod(_passes(result, margin) for result, margin in both)
+        both = zip(foreseen[number], policies, strict=True)
+        passing = math.prod(_passes(result, policy) for result, policy in both)
         return number + (1 - passing) * (_WARM_UPS + 2 * pairs)
 
     return min(foreseen, key=cost)
@@ -327,11 +327,11 @@ def _by_kind(known: Sequence[Known]) -> list[Known]:
     return sorted(known, key=lambda metric: list(PolicyKind).index(metric.kind))
 
 
-def _passes(screened: Screened, margin: float) -> float:
+def _passes(screened: Screened, policy: Policy) -> float:
     """Return the chance that the screen clears a metric that has not changed."""
-    if not screened.clears(margin):
+    if not screened.clears(policy):
         return 0.0
-    return _within((margin - screened.high) / screened.error, screened.df)
+    return _within((policy.margin - screened.high) / screened.error, screened.df)
 
 
 def _within(reach: float, df: float) -> float:

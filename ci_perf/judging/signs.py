@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ci_perf.judging import decide
-from ci_perf.judging.policy import KIND_OF, LOOKS
+from ci_perf.judging.policy import FLOAT_ERROR, KIND_OF, LOOKS
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Numerics, Row, Signs, Verdict
 from ci_perf.model.metrics import Kind
@@ -34,7 +34,7 @@ def is_far(row: Change) -> bool:
 
     Up to the margin a row may rightly be called unchanged; beyond it only an alarm would be right.
     """
-    return row.ratio is not None and row.ratio - 1 > row.margin
+    return row.ratio is not None and row.ratio - 1 > row.margin + FLOAT_ERROR
 
 
 def is_open_loss(row: Row) -> bool:
@@ -81,7 +81,7 @@ def _with_signs(row: Row, signs: Signs | None) -> Row:
 
 
 def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
-    is_slower = row.ratio is not None and row.ratio - 1 > row.limit
+    is_slower = row.ratio is not None and row.ratio - 1 > row.limit + FLOAT_ERROR
     does_more = signs is not None and signs.direction == "worse"
     is_undecided = row.verdict in _OPEN and row.code != decide.CLOCKS_MOVED
     return is_undecided and row.metric in SLOWED and is_slower and does_more
@@ -94,5 +94,5 @@ def _code(row: Change, verdict: Verdict, signs: Signs | None) -> str:
         is_cut_short = 0 < row.pairs < LOOKS[0] and row.code in _TOO_FEW_PAIRS
         return FAR_BEYOND_LIMIT if is_cut_short else row.code
     is_equal = signs is not None and signs.direction == "equal"
-    is_near = row.ratio is not None and row.ratio * (1 + row.margin) >= 1
+    is_near = row.ratio is not None and row.ratio * (1 + row.margin) >= 1 - FLOAT_ERROR
     return NO_SIGN if is_open and is_equal and is_near and row.code in _ONLY_NOISE else row.code

@@ -100,6 +100,10 @@ def verdicts(workloads):
     return {name: row.verdict for name, row in rows(workloads).items()}
 
 
+def ticks(workloads):
+    return [getattr(row, "tick", None) for _, row in sorted(rows(workloads).items())]
+
+
 def each_launch(sampled, change):
     """Change every launch; `change` gets a number and gives what stands in its place."""
     return msgspec.structs.replace(
@@ -130,8 +134,29 @@ def test_no_unit_changes_a_verdict(workloads, units):
         each_launch(one, lambda value, unit=unit: unit * value)
         for one, unit in zip(workloads, units, strict=False)
     ]
+    # 0.9 and 1.0 are round to a tenth, twice as much is, too: to half as large a share of them.
+    assume(ticks(scaled) == ticks(workloads))
 
     assert said(scaled) == said(workloads)
+
+
+def test_a_loss_of_just_the_margin_or_the_limit_gets_one_answer_in_every_unit():
+    """Without noise only the last digit of a float lies between the two."""
+    levels = [0.997, 1.0033, 1.00366, 0.9999]
+    for loss, head in ((1.02, 1.0249), (1.01, 1.0249), (1.02, 1.0)):
+        same = Sampled(
+            workload="w0",
+            metric=TIME,
+            history=tuple((level,) * 4 for level in levels),
+            head=(head * 1.0000213,) * 4,
+            pairs=((1.0000117, loss * 1.0000117),) * PAIRS,
+        )
+        answers = {
+            said([each_launch(same, lambda value, unit=unit: unit * value)])["w0"]
+            for unit in (1.0, 1.5, 1.7, 2.0, 3.3, 1e-3, 7e5)
+        }
+
+        assert len(answers) == 1, loss
 
 
 # --- base and head change places
@@ -164,10 +189,6 @@ def test_base_and_head_that_change_places_turn_a_loss_into_a_gain(workloads):
     assert verdicts(back) == {
         name: MIRRORED.get(verdict, verdict) for name, verdict in verdicts(there).items()
     }
-
-
-def ticks(workloads):
-    return [getattr(row, "tick", None) for _, row in sorted(rows(workloads).items())]
 
 
 @few
