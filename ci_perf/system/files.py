@@ -129,11 +129,15 @@ def check_apart(option: str, target: Path | None, *others: Path | None) -> None:
 
 
 def _is_within(target: Path, path: Path) -> bool:
-    """Whether `target` is `path`, or lies in it: by what they resolve to, links and all."""
+    """Whether `target` is `path`, or lies in it: by what they resolve to, links of both kinds."""
     try:
-        return target.resolve().is_relative_to(path.resolve())
+        is_within = target.resolve().is_relative_to(path.resolve())
     except (OSError, RuntimeError):
         return False  # a loop of links, which writing will refuse
+    try:
+        return is_within or target.samefile(path)
+    except OSError:
+        return False  # one of them is not there: they are not the same
 
 
 def check_target(path: Path) -> None:

@@ -2,17 +2,23 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import click
 import pytest
 
+from ci_perf import __main__
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
 from ci_perf.model import schema
 from tests.runs import STEADY, a_measured
+
+ROOT = Path(__file__).parents[3]
 
 
 def command_of(name):
@@ -167,3 +173,25 @@ def test_an_interrupt_during_the_imports_ends_with_one_line(tmp_path, ending):
         process.communicate()
 
     assert (process.returncode, err) == (ExitCode.INTERRUPTED, "interrupted\n")
+
+
+def test_a_python_without_our_packages_says_which_and_how_to_get_them(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "ci_perf", "--help"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == ExitCode.NO_ANSWER
+    (line,) = done.stderr.splitlines()
+    assert "found no click, jinja2, msgspec, rich; run `pip install .`" in line
+    assert "make wheels" in line
+
+
+def test_the_packages_that_are_looked_for_are_those_that_are_required():
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+
+    assert sorted(re.split(r"\W", package)[0] for package in needed) == sorted(__main__._PACKAGES)

@@ -173,9 +173,12 @@ def test_accept_refuses_what_must_not_become_a_baseline(project):
     assert "step time: 1.00 ms → 2.00 ms (+100 %)" in done.out
 
 
-@pytest.mark.parametrize("target", ["b.json", "./a.json", "baselines/x.json", "link.json"])
+@pytest.mark.parametrize(
+    "target", ["b.json", "./a.json", "baselines/x.json", "link.json", "hard.json"]
+)
 def test_a_report_never_overwrites_what_it_is_made_of(judged, target):
     (judged.root / "link.json").symlink_to("a.json")
+    (judged.root / "hard.json").hardlink_to(judged.root / "a.json")
     before = (judged.root / "a.json").read_bytes(), (judged.root / "b.json").read_bytes()
 
     done = judged.run("compare", "a.json", "b.json", "-o", target)
