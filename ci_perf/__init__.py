@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ci_perf.model.explained import ExplainedWorkloads
     from ci_perf.model.run import Run
     from ci_perf.model.samples import Samples
+    from ci_perf.model.shards import WorkUnit
     from ci_perf.model.suite import FailOn, Preset
     from ci_perf.model.task import Tracing
     from ci_perf.notebook import Loadable, LoadedComparison, LoadedHistory, LoadedRun
@@ -70,18 +71,17 @@ def measure(
     explain: bool = True,
     explain_budget_s: float = 300.0,
     traces: Location | None = None,
+    unit: "WorkUnit | None" = None,
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
 ) -> "Run":
     """Measure the workloads of a suite, each process a fresh child; see `ci-perf run`.
 
-    A workload that fails is in `run.failed` and stops no other. `select` names workloads (ids, or
-    the part before the first dot), `run_output` is the file for the run. With `against` (a branch,
-    tag or commit), its merge base is launched, too, for at most `budget_s`, where the baselines do
-    not clear the head; what runs the same program on both sides is in `run.same`, not launched
-    unless `all_workloads`. `record` records what each takes from the repository, `explain` profiles
-    what pairs prove to move (traces go to the folder `traces`). `wait_s` is for a quiet machine.
+    A workload that fails is in `run.failed` and stops no other. `select` names workloads, or what
+    stands before the first dot. With `against` (a branch, tag or commit), its merge base is
+    launched for at most `budget_s` where the baselines do not clear the head; the same program is
+    in `run.same`, unless `all_workloads`. `unit` is one of a plan for several nodes.
     """
     from ci_perf.gate import arguments, measure
     from ci_perf.session import Listener
@@ -106,6 +106,7 @@ def measure(
         explain=explain,
         explain_budget_s=explain_budget_s,
         traces=traces,
+        unit=unit,
         runner=runner,
     )
     return measure.measure(options, notify=notify or _silent, listener=listener or Listener())

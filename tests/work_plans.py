@@ -1,5 +1,8 @@
 """Builders of plans for several nodes that name only what a test is about."""
 
+import msgspec
+
+from ci_perf.judging.merging import ShardRun
 from ci_perf.model.run import Source, Tool
 from ci_perf.model.shards import WorkPlan, WorkUnit
 from tests.runs import HEAD_COMMIT
@@ -28,3 +31,24 @@ def a_work_plan(*units, **more):
     units = units or (a_unit("a"),)
     plain = {"tool": TOOL, "suite": "smoke", "source": SOURCE, "shards": len(units)}
     return WorkPlan(**{**plain, "units": units, **more})
+
+
+def a_shard(run, planned, *, node="0" * 12, **more):
+    """Return what the node of a unit would have written of a whole run."""
+    names = set(planned.workloads)
+    noted = msgspec.structs.replace(run.environment.noted, host_hash=node)
+    parts = {
+        part: tuple(each for each in getattr(run, part) if each.workload in names)
+        for part in ("measured", "failed", "paired", "same")
+    }
+    plain = {
+        "id": f"run-{planned.id}",
+        "unit": planned.id,
+        "selection": planned.workloads,
+        "environment": msgspec.structs.replace(run.environment, noted=noted),
+        **parts,
+    }
+    return ShardRun(
+        label=more.pop("label", f"{planned.id}/run.json"),
+        run=msgspec.structs.replace(run, **{**plain, **more}),
+    )

@@ -329,15 +329,18 @@ def _epochs(history: Sequence[RecordedSession], began: Sequence[str]) -> dict[st
 
 
 def _session(run: Run, workload: Measured, reason: str, epochs: dict[str, int]) -> RecordedSession:
+    session = next(each for each in run.sessions if workload.workload in each.workloads)
     return RecordedSession(
-        recorded_at=run.started_at,
+        recorded_at=session.started_at,
         source=run.source,
         run=run.id,
+        node=session.node,
+        launch_s=launch_numbers.launch_s(workload),
         reason=reason.strip(),
         epochs=epochs,
         tool_version=run.tool.version,
-        soft=run.environment.soft,
-        canaries=layout.rounded(canaries.readings(run.canaries)),
+        soft=session.soft,
+        canaries=layout.rounded(canaries.readings(session.canaries)),
         fingerprint=_fingerprint(workload),
         processes=tuple(
             layout.rounded(process_numbers)

@@ -42,6 +42,7 @@ def subject(baseline: Baseline) -> Subject:
             SessionNumbers(
                 commit=session.source.commit,
                 recorded_at=session.recorded_at,
+                node=session.node,
                 soft=session.soft,
                 processes=session.processes,
                 fingerprints=(session.fingerprint,) if session.fingerprint else (),

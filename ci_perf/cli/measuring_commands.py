@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 
 import ci_perf
-from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.cli import console, following, measure_options, options, reports, shard_commands
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import machine
 from ci_perf.gate.check import Checked
@@ -22,6 +22,7 @@ from ci_perf.system import files
 
 @click.command("run")
 @measure_options.checking
+@shard_commands.measured_unit
 @click.option(
     "-o",
     "--output",
@@ -33,6 +34,9 @@ from ci_perf.system import files
 def run_command(
     *,
     output: Path,
+    shard: str | None,
+    unit: Path | None,
+    machine_class: str | None,
     **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
@@ -40,9 +44,15 @@ def run_command(
     WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
     process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
     With --against, the base is launched beside the head where the baselines do not clear it, and
-    `ci-perf compare` judges both.
+    `ci-perf compare` judges both. With --shard or --unit, this node measures one part of a suite;
+    `ci-perf merge` joins the parts.
     """
     measurement = measure_options.measurement(said, run_output=output)
+    if shard or unit or machine_class:
+        measurement["unit"] = shard_commands.unit_of(shard, unit, machine_class, measurement)
+        if measurement["unit"] is None:
+            console.say(f"shard {shard} has no workload: nothing to measure, and no {output}")
+            return ExitCode.OK
     run = ci_perf.measure(**measurement, notify=console.say, listener=following.listener())
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
 

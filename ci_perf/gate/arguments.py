@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ci_perf.model.run import Run
+from ci_perf.model.shards import WorkUnit
 from ci_perf.system import files
 
 if TYPE_CHECKING:
@@ -25,14 +26,19 @@ def measure_options(
     run_output: Location | None = None,
     traces: Location | None = None,
     add: Iterable[Run | Location] = (),
+    unit: WorkUnit | None = None,
     **others: Any,  # noqa: ANN401  the fields that are what the caller has given
 ) -> "MeasureOptions":
-    """Return the options of a measurement, with every path below the root."""
+    """Return the options of a measurement, with every path below the root, for a unit if any.
+
+    Raises UsageError: the unit is of another commit, base or version.
+    """
     # Late: to judge what was measured needs nothing that measures.
+    from ci_perf.gate import shards
     from ci_perf.gate.measure import MeasureOptions
     from ci_perf.gate.runners import Runner
 
-    return MeasureOptions(
+    options = MeasureOptions(
         root=root_of(root),
         select=names_of(select),
         workloads=below(root, workloads),
@@ -43,6 +49,7 @@ def measure_options(
         traces=None if traces is None else below(root, traces),
         **others,
     )
+    return options if unit is None else shards.narrowed(options, unit)
 
 
 def root_of(root: Location | None) -> Path:

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, compare, runners, traces
+from ci_perf.gate import Notify, compare, run_summary, runners, traces
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
-from ci_perf.measuring import distrust
 from ci_perf.model.base import Scalar
 from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import Tracing
-from ci_perf.model.validity import Reason, Status
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.session import Listener
 from ci_perf.system import files, signals
@@ -48,6 +48,7 @@ class MeasureOptions:
     ``explain``, up to three pairs profile a step of both sides where pairs have proven a change,
     within ``explain_budget_s``. ``traces`` is a folder for traces, taken as ``tracing`` says,
     ``snapshot`` one for snapshots of CUDA's memory. Also an interrupted run is in ``run_output``.
+    ``unit`` is the id of the unit of work, where these are the options of one (`shards.narrowed`).
     """
 
     root: Path
@@ -72,6 +73,7 @@ class MeasureOptions:
     snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
+    unit: str = ""
 
 
 def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Run:
@@ -139,12 +141,13 @@ def measure_plan(
                 identity=identity,
                 wait_s=options.wait_s,
             )
+            run = msgspec.structs.replace(run, unit=options.unit)
         if options.run_output is not None:
             files.write(options.run_output, run)
     for line in traces.said(options.traces, traces.sides(run.profiled)):
         notify(line)
-    notify(summary(run, options.run_output))
-    if is_interrupted(run):
+    notify(run_summary.text(run, options.run_output))
+    if run_summary.is_interrupted(run):
         raise KeyboardInterrupt
     return run
 
@@ -348,53 +351,3 @@ def _set_up(
         timeout_s=plan.setup.timeout_s,
         interrupted=ending.have_come,
     )
-
-
-def is_interrupted(run: Run) -> bool:
-    """Whether a person or a CI ended this run early."""
-    return distrust.INTERRUPTED in run.validity.reasons
-
-
-def summary(run: Run, run_file: Path | None) -> str:
-    """Say how measuring went, and what speaks against the machine."""
-    done, total = len(run.measured), len(run.measured) + len(run.failed)
-    lines = [f"{done} of {total} workloads measured in {run.duration_s:.0f} s"] if total else []
-    if run.same:
-        names = "workload runs" if len(run.same) == 1 else "workloads run"
-        lines.append(f"{len(run.same)} {names} the same program on both sides: not launched")
-    lines += _against(run.validity.reasons)
-    if run.failed and not is_interrupted(run):
-        lines.append(f"next: see the reasons above; {_where_to_look(run)}")
-    if run_file is not None:
-        lines.append(f"run: {run_file}")
-    return "\n".join(lines)
-
-
-def _where_to_look(run: Run) -> str:
-    image = run.environment.image
-    if image is None:
-        return "`ci-perf doctor` says what a machine lacks"
-    return (
-        f"`ci-perf doctor --runner {image.engine}` says what a machine lacks; a container lacks "
-        "network, variables of the host, and the right to write but in /tmp, /cache, /checkpoints"
-    )
-
-
-def _against(reasons: tuple[Reason, ...]) -> list[str]:
-    """Say what speaks against the machine, in one line per code: a bad one is bad all the time."""
-    by_code: dict[tuple[Status, str], list[Reason]] = {}
-    for reason in reasons:
-        by_code.setdefault((reason.status, reason.code), []).append(reason)
-    return [
-        f"{status.value}: {code}: {_where(alike[0])}{alike[0].detail}{_and_others(alike[1:])}"
-        for (status, code), alike in by_code.items()
-    ]
-
-
-def _where(reason: Reason) -> str:
-    return f"{reason.workload}: " if reason.workload else ""
-
-
-def _and_others(reasons: list[Reason]) -> str:
-    names = [reason.workload for reason in reasons]
-    return f"; likewise {', '.join(names)}" if names else ""

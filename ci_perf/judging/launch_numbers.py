@@ -4,6 +4,8 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from ci_perf.judging import peaks, variability
 from ci_perf.judging.policy import TRIMMED
 from ci_perf.model import metrics
@@ -33,6 +35,14 @@ def of_workload(workload: Measured, run: Run) -> tuple[Numbers, ...]:
             numbers |= _scaling(process, workload, alone)
         of_processes.append(numbers)
     return tuple(of_processes)
+
+
+def launch_s(workload: Measured) -> float:
+    """Return how long a launch took, by the median: the sum of the phases of its process."""
+    launches_s = [
+        math.fsum(msgspec.structs.astuple(process.phases)) for process in workload.processes
+    ]
+    return round(statistics.median(launches_s), 3)
 
 
 def of_pairs(paired: Paired, workload: Measured, run: Run) -> tuple[tuple[Numbers, Numbers], ...]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ci_perf.judging import canaries, comparability, launch_numbers
 from ci_perf.model.process import BreakEven, Fingerprint, GpuUse, Profile
-from ci_perf.model.run import Earlier, Measured, Paired, Run
+from ci_perf.model.run import Earlier, Measured, NodeSession, Paired, Run
 from ci_perf.model.summary import EarlierPairs, PairedNumbers, SessionNumbers, Subject, Summary
 from ci_perf.model.validity import GpuEvidence
 
@@ -21,7 +21,7 @@ def run(measured: Run, *, label: str) -> Summary:
         suite=measured.suite,
         selection=measured.selection,
         validity=measured.validity,
-        subjects=tuple(_subject(measured, workload) for workload in measured.measured),
+        subjects=tuple(_subjects(measured)),
         failed=measured.failed,
         machine=measured.environment.hard,
         image=measured.environment.image,
@@ -35,7 +35,14 @@ def run(measured: Run, *, label: str) -> Summary:
     )
 
 
-def _subject(measured: Run, workload: Measured) -> Subject:
+def _subjects(measured: Run) -> Iterator[Subject]:
+    """Yield each workload with what its own session knows: each node has canaries of its own."""
+    sessions = {name: session for session in measured.sessions for name in session.workloads}
+    for workload in measured.measured:
+        yield _subject(measured, workload, sessions[workload.workload])
+
+
+def _subject(measured: Run, workload: Measured, session: NodeSession) -> Subject:
     return Subject(
         workload=workload.workload,
         parameters=workload.parameters,
@@ -46,11 +53,12 @@ def _subject(measured: Run, workload: Measured) -> Subject:
         sessions=(
             SessionNumbers(
                 commit=measured.source.commit,
-                recorded_at=measured.started_at,
-                soft=measured.environment.soft,
+                recorded_at=session.started_at,
+                node=session.node,
+                soft=session.soft,
                 processes=launch_numbers.of_workload(workload, measured),
                 fingerprints=_each_once(workload),
-                canaries=canaries.readings(measured.canaries),
+                canaries=canaries.readings(session.canaries),
             ),
         ),
         paired=_paired(measured, workload),

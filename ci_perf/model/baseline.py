@@ -10,8 +10,10 @@ from ci_perf.model.base import (
     Count,
     Items,
     Name,
+    NameOrEmpty,
     PositiveSeconds,
     Scalar,
+    Seconds,
     Statistic,
     Struct,
     SuiteName,
@@ -38,12 +40,15 @@ class RecordedSession(Struct, frozen=True, kw_only=True):
     Sessions of one epoch describe the same speed. The numerics have an epoch, too, under the name
     of their limit. ``canaries`` are seconds by "NAME POSITION"; older sessions hold one median for
     all positions by name. ``fingerprint`` is that of the first process with
-    numbers.
+    numbers. ``node`` is a hash of the host's name, ``launch_s`` how long a launch took, start to
+    end, by the median; older sessions hold neither.
     """
 
     recorded_at: Text
     source: Source
     run: Name
+    node: NameOrEmpty = ""
+    launch_s: Seconds | None = None
     reason: Text
     epochs: dict[Name, Count] = {}
     tool_version: Text

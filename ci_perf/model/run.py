@@ -1,4 +1,4 @@
-"""What one session measured: run.json."""
+"""What one session measured, or several that were merged: run.json."""
 
 from typing import Annotated, Literal
 
@@ -11,13 +11,15 @@ from ci_perf.model.base import (
     Items,
     Key,
     Name,
+    NameOrEmpty,
     Scalar,
     Seconds,
     Struct,
     SuiteName,
     Text,
 )
-from ci_perf.model.environment import Environment
+from ci_perf.model.container import Image
+from ci_perf.model.environment import Environment, Software
 from ci_perf.model.process import Exhausted, Phase, Process
 from ci_perf.model.program import Program, SameProgram, Touched
 from ci_perf.model.step_profile import ProfiledPairs
@@ -159,9 +161,31 @@ class Earlier(Struct, frozen=True, kw_only=True):
     paired: tuple[Paired, ...]
 
 
-class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
-    """One session on one machine: the whole of run.json.
+class NodeSession(Struct, frozen=True, kw_only=True):
+    """One session of a run: which node measured which workloads, when, and how quiet it was.
 
+    ``run`` is the id that the session's own run had, ``unit`` that of its unit of work, empty for
+    none. ``node`` is a hash of the host's name, or of CI_PERF_NODE, never the name itself.
+    """
+
+    run: Name
+    unit: NameOrEmpty = ""
+    node: NameOrEmpty
+    started_at: Text
+    duration_s: Seconds
+    soft: Software
+    image: Image | None = None
+    validity: Validity
+    canaries: tuple[Canary, ...] = ()
+    workloads: tuple[Name, ...]
+
+
+class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
+    """One session on one machine, or several that were merged: the whole of run.json.
+
+    ``unit`` is the id of the unit of work that was measured, empty for none. ``merged_from`` are
+    the sessions of a merged run, which together hold every workload but those that no node has
+    measured; it has no ``canaries`` of its own, and ``duration_s`` is the sum of theirs.
     ``checks`` is ``None`` where the run belongs to no pull request. ``earlier`` are oldest first.
     ``same`` are workloads that were not launched, because head and base are the same program;
     ``touched`` says why others were. ``programs`` are the records that were made meanwhile.
@@ -171,6 +195,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
     tool: Tool
     id: Name
+    unit: NameOrEmpty = ""
     started_at: Text
     duration_s: Seconds
     source: Source
@@ -189,6 +214,31 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     touched: tuple[Touched, ...] = ()
     programs: tuple[Program, ...] = ()
     profiled: tuple[ProfiledPairs, ...] = ()
+    merged_from: tuple[NodeSession, ...] = ()
+
+    @property
+    def sessions(self) -> tuple[NodeSession, ...]:
+        """Return who measured what: the sessions of a merged run, else the one that this run is."""
+        return self.merged_from or (
+            NodeSession(
+                run=self.id,
+                unit=self.unit,
+                node=self.environment.noted.host_hash,
+                started_at=self.started_at,
+                duration_s=self.duration_s,
+                soft=self.environment.soft,
+                image=self.environment.image,
+                validity=self.validity,
+                canaries=self.canaries,
+                workloads=self.workloads(),
+            ),
+        )
+
+    def workloads(self) -> tuple[str, ...]:
+        """Return the ids of all workloads: measured, failed, and the same program."""
+        return tuple(
+            each.workload for part in (self.measured, self.failed, self.same) for each in part
+        )
 
     @property
     def check(self) -> int | None:
@@ -204,14 +254,25 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse a workload that appears twice: nobody could say which of them is judged."""
         seen: set[str] = set()
-        names = [measured.workload for measured in self.measured]
-        names += [failed.workload for failed in self.failed]
-        names += [same.workload for same in self.same]
-        for name in names:
+        for name in self.workloads():
             if name in seen:
                 raise ValueError(f"workload {name!r} appears twice")
             seen.add(name)
         self._check_paired(seen)
+        self._check_sessions()
+
+    def _check_sessions(self) -> None:
+        """Refuse sessions of a merged run that leave open who measured a workload."""
+        if not self.merged_from:
+            return
+        in_sessions = [name for session in self.merged_from for name in session.workloads]
+        known, everything = set(in_sessions), set(self.workloads())
+        without_numbers = {failed.workload for failed in self.failed}
+        is_complete = known <= everything and everything - known <= without_numbers
+        if not is_complete or len(known) < len(in_sessions):
+            raise ValueError("merged_from: expected every workload in one session")
+        if self.canaries:
+            raise ValueError("canaries: expected none beside those of merged_from")
 
     def _check_paired(self, known: set[str]) -> None:
         """Refuse pairs of which nobody could say whose they are, or against what."""

@@ -50,7 +50,8 @@ class WorkPlan(Struct, tag_field="type", tag="plan", frozen=True, kw_only=True):
     """Who measures what: every planned workload is in exactly one unit of each machine class.
 
     ``shards`` is into how many units the workloads of a class were to be divided. There are fewer
-    units where there are fewer workloads: a shard without any has no unit.
+    units where there are fewer workloads: a shard without any has no unit. ``selection`` is empty
+    when the whole suite is meant.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -58,6 +59,7 @@ class WorkPlan(Struct, tag_field="type", tag="plan", frozen=True, kw_only=True):
     suite: SuiteName
     source: Source
     against: Text = ""
+    selection: tuple[Text, ...] = ()
     shards: Annotated[int, msgspec.Meta(ge=1, le=MOST_SHARDS)]
     units: Annotated[tuple[WorkUnit, ...], msgspec.Meta(min_length=1)]
 

@@ -1,6 +1,6 @@
 """What the judge sees of one side: one number per process and metric, however it was stored."""
 
-from ci_perf.model.base import Count, Name, Scalar, Statistic, Struct, SuiteName, Text
+from ci_perf.model.base import Count, Name, NameOrEmpty, Scalar, Statistic, Struct, SuiteName, Text
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint, Profile
@@ -18,11 +18,12 @@ class SessionNumbers(Struct, frozen=True, kw_only=True):
 
     ``fingerprints`` holds each different one once. ``canaries`` are seconds by name, or by "NAME
     POSITION" where the positions are known. ``epochs`` counts, per metric, the accepted changes
-    that came before; absent is 0.
+    that came before; absent is 0. ``node`` is empty where it is not known.
     """
 
     commit: Text
     recorded_at: Text
+    node: NameOrEmpty = ""
     soft: Software
     processes: tuple[Numbers, ...]
     fingerprints: tuple[Fingerprint, ...] = ()

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from ci_perf.gate import measure
+from ci_perf.gate import measure, run_summary
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks
 from ci_perf.model.validity import Status, validity_of
@@ -12,7 +12,7 @@ from tests.runs import STEADY, a_measured, a_reason, a_run
 def told(*reasons):
     """Return what is said of a run that has these reasons, between its first line and its last."""
     run = a_run(a_measured("w", *STEADY), validity=validity_of(reasons))
-    return measure.summary(run, Path("run.json")).splitlines()[1:-1]
+    return run_summary.text(run, Path("run.json")).splitlines()[1:-1]
 
 
 def test_a_reason_names_the_workload_that_it_is_about():

@@ -1,0 +1,249 @@
+"""The commands for a suite that several nodes measure: `plan` divides it, `merge` joins the runs.
+
+Neither runs anybody's code.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ci_perf.cli import console, options
+from ci_perf.errors import ExitCode, UsageError
+from ci_perf.gate import shards
+from ci_perf.gate.shards import MergeOptions, ShardOptions
+from ci_perf.model import codec
+from ci_perf.model.run import Run
+from ci_perf.model.shards import WorkPlan, WorkUnit
+from ci_perf.report.units import numbered
+from ci_perf.system import files
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+# One job of GitHub's matrix per unit; it takes no more.
+_MOST_JOBS = 256
+
+machine_class = click.option(
+    "--machine-class",
+    metavar="NAME",
+    help="The class of machines of this node, where the plan names several.",
+)
+
+
+def measured_unit(command: _Command) -> _Command:
+    """Add the options that say which part of a suite this node measures; `unit` reads them."""
+    for option in (
+        machine_class,
+        click.option(
+            "--unit",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="UNIT.json",
+            help="Measure this unit of a plan: it says which workloads, and against what.",
+        ),
+        click.option(
+            "--shard",
+            metavar="I/N",
+            help="Measure part I of N, as `ci-perf plan --shards N` divides the suite: 2/4.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def unit_of(
+    shard: str | None,
+    unit: Path | None,
+    machine_class: str | None,
+    measurement: Mapping[str, Any],
+) -> WorkUnit | None:
+    """Return the unit that the options of `measured_unit` name; `measurement` are the others.
+
+    `None` where the shard has no workload. Raises UsageError and InvalidFileError.
+    """
+    if unit is not None:
+        if shard is not None or machine_class is not None:
+            raise UsageError("--unit: expected neither --shard nor --machine-class, which it says")
+        return files.read(unit, WorkUnit)
+    if shard is None:
+        raise UsageError("--machine-class: expected --shard I/N")
+    whole = shards.plan(
+        ShardOptions(
+            root=files.current_folder(),
+            suite=measurement["suite"],
+            select=measurement["select"],
+            workloads=measurement["workloads"],
+            baselines=measurement["baselines"],
+            shards=shards.parse_shard(shard)[1],
+            machine_classes=(machine_class,) if machine_class else (),
+            against=measurement["against"],
+        )
+    )
+    return shards.unit_of_shard(whole, shard, machine_class)
+
+
+@click.command("plan")
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="N",
+    help="Into how many parts the suite is divided: one per node.",
+)
+@click.option(
+    "--machine-class",
+    multiple=True,
+    metavar="NAME",
+    help="Measure the suite on this class of machines, too: h100. May be repeated; each class "
+    "gets --shards parts.",
+)
+@click.option(
+    "--against",
+    metavar="REF",
+    help="The base that each node launches in turns with the head: as for `ci-perf run`.",
+)
+@click.option(
+    "--matrix",
+    is_flag=True,
+    help="Print the jobs of a matrix for GitHub's fromJSON, in one line: unit, shard, class.",
+)
+@options.suite
+@options.workloads
+@options.baselines
+@options.output
+def plan_command(
+    *,
+    names: tuple[str, ...],
+    shards: int,
+    machine_class: tuple[str, ...],
+    against: str | None,
+    matrix: bool,
+    suite: str,
+    workloads: Path,
+    baselines: Path,
+    output: Path | None,
+) -> None:
+    """Divide a suite among several nodes, by how long its launches took.
+
+    The committed sessions say how long; the longest workloads are placed first, each in the least
+    loaded part. Writes a plan as JSON (its schema: `ci-perf schema plan`): `ci-perf run --shard
+    I/N` measures a part of it, `ci-perf merge --plan` checks what came of it. With --matrix, the
+    plan goes to --output and the jobs to stdout.
+    """
+    planned = _planned(
+        ShardOptions(
+            root=files.current_folder(),
+            suite=suite,
+            select=names,
+            workloads=workloads,
+            baselines=baselines,
+            shards=shards,
+            machine_classes=machine_class,
+            against=against,
+        )
+    )
+    if matrix:
+        if output is not None:
+            files.write(output, planned)
+        console.emit(_matrix(planned), output=None)
+        return
+    console.emit(codec.encode(planned), output=output)
+
+
+def _planned(options: ShardOptions) -> WorkPlan:
+    planned = shards.plan(options)
+    counts = dict.fromkeys(planned.classes(), 0)
+    for unit in planned.units:
+        counts[unit.machine_class] += 1
+        where = f" on {unit.machine_class}" if unit.machine_class else ""
+        console.say(
+            f"{unit.id}: {numbered(len(unit.workloads), 'workload')}{where}, about "
+            f"{unit.expected_s:.0f} s"
+        )
+    empty = planned.shards - min(counts.values())
+    if empty:
+        console.say(
+            f"note: {empty} of {planned.shards} shards have no workload, as there are fewer "
+            "workloads that can be measured apart"
+        )
+    return planned
+
+
+def _matrix(planned: WorkPlan) -> str:
+    """Return the units as GitHub's fromJSON takes them. Raises UsageError."""
+    if len(planned.units) > _MOST_JOBS:
+        raise UsageError(
+            f"--matrix: expected at most {_MOST_JOBS} jobs, which GitHub takes, found "
+            f"{len(planned.units)}; name fewer --shards"
+        )
+    jobs = [
+        {
+            "unit": unit.id,
+            "shard": shards.shard_of(unit, planned.shards),
+            "class": unit.machine_class or "",
+            "workloads": " ".join(unit.workloads),
+        }
+        for unit in planned.units
+    ]
+    return json.dumps({"include": jobs}) + "\n"
+
+
+@click.command("merge")
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="RUN.json...")
+@click.option(
+    "--plan",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="PLAN.json",
+    help="What `ci-perf plan` has written: who had to measure what.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Where to write the merged run; with several classes of machines the folder for one "
+    "CLASS.json each.",
+)
+@options.workloads
+@options.baselines
+def merge_command(
+    *, runs: tuple[Path, ...], plan: Path, output: Path, workloads: Path, baselines: Path
+) -> ExitCode:
+    """Join what several nodes have measured into one run per class of machines.
+
+    RUN.json is a file that `ci-perf run --shard` or `--unit` wrote, or a folder in which every
+    run.json is one. The order is of no account. A workload that is planned and was not measured is
+    a failed one: exit code 3. Refused, with exit code 2: a workload that was measured twice or is
+    not planned, another commit, suite, version or class of machines. Baselines and suite.toml say
+    how many suspects there are over all nodes: they share the chance of a false alarm.
+    """
+    files.check_apart("--output", output, plan, *runs)
+    merged = shards.merge(
+        MergeOptions(runs=runs, plan=plan, workloads=workloads, baselines=baselines),
+        notify=console.say,
+    )
+    for target, run in _targets(merged, output).items():
+        files.write(target, run)
+        done, total = len(run.measured) + len(run.same), len(run.workloads())
+        sessions = numbered(len(run.merged_from), "session")
+        console.say(f"{target}: {done} of {numbered(total, 'workload')}, by {sessions}")
+        for failed in run.failed:
+            console.say(f"failed: {failed.workload}: {failed.reason}")
+    is_whole = not any(run.failed for run in merged.values())
+    return ExitCode.OK if is_whole else ExitCode.NO_ANSWER
+
+
+def _targets(merged: dict[str | None, Run], output: Path) -> dict[Path, Run]:
+    """Return the file of each run. Raises UsageError and CannotWriteError."""
+    if len(merged) == 1:
+        (run,) = merged.values()
+        return {output: run}
+    if output.suffix == ".json":
+        raise UsageError(
+            f"--output {output}: expected a folder for {len(merged)} runs, one per class of "
+            "machines, found the name of a file"
+        )
+    files.make_folder(output)
+    return {output / f"{machine_class}.json": run for machine_class, run in merged.items()}

@@ -1,0 +1,225 @@
+"""Plan a suite for several nodes, find what one of them measures, and merge what all have measured.
+
+Runs no user code: suite.toml and baselines are read, workloads are not imported. What a node has
+written is read as if a stranger had made it.
+"""
+
+import dataclasses
+import os
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ci_perf import suite
+from ci_perf.baselines import layout, summaries
+from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.gate import Notify, compare
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.judging import merging, sharding
+from ci_perf.judging.merging import ShardRun
+from ci_perf.model import codec
+from ci_perf.model.run import Run, Tool
+from ci_perf.model.shards import MOST_SHARDS, WorkPlan, WorkUnit
+from ci_perf.system import files, git
+from ci_perf.version import __version__
+
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
+# What a folder of artifacts has of each node.
+RUN_FILE = "run.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardOptions:
+    """How a suite is divided among nodes.
+
+    ``shards`` is into how many parts, once for each of ``machine_classes`` if these are named.
+    ``select`` names workloads, all without any.
+    """
+
+    root: Path
+    suite: str = "smoke"
+    select: tuple[str, ...] = ()
+    workloads: Path = Path("workloads")
+    baselines: Path = Path("baselines")
+    shards: int = 1
+    machine_classes: tuple[str, ...] = ()
+    against: str | None = None
+
+
+def plan(options: ShardOptions) -> WorkPlan:
+    """Divide a suite by how long launches took in the committed sessions, longest first.
+
+    The same commit, options and version of ci-perf give the same plan on every machine. Raises
+    UsageError and InvalidFileError.
+    """
+    if not 1 <= options.shards <= MOST_SHARDS:
+        raise UsageError(
+            f"--shards: expected a number from 1 to {MOST_SHARDS:,}, found {options.shards}"
+        )
+    if len(set(options.machine_classes)) < len(options.machine_classes):
+        raise UsageError("--machine-class: expected different names, found one twice")
+    whole = suite.plan(
+        options.workloads, options.suite, selection=options.select, root=options.root
+    )
+    launches_s = known_launches_s(options.baselines, options.suite)
+    divided = sharding.divide(whole.workloads, launches_s, options.shards)
+    tool, source = Tool(version=__version__), git.source(Path(whole.root))
+    against = options.against or ""
+    units = tuple(
+        WorkUnit(
+            tool=tool,
+            id=_identity(number, options.shards, machine_class),
+            suite=whole.suite,
+            source=source,
+            workloads=shard.workloads,
+            expected_s=round(shard.expected_s, 3),
+            machine_class=machine_class,
+            against=against,
+        )
+        for machine_class in options.machine_classes or (None,)
+        for number, shard in enumerate(divided, 1)
+        if shard.workloads
+    )
+    planned = WorkPlan(
+        tool=tool,
+        suite=whole.suite,
+        source=source,
+        against=against,
+        selection=options.select,
+        shards=options.shards,
+        units=units,
+    )
+    # As its file would give it: what could not be read again is refused now.
+    return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
+
+
+def _identity(number: int, shards: int, machine_class: str | None) -> str:
+    shard = f"{number}-of-{shards}"
+    return f"{machine_class}-{shard}" if machine_class else shard
+
+
+def known_launches_s(baselines: Path, suite: str) -> dict[str, float]:
+    """Return how long a launch of each workload took, start to end, in the newest sessions.
+
+    The mean over the classes of machines that have measured it. Raises InvalidFileError.
+    """
+    known: dict[str, list[float]] = {}
+    for baseline in layout.read_everything(baselines, suite):
+        launches_s = [s.launch_s for s in baseline.sessions if s.launch_s is not None]
+        if launches_s:
+            known.setdefault(baseline.workload, []).append(launches_s[-1])
+    return {workload: statistics.fmean(each) for workload, each in known.items()}
+
+
+def unit_of_shard(planned: WorkPlan, shard: str, machine_class: str | None) -> WorkUnit | None:
+    """Return the unit of a shard, "2/4", of a plan; `None` where that shard has no workload."""
+    number, shards = parse_shard(shard)
+    wanted = _identity(number, shards, machine_class)
+    return next((unit for unit in planned.units if unit.id == wanted), None)
+
+
+def shard_of(unit: WorkUnit, shards: int) -> str:
+    """Return which shard a unit is, as `parse_shard` reads it: "2/4"."""
+    number = unit.id.removesuffix(f"-of-{shards}").rpartition("-")[2]
+    return f"{number}/{shards}"
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return the number of a shard, and of how many: "2/4". Raises UsageError."""
+    known = _SHARD.fullmatch(text)
+    number, shards = (int(part) for part in known.groups()) if known else (0, 0)
+    if not 1 <= number <= shards <= MOST_SHARDS:
+        raise UsageError(
+            f"--shard: expected a number and of how many, as 2/4, at most {MOST_SHARDS:,}, "
+            f"found {text!r}"
+        )
+    return number, shards
+
+
+def narrowed(options: MeasureOptions, unit: WorkUnit) -> MeasureOptions:
+    """Return the options of a measurement for the workloads of one unit.
+
+    Raises UsageError: the unit is of another commit, base or version than what is here.
+    """
+    here = git.source(options.root)
+    facts = {
+        "commit": (unit.source.commit, here.commit),
+        "version of ci-perf": (unit.tool.version, __version__),
+        "--against": (unit.against, options.against or unit.against),
+    }
+    for what, (expected, actual) in facts.items():
+        if expected != actual:
+            raise UsageError(
+                f"unit {unit.id}: expected {what} {expected!r}, as it was planned, found "
+                f"{actual!r}; plan and measure the same"
+            )
+    return dataclasses.replace(
+        options,
+        suite=unit.suite,
+        select=unit.workloads,
+        against=unit.against or None,
+        unit=unit.id,
+    )
+
+
+# --- merging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions:
+    """What is merged: files of runs, or folders of such, by a plan.
+
+    ``lost`` says, by unit, why it brought no result. Baselines and suite.toml say how many suspects
+    there are.
+    """
+
+    runs: tuple[Path, ...]
+    plan: Path
+    workloads: Path = Path("workloads")
+    baselines: Path = Path("baselines")
+    lost: Mapping[str, str] = field(default_factory=dict)
+
+
+def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
+    """Merge what nodes have measured, in any order, into one run per class of machines.
+
+    The suspects, which share the chance of a false alarm, are counted over all nodes. Raises
+    InvalidFileError: see `merging.merge`.
+    """
+    planned = files.read(options.plan, WorkPlan)
+    shards = (read_shard(file) for file in run_files(options.runs))
+    merged = merging.merge(planned, shards, lost=options.lost)
+    return {
+        machine_class: _with_suspects(run, options, notify) for machine_class, run in merged.items()
+    }
+
+
+def run_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield files as they are named, and every run.json below a folder that is named."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        # No link is followed, so that none leads out of the folder.
+        for folder, _, names in sorted(os.walk(path)):
+            if RUN_FILE in names:
+                yield Path(folder, RUN_FILE)
+
+
+def read_shard(path: Path) -> ShardRun:
+    """Read what a node has written. Raises InvalidFileError, also for a link."""
+    if path.is_symlink():
+        raise InvalidFileError(f"{path}: expected a file, found a link; name the file itself")
+    return ShardRun(label=str(path), run=files.read(path, Run))
+
+
+def _with_suspects(run: Run, options: MergeOptions, notify: Notify) -> Run:
+    """Count the suspects of the whole run by the baselines of its class."""
+    if run.interleaved is None:
+        return run
+    machine = run.environment.hard
+    rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
+    base = summaries.baselines(options.baselines, machine, run.suite)
+    return merging.with_suspects(run, base, limits=rules.limits, tiers=rules.tiers)
