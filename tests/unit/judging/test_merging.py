@@ -30,7 +30,7 @@ from tests.runs import (
 )
 from tests.work_plans import a_shard, a_unit, a_work_plan
 
-RULES = {"limits": Limits(default=default_limits()), "tiers": Tiers()}
+LIMITS = Limits(default=default_limits())
 NAMES = tuple("abcdef")
 NODES = ("a" * 12, "b" * 12, "c" * 12)
 
@@ -43,7 +43,7 @@ def history_of(names):
 
 
 def judged(run, base):
-    return compare.compare(base, summarise.run(run, label="run.json"), **RULES)
+    return compare.compare(base, summarise.run(run, label="run.json"), limits=LIMITS)
 
 
 def verdicts(comparison):
@@ -78,7 +78,9 @@ def whole_runs(draw):
         if name not in failed and count:
             run = in_turns(run, pairs(factors[name], count=count), workload=name)
     alone = msgspec.structs.replace(run, paired=())
-    _, suspects = compare.undecided(history_of(NAMES), summarise.run(alone, label=""), **RULES)
+    _, suspects = compare.undecided(
+        history_of(NAMES), summarise.run(alone, label=""), limits=LIMITS, tiers=Tiers()
+    )
     return with_suspects(run, suspects)
 
 
@@ -100,8 +102,9 @@ def test_merging_in_any_order_gives_the_verdicts_of_the_unsharded_run(whole, sha
     base = history_of(NAMES)
 
     (merged,) = merging.merge(plan, written).values()
-    merged = merging.with_suspects(merged, base, **RULES)
+    merged = merging.with_suspects(merged, base, limits=LIMITS, tiers=Tiers())
 
+    assert merged.interleaved is not None
     assert merged.interleaved.suspects == whole.interleaved.suspects
     assert verdicts(judged(merged, base)) == verdicts(judged(whole, base))
     assert codec.decode(codec.encode(merged), Run, name="merged") == merged
@@ -150,7 +153,7 @@ def test_a_class_without_any_result_has_only_failed_rows():
     assert [workload.workload for workload in merged["h100"].measured] == ["a"]
     assert merged["l4"].measured == ()
     assert [failed.workload for failed in merged["l4"].failed] == ["a"]
-    assert "class l4" in merged["l4"].environment.hard.cpu_model
+    assert "class l4" in str(merged["l4"].environment.hard)
 
 
 def test_each_class_is_a_run_of_its_own():
@@ -309,6 +312,7 @@ def test_pairs_and_seconds_add_up_and_any_budget_that_ended_is_told():
         ],
     ).values()
 
+    assert merged.interleaved is not None
     assert (merged.interleaved.pairs, merged.interleaved.spent_s) == (9, 15.0)
     assert merged.interleaved.stopped == "budget"
     assert merged.duration_s == 2 * WHOLE.duration_s
