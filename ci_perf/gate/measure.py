@@ -136,7 +136,7 @@ def measure_plan(
                 device=plan.device if options.device == "auto" else options.device,
                 lock_timeout_s=options.lock_timeout_s,
                 against=against,
-                prover=_prover(plan, options, checkout, notify) if baselines else None,
+                prover=prover(plan, options, checkout, notify) if baselines else None,
                 baselines=baselines,
                 identity=identity,
                 wait_s=options.wait_s,
@@ -252,13 +252,13 @@ def set_up(
 
     Raises CiPerfError, KeyboardInterrupt.
     """
-    _set_up(plan, launcher, Path(plan.root), "head", ending, notify)
+    set_up_side(plan, launcher, Path(plan.root), "head", ending, notify)
     if checkout is None:
         return ()
     notes = (*checkout.notes, *runners.notes(launcher))
     for note in notes:
         notify(f"note: {note}")
-    _set_up(plan, launcher, checkout.root, "base", ending, notify)
+    set_up_side(plan, launcher, checkout.root, "base", ending, notify)
     return notes
 
 
@@ -296,7 +296,7 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
     return Before(checks=checks, offered=offered)
 
 
-def _prover(
+def prover(
     plan: Plan, options: MeasureOptions, checkout: Checkout | None, notify: Notify
 ) -> Prover | None:
     """Return what finds out which workloads need no launch; `None` where nobody asks for it."""
@@ -331,7 +331,7 @@ def _base_side(
     return BaseSide(tree=tree, plan=before)
 
 
-def _set_up(
+def set_up_side(
     plan: Plan,
     launcher: Launcher,
     root: Path,

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,10 +194,16 @@ def suite_folder(plan: Plan, workloads: Path) -> Path | None:
 
     A shipped suite is the head's, also where ci_perf is installed from the checkout itself.
     """
-    folder = Path(plan.root, workloads).resolve()
-    if plan.suite.startswith(suite.BUILTIN) or not folder.is_relative_to(plan.root):
+    return folder_below(Path(plan.root), plan.suite, workloads)
+
+
+def folder_below(root: Path, name: str, workloads: Path) -> Path | None:
+    """Return the same of a root that nobody has planned yet."""
+    top = Path(os.path.realpath(root))
+    folder = Path(top, workloads).resolve()
+    if name.startswith(suite.BUILTIN) or not folder.is_relative_to(top):
         return None
-    return folder.relative_to(plan.root)
+    return folder.relative_to(top)
 
 
 def _conditions(

@@ -7,6 +7,7 @@ from ci_perf import session, suite
 from ci_perf.gate import Notify, measure, runners
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
+from ci_perf.model.baseline import Calibration
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.model.suite import Plan
 from ci_perf.program.tree_sources import FolderTree, GitTree
@@ -58,15 +59,22 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
 
 
 def _plan_of_base(plan: Plan, options: MeasureOptions, base: Tree) -> Plan:
-    """Plan the suite as the base has it, from copies of its files. Raises InvalidFileError."""
     folder = suite_folder(plan, options.workloads)
-    if folder is None:
-        return plan
+    return plan if folder is None else plan_of_tree(base, folder, plan.suite)
+
+
+def plan_of_tree(
+    tree: Tree, folder: Path, name: str, *, calibration: Calibration | None = None
+) -> Plan:
+    """Plan a suite as a commit has it below its root, from copies of its files.
+
+    Raises InvalidFileError and UsageError.
+    """
     inside = folder.as_posix()
     with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
         there = Path(copy, inside)
         there.mkdir(parents=True, exist_ok=True)
-        for name in base.names(inside) or ():
-            if name.endswith((".py", ".toml")):
-                (there / name).write_bytes(base.read(f"{inside}/{name}") or b"")
-        return suite.plan(there, plan.suite, root=Path(copy))
+        for file in tree.names(inside) or ():
+            if file.endswith((".py", ".toml")):
+                (there / file).write_bytes(tree.read(f"{inside}/{file}") or b"")
+        return suite.plan(there, name, root=Path(copy), calibration=calibration)

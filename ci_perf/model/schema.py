@@ -5,6 +5,7 @@ import json
 import msgspec
 
 from ci_perf.model.baseline import Baseline, Calibration, Qualification
+from ci_perf.model.bisection import Bisection
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.history import BranchHistory
 from ci_perf.model.proof import Proof
@@ -15,6 +16,7 @@ from ci_perf.model.suite import SuiteFile
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "baseline": Baseline,
+    "bisection": Bisection,
     "calibration": Calibration,
     "comparison": Comparison,
     "history": BranchHistory,

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ci_perf.report import escape
-from ci_perf.report.escape import MAX_SENTENCE_CHARS, Markdown, Sentence
+from ci_perf.report.escape import MAX_SENTENCE_CHARS, Command, Markdown, Sentence
 
 # A narrower name is folded too often to be read.
 _NAME_WIDTH = 24
@@ -123,6 +123,8 @@ def _markdown_phrase(phrase: Phrase) -> str:
 def _markdown_text(text: str) -> Markdown:
     if isinstance(text, Markdown):
         return text
+    if isinstance(text, Command):
+        return escape.command(text)
     return escape.sentence(text) if isinstance(text, Sentence) else escape.code(text)
 
 
@@ -162,6 +164,8 @@ def _is_left(table: Table, index: int) -> bool:
 def _plain(text: str) -> str:
     if isinstance(text, Markdown):
         return str(text)
+    if isinstance(text, Command):
+        return escape.clean(text, limit=len(text) + 1)
     return escape.clean(
         text, limit=MAX_SENTENCE_CHARS if isinstance(text, Sentence) else escape.MAX_CHARS
     )

@@ -15,6 +15,9 @@ from ci_perf.system import files, git
 
 # Of a commit: its id, its author by .mailmap, the second when it was committed, its first line.
 _HEADER = "%H%x00%aN%x00%ct%x00%s"
+# The same after its parents.
+_WITH_PARENTS = f"%P%x00{_HEADER}"
+_FIELDS = 5
 _MAX_CHARS = 200
 _LINK, _SUBMODULE = "120000", "160000"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,6 +43,14 @@ class FileVersion:
     commit: Commit
     state: EntryState
     blob: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCommit:
+    """A commit on a line of first parents; ``parents`` are all of its own, the first one first."""
+
+    commit: Commit
+    parents: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +121,35 @@ def versions(of: Branch, folder: str, now: datetime) -> Iterator[FileVersion]:
                 yield _version(line, next(tokens), folder, commit)
             elif line:
                 commit = _commit(line, next(tokens), next(tokens), next(tokens), now)
+
+
+def first_parents(top: Path, after: str, until: str, now: datetime) -> list[LineCommit]:
+    """Return the commits from `until` back along first parents, oldest first.
+
+    Those that `after` has as well are left out. Raises CiPerfError.
+    """
+    return _listed(top, ("--first-parent", "--reverse", until, f"^{after}"), now)
+
+
+def commit(top: Path, name: str, now: datetime) -> LineCommit:
+    """Describe one commit. Raises CiPerfError."""
+    (described,) = _listed(top, ("--max-count=1", name), now)
+    return described
+
+
+def _listed(top: Path, which: tuple[str, ...], now: datetime) -> list[LineCommit]:
+    how = ("-z", "--no-patch", "--encoding=UTF-8", f"--format={_WITH_PARENTS}")
+    with git.stream(top, "log", *how, *which, "--") as output:
+        tokens = list(_tokens(output))
+    starts = range(0, len(tokens), _FIELDS)
+    return [_of_line(*tokens[start : start + _FIELDS], now=now) for start in starts]
+
+
+def _of_line(
+    parents: str, name: str, author: str, second: str, title: str, *, now: datetime
+) -> LineCommit:
+    described = _commit(name, author, second, title, now)
+    return LineCommit(parents=tuple(parents.split()), commit=described)
 
 
 def contents(of: Branch, blobs: Iterable[str]) -> Iterator[bytes | None]:

@@ -194,7 +194,23 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
     process left is removed first. Raises UsageError for a wrong `ref` or
     `root`, CiPerfError for what is missing here, KeyboardInterrupt.
     """
-    start = merge_base.find(root, ref)
+    with _checked_out(root, ref, merge_base.find(root, ref), has_setup=has_setup) as checkout:
+        yield checkout
+
+
+@contextlib.contextmanager
+def commit_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checkout]:
+    """Provide the commit that `ref` names itself, as `base_of` provides the one where HEAD began.
+
+    ``head_top`` is the top of the repository at `root`: where a process imports from there, as by
+    an editable install, every commit would be the same code.
+    """
+    with _checked_out(root, ref, merge_base.exactly(root, ref), has_setup=has_setup) as checkout:
+        yield checkout
+
+
+@contextlib.contextmanager
+def _checked_out(root: Path, ref: str, start: Start, *, has_setup: bool) -> Iterator[Checkout]:
     with signals.deferred() as deferral:
         worktree_dir.sweep(start.top)
         with worktree_dir.claimed(start.top) as folder:
@@ -233,7 +249,7 @@ def _add(start: Start, folder: Path, run: RunGit) -> None:
         # Who may read the head, as another user in a container has to, may read the base.
         folder.chmod(start.top.stat().st_mode & 0o755)
         return
-    name = f"the base {merge_base.shown(start.commit)}"
+    name = f"{start.called} {merge_base.shown(start.commit)}"
     if ended.timed_out:
         raise CiPerfError(
             f"{name}: expected to be checked out in {folder} within {_CHECKOUT_S:g} s, found git "
@@ -263,9 +279,10 @@ def _fill(start: Start, folder: Path, run: RunGit, *, has_setup: bool) -> list[s
 
 def _missing(lost: EmptySubmodule, start: Start) -> CiPerfError:
     return CiPerfError(
-        f"{lost.path}: expected this submodule as the base {merge_base.shown(start.commit)} has "
-        f"it, found that {lost.reason}; fetch its history (`git submodule update --init`, then "
-        f"`git -C {lost.path} fetch --unshallow`), or have `setup` in suite.toml provide it",
+        f"{lost.path}: expected this submodule as {start.called} "
+        f"{merge_base.shown(start.commit)} has it, found that {lost.reason}; fetch its history "
+        f"(`git submodule update --init`, then `git -C {lost.path} fetch --unshallow`), or have "
+        "`setup` in suite.toml provide it",
         output=lost.output,
     )
 
@@ -276,8 +293,9 @@ def _described(
     there = folder / start.inside
     if not there.is_dir():
         raise UsageError(
-            f"{start.inside}: expected this folder in the base {merge_base.shown(start.commit)}, "
-            "found none; a project that the change adds has nothing to be compared with"
+            f"{start.inside}: expected this folder in {start.called} "
+            f"{merge_base.shown(start.commit)}, found none; a project that the change adds has "
+            "nothing to be compared with"
         )
     return Checkout(
         root=there,

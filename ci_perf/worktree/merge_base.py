@@ -1,4 +1,4 @@
-"""Find the commit where a change began; never write or fetch anything."""
+"""Find the commit where a change began, or one by its name; never write or fetch anything."""
 
 import difflib
 import os
@@ -26,13 +26,15 @@ _ALIKE = 0.7
 class Start:
     """Where a change began: commit `commit` of the repository that is checked out at `top`.
 
-    ``inside`` leads from there to the folder that was asked for.
+    ``inside`` leads from there to the folder that was asked for. ``called`` is what messages call
+    the commit.
     """
 
     top: Path
     inside: PurePath
     commit: str
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    called: str = "the base"
 
 
 def find(root: Path, ref: str) -> Start:
@@ -49,15 +51,25 @@ def find(root: Path, ref: str) -> Start:
     commit = _shared(root, ref, _named(root, ref))
     return Start(
         top=top,
-        inside=Path(os.path.realpath(root)).relative_to(os.path.realpath(top)),
+        inside=_inside(root, top),
         commit=commit,
         notes=_notes(commit, is_head=head == commit, is_dirty=git.source(root).dirty),
     )
 
 
+def exactly(root: Path, ref: str) -> Start:
+    """Find the commit that `ref` names itself. Raises as `find` does."""
+    top = _top(root)
+    return Start(top=top, inside=_inside(root, top), commit=_named(root, ref), called="the commit")
+
+
 def shown(commit: str) -> str:
     """Shorten a commit for people."""
     return commit[:_SHOWN]
+
+
+def _inside(root: Path, top: Path) -> PurePath:
+    return Path(os.path.realpath(root)).relative_to(os.path.realpath(top))
 
 
 def _ask(root: Path, *arguments: str) -> Completed:

@@ -10,6 +10,7 @@ from ci_perf.baselines import accept
 from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
+from tests.bisections import a_bisection
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
 from tests.calibrations import a_calibration, a_qualification, a_qualified
 from tests.proofs import a_proof, a_step
@@ -39,6 +40,7 @@ def documents(tmp_path):
             a_workload_history([1e-3], [1.1e-3], lines=(a_line(a_change(1)),)), skipped=(skipped(),)
         ),
         "baseline": accepted[0].baseline,
+        "bisection": a_bisection(),
         "calibration": a_calibration(),
         "plan": a_work_plan(),
         "proof": a_proof(a_step()),

@@ -1,0 +1,105 @@
+"""The commands that measure other commits than the one that is checked out: `bisect`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.errors import ExitCode
+from ci_perf.gate import bisect
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.model import codec
+from ci_perf.model.bisection import Bisection
+from ci_perf.system import files
+
+
+@click.command("bisect")
+@click.argument("good")
+@click.argument("bad")
+@click.argument("workload")
+@measure_options.suite_and_machine
+@options.wait
+@click.option(
+    "--metric",
+    default="",
+    metavar="NAME",
+    help="What has to be worse, such as step_time_s or peak_allocated_bytes; by default the time "
+    "of a step if that is worse, else the worst metric that gates.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    default=7,
+    show_default=True,
+    help="How many commits a round chooses. On one machine they are measured one by one, and those "
+    "that an answer has made needless are left out.",
+)
+@click.option(
+    "--budget",
+    default="2h",
+    show_default=True,
+    metavar="DURATION",
+    callback=lambda _context, option, text: options.duration_s(text, option.opts[0]),
+    help="How long all sessions together may take.",
+)
+@options.record
+@click.option(
+    "--explain/--no-explain",
+    default=False,
+    show_default=True,
+    help="Profile the commit that was found beside its parent, and name the cause.",
+)
+@options.explain_budget
+@options.table_format
+@options.output
+def bisect_command(
+    *,
+    good: str,
+    bad: str,
+    workload: str,
+    metric: str,
+    at_once: int,
+    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    output: Path | None,
+    **said: Any,  # noqa: ANN401  the options of `suite_and_machine`
+) -> int:
+    """Find the commit that made a workload worse, by pairs of commits with a good one.
+
+    GOOD and BAD are commits, tags or branches on one line of first parents. BAD is launched beside
+    GOOD first: where it is not proven worse, there is nothing to look for. Then commits between
+    them are launched beside GOOD, and the commit that is left beside its parent. A commit that runs
+    the same program as a measured one is not launched; one that cannot be measured is left out, and
+    named. Nothing of the checkout changes.
+
+    Exit codes: 0 one commit was found, 3 no answer: BAD is not proven worse, or several commits are
+    left, 130 interrupted: what is known by then is printed.
+    """
+    measurement = measure_options.measurement(
+        {**said, "names": (workload,)}, run_output=None, outputs=(output,)
+    )
+    reports.check_target(None, output, inputs=[])
+    bisected = bisect.bisect(
+        bisect.BisectOptions(
+            measuring=MeasureOptions(root=files.current_folder(), **measurement),
+            good=good,
+            bad=bad,
+            at_once=at_once,
+            metric=metric,
+        ),
+        notify=console.say,
+        listener=following.listener,
+    )
+    _emit(bisected, format, output)
+    if bisected.ended == "interrupted":
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK if bisected.outcome == "found" else ExitCode.NO_ANSWER
+
+
+def _emit(bisected: Bisection, form: str, output: Path | None) -> None:
+    if form == "json":
+        console.emit(codec.encode(bisected), output=output)
+        return
+    from ci_perf.report import bisection
+
+    reports.emit_page(bisection.page(bisected), form, output)

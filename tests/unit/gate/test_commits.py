@@ -1,0 +1,70 @@
+"""Lines of commits in real repositories."""
+
+import pytest
+
+from ci_perf.errors import UsageError
+from ci_perf.gate import commits
+from tests import repositories
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    for name, value in repositories.ALONE.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def merged(tmp_path):
+    """One commit, a branch of two that is merged, one more commit; each with a tag."""
+    made = repositories.init(tmp_path / "project")
+    made.commit(a_py="0")
+    made.ask("tag", "first")
+    made.ask("checkout", "--quiet", "-b", "side")
+    made.commit(a_py="1")
+    made.ask("tag", "brought")
+    made.ask("checkout", "--quiet", "main")
+    made.ask("merge", "--quiet", "--no-ff", "--message=Merge `it` — ü", "side")
+    made.commit(a_py="2")
+    return made
+
+
+def test_a_line_has_a_merge_and_not_what_it_brought(merged):
+    line = commits.between(merged.root, "first", "main")
+
+    expected = merged.ask("log", "--first-parent", "--reverse", "--format=%H").split()
+    assert [each.commit.id for each in line.commits] == expected
+    assert [len(each.parents) for each in line.commits] == [0, 2, 1]
+    assert line.commits[1].commit.title == "Merge `it` — ü"
+    assert line.shown(1) == f"{expected[1][:12]} Merge `it` — ü"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "said"),
+    [
+        ("main", "main", "expected two commits, found the same one"),
+        ("main", "first", "name them the other way round"),
+        ("brought", "main", "found one that a merge has brought there"),
+        ("nothing", "main", "nothing: expected a branch, tag or commit"),
+        ("-x", "main", "-x: expected a branch, tag or commit"),
+    ],
+)
+def test_what_is_no_line_is_wrong_use(merged, first, last, said):
+    with pytest.raises(UsageError, match=said):
+        commits.between(merged.root, first, last)
+
+
+def test_another_history_is_wrong_use(merged):
+    merged.ask("checkout", "--quiet", "--orphan", "other")
+    merged.commit(b_py="3")
+
+    with pytest.raises(UsageError, match="expected a commit that other has grown from"):
+        commits.between(merged.root, "main", "other")
+
+
+def test_a_commit_without_a_first_line_keeps_the_others_in_their_places(merged):
+    merged.ask("commit", "--quiet", "--allow-empty", "--allow-empty-message", "--message=")
+    merged.commit(a_py="4")
+
+    titles = [each.commit.title for each in commits.between(merged.root, "first", "main").commits]
+
+    assert titles == ["more", "Merge `it` — ü", "more", "", "more"]
