@@ -133,7 +133,10 @@ def _join(todo: Task) -> tuple[Group, str]:
     if todo.workload.launch == "process":
         return distributed.Solo(), todo.device
     name = distributed.device_of_rank(todo.device, distributed.local_rank())
-    return distributed.join(name, timeout_s=todo.workload.protocol.timeout_s), name
+    group = distributed.join(name, timeout_s=todo.workload.protocol.timeout_s)
+    if todo.workload.nodes > 1:
+        distributed.check_alike(group, name)
+    return group, name
 
 
 def _cards(workload: PlannedWorkload) -> int:
@@ -228,6 +231,8 @@ class AfterTiming:
     def _with_counters(self, process: Process, watcher: Watcher) -> Process:
         here, workload, group, take = self.here, self.workload, self.group, self.instruments.take
         steps = self.todo.workload.protocol.phase_steps
+        # Arrivals are compared by the clock of one host.
+        local_step = workload.local_step if self.todo.workload.nodes == 1 else None
         parts = take(
             "step_phases",
             lambda: watcher.watch(here, workload.step, steps),
@@ -235,8 +240,8 @@ class AfterTiming:
         )
         skew_s = take(
             "arrival_skew",
-            lambda: distributed.arrival_skew(group, here, workload.local_step, steps),
-            steps=steps + 1 if workload.local_step and group.world_size > 1 else 0,
+            lambda: distributed.arrival_skew(group, here, local_step, steps),
+            steps=steps + 1 if local_step and group.world_size > 1 else 0,
         )
         work = take(
             "work",

@@ -2,25 +2,28 @@
 
 Run as `python -P -m ci_perf.measuring.ranks FOLDER PARENT`, in the place of a worker: the files in
 FOLDER are named in task.py, PARENT is the id of the process that waits for them. Every rank is a
-worker, whose parent is the agent.
+worker, whose parent is the agent. On one of several nodes it gets HOST:PORT in the place of PARENT:
+where the agents of all nodes meet (nodes.py), of which each reports its own failure.
 """
 
 import contextlib
 import faulthandler
 import logging
 import os
-import select
 import signal
 import socket
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Self
+from types import FrameType
+from typing import Any
+
+import msgspec
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.measuring.rank_outputs import Outputs
 from ci_perf.model import task
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.step_profile import StepProfile
@@ -38,7 +41,7 @@ _GRACE_S = "5"
 
 # What is kept of the ranks' outputs, in all: what a run file takes.
 _OUTPUT_CHARS = 10_000
-_REASON_CHARS = 2000
+REASON_CHARS = 2000
 
 # With these signals Python leaves a stack in the output at the moment of its death.
 _FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
@@ -49,11 +52,6 @@ _NOTICED_LATE_S = 5.0
 # Between asking the ranks where they hang and passing on what they say: see system/child.py.
 _STACKS_S = 0.2
 
-# What is kept of each process: enough for a traceback.
-TAIL_BYTES = 16 * 1024
-
-_CHUNK = 65_536
-
 
 class _RanksError(Exception):
     """The ranks ended without a result; `failure` says why."""
@@ -63,91 +61,44 @@ class _RanksError(Exception):
         self.failure = failure
 
 
-class Outputs:
-    """The last output of several processes: a pipe each, drained by a thread within the block.
-
-    ``paths`` are what the processes write to, stdout and stderr alike. They are named pipes,
-    because torchrun redirects a process to a path; files would fill the disk.
-    """
-
-    def __init__(self, folder: Path, count: int) -> None:
-        """Make `count` pipes in `folder`. Raises OSError."""
-        self.paths = [folder / f"output.{number}" for number in range(count)]
-        self._handles = [_pipe(path) for path in self.paths]
-        self._tails = [b""] * count
-        self._spoken = [0.0] * count
-        self._stop, self._stopped = os.pipe()
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._drain, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        os.write(self._stopped, b".")
-        self._thread.join()
-        for handle in (*self._handles, self._stop, self._stopped):
-            os.close(handle)
-
-    def tail(self, number: int) -> str:
-        """Return the last output of one process, all that it has written so far."""
-        self._read(number)
-        return self._tails[number].decode(errors="replace")
-
-    def spoken_at(self, number: int) -> float:
-        """Return when its latest output was read, by `time.time`; 0 when it wrote nothing."""
-        self._read(number)
-        return self._spoken[number]
-
-    def _drain(self) -> None:
-        numbers = {handle: number for number, handle in enumerate(self._handles)}
-        while True:
-            ready, _, _ = select.select([self._stop, *numbers], [], [])
-            if self._stop in ready:
-                return
-            for handle in ready:
-                self._read(numbers[handle])
-
-    def _read(self, number: int) -> None:
-        """Take what is in the pipe, a full pipe at most: some never stop talking."""
-        with self._lock, contextlib.suppress(BlockingIOError):
-            for _ in range(2):
-                chunk = os.read(self._handles[number], _CHUNK)
-                self._tails[number] = (self._tails[number] + chunk)[-TAIL_BYTES:]
-                self._spoken[number] = time.time()
-
-
-def _pipe(path: Path) -> int:
-    """Make a pipe and open both ends: it stays open, and no writer waits for a reader."""
-    os.mkfifo(path, 0o600)
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
-def main(folder: Path, *, worker: str = task.WORKER, port: Callable[[], int] | None = None) -> int:
+def main(
+    folder: Path,
+    *,
+    worker: str = task.WORKER,
+    port: Callable[[], int] | None = None,
+    endpoint: str = "",
+) -> int:
     """Run the task in `folder` in as many ranks as it says; return the exit code.
 
     Every rank runs the module `worker`; `port` finds a free one. Whatever goes wrong becomes one
-    TaskFailure: that of the rank that failed first.
+    TaskFailure: that of the rank that failed first. With `endpoint` (host:port of a store of
+    torch.distributed) only the ranks of this node are run, and the failure is that of this node.
     """
     failure: TaskFailure | None = None
     try:
         todo = files.read(folder / task.TASK, Task)
-        _run(folder, todo, worker, port or free_port)
+        with tempfile.TemporaryDirectory() as here:  # pipes must be of this host
+            _run(folder, Path(here), todo, worker, port or free_port, endpoint)
     except _RanksError as error:
         failure = error.failure
     except BaseException as error:  # noqa: BLE001  torchrun's answer to a signal is none
         reason = " ".join(f"torchrun: {type(error).__name__}: {error}".split())
-        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
+        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:REASON_CHARS])
     if failure is not None:
-        files.write(folder / task.FAILURE, failure)
+        name = task.of_node(task.FAILURE, address(), os.getpid()) if endpoint else task.FAILURE
+        files.write(folder / name, failure)
         return 1
     return 0
+
+
+def address() -> str:
+    """Return the name by which other nodes reach this host; loopback where it has no address."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return _HOST
+    return name
 
 
 def free_port() -> int:
@@ -157,52 +108,83 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _run(folder: Path, todo: Task, worker: str, port: Callable[[], int]) -> None:
+def _run(
+    folder: Path, here: Path, todo: Task, worker: str, port: Callable[[], int], endpoint: str
+) -> None:
     """Start the ranks and wait for their end. Raises _RanksError, and what torchrun raises."""
-    os.environ.update(_local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
+    os.environ.update({} if endpoint else _local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     # It repeats in a screen of lines what we say in one.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    count = todo.workload.world_size
-    with Outputs(folder, count) as outputs, _asked_where_it_hangs(folder, outputs):
+    count = todo.workload.devices_per_node
+    with Outputs(here, count) as outputs, _asked_where_it_hangs(folder, outputs):
         try:
-            _torchrun(folder, outputs, worker, port)
+            if endpoint:
+                _one_node(folder, todo, outputs, worker, endpoint)
+            else:
+                _torchrun(folder, outputs, worker, port)
         except ChildFailedError as error:
             raise _RanksError(_failure(folder, error.failures, outputs)) from None
-        if wrong := _wrong(folder, count, profiles=todo.profile):
+        if not endpoint and (failure := wrong_result(folder, todo)):
             output = outputs.tail(0)[-_OUTPUT_CHARS:]
-            reason = wrong[:_REASON_CHARS]
-            raise _RanksError(TaskFailure(phase=Phase.TEARDOWN, reason=reason, output=output))
+            raise _RanksError(msgspec.structs.replace(failure, output=output))
 
 
 def _torchrun(folder: Path, outputs: Outputs, worker: str, port: Callable[[], int]) -> None:
-    """Run torchrun through its Python API; once more where its port has been taken meanwhile."""
+    """Run all ranks on this host; once more where the port has been taken meanwhile."""
     from torch.distributed import DistNetworkError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     for left in reversed(range(_PORTS)):
-        config = LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=len(outputs.paths),
-            run_id="ci-perf",
-            rdzv_backend="static",
-            rdzv_endpoint=f"{_HOST}:{port()}",
-            rdzv_configs={"rank": 0},
-            local_addr=_HOST,
-            max_restarts=0,
-            logs_specs=_ToPipes(folder / "torchrun", outputs),
-        )
         try:
-            elastic_launch(config, sys.executable)(
-                "-P", "-m", worker, str(folder), str(os.getpid())
+            _launch(
+                folder,
+                outputs,
+                worker,
+                nodes=1,
+                run_id="ci-perf",
+                rdzv_backend="static",
+                rdzv_endpoint=f"{_HOST}:{port()}",
+                rdzv_configs={"rank": 0},
+                local_addr=_HOST,
             )
         except DistNetworkError:
             if not left:
                 raise
         else:
             return
+
+
+def _one_node(folder: Path, todo: Task, outputs: Outputs, worker: str, endpoint: str) -> None:
+    """Run the ranks of this node, once all nodes have met at `endpoint`."""
+    _launch(
+        folder,
+        outputs,
+        worker,
+        nodes=todo.workload.nodes,
+        run_id=folder.name,  # an agent of another launch is none of ours
+        rdzv_backend="c10d",
+        rdzv_endpoint=endpoint,
+        rdzv_configs={"is_host": "false", "join_timeout": int(task.limit_s(todo)) + 1},
+        local_addr=address(),
+    )
+
+
+def _launch(
+    folder: Path, outputs: Outputs, worker: str, *, nodes: int, **rendezvous: str | dict[str, Any]
+) -> None:
+    """Run torchrun through its Python API. Raises what torchrun raises."""
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(
+        min_nodes=nodes,
+        max_nodes=nodes,
+        nproc_per_node=len(outputs.paths),
+        max_restarts=0,
+        logs_specs=_ToPipes(folder / "torchrun", outputs),
+        **rendezvous,
+    )
+    elastic_launch(config, sys.executable)("-P", "-m", worker, str(folder), str(os.getpid()))
 
 
 class _ToPipes:
@@ -218,6 +200,8 @@ class _ToPipes:
     def reify(self, envs: dict[int, dict[str, str]]) -> Any:  # noqa: ANN401  torch's LogsDest
         """Say where everything goes."""
         destinations = self._theirs.reify(envs)
+        self._outputs.first = int(envs[0]["RANK"])
+        self._outputs.world_size = int(envs[0]["WORLD_SIZE"])
         paths = {rank: str(path) for rank, path in enumerate(self._outputs.paths)}
         destinations.stdouts = paths
         destinations.stderrs = dict(paths)
@@ -241,9 +225,9 @@ def _asked_where_it_hangs(folder: Path, outputs: Outputs) -> Iterator[None]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGUSR1)
         time.sleep(_STACKS_S)
-        (folder / task.PHASE).write_text(_slowest_phase(folder, len(outputs.paths)).value)
+        (folder / task.PHASE).write_text(_slowest_phase(folder, outputs.ranks).value)
         share = _OUTPUT_CHARS // len(outputs.paths)
-        for rank in range(len(outputs.paths)):
+        for rank in outputs.ranks:
             sys.stdout.write(_last_lines(outputs.tail(rank), share - 20, f"rank {rank}:"))
         sys.stdout.flush()
 
@@ -267,9 +251,9 @@ def _last_lines(text: str, limit: int, title: str) -> str:
     return f"{title}\n{text[-limit:].rstrip()}\n" if text.strip() else f"{title} no output\n"
 
 
-def _slowest_phase(folder: Path, count: int) -> Phase:
+def _slowest_phase(folder: Path, ranks: range) -> Phase:
     order = list(Phase)
-    return min((_phase(folder, rank) for rank in range(count)), key=order.index)
+    return min((_phase(folder, rank) for rank in ranks), key=order.index)
 
 
 def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> TaskFailure:
@@ -283,7 +267,7 @@ def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Tas
         reason = f"{_ending(failures[rank].exitcode)} in phase {phase.value}"
     return TaskFailure(
         phase=phase,
-        reason=f"rank {rank} of {len(outputs.paths)}: {reason}"[:_REASON_CHARS],
+        reason=f"rank {rank} of {outputs.world_size}: {reason}"[:REASON_CHARS],
         output=outputs.tail(rank)[-_OUTPUT_CHARS:],
         exhausted=said.exhausted if said is not None else None,
     )
@@ -336,6 +320,12 @@ def _phase(folder: Path, rank: int) -> Phase:
         return Phase.LAUNCH
 
 
+def wrong_result(folder: Path, todo: Task) -> TaskFailure | None:
+    """Say why what the ranks left is no result of all of them, `None` when it is one."""
+    wrong = _wrong(folder, todo.workload.world_size, profiles=todo.profile)
+    return TaskFailure(phase=Phase.TEARDOWN, reason=wrong[:REASON_CHARS]) if wrong else None
+
+
 def _wrong(folder: Path, count: int, *, profiles: bool = False) -> str:
     """Say why what the ranks left is no result of `count` ranks; empty when it is one."""
     path = folder / task.RESULT
@@ -363,6 +353,8 @@ def _wrong(folder: Path, count: int, *, profiles: bool = False) -> str:
 
 
 if __name__ == "__main__":
-    linux.end_with_parent(int(sys.argv[2]))
+    of_parent = sys.argv[2]
+    if of_parent.isdecimal():
+        linux.end_with_parent(int(of_parent))
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # until there are ranks to ask
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), endpoint="" if of_parent.isdecimal() else of_parent))

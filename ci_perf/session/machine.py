@@ -28,10 +28,11 @@ def describe(
     plan: Plan, launcher: Launcher, device: str, interrupts: Interrupts
 ) -> MachineDescription:
     """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
-    widest = max(plan.workloads, key=lambda workload: workload.world_size)
-    answer = launcher.describe(device, threads(plan), widest.world_size, interrupts.have_come)
+    widest = max(plan.workloads, key=lambda workload: workload.devices_per_node)
+    devices = widest.devices_per_node
+    answer = launcher.describe(device, threads(plan), devices, interrupts.have_come)
     if isinstance(answer, TaskFailure):
-        whose = f" ({widest.id} needs {widest.world_size})" if widest.world_size > 1 else ""
+        whose = f" ({widest.id} needs {devices})" if devices > 1 else ""
         raise CiPerfError(answer.reason + whose, output=answer.output)
     return answer
 

@@ -295,7 +295,7 @@ class SessionRunner:
             root=self._plan.root,
             python_path=self._plan.python_path,
             data_dir=data_folder(),
-            gpus=self._machine.gpus[: workload.world_size],
+            gpus=self._machine.gpus[: workload.devices_per_node],
         )
 
     def outcome(self, task: Task) -> Outcome:
@@ -377,7 +377,7 @@ class SessionRunner:
         """Return what the monitor has against a process; nothing when it was turned off."""
         if evidence is None:
             return ()
-        reasons = distrust.of_process(workload.id, evidence, workload.world_size)
+        reasons = distrust.of_process(workload.id, evidence, workload.devices_per_node)
         if self._machine.gpus and not evidence.gpus:
             return (*reasons, distrust.unwatched_process(workload.id, evidence.trouble))
         return reasons

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ci_perf.measuring import ranks
-from ci_perf.measuring.ranks import TAIL_BYTES, Outputs
+from ci_perf.measuring.rank_outputs import TAIL_BYTES, Outputs
 from ci_perf.model import task
 from ci_perf.model.process import Exhausted, Phase, Ranks, WorkerResult
 from ci_perf.model.task import TaskFailure
