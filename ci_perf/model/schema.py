@@ -7,6 +7,7 @@ import msgspec
 from ci_perf.model.baseline import Baseline, Calibration, Qualification
 from ci_perf.model.bisection import Bisection
 from ci_perf.model.comparison import Comparison
+from ci_perf.model.fleet import Endings, FleetFile, JournalLine
 from ci_perf.model.history import BranchHistory
 from ci_perf.model.proof import Proof
 from ci_perf.model.run import Run
@@ -19,7 +20,10 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "bisection": Bisection,
     "calibration": Calibration,
     "comparison": Comparison,
+    "endings": Endings,
+    "fleet": FleetFile,
     "history": BranchHistory,
+    "journal": JournalLine,
     "plan": WorkPlan,
     "proof": Proof,
     "qualification": Qualification,

@@ -9,6 +9,7 @@ from ci_perf import suite
 from ci_perf.baselines import accept
 from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
+from ci_perf.model.fleet import Ending, Endings, Expectation, FleetFile, JournalLine, NodeClass
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.bisections import a_bisection
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
@@ -17,6 +18,7 @@ from tests.proofs import a_proof, a_step
 from tests.runs import a_failed, a_measured, a_run
 from tests.work_plans import a_unit, a_work_plan
 
+ENDED = Ending(unit="1-of-2", kind="measured", nodes=("n1",), attempts=1, duration_s=60.0)
 PUBLISHED = Path(__file__).parents[3] / "docs/schema"
 
 
@@ -36,12 +38,15 @@ def documents(tmp_path):
     return {
         "run": run,
         "comparison": comparison,
+        "endings": Endings(engine="slurm", endings=(ENDED,)),
+        "fleet": FleetFile(classes={"h100": NodeClass(expect=Expectation(gpu_count=8))}),
         "history": a_branch_history(
             a_workload_history([1e-3], [1.1e-3], lines=(a_line(a_change(1)),)), skipped=(skipped(),)
         ),
         "baseline": accepted[0].baseline,
         "bisection": a_bisection(),
         "calibration": a_calibration(),
+        "journal": JournalLine(at=1.5, entry=ENDED),
         "plan": a_work_plan(),
         "proof": a_proof(a_step()),
         "qualification": a_qualification(a_qualified()),

@@ -1,0 +1,111 @@
+"""What a node has left, read as if a stranger had written it: size, links, nonce, unit, content."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.model.fleet import Attempt, Expectation, Receipt
+from ci_perf.model.run import UNKNOWN_COMMIT, Run
+from ci_perf.report.units import numbered
+from ci_perf.system import lock, scratch
+
+RECEIPT, RUN = "receipt.json", "run.json"
+# `ci-perf run`: 3 says that a workload failed, which the run records.
+_HAS_RUN = frozenset({0, 3})
+_MOST_OUTPUT_LINES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a run of a unit must say of itself; `None` where nobody knows it."""
+
+    suite: str
+    workloads: frozenset[str]
+    commit: str | None
+    expect: Expectation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usable:
+    """A run of the unit, as it was read: whatever happens to the file later."""
+
+    run: Run
+    duration_s: float
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """There is a result, and it is of no use: another attempt would not be better."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrongNode:
+    """The node is not of its class."""
+
+    reason: str
+
+
+Outcome = Usable | Unusable | WrongNode
+
+
+def read(folder: Path, attempt: Attempt, wanted: Wanted) -> Outcome | None:
+    """Return what an attempt has left in its folder; `None` before its command has ended."""
+    try:
+        with _opened(folder) as opened:
+            receipt = opened.read(RECEIPT, Receipt)
+            if receipt is None:
+                return None
+            if (receipt.nonce, receipt.unit) != (attempt.nonce, attempt.unit):
+                return Unusable(f"{RECEIPT}: expected that of this attempt, found another's")
+            run = opened.read(RUN, Run) if receipt.exit_code in _HAS_RUN else None
+    except InvalidFileError as error:
+        return Unusable(f"its result is refused: {error}")
+    if run is None:
+        return Unusable(_ended(receipt))
+    if refusal := _refusal(run, wanted):
+        return Unusable(f"its result is refused: {RUN}: {refusal}")
+    if difference := wanted.expect.difference(run.environment.hard):
+        return WrongNode(f"the node is not of its class: {difference}")
+    failures = f"{numbered(len(run.failed), 'workload')} failed" if run.failed else ""
+    return Usable(run=run, duration_s=receipt.duration_s, said=failures)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[scratch.Scratch]:
+    """Open the folder of an attempt, which may be a link by now. Raises InvalidFileError."""
+    try:
+        handle = lock.open_folder(folder)
+    except OSError as error:
+        raise InvalidFileError(f"{folder.name}: cannot be read: {error.strerror}") from None
+    try:
+        yield scratch.Scratch(folder, handle)
+    finally:
+        os.close(handle)
+
+
+def _refusal(run: Run, wanted: Wanted) -> str:
+    """Say in what a run is not that of the unit; empty if in nothing."""
+    if run.suite != wanted.suite:
+        return f"expected suite {wanted.suite!r}, found {run.suite!r}"
+    if wanted.commit not in {None, UNKNOWN_COMMIT} and run.source.commit != wanted.commit:
+        return f"expected commit {wanted.commit}, found {run.source.commit}"
+    named = {w.workload for kind in (run.measured, run.failed, run.same) for w in kind}
+    if foreign := sorted(named - wanted.workloads):
+        return f"expected no workload of another unit, found {', '.join(foreign)}"
+    if missing := sorted(wanted.workloads - named):
+        return f"expected all workloads of the unit, found none for {', '.join(missing)}"
+    return ""
+
+
+def _ended(receipt: Receipt) -> str:
+    code = receipt.exit_code
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    lines = receipt.output.strip().splitlines()[-_MOST_OUTPUT_LINES:]
+    said = ": " + " / ".join(line.strip() for line in lines) if lines else ""
+    return f"its command {how} and left no run{said}"

@@ -1,0 +1,55 @@
+"""What a node runs in tests of the fleet: a unit that sleeps, and then behaves well or badly.
+
+    python fleet_unit.py BEHAVIOUR SECONDS RUN TARGET
+
+RUN is a run that somebody has prepared, TARGET where it belongs. Knows nothing of ci_perf.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+behaviour, seconds, run, target = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+folder = Path(target).parent
+(folder / "environment.json").write_text(json.dumps(dict(os.environ)))
+with (folder / "pids").open("a") as pids:
+    pids.write(f"{os.getpid()}\n")
+time.sleep(seconds)
+match behaviour:
+    case "crash":
+        os.kill(os.getpid(), signal.SIGKILL)
+    case "refuse":
+        sys.exit("error: no such suite")
+    case "hang":
+        time.sleep(1000)
+    case "garbage":
+        Path(target).write_text("{")
+    case "nan":
+        Path(target).write_text(run.read_text().replace('"duration_s": 60.0', '"duration_s": NaN'))
+    case "huge":
+        with Path(target).open("wb") as file:
+            file.truncate(51 * 2**20)
+    case "link":
+        Path(target).symlink_to("/etc/passwd")
+    case "pipe":
+        os.mkfifo(target)
+    case "foreign":
+        receipt = {"unit": "foreign", "nonce": "0", "node": "n", "exit_code": 0, "duration_s": 1}
+        (folder / "receipt.json").write_text(json.dumps({**receipt, "output": ""}))
+        os.kill(os.getppid(), signal.SIGKILL)
+    case "vanish":  # and its agent with it, as if the node had lost power
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
+    case "vanish_once" if not (folder.parent / "vanished").exists():
+        (folder.parent / "vanished").touch()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
+    case "quit_early":  # the engine's job ends, and nothing is left: as of a node without Python
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(1000)
+    case _:
+        shutil.copyfile(run, target)
