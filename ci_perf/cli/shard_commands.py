@@ -10,13 +10,16 @@ from typing import Any, TypeVar
 
 import click
 
+import ci_perf
 from ci_perf.cli import console, options
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import shards
 from ci_perf.gate.shards import MergeOptions, ShardOptions
+from ci_perf.github import actions
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.model.shards import WorkPlan, WorkUnit
+from ci_perf.model.suite import FailOn
 from ci_perf.report.units import numbered
 from ci_perf.system import files
 
@@ -108,6 +111,12 @@ def unit_of(
     is_flag=True,
     help="Print the jobs of a matrix for GitHub's fromJSON, in one line: unit, shard, class.",
 )
+@click.option(
+    "--matrix-output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Add the same as matrix=… to this file: the GITHUB_OUTPUT of a step.",
+)
 @options.suite
 @options.workloads
 @options.baselines
@@ -119,6 +128,7 @@ def plan_command(
     machine_class: tuple[str, ...],
     against: str | None,
     matrix: bool,
+    matrix_output: Path | None,
     suite: str,
     workloads: Path,
     baselines: Path,
@@ -143,12 +153,13 @@ def plan_command(
             against=against,
         )
     )
+    jobs = _matrix(planned) if matrix or matrix_output else ""
+    if output is not None or not matrix:
+        console.emit(codec.encode(planned), output=output)
     if matrix:
-        if output is not None:
-            files.write(output, planned)
-        console.emit(_matrix(planned), output=None)
-        return
-    console.emit(codec.encode(planned), output=output)
+        console.emit(f"{jobs}\n", output=None)
+    if matrix_output is not None:
+        actions.write_outputs(matrix_output, {"matrix": jobs})
 
 
 def _planned(options: ShardOptions) -> WorkPlan:
@@ -186,7 +197,7 @@ def _matrix(planned: WorkPlan) -> str:
         }
         for unit in planned.units
     ]
-    return json.dumps({"include": jobs}) + "\n"
+    return json.dumps({"include": jobs})
 
 
 @click.command("merge")
@@ -206,11 +217,25 @@ def _matrix(planned: WorkPlan) -> str:
     help="Where to write the merged run; with several classes of machines the folder for one "
     "CLASS.json each.",
 )
+@click.option(
+    "--comparison-output",
+    type=click.Path(path_type=Path),
+    help="Judge what was merged, too, by the baselines: where to write the comparison as JSON, for "
+    "`ci-perf publish`; with several classes of machines the folder for one CLASS.json each.",
+)
+@options.fail_on(default=None)
 @options.workloads
 @options.baselines
 def merge_command(
-    *, runs: tuple[Path, ...], plan: Path, output: Path, workloads: Path, baselines: Path
-) -> ExitCode:
+    *,
+    runs: tuple[Path, ...],
+    plan: Path,
+    output: Path,
+    comparison_output: Path | None,
+    fail_on: FailOn | None,
+    workloads: Path,
+    baselines: Path,
+) -> int:
     """Join what several nodes have measured into one run per class of machines.
 
     RUN.json is a file that `ci-perf run --shard` or `--unit` wrote, or a folder in which every
@@ -218,32 +243,55 @@ def merge_command(
     a failed one: exit code 3. Refused, with exit code 2: a workload that was measured twice or is
     not planned, another commit, suite, version or class of machines. Baselines and suite.toml say
     how many suspects there are over all nodes: they share the chance of a false alarm.
+
+    With --comparison-output the exit code is that of the comparisons, as of `ci-perf check`.
     """
-    files.check_apart("--output", output, plan, *runs)
+    for option, target in (("--output", output), ("--comparison-output", comparison_output)):
+        files.check_apart(option, target, plan, *runs, baselines, workloads)
+    files.check_apart("--comparison-output", comparison_output, output)
     merged = shards.merge(
         MergeOptions(runs=runs, plan=plan, workloads=workloads, baselines=baselines),
         notify=console.say,
     )
-    for target, run in _targets(merged, output).items():
-        files.write(target, run)
-        done, total = len(run.measured) + len(run.same), len(run.workloads())
-        sessions = numbered(len(run.merged_from), "session")
-        console.say(f"{target}: {done} of {numbered(total, 'workload')}, by {sessions}")
-        for failed in run.failed:
-            console.say(f"failed: {failed.workload}: {failed.reason}")
-    is_whole = not any(run.failed for run in merged.values())
-    return ExitCode.OK if is_whole else ExitCode.NO_ANSWER
+    targets = _targets(merged, "--output", output)
+    judged = _targets(merged, "--comparison-output", comparison_output or output)
+    for machine_class, run in merged.items():
+        files.write(targets[machine_class], run)
+        _tell(targets[machine_class], run)
+    if comparison_output is None:
+        is_whole = not any(run.failed for run in merged.values())
+        return ExitCode.OK if is_whole else ExitCode.NO_ANSWER
+    codes = set()
+    for machine_class, target in judged.items():
+        comparison = ci_perf.compare(
+            targets[machine_class],
+            baselines=baselines,
+            workloads=workloads,
+            fail_on=fail_on,
+            notify=console.say,
+        )
+        files.write(target, comparison)
+        codes.add(comparison.exit_code)
+    return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
 
 
-def _targets(merged: dict[str | None, Run], output: Path) -> dict[Path, Run]:
-    """Return the file of each run. Raises UsageError and CannotWriteError."""
+def _tell(target: Path, run: Run) -> None:
+    """Say what became of the planned workloads."""
+    done, total = len(run.measured) + len(run.same), len(run.workloads())
+    sessions = numbered(len(run.merged_from), "session")
+    console.say(f"{target}: {done} of {numbered(total, 'workload')}, by {sessions}")
+    for failed in run.failed:
+        console.say(f"failed: {failed.workload}: {failed.reason}")
+
+
+def _targets(merged: Mapping[str | None, Run], option: str, output: Path) -> dict[str | None, Path]:
+    """Return the file for each class of machines. Raises UsageError and CannotWriteError."""
     if len(merged) == 1:
-        (run,) = merged.values()
-        return {output: run}
+        return dict.fromkeys(merged, output)
     if output.suffix == ".json":
         raise UsageError(
-            f"--output {output}: expected a folder for {len(merged)} runs, one per class of "
+            f"{option} {output}: expected a folder for {len(merged)} files, one per class of "
             "machines, found the name of a file"
         )
     files.make_folder(output)
-    return {output / f"{machine_class}.json": run for machine_class, run in merged.items()}
+    return {machine_class: output / f"{machine_class}.json" for machine_class in merged}

@@ -22,8 +22,12 @@ _END = "<!-- ci-perf:end -->\n"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.+-]+")
 _NOT_A_KEY = re.compile(r"[^A-Za-z0-9_.:/=+-]+")
 _MAX_NAME_CHARS = 100
-# For the sentence that counts the machines that are left out.
-_NOTE_BYTES = 100
+# For the headline over several machines, and the sentence that counts those that are left out.
+_NOTE_BYTES = 600
+# How the headline of a section begins (report/headline.py), the worst first; the order decides the
+# headline over all of them.
+_WORDS = ("❌ Act", "❓ Unknown", "✅ Pass")
+_MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +126,36 @@ def compose(
     """
     others = list(others)
     kept = [section for section in others if section.name not in {draft.name for draft in own}]
-    total = max_bytes - len(f"{marker(key)}\n".encode()) - _NOTE_BYTES
+    notes = _NOTE_BYTES if len(kept) + len(own) > 1 else 0
+    total = max_bytes - len(f"{marker(key)}\n".encode()) - notes
     own = _recorded(own, others)
     brief = _size(_drafted(draft, "") for draft in own)
     shown = _shortened(kept, total - max(brief, total * len(own) // (len(kept) + len(own))))
     drafted = _rendered(own, total - _size(shown))
     every = sorted([*shown, *drafted], key=lambda section: section.name)
-    text = "".join(map(_text, every))
+    text = _headline(every) + "".join(map(_text, every))
     return f"{marker(key)}\n{text}{_left_out(len(every), len(kept) + len(own))}"
+
+
+def _headline(sections: Sequence[Section]) -> str:
+    """Say in one line what the sections of several machines say together."""
+    if len(sections) < 2:
+        return ""
+    said = {section.name: _word_of(section) for section in sections}
+    worst = min(said.values(), key=_WORDS.index)
+    names = [name for name, word in said.items() if word == worst]
+    if len(names) == len(said):
+        return f"## {worst} on all {len(said)} machines\n\n"
+    more = len(names) - _MAX_NAMED
+    listed = ", ".join(f"`{name}`" for name in names[:_MAX_NAMED])
+    listed += f" and {more} more" if more > 0 else ""
+    return f"## {worst} on {len(names)} of {len(said)} machines: {listed}\n\n"
+
+
+def _word_of(section: Section) -> str:
+    """Return the word that a section begins with; what cannot be told is unknown."""
+    headline = section.brief.partition("\n")[0].lstrip("# ")
+    return next((word for word in _WORDS if headline.startswith(word)), _WORDS[1])
 
 
 def _recorded(own: Sequence[Draft], others: Iterable[Section]) -> list[Draft]:

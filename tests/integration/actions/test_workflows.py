@@ -239,3 +239,28 @@ def test_a_night_without_news_proposes_nothing(night):
 
     assert done.stdout == "Nothing to propose.\n"
     assert not night.made.exists()
+
+
+# --- shards
+
+
+@pytest.mark.parametrize(
+    ("measured", "status", "merged"),
+    [("success", "success", True), ("failure", "failure", True), ("cancelled", "cancelled", False)],
+)
+def test_shards_that_failed_are_merged_too(starts, measured, status, merged):
+    needs = {"plan": {"result": "success"}, "measure": {"result": measured}}
+
+    assert starts("matrix", "merge", status, needs=needs) is merged
+
+
+@pytest.mark.parametrize("job", ["measure", "merge"])
+def test_nothing_is_measured_nor_merged_that_was_not_planned(starts, job):
+    needs = {"plan": {"result": "skipped"}, "measure": {"result": "skipped"}}
+
+    assert starts("matrix", job, "success", needs=needs) is False
+
+
+@pytest.mark.parametrize(("repository", "planned"), [(SAME, True), (FORK, False), (None, False)])
+def test_only_branches_of_this_repository_are_planned(starts, repository, planned):
+    assert starts("matrix", "plan", pull_request=a_pull(repository)) is planned

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ci_perf.github import sections
 from ci_perf.github.sections import Draft
+from ci_perf.report import headline as headlines
 
 KEY = "smoke"
 
@@ -188,3 +189,34 @@ def test_a_comment_never_exceeds_its_bytes(machines, max_bytes):
 )
 def test_a_comment_of_which_somebody_left_only_the_marker_has_no_sections(left):
     assert sections.parse(sections.marker(KEY) + left, KEY) == ()
+
+
+@pytest.mark.parametrize(
+    ("briefs", "headline"),
+    [
+        (("### ✅ Pass: fine", "### ❌ Act: slower"), "## ❌ Act on 1 of 2 machines: `m1`"),
+        (("### ✅ Pass: fine", "### ❓ Unknown: busy"), "## ❓ Unknown on 1 of 2 machines: `m1`"),
+        (("### ✅ Pass: fine", "### ✅ Pass: fine"), "## ✅ Pass on all 2 machines"),
+        (("### ✅ Pass: fine", "somebody's words"), "## ❓ Unknown on 1 of 2 machines: `m1`"),
+        (
+            ("### ❌ Act: a",) * 5 + ("### ✅ Pass: b",),
+            "## ❌ Act on 5 of 6 machines: `m0`, `m1`, `m2` and 2 more",
+        ),
+    ],
+)
+def test_several_machines_have_one_headline_over_all(briefs, headline):
+    body = posted(*[a_draft(f"m{i}", brief=brief) for i, brief in enumerate(briefs)])
+
+    assert body.splitlines()[1] == headline
+    assert len(sections.parse(body, KEY)) == len(briefs)
+
+
+def test_one_machine_needs_no_headline_over_all():
+    assert posted(a_draft(brief="### ✅ Pass: fine")).count("Pass") == 1
+
+
+def test_the_words_of_the_headline_over_all_are_those_of_a_report():
+    assert [word.split(" ")[1] for word in sections._WORDS] == ["Act", "Unknown", "Pass"]
+    assert {word.split(" ")[1]: word.split(" ")[0] for word in sections._WORDS} == {
+        word.value: icon for word, icon in headlines._ICON.items()
+    }

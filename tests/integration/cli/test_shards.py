@@ -1,0 +1,227 @@
+"""`ci-perf plan`, `run --shard` and `merge`: what they refuse, and one report of two classes."""
+
+import json
+
+import msgspec
+import pytest
+
+from ci_perf.model.baseline import Baseline
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.run import Run
+from ci_perf.model.shards import WorkPlan
+from ci_perf.system import files
+from tests import repositories
+from tests.projects import Project
+from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
+from tests.work_plans import a_shard, a_unit, a_work_plan
+
+UNITS = (a_unit("a", id="h100", machine_class="h100"), a_unit("a", id="cpu", machine_class="cpu"))
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """A repository with three workloads, planned for two nodes."""
+    git = repositories.init(tmp_path_factory.mktemp("planned") / "project")
+    project = Project(git.root)
+    for name in "abc":
+        project.workload(name)
+    project.suite(*"abc", device="cpu")
+    git.commit()
+    done = project.run("plan", "--shards", "2", "--against", "main", "-o", "../plan.json")
+    assert done.code == 0, done.err
+    return project, done, files.read(git.root.parent / "plan.json", WorkPlan)
+
+
+def test_a_plan_names_each_workload_once_and_says_who_measures_what(planned):
+    _, done, plan = planned
+
+    assert sorted(name for unit in plan.units for name in unit.workloads) == ["a", "b", "c"]
+    assert (plan.against, plan.shards) == ("main", 2)
+    assert "1-of-2: 2 workloads, about" in done.err
+
+
+def test_a_matrix_is_what_github_takes(planned):
+    project, _, plan = planned
+    done = project.run("plan", "--shards", "2", "--machine-class", "h100", "--matrix")
+
+    jobs = json.loads(done.out)["include"]
+    assert len(done.out.splitlines()) == 1
+    assert [(job["unit"], job["shard"], job["class"]) for job in jobs] == [
+        ("h100-1-of-2", "1/2", "h100"),
+        ("h100-2-of-2", "2/2", "h100"),
+    ]
+    assert [tuple(job["workloads"].split()) for job in jobs] == [u.workloads for u in plan.units]
+
+
+def test_more_shards_than_workloads_leave_empty_ones_which_say_so(planned):
+    project, _, _ = planned
+    done = project.run("plan", "--shards", "5", "--matrix")
+    empty = project.run("run", "--shard", "5/5", "-o", "../none.json")
+
+    assert len(json.loads(done.out)["include"]) == 3
+    assert "note: 2 of 5 shards have no workload" in done.err
+    assert empty.code == 0
+    assert "shard 5/5 has no workload: nothing to measure, and no ../none.json" in empty.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "--shards", "0"], "0 is not in the range"),
+        (["plan", "--shards", "-1"], "-1 is not in the range"),
+        (["plan", "--shards", "20000"], "--shards: expected a number from 1 to 10,000"),
+        (["plan", "--shards", "2", "nope"], "no workload 'nope'"),
+        (
+            ["plan", "--shards", "1", "--machine-class", "x", "--machine-class", "x"],
+            "--machine-class: expected different names, found one twice",
+        ),
+        (["plan", "--shards", "1", "--machine-class", "../x"], "expected str matching"),
+        (["run", "--shard", "5/4"], "as 2/4, at most 10,000, found '5/4'"),
+        (["run", "--shard", "0/4"], "found '0/4'"),
+        (["run", "--shard", "x"], "found 'x'"),
+        (["run", "--shard", "-1/4"], "found '-1/4'"),
+        (["run", "--machine-class", "h100"], "--machine-class: expected --shard I/N"),
+        (["run", "--unit", "nope.json"], "nope.json: expected a file, found nothing"),
+        (["merge", "--plan", "nope.json", "-o", "run.json"], "nope.json: expected a file"),
+    ],
+)
+def test_what_cannot_be_planned_or_measured_is_refused_with_a_sentence(planned, arguments, message):
+    project, _, _ = planned
+    done = project.run(*arguments)
+
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": {"commit": "0" * 40, "branch": "x", "dirty": False}}, "expected commit '0000"),
+        ({"tool": {"name": "ci-perf", "version": "9.9"}}, "expected version of ci-perf '9.9'"),
+    ],
+)
+def test_a_unit_of_other_code_is_not_measured(planned, change, message):
+    project, _, plan = planned
+    unit = msgspec.to_builtins(plan.units[0]) | change
+    (project.root.parent / "unit.json").write_text(json.dumps(unit))
+
+    done = project.run("run", "--unit", "../unit.json")
+
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_unit_is_measured_for_real_and_its_run_says_whose_it_is(planned):
+    project, _, _ = planned
+    project.run("plan", "--shards", "3", "-o", "../three.json")
+    unit = files.read(project.root.parent / "three.json", WorkPlan).units[1]
+    files.write(project.root.parent / "unit.json", unit)
+
+    done = project.run("run", "--unit", "../unit.json", "--no-record", "-o", "../unit-run.json")
+
+    run = files.read(project.root.parent / "unit-run.json", Run)
+    assert done.code == 0, done.err
+    assert (run.unit, run.workloads()) == (unit.id, unit.workloads)
+    (session,) = run.sessions
+    assert session.node == run.environment.noted.host_hash
+
+
+def merged(project, *shards, plan=None, output="merged"):
+    """Write runs and their plan, and merge them."""
+    files.write(project.root / "plan.json", plan or a_work_plan(*UNITS))
+    names = []
+    for i, shard in enumerate(shards):
+        names.append(f"{i}.json")
+        files.write(project.root / names[-1], shard.run)
+    return project.run(
+        *("merge", *names, "--plan", "plan.json", "-o", output),
+        *("--comparison-output", "comparisons" if output == "merged" else "comparison.json"),
+    )
+
+
+def test_several_classes_are_merged_into_a_folder_and_reported_in_one_comment(project):
+    gpu = a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU))
+    cpu = a_run(a_measured("a", *STEADY))
+    done = merged(project, a_shard(gpu, UNITS[0]), a_shard(cpu, UNITS[1]))
+
+    assert done.code == 3  # there are no baselines
+    for name in ("h100", "cpu"):
+        run = files.read(project.root / f"merged/{name}.json", Run)
+        assert [session.unit for session in run.sessions] == [name]
+        assert files.read(project.root / f"comparisons/{name}.json", Comparison).exit_code == 3
+    shown = project.run("publish", "comparisons/h100.json", "comparisons/cpu.json")
+    assert "NVIDIA H200" in shown.out
+    assert "AMD EPYC" in shown.out
+
+
+def test_several_classes_do_not_fit_into_a_file(project):
+    cpu = a_run(a_measured("a", *STEADY))
+    done = merged(project, a_shard(cpu, UNITS[1]), output="merged.json")
+
+    assert done.code == 2
+    assert "expected a folder for 2 files" in done.err
+    assert not (project.root / "merged.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"type": "run"', "expected a JSON document"),
+        ("", "found nothing"),
+        ('{"type": "run", "duration_s": NaN}', "found:"),
+        ('{"type": "baseline"}', "expected 'run', found 'baseline'"),
+        (" " * (50 * 2**20 + 1), "expected at most 50 MiB"),
+    ],
+    ids=["cut off", "empty", "NaN", "another document", "too large"],
+)
+def test_a_file_of_a_stranger_is_refused_with_a_sentence(project, content, message):
+    files.write(project.root / "plan.json", a_work_plan())
+    (project.root / "hostile.json").write_text(content)
+
+    done = project.run("merge", "hostile.json", "--plan", "plan.json", "-o", "run.json")
+
+    assert done.code == 2
+    assert f"hostile.json: {message}" in done.err or message in done.err
+    assert not (project.root / "run.json").exists()
+
+
+def test_a_link_is_not_followed_in_a_folder_of_artifacts_nor_by_name(project):
+    shards = project.root / "shards/one"
+    shards.mkdir(parents=True)
+    files.write(project.root / "plan.json", a_work_plan())
+    files.write(project.root / "secret.json", a_run(a_measured("a", *STEADY)))
+    (shards / "run.json").symlink_to(project.root / "secret.json")
+
+    done = project.run("merge", "shards", "--plan", "plan.json", "-o", "run.json")
+
+    assert done.code == 2
+    assert "shards/one/run.json: expected a file, found a link" in done.err
+
+
+def test_the_plan_and_the_runs_are_not_overwritten(project):
+    files.write(project.root / "plan.json", a_work_plan())
+    before = (project.root / "plan.json").read_bytes()
+
+    done = project.run("merge", "--plan", "plan.json", "-o", "plan.json")
+
+    assert done.code == 2
+    assert (project.root / "plan.json").read_bytes() == before
+
+
+def test_a_baseline_of_a_merged_run_knows_the_node_and_the_length_of_a_launch(project):
+    plan = a_work_plan(a_unit("a", id="1-of-2"), a_unit("b", id="2-of-2"))
+    whole = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY))
+    nodes = ("a" * 12, "b" * 12)
+    shards = [a_shard(whole, unit, node=node) for unit, node in zip(plan.units, nodes, strict=True)]
+    merged(project, *shards, plan=plan, output="run.json")
+
+    done = project.run("accept", "run.json", "--reason", "first")
+
+    assert done.code == 0, done.err
+    sessions = [
+        files.read(file, Baseline).sessions[0]
+        for file in sorted((project.root / "baselines").rglob("*.json"))
+    ]
+    assert [session.node for session in sessions] == list(nodes)
+    assert [session.launch_s for session in sessions] == [3.8, 3.8]
