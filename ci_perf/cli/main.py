@@ -21,6 +21,7 @@ COMMANDS = {
     "touched": "Say which workloads a change touches: what a check would measure, and why.",
     "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "bisect": "Find the commit that made a workload worse, by pairs of commits with a good one.",
+    "backfill": "Measure older commits, oldest first, and add a session of each to the baselines.",
     "compare": "Judge one run against another, or against the committed baselines.",
     "judge": "Judge samples that any harness has recorded.",
     "page": "Draw a comparison as one page of HTML, which needs no server, network or script.",
@@ -43,7 +44,7 @@ COMMANDS = {
 
 # Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
 _SUBJECTS = {
-    "commit_commands": ("bisect",),
+    "commit_commands": ("bisect", "backfill"),
     "suite_commands": ("init", "list", "schema"),
     "measuring_commands": ("run", "check", "explain", "touched", "calibrate", "qualify"),
     "judging_commands": ("compare", "judge", "page", "export"),

@@ -105,7 +105,7 @@ class CommitPrograms:
     options: MeasureOptions
     notify: Notify
     _trees: dict[int, Tree] = dataclasses.field(default_factory=dict)
-    _plans: dict[tuple[int, Calibration | None], Plan] = dataclasses.field(default_factory=dict)
+    _plans: dict[tuple[int, bool], Plan] = dataclasses.field(default_factory=dict)
 
     def plan(self, position: int, calibration: Calibration | None = None) -> Plan:
         """Plan the suite as a commit has it. Raises InvalidFileError and UsageError."""
@@ -115,12 +115,12 @@ class CommitPrograms:
             where = Path(options.root, options.workloads)
             root = Path(options.root)
             return suite.plan(where, options.suite, root=root, calibration=calibration)
-        if (position, calibration) not in self._plans:
-            tree = self._tree(position)
-            self._plans[position, calibration] = touched.plan_of_tree(
-                tree, folder, options.suite, calibration=calibration
+        key = position, calibration is None  # one machine has one calibration
+        if key not in self._plans:
+            self._plans[key] = touched.plan_of_tree(
+                self._tree(position), folder, options.suite, calibration=calibration
             )
-        return self._plans[position, calibration]
+        return self._plans[key]
 
     def calibration(self, machine: Machine) -> Calibration | None:
         """Return what is known of the noise of a machine."""

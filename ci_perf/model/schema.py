@@ -4,6 +4,7 @@ import json
 
 import msgspec
 
+from ci_perf.model.backfill import Backfill
 from ci_perf.model.baseline import Baseline, Calibration, Qualification
 from ci_perf.model.bisection import Bisection
 from ci_perf.model.comparison import Comparison
@@ -16,6 +17,7 @@ from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.model.suite import SuiteFile
 
 KINDS: dict[str, type[msgspec.Struct]] = {
+    "backfill": Backfill,
     "baseline": Baseline,
     "bisection": Bisection,
     "calibration": Calibration,

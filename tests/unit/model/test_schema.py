@@ -9,9 +9,10 @@ from ci_perf import suite
 from ci_perf.baselines import accept
 from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
+from ci_perf.model.backfill import Backfill, BackfilledCommit
 from ci_perf.model.fleet import Ending, Endings, Expectation, FleetFile, JournalLine, NodeClass
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
-from tests.bisections import a_bisection
+from tests.bisections import a_bisected, a_bisection
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
 from tests.calibrations import a_calibration, a_qualification, a_qualified
 from tests.proofs import a_proof, a_step
@@ -42,6 +43,12 @@ def documents(tmp_path):
         "fleet": FleetFile(classes={"h100": NodeClass(expect=Expectation(gpu_count=8))}),
         "history": a_branch_history(
             a_workload_history([1e-3], [1.1e-3], lines=(a_line(a_change(1)),)), skipped=(skipped(),)
+        ),
+        "backfill": Backfill(
+            tool=run.tool,
+            suite="smoke",
+            baselines="baselines",
+            commits=(BackfilledCommit(commit=a_bisected(1).commit, outcome="measured"),),
         ),
         "baseline": accepted[0].baseline,
         "bisection": a_bisection(),

@@ -1,0 +1,42 @@
+"""`ci-perf backfill` with launches: a history from nothing, which `ci-perf history` then shows."""
+
+import json
+
+from tests import repositories
+from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
+
+UNUSED = "def unused():\n    return {}\n"
+COMMITS = (
+    *(FAST + UNUSED.format(number) for number in range(3)),
+    "raise RuntimeError\n",
+    SLOW,
+)
+
+
+def test_a_history_from_nothing(tmp_path, monkeypatch):
+    for name, value in repositories.ALONE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = repositories.init(tmp_path / "project")
+    project = Project(made.root).workload("nap", NAP)
+    project.suite("nap", settings=NAP_SETTINGS, extra='python_path = ["."]')
+    for number, product in enumerate(COMMITS):
+        made.commit(product_py=product)
+        made.ask("tag", f"c{number}")
+
+    done = project.run(
+        "backfill", "c0..main", "--wait", "0s", "--force", "--format", "json", "-o", "done.json"
+    )
+
+    assert done.code == 3, done.err
+    document = json.loads((project.root / "done.json").read_text())
+    outcomes = [each["outcome"] for each in document["commits"]]
+    assert outcomes == ["measured", "same_program", "failed", "measured"]
+    assert made.ask("status", "--porcelain", "baselines") == "?? baselines/"
+    assert made.worktrees() == [str(project.root)]
+
+    made.ask("add", "baselines")
+    made.ask("commit", "--quiet", "--message=Backfill")
+    history = json.loads(project.run("history", "--format", "json").out)
+    measured = [each["source"]["commit"] for each in history["workloads"][0]["sessions"]]
+    assert measured == [made.ask("rev-parse", "c1"), made.ask("rev-parse", "c4")]
