@@ -124,6 +124,7 @@ PYTHON_VERSION ?= 3.11
 PLATFORM ?= manylinux_2_28_x86_64
 WHEELS := build/wheels
 WHEELS_MIB := 60
+CARRIED := click jinja2 msgspec rich nvidia-ml-py pytest pytest-rerunfailures pytest-xdist hypothesis
 
 wheels: $(EMPTY) ## Collect in build/wheels what a machine with torch lacks (PYTHON_VERSION, PLATFORM)
 	rm -rf $(WHEELS)
@@ -131,7 +132,7 @@ wheels: $(EMPTY) ## Collect in build/wheels what a machine with torch lacks (PYT
 	  --python-version '$(PYTHON_VERSION)' --platform '$(PLATFORM)' \
 	  --platform manylinux_2_17_$(subst manylinux_2_28_,,$(PLATFORM)) \
 	  --platform manylinux2014_$(subst manylinux_2_28_,,$(PLATFORM)) \
-	  click jinja2 msgspec rich nvidia-ml-py pytest pytest-rerunfailures pytest-xdist hypothesis
+	  $(CARRIED)
 	@size=$$(du -sm $(WHEELS) | cut -f1); \
 	  if [ "$$size" -ge $(WHEELS_MIB) ]; then \
 	    echo "$(WHEELS): expected less than $(WHEELS_MIB) MiB, found $$size MiB; see the largest: du -sm $(WHEELS)/*" >&2; exit 1; \

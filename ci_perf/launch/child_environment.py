@@ -31,7 +31,8 @@ WITHHELD = (
 PACKAGE = Path(__file__).resolve().parents[1]
 _PACKAGES = PACKAGE.parent
 # Where this process itself has what it needs: what `make wheels` collects lies in the checkout.
-_DEPENDENCIES = Path(msgspec.__file__).resolve().parents[1]
+# The package itself may be a link.
+_DEPENDENCIES = Path(msgspec.__file__).parents[1].resolve()
 
 
 def of_child(ours: Mapping[str, str], threads: int) -> dict[str, str]:
