@@ -14,6 +14,7 @@ from ci_perf.judging import proof
 from ci_perf.measuring import probes
 from ci_perf.measuring.device import CpuDevice, CudaDevice
 from ci_perf.measuring.probes import Bench, process
+from ci_perf.report import proof_words
 from tests import drivers
 from tests.fakes.cuda import Torch
 
@@ -39,6 +40,13 @@ def on_cpu(torch):
 
 
 def judged(step, probed):
+    """Judge what a step left; each of its figures has words, and one without a unit says what."""
+    for figure in probed.figures:
+        known = proof_words.of_figure(step, figure.name)
+        assert known, f"{step}: {figure.name} has no words"
+        is_plain = figure.unit is None
+        says_so = "÷" in known[0] or known[0].endswith(("?", "plain number"))
+        assert not is_plain or says_so, f"{step}: {figure.name}: {known[0]}"
     return proof.judged(proof.of_name(step), probed, 1.0)
 
 

@@ -3,18 +3,22 @@
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from ci_perf.cli import console, options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import prove
 from ci_perf.gate.prove import ProofOptions
-from ci_perf.judging.proof import is_proven
+from ci_perf.judging.proof import is_proven, rejudged
 from ci_perf.model import codec
-from ci_perf.model.proof import Proof
+from ci_perf.model.proof import MOST_MINUTES, Proof
+from ci_perf.progress import PlainListener
 from ci_perf.report.tables import Page
 from ci_perf.system import files
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+# What says how to try steps, and means nothing where none is tried.
+_OF_TRYING = ("device", "minutes", "lock_timeout")
 
 
 @click.command("prove")
@@ -22,10 +26,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @options.device
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, 1440, min_open=True),
+    type=click.FloatRange(0, MOST_MINUTES, min_open=True),
     default=8.0,
     show_default=True,
-    help="How long all steps may take together; what does not fit is not tried, and says so.",
+    help="How long all steps may take together, less what another run holds the device for; what "
+    "does not fit is not tried, and says so.",
 )
 @options.lock_timeout
 @click.option(
@@ -43,8 +48,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "-o",
     "--output",
     type=_FILE,
-    help="Write the proof to this file as JSON, whole or not at all; with --show and --compare "
-    "the tables, instead of stdout.",
+    help="Write the proof to this file as JSON after each step, whole or not at all; with --show "
+    "and --compare the tables, instead of stdout.",
 )
 @click.option("--page", type=_FILE, help="Write the tables to this file as a page of HTML, too.")
 def prove_command(
@@ -63,15 +68,24 @@ def prove_command(
 
     Each step ends in held, did not hold, or could not be tried, with its figures.
 
-    Exit codes: 0 everything that could be tried held, 3 something did not hold, or nothing could be
-    tried. With --compare: 3 where something that held in A does not hold in B, else 0.
-    """
+    \b
+    Exit codes:
+      0    at least one step held, and each that could be tried.
+           --compare: what held in A holds in B, or B had no time for it (but not for all)
+      2    wrong use (also a STEP that this device cannot try), or a file that is no proof
+      3    a step did not hold, none could be tried, there is no torch or no such device, a file
+           could not be written, or a bug of ci-perf.
+           --compare: a step that held in A does not hold in B, or could not be tried or is missing
+           there for any reason but time
+      130  interrupted: what was tried is written and shown first
+    It never ends with 1, which is what a regression ends with.
+    """  # noqa: D301  the \b is click's
     _check(steps, show, compare, format=format, output=output, page=page)
     if compare is not None:
         return _compare(*compare, form=format, output=output, page=page)
     if show is not None:
-        return _show(files.read(show, Proof), form=format, output=output, page=page)
-    document = prove.prove(
+        return _show(_read(show), form=format, output=output, page=page)
+    done = prove.prove(
         ProofOptions(
             root=files.current_folder(),
             device=device,
@@ -81,8 +95,12 @@ def prove_command(
             lock_timeout_s=lock_timeout,
         ),
         notify=console.say,
+        listener=PlainListener(console.say),
     )
-    return _show(document, form=format, output=None, page=page)
+    code = _show(done.proof, form=format, output=None, page=page)
+    if done.is_interrupted:
+        raise KeyboardInterrupt
+    return code if done.is_written else ExitCode.NO_ANSWER
 
 
 def _check(
@@ -97,10 +115,8 @@ def _check(
     """Find out before the work what contradicts itself, or has nowhere to go. Raises UsageError."""
     if compare is not None and show is not None:
         raise UsageError("--show and --compare: expected one of them, found both")
-    if steps and (show or compare):
-        raise UsageError(
-            f"step {steps[0]}: expected no step with --show and --compare, which try nothing"
-        )
+    if show or compare:
+        _check_nothing_to_try(steps)
     if compare is not None and format == "json":
         raise UsageError(
             "--format json: expected terminal or markdown with --compare; the two files are the "
@@ -114,13 +130,33 @@ def _check(
             files.check_target(target)
 
 
+def _check_nothing_to_try(steps: tuple[str, ...]) -> None:
+    """Refuse what would silently be left alone. Raises UsageError."""
+    context = click.get_current_context()
+    typed = [f"step {name}" for name in steps] + [
+        f"--{name.replace('_', '-')}"
+        for name in _OF_TRYING
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        raise UsageError(
+            f"{typed[0]}: expected neither a step nor an option of trying with --show and "
+            "--compare, which try nothing; leave it out"
+        )
+
+
+def _read(path: Path) -> Proof:
+    """Read a proof, and judge it again: nobody need believe what a file says of itself."""
+    return rejudged(files.read(path, Proof))
+
+
 def _show(document: Proof, *, form: str, output: Path | None, page: Path | None) -> int:
     from ci_perf.report import proof
 
     is_good = is_proven(document)
     if form == "json":
-        _draw(proof.page(document), page, is_good=is_good)
         console.emit(codec.encode(document), output=output)
+        _draw(proof.page(document), page, is_good=is_good)
     else:
         _emit(proof.page(document), form, output, page, is_good=is_good)
     return ExitCode.OK if is_good else ExitCode.NO_ANSWER
@@ -132,7 +168,7 @@ def _compare(
     from ci_perf.judging.proof_comparison import is_kept
     from ci_perf.report import proof_comparison
 
-    both = files.read(first, Proof), files.read(second, Proof)
+    both = _read(first), _read(second)
     is_good = is_kept(*both)
     _emit(proof_comparison.page(*both), form, output, page, is_good=is_good)
     return ExitCode.OK if is_good else ExitCode.NO_ANSWER
@@ -141,8 +177,8 @@ def _compare(
 def _emit(
     tables: Page, form: str, output: Path | None, page: Path | None, *, is_good: bool
 ) -> None:
-    _draw(tables, page, is_good=is_good)
     reports.emit_page(tables, form, output)
+    _draw(tables, page, is_good=is_good)  # last: where it cannot be written, the tables are there
 
 
 def _draw(tables: Page, target: Path | None, *, is_good: bool) -> None:

@@ -91,7 +91,7 @@ def gather(sources: Sources, containers: Containers | None = None) -> MachineFac
     """
     return MachineFacts(
         host=_host(sources),
-        graphics=_graphics(sources),
+        graphics=graphics(sources),
         torch=sources.torch(),
         programs=_programs(sources),
         containers=containers,
@@ -130,7 +130,8 @@ def _host(sources: Sources) -> Host:
     )
 
 
-def _graphics(sources: Sources) -> Graphics:
+def graphics(sources: Sources) -> Graphics:
+    """Look for GPUs and their driver, from the bus up."""
     root = sources.root
     return Graphics(
         pci=_pci_gpus(root),

@@ -93,7 +93,7 @@ def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> R
 
 def plan(options: MeasureOptions) -> Plan:
     """Make the plan that options ask for. Raises UsageError and InvalidFileError."""
-    _check_device(options.device)
+    check_device(options.device)
     _check_numbers(options)
     runners.check(options.runner)
     runners.check_local(options.runner)
@@ -152,7 +152,7 @@ def measure_plan(
     return run
 
 
-def _check_device(device: str) -> None:
+def check_device(device: str) -> None:
     """Refuse what can be no device. Raises UsageError."""
     kind, _, index = device.partition(":")
     if device in {"auto", "cpu", "cuda"} or (kind == "cuda" and index.isdecimal()):

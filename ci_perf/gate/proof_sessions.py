@@ -4,29 +4,30 @@ Each finds out by a short session how long a round takes, and launches as many m
 holds. All of it happens in temporary folders: no baseline and no file of the user is touched.
 """
 
-import contextlib
 import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from ci_perf.errors import CiPerfError
-from ci_perf.gate import Notify, measure, proof_plans
+from ci_perf.gate import measure, proof_plans
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import proof_figures
-from ci_perf.launch import Interrupted, ignore
+from ci_perf.launch import ignore
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.model.process import Process, WorkerResult
-from ci_perf.model.proof import Figure, Probed
+from ci_perf.model.proof import MOST_DETAIL, Figure, Probed
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
-from ci_perf.session import Listener
+from ci_perf.session import Listener, several
 from ci_perf.system import lock
+from ci_perf.system.signals import Interrupts
 
 # The same launches always give the same figures.
 _SEED = 0
@@ -40,23 +41,40 @@ _MOST_ROUNDS = 18
 _MONITOR_HZ = 5.0
 # A launch of a shipped workload: mostly the import of torch, and of a compiler on a GPU.
 _GUESSED_LAUNCH_S = {"cpu": 8.0, "cuda": 12.0}
-# Characters of a detail; a suite may have a thousand workloads.
-_MOST_DETAIL = 5_000
 # Launches count in pairs, and two sessions are compared.
 _ROUNDS_OF_SESSION = 2
 
 
+class LockWaits(Listener):
+    """Passes on that another run holds the device, and adds up how long that was waited for."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.seconds = 0.0
+        self._listener = listener
+        self._last_s = 0.0
+
+    def waiting(self, device: str, owner: str, waited_s: float, most_s: float) -> None:
+        """See Listener."""
+        is_new = waited_s < self._last_s
+        self.seconds += waited_s if is_new else waited_s - self._last_s
+        self._last_s = waited_s
+        self._listener.waiting(device, owner, waited_s, most_s)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionBench:
-    """What such a step works with; ``seconds`` is how long it may take at most."""
+    """What such a step works with.
+
+    ``seconds`` is how long it may take at most, less what ``waits`` notes.
+    """
 
     root: Path
     launcher: LocalLauncher
     machine: MachineDescription
     seconds: float
     lock_timeout_s: float
-    notify: Notify
-    interrupted: Interrupted
+    waits: LockWaits
+    interrupts: Interrupts
 
     @property
     def kind(self) -> str:
@@ -66,15 +84,16 @@ class SessionBench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Session:
-    """A session that was measured, and the seconds that it took in all."""
+    """A session that was measured, and the seconds that it took in all, and to launch."""
 
     run: Run
     seconds: float
+    launching_s: float
 
     def rounds_in(self, seconds: float, rounds: int) -> int:
         """Return how many rounds of such a session would fit, as this one had `rounds`."""
-        overhead_s = max(0.0, self.seconds - self.run.duration_s)
-        round_s = max(self.run.duration_s / rounds, 1e-3)
+        overhead_s = max(0.0, self.seconds - self.launching_s)
+        round_s = max(self.launching_s / rounds, 1e-3)
         return max(0, int((_SAFE * seconds - overhead_s) / round_s))
 
     def arm(self, name: str) -> Measured:
@@ -90,7 +109,7 @@ def _measured(
     bench: SessionBench, plan: Plan, rounds: int, listener: Listener | None = None
 ) -> _Session:
     """Launch every workload of a plan in so many rounds. Raises as `measure.measure_plan`."""
-    start = time.monotonic()
+    start, waited_s = time.monotonic(), bench.waits.seconds
     run = measure.measure_plan(
         proof_plans.of_rounds(plan, rounds),
         MeasureOptions(
@@ -103,9 +122,14 @@ def _measured(
         ),
         baselines=None,
         notify=ignore,
-        listener=listener or Listener(),
+        listener=several(bench.waits, listener or Listener()),
     )
-    return _Session(run=run, seconds=time.monotonic() - start)
+    waited_s = bench.waits.seconds - waited_s
+    return _Session(
+        run=run,
+        seconds=time.monotonic() - start - waited_s,
+        launching_s=run.duration_s - waited_s,
+    )
 
 
 def _as_long_as_fits(bench: SessionBench, plan: Plan, *, fewest: int) -> _Session | str:
@@ -118,7 +142,7 @@ def _as_long_as_fits(bench: SessionBench, plan: Plan, *, fewest: int) -> _Sessio
     if rounds < fewest:
         return (
             f"{fewest} rounds of {len(plan.workloads)} launches did not fit: one takes "
-            f"{first.run.duration_s:.1f} s, and {left_s:.0f} s were left (--minutes)"
+            f"{first.launching_s:.1f} s, and {left_s:.0f} s were left (--minutes)"
         )
     return _measured(bench, plan, rounds)
 
@@ -136,9 +160,8 @@ def monitor(bench: SessionBench) -> Probed:
             bench, msgspec.structs.replace(plan, workloads=workloads), fewest=3
         )
     if isinstance(session, str):
-        return Probed(not_tried=session)
-    figures = proof_figures.of_monitor(*(session.arm(name) for name in arms))
-    return Probed(figures=figures, not_tried=proof_figures.too_noisy_for_monitor(figures))
+        return Probed(not_tried=session, why="time")
+    return Probed(figures=proof_figures.of_monitor(*(session.arm(name) for name in arms)))
 
 
 def planted(bench: SessionBench) -> Probed:
@@ -157,7 +180,7 @@ def planted(bench: SessionBench) -> Probed:
             fewest=_FEWEST_PAIRS,
         )
     if isinstance(session, str):
-        return Probed(not_tried=session)
+        return Probed(not_tried=session, why="time")
     arms = {percent: session.arm(name) for name, percent in names.items()}
     figures = proof_figures.of_planted(session.arm(proof_plans.PRODUCT), arms, session.arm("again"))
     return Probed(figures=figures)
@@ -172,12 +195,11 @@ def _quietest(bench: SessionBench, plan: Plan) -> PlannedWorkload:
 
 def launch_noise(bench: SessionBench) -> Probed:
     """Launch workloads of the shipped suite in two sessions, as many as fit."""
-    start = time.monotonic()
     shipped = proof_plans.shipped(bench.kind)
     if not shipped.plan.workloads:
         return Probed(
             not_tried=f"no workload that ships can run here: {_noise_detail(0, shipped.left_out)}"[
-                :_MOST_DETAIL
+                :MOST_DETAIL
             ]
         )
     rounds = 2 * _ROUNDS_OF_SESSION
@@ -189,7 +211,7 @@ def launch_noise(bench: SessionBench) -> Probed:
     }
     plan = msgspec.structs.replace(shipped.plan, workloads=chosen)
     first = _measured(bench, plan, _ROUNDS_OF_SESSION)
-    left_s = bench.seconds - (time.monotonic() - start)
+    left_s = bench.seconds - first.seconds
     second_rounds = min(first.rounds_in(left_s, _ROUNDS_OF_SESSION), _MOST_ROUNDS) // 2 * 2
     second = _measured(bench, plan, second_rounds).run if second_rounds else None
     failed = {failed.workload: failed.reason for failed in first.run.failed}
@@ -208,8 +230,11 @@ def _noise_detail(second_rounds: int, left_out: Mapping[str, str]) -> str:
     sessions = f"{_ROUNDS_OF_SESSION} launches of each in a session" + (
         f", {second_rounds} in a second one" if second_rounds else "; there was no time for another"
     )
-    lines = [f"not launched, as {why}: {', '.join(names)}" for why, names in by_reason.items()]
-    return "; ".join([sessions, *lines])[:_MOST_DETAIL]
+    lines = [
+        f"{len(names)} not launched, as {why} ({names[0]}{', …' if names[1:] else ''})"
+        for why, names in by_reason.items()
+    ]
+    return "; ".join([sessions, *lines])[:MOST_DETAIL]
 
 
 class _LaunchTimes(Listener):
@@ -233,7 +258,8 @@ def launch_seconds(bench: SessionBench) -> Probed:
     first = shipped.workloads[0]
     only = msgspec.structs.replace(shipped, workloads=(first,))
     figures += _parts_of_launch(bench, only, Path(first.file).stem)
-    return Probed(figures=figures, detail=f"{Path(first.file).stem} is {first.id}")
+    what = f"{proof_plans.PRODUCT} is a program of ci-perf, {Path(first.file).stem} is {first.id}"
+    return Probed(figures=figures, detail=what)
 
 
 def _parts_of_launch(bench: SessionBench, plan: Plan, name: str) -> tuple[Figure, ...]:
@@ -245,33 +271,44 @@ def _parts_of_launch(bench: SessionBench, plan: Plan, name: str) -> tuple[Figure
 
 def resident_pair(bench: SessionBench) -> Probed:
     """Compare pairs of a product whose processes take turns with pairs of two launches."""
-    deadline = time.monotonic() + _SAFE * bench.seconds
     resident: list[tuple[Process, Process]] = []
     launched: list[tuple[Process, Process]] = []
     with proof_plans.product() as plan, held(bench):
+        deadline = time.monotonic() + _SAFE * bench.seconds
         tasks = [_task(bench, plan, index) for index in range(2)]
         round_s = 0.0
         while len(launched) < _MOST_ROUNDS and time.monotonic() + round_s < deadline:
             start = time.monotonic()
             first, last = tasks if len(launched) % 2 else tasks[::-1]
-            resident.append(_pair(bench.launcher.launch_pair(first, last, bench.interrupted)))
+            resident.append(
+                _pair(bench.launcher.launch_pair(first, last, bench.interrupts.have_come))
+            )
             launched.append(
-                _pair([bench.launcher.launch(task, bench.interrupted) for task in (first, last)])
+                _pair(
+                    [
+                        bench.launcher.launch(task, bench.interrupts.have_come)
+                        for task in (first, last)
+                    ]
+                )
             )
             round_s = time.monotonic() - start
     if len(launched) < 3:
-        return Probed(not_tried=f"3 pairs of each kind did not fit into {bench.seconds:.0f} s")
+        return Probed(
+            not_tried=f"3 pairs of each kind did not fit into {bench.seconds:.0f} s (--minutes)",
+            why="time",
+        )
     return Probed(figures=proof_figures.of_pairs(resident, launched))
 
 
-def held(bench: SessionBench) -> contextlib.AbstractContextManager[None]:
-    """Have the device to ourselves. Raises BusyError."""
+def held(bench: SessionBench) -> AbstractContextManager[None]:
+    """Have the device to ourselves. Raises BusyError and KeyboardInterrupt."""
     return lock.hold_devices(
         bench.machine.locks,
         f"ci-perf prove, process {os.getpid()}",
         where=lock.folder_of_devices(),
         timeout_s=bench.lock_timeout_s,
-        waiting=lambda device, owner, *_: bench.notify(f"waiting: {owner} holds {device}"),
+        waiting=bench.waits.waiting,
+        sleep=bench.interrupts.sleep,
     )
 
 

@@ -1,6 +1,7 @@
 """The steps of a proof: where each can be tried, how long it takes, and what its figures must be.
 
-A step holds where every bounded figure lies within its bounds. The words are in report/proof.py.
+A step holds where every bounded figure lies within its bounds. A file is judged again when it is
+read: what it says of an outcome is not believed. The words are in report/proof.py.
 """
 
 import math
@@ -11,7 +12,7 @@ import msgspec
 
 from ci_perf.judging import policy
 from ci_perf.model import metrics
-from ci_perf.model.proof import Probed, Proof, ProofStep
+from ci_perf.model.proof import MOST_DETAIL, Probed, Proof, ProofStep, Why
 
 DeviceKind = Literal["cpu", "cuda"]
 
@@ -34,7 +35,7 @@ class Step:
     """A step of the proof. ``seconds`` is about how long it takes, the import of torch included.
 
     ``runs_sessions`` is whether it launches workloads like a check, and so takes more time where
-    there is more.
+    there is more. Beyond ``noise``, what launches differ by would hide what the step looks for.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Step:
     bounds: tuple[Bound, ...]
     devices: tuple[DeviceKind, ...] = ("cpu", "cuda")
     runs_sessions: bool = False
+    noise: Bound | None = None
 
 
 # Kernels of milliseconds, timed alike twice, differ by less; a wrong unit or a lost wait by more.
@@ -238,6 +240,8 @@ STEPS = (
         runs_sessions=True,
         # What goes beyond 1 % and beyond what launches without the monitor differ by.
         bounds=(Bound(figure="excess", least=0, most=0.0),),
+        # Twice the claim: where chance does more, a monitor that costs as much could hide.
+        noise=Bound(figure="by_chance", most=0.02),
     ),
     Step(
         name="planted",
@@ -285,15 +289,13 @@ def judged(step: Step, probed: Probed, seconds: float) -> ProofStep:
         return ProofStep(
             step=step.name, outcome="did_not_hold", detail=probed.broken, seconds=seconds
         )
-    if probed.not_tried:
-        untried = not_tried(step, probed.not_tried, seconds)
+    against = (probed.why, probed.not_tried) if probed.not_tried else _against(step, probed)
+    if against is not None:
+        untried = not_tried(step, *against, seconds)
         return msgspec.structs.replace(untried, figures=probed.figures)
-    values = {figure.name: figure.value for figure in probed.figures}
-    bounds = [bound for bound in step.bounds if bound.figure in values or not bound.if_known]
-    missing = [bound.figure for bound in bounds if bound.figure not in values]
-    if missing:
-        return not_tried(step, f"there is no figure {', '.join(missing)}", seconds)
-    holds = all(bound.least <= values[bound.figure] <= bound.most for bound in bounds)
+    values = _values(probed)
+    known = [bound for bound in step.bounds if bound.figure in values]
+    holds = all(bound.least <= values[bound.figure] <= bound.most for bound in known)
     return ProofStep(
         step=step.name,
         outcome="held" if holds else "did_not_hold",
@@ -303,12 +305,80 @@ def judged(step: Step, probed: Probed, seconds: float) -> ProofStep:
     )
 
 
+def not_tried(step: Step, why: Why, reason: str, seconds: float = 0.0) -> ProofStep:
+    """Say why a step could not be tried."""
+    detail = reason[:MOST_DETAIL]
+    return ProofStep(step=step.name, outcome="not_tried", why=why, detail=detail, seconds=seconds)
+
+
+def against_device(step: Step, kind: str) -> str:
+    """Say why a step cannot be tried on "cpu" or "cuda"; nothing where it can."""
+    if kind in step.devices:
+        return ""
+    return "it needs a GPU" if kind == "cpu" else "it is about CPUs only"
+
+
+def untested(step: ProofStep) -> list[str]:
+    """Name the bounded figures that a step which was tried does not have."""
+    if step.outcome == "not_tried" or not step.figures:
+        return []
+    known = {figure.name for figure in step.figures}
+    bounds = _BY_NAME[step.step].bounds if step.step in _BY_NAME else ()
+    return [bound.figure for bound in bounds if bound.figure not in known]
+
+
+def rejudged(proof: Proof) -> Proof:
+    """Judge every step of a file by its own figures, and say where the file says otherwise."""
+    return msgspec.structs.replace(
+        proof, steps=tuple(_again(written, proof.kind) for written in proof.steps)
+    )
+
+
+def _again(written: ProofStep, kind: str) -> ProofStep:
+    step = _BY_NAME.get(written.step)
+    if step is None:
+        return msgspec.structs.replace(
+            written,
+            outcome="not_tried",
+            why="unknown",
+            detail="this version of ci-perf does not know the step, and cannot judge its figures",
+        )
+    if written.outcome != "held" and not written.figures:
+        return written
+    probed = Probed(
+        figures=written.figures,
+        detail=written.detail,
+        not_tried=against_device(step, kind),
+        why="device",
+    )
+    again = judged(step, probed, written.seconds)
+    if again.outcome == written.outcome:
+        return msgspec.structs.replace(again, detail=written.detail)
+    said = written.outcome.replace("_", " ")
+    detail = f"the file says: {said}; its figures do not. {again.detail}".strip()
+    return msgspec.structs.replace(again, detail=detail[:MOST_DETAIL])
+
+
 def is_proven(proof: Proof) -> bool:
     """Whether something held, and everything that could be tried."""
     outcomes = {step.outcome for step in proof.steps}
     return "held" in outcomes and "did_not_hold" not in outcomes
 
 
-def not_tried(step: Step, reason: str, seconds: float = 0.0) -> ProofStep:
-    """Say why a step has no figures."""
-    return ProofStep(step=step.name, outcome="not_tried", detail=reason, seconds=seconds)
+def _against(step: Step, probed: Probed) -> tuple[Why, str] | None:
+    """Say why the figures of a step allow no verdict."""
+    values = _values(probed)
+    missing = [b.figure for b in step.bounds if b.figure not in values and not b.if_known]
+    if missing:
+        return "missing", f"there is no figure {', '.join(missing)}"
+    noise = step.noise
+    if noise is None or values.get(noise.figure, 0.0) <= noise.most:
+        return None
+    return "noise", (
+        f"launches of the same code differ by {100 * values[noise.figure]:.1f} % by chance, which "
+        "would hide what is looked for; prove again on a quiet machine, or with more --minutes"
+    )
+
+
+def _values(probed: Probed) -> dict[str, float]:
+    return {figure.name: figure.value for figure in probed.figures}

@@ -16,8 +16,19 @@ class Both:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it held in the first and does not hold in the second."""
-        return _outcome(self.first) == "held" and _outcome(self.second) == "did_not_hold"
+        """Whether it held in the first, and nothing shows that it holds in the second.
+
+        Only a lack of time says nothing about the machine.
+        """
+        return _outcome(self.first) == "held" and not (
+            _outcome(self.second) == "held" or self.has_no_time
+        )
+
+    @property
+    def has_no_time(self) -> bool:
+        """Whether it held in the first, and there was no time for it in the second."""
+        lacked = self.second is not None and self.second.why == "time"
+        return _outcome(self.first) == "held" and lacked
 
     @property
     def has_changed(self) -> bool:
@@ -42,8 +53,10 @@ def compared(first: Proof, second: Proof) -> Sequence[Both]:
 
 
 def is_kept(first: Proof, second: Proof) -> bool:
-    """Whether nothing is lost: what held in the first does not fail to hold in the second."""
-    return not any(both.is_lost for both in compared(first, second))
+    """Whether nothing that held in the first is lost, and something of it could be compared."""
+    held = [both for both in compared(first, second) if _outcome(both.first) == "held"]
+    has_answer = not held or not all(both.has_no_time for both in held)
+    return has_answer and not any(both.is_lost for both in held)
 
 
 def _outcome(step: ProofStep | None) -> str:

@@ -20,8 +20,6 @@ from ci_perf.model.suite import Plan
 
 # What the monitor may add to a step, where launches without it differ by less.
 MONITOR_CLAIM = 0.01
-# Where chance moves the ratio by more, a monitor that costs twice the claim could hide.
-_MOST_CHANCE = 2 * MONITOR_CLAIM
 # Two launches are never known to be more alike.
 _SMALLEST_SPREAD = 1e-4
 _KEY_CHARS = 100
@@ -83,17 +81,6 @@ def of_monitor(off: Measured, on: Measured, off_again: Measured) -> tuple[Figure
         share("excess", max(0.0, abs(moved - 1) - max(MONITOR_CLAIM, by_chance))),
         count("launches", len(times)),
     )
-
-
-def too_noisy_for_monitor(figures: Sequence[Figure]) -> str:
-    """Say why chance hides what the monitor may cost; nothing where it does not."""
-    (by_chance,) = (figure.value for figure in figures if figure.name == "by_chance")
-    if by_chance <= _MOST_CHANCE:
-        return ""
-    return (
-        f"launches without the monitor differ by {by_chance:.1%} by chance, which would hide what "
-        "it costs; prove again on a quiet machine, or with more --minutes"
-    ).replace("%", " %")
 
 
 def of_launch(

@@ -4,9 +4,9 @@ A proof is a file that anybody may have written: its texts are shown and never o
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ci_perf.judging.proof import Bound, of_name
+from ci_perf.judging.proof import Bound, of_name, untested
 from ci_perf.model.environment import CpuMachine
 from ci_perf.model.metrics import Unit
 from ci_perf.model.proof import Figure, Outcome, Proof, ProofStep
@@ -24,6 +24,7 @@ MOST = 1e18
 # From here on a ratio says as much without its decimals.
 _LARGE_RATIO = 1000
 _SEPARATOR = Words("; ")
+_ANSWERS = {0.0: "no", 1.0: "yes"}
 _ON_A_CPU = (
     "This is a proof of a CPU: it says nothing about a GPU. What needs one could not be tried."
 )
@@ -71,6 +72,8 @@ def facts(proof: Proof) -> Sequence[tuple[str, Phrase]]:
     }
     rows = [(name, (value,)) for name, value in known.items() if value]
     limit = f"{units.duration(proof.duration_s)} of {amount(proof.minutes, None)} min"
+    if proof.waited_s >= 1:
+        limit += f", after another run had held the device for {units.duration(proof.waited_s)}"
     return [*rows, ("took", (Words(limit),))]
 
 
@@ -87,13 +90,27 @@ def words(step: str) -> proof_words.StepWords:
     return proof_words.WORDS.get(step, proof_words.UNKNOWN)
 
 
-def title(figure: str) -> str:
-    """Name a figure as people read it: device_over_wall is "device ÷ wall", launch_s "launch"."""
-    return figure.removesuffix("_s").replace("_over_", " ÷ ").replace("_", " ")
+def title(step: str, figure: str) -> Phrase:
+    """Say what a figure is; one that this version does not know is shown by its name."""
+    known = proof_words.of_figure(step, figure)
+    if known is None:
+        return (figure,)
+    before, star, after = known[0].partition("*")
+    if not star:
+        return (Words(before),)
+    part = Words(known[1]) if known[1].isdecimal() else known[1]
+    return [text for text in (Words(before), part, Words(after)) if text]
+
+
+def value(step: str, figure: str, number: float, unit: Unit | None) -> Words:
+    """Show a figure of a step: a number with its unit, or the answer to a question."""
+    known = proof_words.of_figure(step, figure)
+    is_question = known is not None and known[0].endswith("?")
+    return Words(_ANSWERS[number]) if is_question and number in _ANSWERS else amount(number, unit)
 
 
 def amount(number: float, unit: Unit | None) -> Words:
-    """Show a figure; one without a unit is a ratio, of which four digits matter."""
+    """Show a number; one without a unit is a ratio, of which four digits matter."""
     if abs(number) > MOST:
         return Words(f"{number:.2e}".replace("-", units.MINUS))
     if unit is not None:
@@ -126,7 +143,7 @@ def _beyond(step: ProofStep) -> Phrase:
         for figure in step.figures
         if (bound := known.get(figure.name)) and not bound.least <= figure.value <= bound.most
     ]
-    return figures(beyond or step.figures, known)
+    return figures(step.step, beyond or step.figures)
 
 
 def _tried(steps: Sequence[ProofStep]) -> Iterator[Phrase | Table]:
@@ -142,12 +159,28 @@ def _row(step: ProofStep) -> Sequence[str | Phrase]:
 
 
 def shown(step: ProofStep) -> Phrase:
-    """Show what a step left: figures, those with a bound first, and its sentence."""
+    """Show what a step left: figures, those with a bound first, what it lacks, its sentence."""
     known = bounds(step.step)
-    every = figures(sorted(step.figures, key=lambda figure: figure.name not in known), known)
-    if not step.detail:
-        return every
-    return [*every, *([_SEPARATOR] if every else []), Sentence(step.detail)]
+    parts = [
+        figures(step.step, sorted(step.figures, key=lambda figure: figure.name not in known)),
+        _lacking(step),
+        [Sentence(step.detail)] if step.detail else [],
+    ]
+    return _joined(parts)
+
+
+def _lacking(step: ProofStep) -> Phrase:
+    """Name what this machine does not tell, and the step therefore does not show."""
+    names = _joined([title(step.step, figure) for figure in untested(step)], Words(", "))
+    return [Words("not tested: "), *names] if names else []
+
+
+def _joined(phrases: Iterable[Phrase], separator: Words = _SEPARATOR) -> Phrase:
+    joined: list[str] = []
+    for phrase in phrases:
+        if phrase:
+            joined += [*phrase, separator]
+    return joined[:-1]
 
 
 def _untried(steps: Sequence[ProofStep]) -> Iterator[Phrase | Table]:
@@ -160,23 +193,24 @@ def _untried(steps: Sequence[ProofStep]) -> Iterator[Phrase | Table]:
         yield Table(heading, rows, heading[1:])
 
 
-def figures(every: Sequence[Figure], known: Mapping[str, Bound]) -> Phrase:
-    """Show figures in a row, each with its bound beside it: device ÷ wall 0.999 (0.97 to 1.01)."""
-    phrase: list[str] = []
-    for figure in every:
-        within = _within(known.get(figure.name), figure.unit)
-        phrase += [
-            title(figure.name),
-            Words(f" {amount(figure.value, figure.unit)}{within}"),
-            _SEPARATOR,
+def figures(step: str, every: Sequence[Figure]) -> Phrase:
+    """Show figures in a row, each with its bound beside it: time of a step: 1.50 ms."""
+    known = bounds(step)
+    return _joined(
+        [
+            *(name := title(step, figure.name)),
+            Words(" " if name[-1].endswith("?") else ": "),
+            value(step, figure.name, figure.value, figure.unit),
+            Words(_within(step, known.get(figure.name), figure.unit)),
         ]
-    return phrase[:-1]
+        for figure in every
+    )
 
 
-def _within(bound: Bound | None, unit: Unit | None) -> str:
+def _within(step: str, bound: Bound | None, unit: Unit | None) -> str:
     if bound is None:
         return ""
-    least, most = amount(bound.least, unit), amount(bound.most, unit)
+    least, most = (value(step, bound.figure, end, unit) for end in (bound.least, bound.most))
     if bound.least == bound.most:
         return f" (expected {least})"
     if math.isinf(bound.least):

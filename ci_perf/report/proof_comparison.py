@@ -9,7 +9,7 @@ from ci_perf.report.escape import Words
 from ci_perf.report.tables import Page, Phrase, Table
 
 # What a driver update, another build of torch or another machine changes.
-_CAUSES = ("machine", "driver", "torch", "CUDA", "cuDNN", "kernel", "image", "ci-perf")
+_CAUSES = ("device", "machine", "driver", "torch", "CUDA", "cuDNN", "kernel", "image", "ci-perf")
 
 
 def page(first: Proof, second: Proof) -> Page:
@@ -17,6 +17,7 @@ def page(first: Proof, second: Proof) -> Page:
     every = compared(first, second)
     return [
         _headline(every),
+        *_kinds(first, second),
         _causes(first, second),
         *_outcomes(every),
         *_figures(every),
@@ -27,21 +28,37 @@ def page(first: Proof, second: Proof) -> Page:
 
 def _headline(every: Sequence[Both]) -> Phrase:
     lost = [both.step for both in every if both.is_lost]
-    changed = sum(both.has_changed for both in every) - len(lost)
-    more = f"; {units.numbered(changed, 'other outcome')} changed" if changed else ""
+    untimed = [both.step for both in every if both.has_no_time]
+    changed = sum(both.has_changed for both in every) - len(lost) - len(untimed)
     count = units.numbered(len(every), "step")
-    if not lost:
-        return (Words(f"Of {count}, none that held in A does not hold in B{more}"),)
-    said: list[str] = [
-        Words(f"Of {count}, {len(lost)} held in A and {_does(len(lost))} not hold in B: ")
-    ]
-    for step in lost:
-        said += [step, Words(", ")]
-    return [*said[:-1], Words(more)]
+    if lost:
+        verb = "does" if len(lost) == 1 else "do"
+        text = f"Of {count}, {len(lost)} held in A and {verb} not hold in B: "
+        said = [Words(text), *_named(lost)]
+    else:
+        said = [Words(f"Of {count}, none that held in A is lost in B")]
+    if untimed:
+        said += [Words(f"; no time in B (--minutes) for {len(untimed)}: "), *_named(untimed)]
+    if changed:
+        said.append(Words(f"; {units.numbered(changed, 'other outcome')} changed"))
+    return said
 
 
-def _does(number: int) -> str:
-    return "does" if number == 1 else "do"
+def _named(steps: Sequence[str]) -> list[str]:
+    return [part for step in steps for part in (step, Words(", "))][:-1]
+
+
+def _kinds(first: Proof, second: Proof) -> Iterator[Phrase]:
+    """Say that a CPU and a GPU are compared."""
+    if first.kind != second.kind:
+        kinds = {"cpu": "a CPU", "cuda": "a GPU"}
+        yield (
+            Words(
+                f"A is a proof of {kinds[first.kind]}, B one of {kinds[second.kind]}: what is "
+                "about the one cannot be tried on the other, and is lost for that reason alone. "
+                "To see what an update changes, prove the same device twice."
+            ),
+        )
 
 
 def _causes(first: Proof, second: Proof) -> Phrase:
@@ -63,7 +80,7 @@ def _outcomes(every: Sequence[Both]) -> Iterator[Phrase | Table]:
             both.step,
             Words(f"{_outcome(both.first)} → {_outcome(both.second)}"),
             _why(both),
-            Words(proof.words(both.step).advice) if both.is_lost else Words(""),
+            _advice(both),
         )
         for both in every
         if both.has_changed
@@ -72,6 +89,17 @@ def _outcomes(every: Sequence[Both]) -> Iterator[Phrase | Table]:
         heading = ["step", "A → B", "figures in B, or why there are none", "what to do next"]
         yield (Words("Outcomes that changed"),)
         yield Table(heading, rows, heading[1:])
+
+
+def _advice(both: Both) -> Words:
+    """Say what to do about a loss: what did not hold needs other steps than what was not tried."""
+    if not both.is_lost:
+        return Words("")
+    if both.second is None:
+        return Words("Prove B again with all steps.")
+    if both.second.outcome == "not_tried":
+        return Words("Remove the reason that stands beside it, and prove B again.")
+    return Words(proof.words(both.step).advice)
 
 
 def _outcome(step: ProofStep | None) -> str:
@@ -84,7 +112,7 @@ def _why(both: Both) -> Phrase:
 
 def _figures(every: Sequence[Both]) -> Iterator[Phrase | Table]:
     rows = [
-        (both.step, proof.title(a.name), *_values(a, b))
+        (both.step, proof.title(both.step, a.name), *_values(both.step, a, b))
         for both in every
         for a, b in both.figures()
     ]
@@ -101,15 +129,15 @@ def _figures(every: Sequence[Both]) -> Iterator[Phrase | Table]:
         )
 
 
-def _values(first: Figure, second: Figure) -> tuple[Words, Words, Words]:
+def _values(step: str, first: Figure, second: Figure) -> tuple[Words, Words, Words]:
     ratio = (
         proof.amount(second.value / first.value, None)
         if first.value and abs(second.value) <= proof.MOST * abs(first.value)
         else units.NOTHING
     )
     return (
-        proof.amount(first.value, first.unit),
-        proof.amount(second.value, second.unit),
+        proof.value(step, first.name, first.value, first.unit),
+        proof.value(step, second.name, second.value, second.unit),
         ratio,
     )
 

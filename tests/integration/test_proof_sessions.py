@@ -10,12 +10,15 @@ import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.gate import proof_sessions
-from ci_perf.gate.proof_sessions import SessionBench
+from ci_perf.gate.proof_sessions import LockWaits, SessionBench
 from ci_perf.gate.prove import ProofOptions, prove
 from ci_perf.judging import proof
-from ci_perf.launch import ignore, local, never
+from ci_perf.launch import local
 from ci_perf.model.proof import Probed, Proof
+from ci_perf.report import proof_words
+from ci_perf.session import Listener
 from ci_perf.system import files
+from ci_perf.system.signals import Interrupts
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +41,8 @@ def bench(described, tmp_path, monkeypatch):
             machine=machine,
             seconds=seconds,
             lock_timeout_s=60.0,
-            notify=ignore,
-            interrupted=never,
+            waits=LockWaits(Listener()),
+            interrupts=Interrupts(),
         )
 
     return within
@@ -60,10 +63,10 @@ def test_a_step_ends_with_every_figure_that_is_bounded(bench, monkeypatch, name,
 
     probed = proof_sessions.STEPS[name](bench(seconds))
 
-    # On a busy machine chance may hide what the monitor costs: the figures are there all the same.
-    assert not probed.not_tried or "by chance" in probed.not_tried
+    assert not probed.not_tried
     bounded = {bound.figure for bound in proof.of_name(name).bounds}
     assert bounded <= {figure.name for figure in probed.figures}
+    assert all(proof_words.of_figure(name, figure.name) for figure in probed.figures)
 
 
 def test_what_was_planted_is_judged_by_the_pairs_that_fit(bench, monkeypatch):
@@ -82,12 +85,14 @@ def test_a_step_without_time_for_its_rounds_says_how_much_there_was(bench):
 
     assert probed.figures == ()
     assert "6 rounds of 5 launches did not fit" in probed.not_tried
+    assert probed.why == "time"
 
 
 def proven(root, *steps, told):
     return prove(
         ProofOptions(root=root, device="cpu", steps=steps, output=root / "proof.json"),
         notify=told.append,
+        listener=Listener(),
     )
 
 
@@ -98,13 +103,12 @@ def test_a_session_that_was_interrupted_ends_the_proof_and_keeps_it(tmp_path, mo
     monkeypatch.setattr(proof_sessions, "STEPS", {"monitor": interrupted})
     told = []
 
-    with pytest.raises(KeyboardInterrupt):
-        proven(tmp_path, "monitor", "planted", told=told)
+    done = proven(tmp_path, "monitor", "planted", told=told)
 
-    kept = files.read(tmp_path / "proof.json", Proof)
-    assert [(step.outcome, step.detail) for step in kept.steps] == [
-        ("not_tried", "interrupted")
-    ] * 2
+    assert done.is_interrupted
+    assert told == []
+    assert files.read(tmp_path / "proof.json", Proof) == done.proof
+    assert [step.why for step in done.proof.steps] == ["interrupted"] * 2
 
 
 def test_steps_share_the_time_that_is_left_by_how_long_they_take(tmp_path, monkeypatch):
@@ -123,23 +127,27 @@ def test_steps_share_the_time_that_is_left_by_how_long_they_take(tmp_path, monke
     assert first == pytest.approx(second / 4, rel=0.1)
 
 
-def test_ctrl_c_while_a_session_launches_keeps_the_proof(tmp_path):
-    command = [sys.executable, "-m", "ci_perf", "prove", "events", "monitor", "--device", "cpu"]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_proof_that_is_ended_while_a_session_launches_is_shown_and_kept(tmp_path, number):
+    command = [sys.executable, "-m", "ci_perf", "prove", "throughput", "monitor"]
     with subprocess.Popen(
-        [*command, "--output", "proof.json"],
+        [*command, "--device", "cpu", "--minutes", "1", "-o", "proof.json", "--page", "proof.html"],
         cwd=tmp_path,
         env={**os.environ, "CI_PERF_LOCK_DIR": str(tmp_path / "locks")},
         stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stderr is not None
         # The proof has handlers of its own from before its first line.
-        assert "events: could not be tried" in process.stderr.readline()
+        assert process.stderr.readline().startswith("throughput: ")
         time.sleep(2)
-        process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+        process.send_signal(number)
+        shown, said = process.communicate()
 
     assert process.returncode == ExitCode.INTERRUPTED, said
     kept = files.read(tmp_path / "proof.json", Proof)
-    assert [step.detail for step in kept.steps] == ["it needs a GPU", "interrupted"]
+    assert [step.why for step in kept.steps] == [None, "interrupted"]
+    assert "rate in bf16: " in shown
+    assert "1 could not be tried" in shown
+    assert "<h1>" in (tmp_path / "proof.html").read_text()

@@ -120,7 +120,8 @@ def memory_snapshot(bench: Bench) -> Iterator[Figure]:
     entries = [entry for device in seen["device_traces"] for entry in device]
     known = [entry for entry in entries if entry["size"] == _KNOWN[0]]
     yield Figure(name="entries", value=len(entries), unit=Unit.COUNT)
-    yield Figure(name="known_allocations", value=sum(entry["action"] == "alloc" for entry in known))
+    allocations = sum(entry["action"] == "alloc" for entry in known)
+    yield Figure(name="known_allocations", value=allocations, unit=Unit.COUNT)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "snapshot.pickle"
         why = write(seen, target, folder)

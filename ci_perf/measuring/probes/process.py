@@ -10,7 +10,7 @@ from pathlib import Path
 from ci_perf.measuring import device, probes
 from ci_perf.measuring.probes import Bench, CannotTryError, Probe
 from ci_perf.model import task
-from ci_perf.model.proof import Figure, Probed
+from ci_perf.model.proof import MOST_DETAIL, Figure, Probed
 from ci_perf.system import files, linux
 
 
@@ -19,7 +19,7 @@ def tried(step: str, name: str, threads: int) -> Probed:
     try:
         import torch
     except ImportError:
-        return Probed(not_tried="torch is not installed here")
+        return Probed(not_tried="torch is not installed here", why="missing")
     torch.set_num_threads(threads)
     bench = Bench(torch=torch, device=device.open_device(name), name=name)
     return probed(probes.of_step(step), bench)
@@ -30,10 +30,10 @@ def probed(probe: Probe, bench: Bench) -> Probed:
     try:
         said = tuple(probe(bench))
     except CannotTryError as reason:
-        return Probed(not_tried=str(reason))
+        return Probed(not_tried=str(reason)[:MOST_DETAIL], why="missing")
     return Probed(
         figures=tuple(part for part in said if isinstance(part, Figure)),
-        detail="; ".join(part for part in said if isinstance(part, str)),
+        detail="; ".join(part for part in said if isinstance(part, str))[:MOST_DETAIL],
     )
 
 

@@ -136,4 +136,4 @@ def test_a_runner_is_proven_and_then_compared_as_the_workflow_to_copy_says(stage
     done = second.run_action(ROOT, **inputs)
 
     assert done.step("compare").code == 0, done.step("compare").log
-    assert "none that held in A does not hold in B" in "".join(second.summaries)
+    assert "none that held in A is lost in B" in "".join(second.summaries)

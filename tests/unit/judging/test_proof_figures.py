@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from ci_perf.errors import CiPerfError
-from ci_perf.judging import proof_figures
+from ci_perf.judging import proof, proof_figures
 from ci_perf.model.base import Key
+from ci_perf.model.proof import Probed
 from tests.plans import a_plan
 from tests.runs import a_measured, a_process, a_run
 
@@ -53,13 +54,16 @@ def test_what_chance_does_as_well_is_no_excess():
 
     shown = values(figures)
     assert (shown["by_chance"], shown["excess"]) == (0.04, 0.0)
-    assert "differ by 4.0 % by chance" in proof_figures.too_noisy_for_monitor(figures)
+    step = proof.judged(proof.of_name("monitor"), Probed(figures=figures), 1.0)
+    assert (step.outcome, step.why) == ("not_tried", "noise")
+    assert "differ by 4.0 % by chance" in step.detail
 
 
 def test_a_quiet_machine_can_say_what_a_monitor_costs():
     same = [launches(name) for name in ("off", "on", "off_again")]
+    probed = Probed(figures=proof_figures.of_monitor(*same))
 
-    assert proof_figures.too_noisy_for_monitor(proof_figures.of_monitor(*same)) == ""
+    assert proof.judged(proof.of_name("monitor"), probed, 1.0).outcome == "held"
 
 
 def test_the_interval_of_a_median_widens_to_all_values_where_there_are_few():
