@@ -36,6 +36,7 @@ def run_command(
     output: Path,
     shard: str | None,
     unit: Path | None,
+    plan: Path | None,
     machine_class: str | None,
     **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> ExitCode:
@@ -48,8 +49,8 @@ def run_command(
     `ci-perf merge` joins the parts.
     """
     measurement = measure_options.measurement(said, run_output=output)
-    if shard or unit or machine_class:
-        measurement["unit"] = shard_commands.unit_of(shard, unit, machine_class, measurement)
+    if shard or unit or plan or machine_class:
+        measurement["unit"] = shard_commands.unit_of(shard, unit, plan, machine_class, measurement)
         if measurement["unit"] is None:
             console.say(f"shard {shard} has no workload: nothing to measure, and no {output}")
             return ExitCode.OK

@@ -14,7 +14,7 @@ import ci_perf
 from ci_perf.cli import console, options
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate import shards
-from ci_perf.gate.shards import MergeOptions, ShardOptions
+from ci_perf.gate.shards import MergeOptions, NothingSuspectedError, ShardOptions
 from ci_perf.github import actions
 from ci_perf.model import codec
 from ci_perf.model.run import Run
@@ -24,6 +24,7 @@ from ci_perf.report.units import numbered
 from ci_perf.system import files
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_FILE = click.Path(dir_okay=False, path_type=Path)
 # One job of GitHub's matrix per unit; it takes no more.
 _MOST_JOBS = 256
 
@@ -45,6 +46,12 @@ def measured_unit(command: _Command) -> _Command:
             help="Measure this unit of a plan: it says which workloads, and against what.",
         ),
         click.option(
+            "--plan",
+            type=_FILE,
+            metavar="PLAN.json",
+            help="The plan that --shard is a part of, where `ci-perf plan --after` made it.",
+        ),
+        click.option(
             "--shard",
             metavar="I/N",
             help="Measure part I of N, as `ci-perf plan --shards N` divides the suite: 2/4.",
@@ -57,6 +64,7 @@ def measured_unit(command: _Command) -> _Command:
 def unit_of(
     shard: str | None,
     unit: Path | None,
+    plan: Path | None,
     machine_class: str | None,
     measurement: Mapping[str, Any],
 ) -> WorkUnit | None:
@@ -65,11 +73,15 @@ def unit_of(
     `None` where the shard has no workload. Raises UsageError and InvalidFileError.
     """
     if unit is not None:
-        if shard is not None or machine_class is not None:
-            raise UsageError("--unit: expected neither --shard nor --machine-class, which it says")
+        if (shard, plan, machine_class) != (None, None, None):
+            raise UsageError(
+                "--unit: expected none of --shard, --plan and --machine-class, which it says"
+            )
         return files.read(unit, WorkUnit)
     if shard is None:
-        raise UsageError("--machine-class: expected --shard I/N")
+        raise UsageError("--plan and --machine-class: expected --shard I/N")
+    if plan is not None:
+        return shards.unit_of_shard(files.read(plan, WorkPlan), shard, machine_class)
     whole = shards.plan(
         ShardOptions(
             root=files.current_folder(),
@@ -80,7 +92,8 @@ def unit_of(
             shards=shards.parse_shard(shard)[1],
             machine_classes=(machine_class,) if machine_class else (),
             against=measurement["against"],
-        )
+        ),
+        notify=console.say,
     )
     return shards.unit_of_shard(whole, shard, machine_class)
 
@@ -107,6 +120,13 @@ def unit_of(
     help="The base that each node launches in turns with the head: as for `ci-perf run`.",
 )
 @click.option(
+    "--after",
+    type=_FILE,
+    metavar="RUN.json",
+    help="Plan the second of two waves: pairs of base and head for what this merged run, measured "
+    "with --against and --budget 0s, has found suspicious.",
+)
+@click.option(
     "--matrix",
     is_flag=True,
     help="Print the jobs of a matrix for GitHub's fromJSON, in one line: unit, shard, class.",
@@ -127,6 +147,7 @@ def plan_command(
     shards: int,
     machine_class: tuple[str, ...],
     against: str | None,
+    after: Path | None,
     matrix: bool,
     matrix_output: Path | None,
     suite: str,
@@ -141,6 +162,11 @@ def plan_command(
     I/N` measures a part of it, `ci-perf merge --plan` checks what came of it. With --matrix, the
     plan goes to --output and the jobs to stdout.
     """
+    if after is not None and (names or against or len(machine_class) > 1):
+        raise UsageError(
+            "--after: expected no workloads, no --against and at most one --machine-class: the run "
+            "says them"
+        )
     planned = _planned(
         ShardOptions(
             root=files.current_folder(),
@@ -151,19 +177,26 @@ def plan_command(
             shards=shards,
             machine_classes=machine_class,
             against=against,
+            after=after,
         )
     )
-    jobs = _matrix(planned) if matrix or matrix_output else ""
-    if output is not None or not matrix:
-        console.emit(codec.encode(planned), output=output)
+    jobs = '{"include": []}'
+    if planned is not None:
+        jobs = _matrix(planned) if matrix or matrix_output else ""
+        if output is not None or not matrix:
+            console.emit(codec.encode(planned), output=output)
     if matrix:
         console.emit(f"{jobs}\n", output=None)
     if matrix_output is not None:
         actions.write_outputs(matrix_output, {"matrix": jobs})
 
 
-def _planned(options: ShardOptions) -> WorkPlan:
-    planned = shards.plan(options)
+def _planned(options: ShardOptions) -> WorkPlan | None:
+    try:
+        planned = shards.plan(options, notify=console.say)
+    except NothingSuspectedError as nothing:
+        console.say(f"{nothing}; no second wave is planned")
+        return None
     counts = dict.fromkeys(planned.classes(), 0)
     for unit in planned.units:
         counts[unit.machine_class] += 1
@@ -223,6 +256,12 @@ def _matrix(planned: WorkPlan) -> str:
     help="Judge what was merged, too, by the baselines: where to write the comparison as JSON, for "
     "`ci-perf publish`; with several classes of machines the folder for one CLASS.json each.",
 )
+@click.option(
+    "--after",
+    type=_FILE,
+    metavar="RUN.json",
+    help="The merged run of the first of two waves, which these runs complete.",
+)
 @options.fail_on(default=None)
 @options.workloads
 @options.baselines
@@ -232,6 +271,7 @@ def merge_command(
     plan: Path,
     output: Path,
     comparison_output: Path | None,
+    after: Path | None,
     fail_on: FailOn | None,
     workloads: Path,
     baselines: Path,
@@ -246,11 +286,12 @@ def merge_command(
 
     With --comparison-output the exit code is that of the comparisons, as of `ci-perf check`.
     """
+    inputs = [plan, *runs, baselines, workloads, *([after] if after else [])]
     for option, target in (("--output", output), ("--comparison-output", comparison_output)):
-        files.check_apart(option, target, plan, *runs, baselines, workloads)
+        files.check_apart(option, target, *inputs)
     files.check_apart("--comparison-output", comparison_output, output)
     merged = shards.merge(
-        MergeOptions(runs=runs, plan=plan, workloads=workloads, baselines=baselines),
+        MergeOptions(runs=runs, plan=plan, workloads=workloads, baselines=baselines, after=after),
         notify=console.say,
     )
     targets = _targets(merged, "--output", output)

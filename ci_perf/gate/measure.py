@@ -74,6 +74,8 @@ class MeasureOptions:
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
     unit: str = ""
+    suspected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    suspects: int = 0
 
 
 def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Run:
@@ -242,6 +244,8 @@ def _against_base(
         before=_before(options, notify),
         explain_budget_s=options.explain_budget_s if options.explain else None,
         traces=traces.prepared(options.traces, options.runner, options.root),
+        suspected=options.suspected,
+        suspects=options.suspects,
     )
 
 

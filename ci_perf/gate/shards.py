@@ -17,7 +17,8 @@ from ci_perf.baselines import layout, summaries
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import Notify, compare
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.judging import merging, sharding
+from ci_perf.judging import merging, second_wave, sharding, summarise
+from ci_perf.judging.compare import suspected
 from ci_perf.judging.merging import ShardRun
 from ci_perf.model import codec
 from ci_perf.model.run import Run, Tool
@@ -26,6 +27,8 @@ from ci_perf.system import files, git
 from ci_perf.version import __version__
 
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
+# How the units of a second wave are called, which launches pairs only.
+_SECOND = "pairs-"
 # What a folder of artifacts has of each node.
 RUN_FILE = "run.json"
 
@@ -35,7 +38,8 @@ class ShardOptions:
     """How a suite is divided among nodes.
 
     ``shards`` is into how many parts, once for each of ``machine_classes`` if these are named.
-    ``select`` names workloads, all without any.
+    ``select`` names workloads, all without any. ``after`` is a run that has screened the suite on
+    all nodes, without a pair: its suspects are divided, and suite, code and base are the run's.
     """
 
     root: Path
@@ -46,13 +50,14 @@ class ShardOptions:
     shards: int = 1
     machine_classes: tuple[str, ...] = ()
     against: str | None = None
+    after: Path | None = None
 
 
-def plan(options: ShardOptions) -> WorkPlan:
+def plan(options: ShardOptions, *, notify: Notify) -> WorkPlan:
     """Divide a suite by how long launches took in the committed sessions, longest first.
 
     The same commit, options and version of ci-perf give the same plan on every machine. Raises
-    UsageError and InvalidFileError.
+    UsageError, InvalidFileError, and NothingSuspectedError: the run needs no pairs.
     """
     if not 1 <= options.shards <= MOST_SHARDS:
         raise UsageError(
@@ -60,23 +65,27 @@ def plan(options: ShardOptions) -> WorkPlan:
         )
     if len(set(options.machine_classes)) < len(options.machine_classes):
         raise UsageError("--machine-class: expected different names, found one twice")
-    whole = suite.plan(
-        options.workloads, options.suite, selection=options.select, root=options.root
-    )
-    launches_s = known_launches_s(options.baselines, options.suite)
-    divided = sharding.divide(whole.workloads, launches_s, options.shards)
+    first = _Screened() if options.after is None else _screened(options, notify)
+    name, against = first.suite or options.suite, first.against or options.against or ""
+    select = tuple(first.suspected) or options.select
+    whole = suite.plan(options.workloads, name, selection=select, root=options.root)
+    launches_s = known_launches_s(options.baselines, name)
+    divided = sharding.divide(whole.workloads, launches_s, options.shards, first.launches)
     tool, source = Tool(version=__version__), git.source(Path(whole.root))
-    against = options.against or ""
     units = tuple(
         WorkUnit(
             tool=tool,
-            id=_identity(number, options.shards, machine_class),
+            id=first.prefix + _identity(number, options.shards, machine_class),
             suite=whole.suite,
             source=source,
             workloads=shard.workloads,
             expected_s=round(shard.expected_s, 3),
             machine_class=machine_class,
             against=against,
+            suspected={
+                each: first.suspected[each] for each in shard.workloads if each in first.suspected
+            },
+            suspects=first.suspects,
         )
         for machine_class in options.machine_classes or (None,)
         for number, shard in enumerate(divided, 1)
@@ -87,12 +96,62 @@ def plan(options: ShardOptions) -> WorkPlan:
         suite=whole.suite,
         source=source,
         against=against,
-        selection=options.select,
+        selection=select,
         shards=options.shards,
         units=units,
     )
     # As its file would give it: what could not be read again is refused now.
     return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
+
+
+class NothingSuspectedError(UsageError):
+    """A first wave has cleared every workload, so that there is nothing left to plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Screened:
+    """What a first wave has left to do: nothing is known without one."""
+
+    suite: str = ""
+    against: str = ""
+    suspected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    suspects: int = 0
+    launches: Mapping[str, float] = field(default_factory=dict)
+    prefix: str = ""
+
+
+def _screened(options: ShardOptions, notify: Notify) -> _Screened:
+    """Read the run of a first wave. Raises InvalidFileError and NothingSuspectedError."""
+    assert options.after is not None
+    run, here = files.read(options.after, Run), git.source(options.root)
+    how = run.interleaved
+    if how is None or how.pairs:
+        found = "pairs" if how else "no base"
+        raise InvalidFileError(
+            f"{options.after}: expected a run that has a base and launched no pair, found {found}; "
+            "the first wave is measured with --against and --budget 0s"
+        )
+    if run.source.commit != here.commit:
+        raise InvalidFileError(
+            f"{options.after}: expected a run of commit {here.commit!r}, which is checked out, "
+            f"found one of {run.source.commit!r}"
+        )
+    machine = run.environment.hard
+    rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
+    base = summaries.baselines(options.baselines, machine, run.suite)
+    head = summarise.run(run, label="")
+    found_by = suspected(base, head, limits=rules.limits, tiers=rules.tiers)
+    if not found_by:
+        raise NothingSuspectedError(f"{options.after}: no workload needs pairs of base and head")
+    return _Screened(
+        suite=run.suite,
+        against=how.ref,
+        suspected={name: metrics for name, (metrics, _) in found_by.items()},
+        suspects=max(how.suspects, sum(len(metrics) for metrics, _ in found_by.values())),
+        # The head once, the base once to warm its caches, and both for each pair.
+        launches={name: 2 + 2 * pairs for name, (_, pairs) in found_by.items()},
+        prefix=_SECOND,
+    )
 
 
 def _identity(number: int, shards: int, machine_class: str | None) -> str:
@@ -117,7 +176,7 @@ def unit_of_shard(planned: WorkPlan, shard: str, machine_class: str | None) -> W
     """Return the unit of a shard, "2/4", of a plan; `None` where that shard has no workload."""
     number, shards = parse_shard(shard)
     wanted = _identity(number, shards, machine_class)
-    return next((unit for unit in planned.units if unit.id == wanted), None)
+    return next((u for u in planned.units if u.id.removeprefix(_SECOND) == wanted), None)
 
 
 def shard_of(unit: WorkUnit, shards: int) -> str:
@@ -161,6 +220,9 @@ def narrowed(options: MeasureOptions, unit: WorkUnit) -> MeasureOptions:
         select=unit.workloads,
         against=unit.against or None,
         unit=unit.id,
+        suspected=unit.suspected,
+        suspects=unit.suspects,
+        record=options.record and not unit.suspected,  # the first wave has recorded them
     )
 
 
@@ -172,7 +234,7 @@ class MergeOptions:
     """What is merged: files of runs, or folders of such, by a plan.
 
     ``lost`` says, by unit, why it brought no result. Baselines and suite.toml say how many suspects
-    there are.
+    there are. ``after`` is the run of a first wave, which the pairs of these runs complete.
     """
 
     runs: tuple[Path, ...]
@@ -180,6 +242,7 @@ class MergeOptions:
     workloads: Path = Path("workloads")
     baselines: Path = Path("baselines")
     lost: Mapping[str, str] = field(default_factory=dict)
+    after: Path | None = None
 
 
 def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
@@ -191,6 +254,11 @@ def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
     planned = files.read(options.plan, WorkPlan)
     shards = (read_shard(file) for file in run_files(options.runs))
     merged = merging.merge(planned, shards, lost=options.lost)
+    if options.after is not None:
+        if len(merged) > 1:
+            raise UsageError("--after: expected a plan of one class of machines, found several")
+        first = ShardRun(label=str(options.after), run=files.read(options.after, Run))
+        return {name: second_wave.completed(first, run) for name, run in merged.items()}
     return {
         machine_class: _with_suspects(run, options, notify) for machine_class, run in merged.items()
     }

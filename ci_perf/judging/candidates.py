@@ -30,7 +30,8 @@ class Candidate:
     has launched, ``said`` is what these have said. ``tick`` is what a noisy metric was rounded
     to, as a logarithm. ``paired`` says how launching the base went.
 
-    ``clears`` says whether the history may clear the head: not when the machine has moved. Where
+    ``clears`` says whether the history may clear the head: not when the machine has moved, and not
+    what an earlier screen has found suspicious. Where
     the change has been accepted already, the base is known to differ, and there are no pairs.
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
@@ -121,11 +122,13 @@ def of_workload(
     *,
     moved: frozenset[Kind],
     accepted: Collection[str] = (),
+    suspected: Collection[str] = (),
     trimmed: bool = False,
 ) -> Iterator[Candidate]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
-    The history clears no metric of a kind in `moved`; `accepted` metrics are judged by it alone.
+    The history clears no metric of a kind in `moved`, and none that is `suspected` already;
+    `accepted` metrics are judged by it alone.
     `trimmed` says how pairs are averaged. A
     count that is zero everywhere is no candidate: nothing is compiled here.
     """
@@ -155,7 +158,7 @@ def of_workload(
             paired=head.paired,
             items_per_step=head.items_per_step,
             item_unit=head.item_unit,
-            clears=metric.kind not in moved,
+            clears=metric.kind not in moved and metric.name not in suspected,
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
             trimmed=trimmed,

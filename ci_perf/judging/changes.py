@@ -312,6 +312,18 @@ def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:
     return {name: pairs[name] for name in sorted(sizes, key=lambda n: sizes[n], reverse=True)}
 
 
+def suspected_metrics(judgements: Iterable[Judgement], workload: str) -> tuple[str, ...]:
+    """Return the noisy metrics of a workload that gate and that no history clears."""
+    return tuple(
+        judgement.candidate.metric.name
+        for judgement in judgements
+        if judgement.candidate.workload == workload
+        and judgement.candidate.is_noisy
+        and judgement.candidate.may_get_pairs
+        and judgement.is_suspect
+    )
+
+
 def _size_in_margins(judgement: Judgement) -> float:
     """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
     change = judgement.change

@@ -127,6 +127,23 @@ def undecided(
     return changes.open_workloads(judgements), changes.count_suspects(asked)
 
 
+def suspected(
+    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
+) -> dict[str, tuple[tuple[str, ...], float]]:
+    """Return the workloads that need pairs, the worst one first.
+
+    With each stand the metrics that share the chance of a false alarm, and how many pairs are
+    expected to decide them.
+    """
+    histories = _histories(base, head, tiers)
+    asked = list(_candidates(histories, head, limits, _moved(histories, head, limits)))
+    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
+    return {
+        name: (changes.suspected_metrics(judgements, name), pairs)
+        for name, pairs in changes.open_workloads(judgements).items()
+    }
+
+
 def worst_first(rows: Iterable[Row]) -> list[Row]:
     """Sort rows by severity, gates before the rest, large changes before small ones."""
 
@@ -204,6 +221,7 @@ def _candidates(
 ) -> Iterator[Candidate]:
     """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
     accepted = head.interleaved.accepted if head.interleaved else {}
+    suspected = head.interleaved.suspected if head.interleaved else {}
     for subject in head.subjects:
         name = subject.workload
         of_workload = limits.of(name)
@@ -213,6 +231,7 @@ def _candidates(
             of_workload,
             moved=canaries.silenced(moved, name, of_workload.get(metrics.CANARY)),
             accepted=accepted.get(name, ()),
+            suspected=suspected.get(name, ()),
             trimmed=limits.trimmed,
         )
 

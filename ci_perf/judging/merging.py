@@ -32,7 +32,7 @@ from ci_perf.model.validity import Reason, validity_of
 
 _NODE_CHARS = 12
 # A sentence about a node stays one, whatever a hostile run says.
-_DETAIL_CHARS = 1_000
+DETAIL_CHARS = 1_000
 
 
 class _Part(typing.Protocol):
@@ -117,8 +117,8 @@ def _check_source(plan: WorkPlan, shard: ShardRun) -> None:
     for what, (expected, actual) in facts.items():
         if expected != actual:
             raise InvalidFileError(
-                f"{shard.label}: expected {what} {expected[:_DETAIL_CHARS]!r}, as in the plan, "
-                f"found {actual[:_DETAIL_CHARS]!r}; merge runs of one plan"
+                f"{shard.label}: expected {what} {expected[:DETAIL_CHARS]!r}, as in the plan, "
+                f"found {actual[:DETAIL_CHARS]!r}; merge runs of one plan"
             )
     if run.merged_from:
         raise InvalidFileError(
@@ -167,14 +167,15 @@ def _check_machine(placed: Sequence[_Placed]) -> None:
         if not is_same(first.run.environment.hard, each.shard.run.environment.hard):
             raise InvalidFileError(
                 f"{each.shard.label}: expected a machine as that of {first.label} "
-                f"({_spelled(first.run)}), found {_spelled(each.shard.run)}; name each class with "
+                f"({spelled(first.run)}), found {spelled(each.shard.run)}; name each class with "
                 "`ci-perf plan --machine-class`"
             )
 
 
-def _spelled(run: Run) -> str:
+def spelled(run: Run) -> str:
+    """Spell the facts of a machine that decide whether it may be compared with another."""
     facts = msgspec.to_builtins(run.environment.hard)
-    return ", ".join(f"{name} {value}" for name, value in facts.items())[:_DETAIL_CHARS]
+    return ", ".join(f"{name} {value}" for name, value in facts.items())[:DETAIL_CHARS]
 
 
 # --- one run of several
@@ -199,7 +200,7 @@ def _merged(
         suite=plan.suite,
         selection=plan.selection,
         environment=runs[0].environment if runs else _nowhere(machine_class),
-        validity=validity_of(tuple(_reasons(runs))),
+        validity=validity_of(tuple(reasons_of(runs))),
         measured=_in_order(order, (each for run in runs for each in run.measured)),
         failed=_in_order(order, [*_failed(runs), *_unmeasured(plan, machine_class, placed, lost)]),
         interleaved=_interleaved([each.shard for each in placed]),
@@ -251,7 +252,7 @@ def _session(placed: _Placed) -> NodeSession:
     return session
 
 
-def _reasons(runs: Iterable[Run]) -> Iterable[Reason]:
+def reasons_of(runs: Iterable[Run]) -> Iterable[Reason]:
     """Yield what speaks against each node, for the workloads that it has measured alone."""
     for run in runs:
         node = run.environment.noted.host_hash[:_NODE_CHARS]
@@ -259,7 +260,7 @@ def _reasons(runs: Iterable[Run]) -> Iterable[Reason]:
             if reason.workload:
                 yield reason
                 continue
-            detail = f"node {node}: {reason.detail}"[:_DETAIL_CHARS]
+            detail = f"node {node}: {reason.detail}"[:DETAIL_CHARS]
             for measured in run.measured:
                 yield msgspec.structs.replace(reason, workload=measured.workload, detail=detail)
 
@@ -287,7 +288,7 @@ def _unmeasured(
                     world_size=1,
                     protocol=Protocol(),
                     phase=Phase.LAUNCH,
-                    reason=f"no node has measured it: {why}"[:_DETAIL_CHARS],
+                    reason=f"no node has measured it: {why}"[:DETAIL_CHARS],
                     output="",
                 )
 
@@ -313,7 +314,8 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
     stopped = {how.stopped for how in parts}
     return msgspec.structs.replace(
         first,
-        suspects=sum(how.suspects for how in parts),
+        # In a second wave, each node knows how many there are on all of them.
+        suspects=(max if first.suspected else sum)(how.suspects for how in parts),
         budget_s=math.fsum(how.budget_s for how in parts),
         spent_s=round(math.fsum(how.spent_s for how in parts), 3),
         stopped=(
@@ -326,6 +328,7 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
         pairs=sum(how.pairs for how in parts),
         notes=tuple(dict.fromkeys(note for how in parts for note in how.notes)),
         accepted={name: names for how in parts for name, names in how.accepted.items()},
+        suspected={name: names for how in parts for name, names in how.suspected.items()},
     )
 
 

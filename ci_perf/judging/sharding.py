@@ -26,16 +26,20 @@ class Shard:
 
 
 def divide(
-    workloads: Sequence[PlannedWorkload], launches_s: Mapping[str, float], shards: int
+    workloads: Sequence[PlannedWorkload],
+    launches_s: Mapping[str, float],
+    shards: int,
+    launches: Mapping[str, float] | None = None,
 ) -> list[Shard]:
     """Divide workloads among so many shards; `launches_s` says how long one launch takes, if known.
 
+    `launches` is how many are expected of a workload; without it, as many as its protocol says.
     Workloads that are compared within a session stay together. Where there are fewer of such groups
     than shards, the last shards have no workload. Raises ValueError: no shard.
     """
     if shards < 1:
         raise ValueError(f"expected at least one shard, found {shards}")
-    expected_s = _expected_s(workloads, launches_s)
+    expected_s = _expected_s(workloads, launches_s, launches or {})
     groups = sorted(_groups(workloads), key=lambda names: -_sum(names, expected_s))
     chosen: list[list[str]] = [[] for _ in range(shards)]
     loads = [0.0] * shards
@@ -51,12 +55,15 @@ def divide(
 
 
 def _expected_s(
-    workloads: Iterable[PlannedWorkload], launches_s: Mapping[str, float]
+    workloads: Iterable[PlannedWorkload],
+    launches_s: Mapping[str, float],
+    launches: Mapping[str, float],
 ) -> dict[str, float]:
     """Return how long the launches of each workload take: where unknown, as long as most others."""
     usual_s = statistics.median(launches_s.values()) if launches_s else UNKNOWN_LAUNCH_S
     return {
-        workload.id: launches_s.get(workload.id, usual_s) * workload.protocol.processes
+        workload.id: launches_s.get(workload.id, usual_s)
+        * launches.get(workload.id, workload.protocol.processes)
         for workload in workloads
     }
 

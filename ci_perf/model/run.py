@@ -123,7 +123,8 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     pairs of workload and metric share the chance of a false alarm: counted once, after the screen.
     ``stopped`` says why no more pairs of launches followed, ``pairs`` how many there were.
     ``accepted`` names, by workload, the metrics of which this change has committed a new epoch:
-    the base is known to differ there, and is not asked.
+    the base is known to differ there, and is not asked. ``suspected`` names, by workload, metrics
+    that a session before this one has found suspicious: no screen clears them.
     """
 
     ref: Text
@@ -135,6 +136,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     pairs: Count = 0
     notes: tuple[Text, ...] = ()
     accepted: dict[Name, tuple[Name, ...]] = {}
+    suspected: dict[Name, tuple[Name, ...]] = {}
 
 
 class Checks(Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ import msgspec
 
 from ci_perf.model.base import (
     SCHEMA_VERSION,
+    Count,
     Name,
     Seconds,
     Struct,
@@ -24,7 +25,10 @@ class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
 
     ``expected_s`` is how long the launches of the head take, as far as baselines tell.
     ``machine_class`` names the class of machines that it is for; `None` where there is only one.
-    ``against`` is the ref that the base is looked up by, empty for none.
+    ``against`` is the ref that the base is looked up by, empty for none. In the second of two waves
+    ``suspected`` names, by workload, the metrics that the first wave has found suspicious: they get
+    pairs whatever the node finds. ``suspects`` is how many there are on all nodes: they share the
+    chance of a false alarm.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -36,9 +40,17 @@ class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
     expected_s: Seconds
     machine_class: Name | None = None
     against: Text = ""
+    suspected: dict[Name, tuple[Name, ...]] = {}
+    suspects: Count = 0
 
     def __post_init__(self) -> None:
-        """Refuse a workload that would be measured twice."""
+        """Refuse a workload that would be measured twice, and suspicions that are not its own."""
+        if self.suspected and set(self.suspected) != set(self.workloads):
+            raise ValueError("suspected: expected each workload of the unit")
+        if self.suspected and not self.against:
+            raise ValueError("against: expected the base of the suspected workloads, found none")
+        if sum(map(len, self.suspected.values())) > self.suspects:
+            raise ValueError("suspects: expected at least the suspected metrics of the unit")
         seen: set[str] = set()
         for name in self.workloads:
             if name in seen:

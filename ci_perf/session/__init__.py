@@ -259,4 +259,6 @@ def _routed(plan: Plan, against: Against | None, machine: MachineDescription) ->
     """Return the plan with as many launches of the head as the judge asks for before pairs."""
     if against is None or not against.routes:
         return plan
+    if against.suspected:  # the screen is behind them
+        return screening(plan, {workload.id: 1 for workload in plan.workloads})
     return screening(plan, against.judge.first_launches(plan, machine.environment.hard))

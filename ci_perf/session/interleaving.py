@@ -6,7 +6,7 @@ before every one, so that it is overrun by at most one pair.
 
 import filecmp
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -37,7 +37,8 @@ class Against:
     ``before`` is what is known of earlier checks and runs.
     ``routes`` says that the judge chooses how often the head is launched before, too. Afterwards,
     counting what both sides do may take ``explain_budget_s``; `None` asks for no counts. Their
-    traces are put into the folder ``traces``.
+    traces are put into the folder ``traces``. ``suspected`` are metrics, by workload, that an
+    earlier session has found suspicious; ``suspects`` is how many there are on all nodes.
     """
 
     checkout: Checkout
@@ -47,6 +48,8 @@ class Against:
     routes: bool = False
     explain_budget_s: float | None = None
     traces: Path | None = None
+    suspected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    suspects: int = 0
 
 
 @dataclass(slots=True)
@@ -88,7 +91,7 @@ class Interleaving:
         self._clock = clock
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {workload.id: _Base(workload) for workload in plan.workloads}
-        self._suspects = 0
+        self._suspects = against.suspects
         self._expected: dict[str, float] = {}
         self._accepted: dict[str, tuple[str, ...]] = {}
         self._start = clock()
@@ -103,7 +106,8 @@ class Interleaving:
             return
         self._accepted = self._against.judge.accepted(run, self._against.checkout.root)
         # The number of the suspects, and who comes first of equal ones, are fixed here.
-        undecided, self._suspects = self._judged(snapshot())
+        undecided, here = self._judged(snapshot())
+        self._suspects = max(here, self._against.suspects)
         order, self._expected = tuple(undecided), undecided
         self._start = self._clock()
         left = self._to_launch(order)
@@ -138,6 +142,7 @@ class Interleaving:
             pairs=sum(len(base.pairs) for base in self._bases.values()),
             notes=self._against.checkout.notes,
             accepted=self._accepted,
+            suspected=dict(self._against.suspected),
         )
 
     def paired(self) -> tuple[Paired, ...]:

@@ -11,6 +11,7 @@ from ci_perf.model.run import Run
 from ci_perf.model.shards import WorkPlan
 from ci_perf.system import files
 from tests import repositories
+from tests.comparisons import an_interleaved
 from tests.projects import Project
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
 from tests.work_plans import a_shard, a_unit, a_work_plan
@@ -51,6 +52,49 @@ def test_a_matrix_is_what_github_takes(planned):
         ("h100-2-of-2", "2/2", "h100"),
     ]
     assert [tuple(job["workloads"].split()) for job in jobs] == [u.workloads for u in plan.units]
+
+
+def screened(planned, **more):
+    """Write the run of a first wave: what two nodes have screened, without a pair."""
+    project, _, plan = planned
+    heads = [a_measured(name, *STEADY) for name in "abc"]
+    run = a_run(
+        *heads,
+        interleaved=an_interleaved(**{"stopped": "budget", "suspects": 3, "pairs": 0, **more}),
+        commit=plan.source.commit,
+    )
+    files.write(project.root.parent / "first.json", run)
+    return ("plan", "--after", "../first.json", "--shards", "3", "-o", "../second.json")
+
+
+def test_a_second_wave_has_pairs_for_what_the_first_has_not_cleared(planned):
+    project, _, _ = planned
+    done = project.run(*screened(planned))
+
+    assert done.code == 0, done.err
+    second = files.read(project.root.parent / "second.json", WorkPlan)
+    assert sorted(name for unit in second.units for name in unit.workloads) == ["a", "b", "c"]
+    assert [unit.id for unit in second.units] == [f"pairs-{i}-of-3" for i in (1, 2, 3)]
+    assert all("step_time_s" in metrics for u in second.units for metrics in u.suspected.values())
+    every = sum(len(metrics) for u in second.units for metrics in u.suspected.values())
+    assert {unit.suspects for unit in second.units} == {every}  # they share the chance of an alarm
+    assert second.against == "main"
+
+
+def test_a_second_wave_needs_a_first_one_without_pairs(planned):
+    project, _, _ = planned
+    done = project.run(*screened(planned, pairs=3))
+
+    assert done.code == 2
+    assert "expected a run that has a base and launched no pair, found pairs" in done.err
+
+
+def test_a_second_wave_takes_its_workloads_from_the_first(planned):
+    project, _, _ = planned
+    done = project.run(*screened(planned), "a")
+
+    assert done.code == 2
+    assert "--after: expected no workloads" in done.err
 
 
 def test_more_shards_than_workloads_leave_empty_ones_which_say_so(planned):

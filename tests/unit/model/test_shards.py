@@ -52,3 +52,16 @@ def test_a_unit_measures_a_workload_once_and_at_least_one():
     document = msgspec.json.decode(codec.encode(a_unit("a"))) | {"workloads": []}
     with pytest.raises(InvalidFileError, match="length >= 1"):
         codec.decode(msgspec.json.encode(document), type(a_unit("a")), name="unit.json")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"suspected": {"b": ("step_time_s",)}, "suspects": 1}, "each workload of the unit"),
+        ({"suspected": {"a": ("step_time_s",)}, "suspects": 1, "against": ""}, "the base of the"),
+        ({"suspected": {"a": ("step_time_s",)}, "suspects": 0}, "at least the suspected metrics"),
+    ],
+)
+def test_a_unit_of_pairs_that_does_not_agree_with_itself_is_refused(more, message):
+    with pytest.raises(ValueError, match=message):
+        a_unit("a", **{"against": "main", **more})

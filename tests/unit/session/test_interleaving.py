@@ -38,7 +38,15 @@ def interleaved(tmp_path, monkeypatch):
     plan = a_plan_at(tmp_path / "head", *names)
 
     def measure(
-        launcher, wanted, *, budget_s=1000.0, listener=None, checks=None, before=None, **more
+        launcher,
+        wanted,
+        *,
+        budget_s=1000.0,
+        listener=None,
+        checks=None,
+        before=None,
+        against=None,
+        **more,
     ):
         def undecided(run):
             done = {paired.workload: len(paired.pairs) for paired in run.paired}
@@ -58,6 +66,7 @@ def interleaved(tmp_path, monkeypatch):
                 budget_s=budget_s,
                 judge=Suspects(undecided),
                 before=before or Before(),
+                **(against or {}),
             ),
             **more,
         )
@@ -197,6 +206,18 @@ def test_the_run_says_how_base_and_head_took_turns(interleaved):
     assert interleaved_with.source == SOURCE
     assert (interleaved_with.suspects, interleaved_with.notes) == (7, ("a note",))
     assert interleaved_with.pairs == 1
+
+
+def test_a_second_wave_keeps_the_suspects_of_all_nodes(interleaved):
+    launcher = Launches()
+    known = {"suspected": {"a": ("step_time_s",)}, "suspects": 40, "routes": True}
+
+    run = interleaved(launcher, {"a": 1, "b": 0}, against=known)
+
+    assert run.interleaved.suspected == known["suspected"]
+    assert run.interleaved.suspects == 40
+    (head,) = [row for row in run.measured if row.workload == "a"]
+    assert len(head.processes) == 1
 
 
 # --- the base's own file

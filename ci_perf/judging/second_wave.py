@@ -1,0 +1,103 @@
+"""Two waves on several nodes: all workloads are screened, then the suspects of all get pairs.
+
+A node that counts its own suspects alone would let each claim a larger share of the chance of a
+false alarm than is left over all nodes, and stop too early. So no pair is launched before the
+suspects of all nodes are counted.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from ci_perf.errors import InvalidFileError
+from ci_perf.judging.merging import DETAIL_CHARS, P, ShardRun, reasons_of, spelled
+from ci_perf.model.environment import is_same
+from ci_perf.model.run import Interleaved, NodeSession, Run
+from ci_perf.model.validity import Reason, validity_of
+
+
+def completed(first: ShardRun, second: Run) -> Run:
+    """Return the run of a first wave, completed by the merged pairs of a second one.
+
+    A workload of the second wave is that of the node which has launched its pairs, with its head,
+    canaries and validity. Raises InvalidFileError: both are not of the same code, base or machine.
+    """
+    run, how, later = first.run, first.run.interleaved, second.interleaved
+    again = set(second.workloads())
+    facts = {
+        "commit": (second.source.commit, run.source.commit),
+        "suite": (second.suite, run.suite),
+        "version of ci-perf": (second.tool.version, run.tool.version),
+        "base": (
+            later.source.commit if later else "",
+            how.source.commit if how and later else "",
+        ),
+    }
+    for what, (expected, actual) in facts.items():
+        if expected != actual:
+            raise InvalidFileError(
+                f"{first.label}: expected {what} {expected[:DETAIL_CHARS]!r}, as in the second "
+                f"wave, found {actual[:DETAIL_CHARS]!r}"
+            )
+    if second.measured and not is_same(run.environment.hard, second.environment.hard):
+        raise InvalidFileError(
+            f"{first.label}: expected a machine as that of the second wave ({spelled(second)}), "
+            f"found {spelled(run)}"
+        )
+    if missing := again - set(run.workloads()):
+        raise InvalidFileError(
+            f"{first.label}: expected workload {min(missing)!r}, which the second wave has measured"
+        )
+    kept = [_without(session, again) for session in run.sessions]
+    both = (run, second)
+    return msgspec.structs.replace(
+        run,
+        id=hashlib.sha256(f"{run.id}\n{second.id}".encode(errors="replace")).hexdigest()[:12],
+        duration_s=round(run.duration_s + second.duration_s, 3),
+        validity=validity_of(
+            (
+                *(r for r in _reasons_of_first(run) if r.workload not in again),
+                *second.validity.reasons,
+            )
+        ),
+        canaries=(),
+        measured=_later(run.measured, second.measured, again),
+        failed=_later(run.failed, second.failed, again),
+        interleaved=_with_budget_of(how, later),
+        paired=second.paired,
+        profiled=second.profiled,
+        touched=_later(run.touched, second.touched, {each.workload for each in second.touched}),
+        programs=tuple({each.workload: each for r in both for each in r.programs}.values()),
+        merged_from=(*(session for session in kept if session.workloads), *second.sessions),
+        unit="",
+    )
+
+
+def _reasons_of_first(run: Run) -> Iterable[Reason]:
+    """Yield the reasons of a first wave by workload, so that none speaks against the second."""
+    return run.validity.reasons if run.merged_from else reasons_of([run])
+
+
+def _without(session: NodeSession, names: Collection[str]) -> NodeSession:
+    left = tuple(name for name in session.workloads if name not in names)
+    return msgspec.structs.replace(session, workloads=left)
+
+
+def _later(first: Sequence[P], second: Sequence[P], again: Collection[str]) -> tuple[P, ...]:
+    """Return the parts of two waves, sorted by workload, the second one's where it has any."""
+    parts = [*(each for each in first if each.workload not in again), *second]
+    return tuple(sorted(parts, key=lambda part: part.workload))
+
+
+def _with_budget_of(first: Interleaved | None, second: Interleaved | None) -> Interleaved | None:
+    if first is None or second is None:
+        return second or first
+    return msgspec.structs.replace(
+        second,
+        budget_s=first.budget_s + second.budget_s,
+        spent_s=round(first.spent_s + second.spent_s, 3),
+        suspects=max(first.suspects, second.suspects),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
+        accepted={**first.accepted, **second.accepted},
+    )
