@@ -126,9 +126,9 @@ def _screened(options: ShardOptions, notify: Notify) -> _Screened:
     run, here = files.read(options.after, Run), git.source(options.root)
     how = run.interleaved
     if how is None or how.pairs:
-        found = "pairs" if how else "no base"
+        what = "pairs" if how else "no base"
         raise InvalidFileError(
-            f"{options.after}: expected a run that has a base and launched no pair, found {found}; "
+            f"{options.after}: expected a run that has a base and launched no pair, found {what}; "
             "the first wave is measured with --against and --budget 0s"
         )
     if run.source.commit != here.commit:
