@@ -9,6 +9,7 @@ from ci_perf.model.baseline import Baseline, Calibration, Qualification
 from ci_perf.model.bisection import Bisection
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.fleet import Endings, FleetFile, JournalLine
+from ci_perf.model.hardware import Hardware, Prices
 from ci_perf.model.history import BranchHistory
 from ci_perf.model.proof import Proof
 from ci_perf.model.run import Run
@@ -24,9 +25,11 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "comparison": Comparison,
     "endings": Endings,
     "fleet": FleetFile,
+    "hardware": Hardware,
     "history": BranchHistory,
     "journal": JournalLine,
     "plan": WorkPlan,
+    "prices": Prices,
     "proof": Proof,
     "qualification": Qualification,
     "run": Run,

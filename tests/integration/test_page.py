@@ -5,9 +5,10 @@ import os
 import pytest
 
 from ci_perf.progress import live_page
-from ci_perf.report import page, proof
-from ci_perf.report.page import explorer, history_page, tables_page
+from ci_perf.report import hardware, page, proof
+from ci_perf.report.page import explorer, history_page, price_picture, tables_page
 from tests import browser as browsers
+from tests.hardware import machines_at_their_prices
 from tests.proofs import a_proof, a_step
 from tests.unit.report import history_shapes, page_shapes
 
@@ -71,6 +72,17 @@ def test_the_tables_of_a_proof_are_as_good(browser, tmp_path):
     for seen in looked_at(browser, file):
         assert seen.foreign == 0
         assert "harness" in seen.text
+
+
+def test_the_picture_of_machines_is_as_good(browser, tmp_path):
+    compared = machines_at_their_prices()
+    drawn = price_picture.picture(compared)
+    file = tmp_path / "hardware.html"
+    file.write_text(tables_page.render(hardware.page(compared), tone="same", picture=drawn))
+
+    for seen in looked_at(browser, file):
+        assert seen.foreign == 0
+        assert "Fastest" in seen.text
 
 
 def test_a_history_is_explored_without_a_request_or_a_message(browser, tmp_path):

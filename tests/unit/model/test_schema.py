@@ -1,4 +1,5 @@
 import json
+import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -11,10 +12,12 @@ from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.backfill import Backfill, BackfilledCommit
 from ci_perf.model.fleet import Ending, Endings, Expectation, FleetFile, JournalLine, NodeClass
+from ci_perf.model.hardware import Prices
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.bisections import a_bisected, a_bisection
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
 from tests.calibrations import a_calibration, a_qualification, a_qualified
+from tests.hardware import PRICES, machines_at_their_prices
 from tests.proofs import a_proof, a_step
 from tests.runs import a_failed, a_measured, a_run
 from tests.work_plans import a_unit, a_work_plan
@@ -41,6 +44,8 @@ def documents(tmp_path):
         "comparison": comparison,
         "endings": Endings(engine="slurm", endings=(ENDED,)),
         "fleet": FleetFile(classes={"h100": NodeClass(expect=Expectation(gpu_count=8))}),
+        "hardware": machines_at_their_prices(),
+        "prices": codec.convert(tomllib.loads(PRICES), Prices, name="prices.toml"),
         "history": a_branch_history(
             a_workload_history([1e-3], [1.1e-3], lines=(a_line(a_change(1)),)), skipped=(skipped(),)
         ),
