@@ -12,12 +12,12 @@ from pathlib import Path
 
 from ci_perf.fleet import controller, fleet_file
 from ci_perf.fleet.controller import FleetOptions, FleetTask
-from ci_perf.fleet.reading import Wanted
 from ci_perf.fleet.settings import FleetRules
 from ci_perf.model import codec
-from ci_perf.model.fleet import Expectation, FleetFile, NodeClass
+from ci_perf.model.fleet import FleetFile, NodeClass
 from ci_perf.system import files
-from tests.runs import HEAD_COMMIT, a_measured, a_run
+from tests.runs import a_measured, a_run
+from tests.work_plans import a_unit, a_work_plan
 
 UNIT = Path(__file__).parent / "fakes/fleet_unit.py"
 ROOT = Path(__file__).parents[1]
@@ -25,26 +25,21 @@ ROOT = Path(__file__).parents[1]
 QUICK = FleetRules(settle_s=0.5)
 
 
-def a_task(unit, behaviour="measure", seconds=0.0, *, folder, expected_s=1.0, **more):
-    """A unit of one workload, of which the run is prepared in this folder."""
-    run = folder / f"{unit}.prepared.json"
-    made = a_run(a_measured("matmul", 1e-3), commit=more.pop("commit", HEAD_COMMIT))
+def a_task(name, behaviour="measure", seconds=0.0, *, folder, expected_s=1.0, **more):
+    """A unit of one workload, and its run, of which a test may say more."""
+    run = folder / f"{name}.prepared.json"
+    unit = a_unit("matmul", id=name, expected_s=expected_s)
+    measured = [a_measured(workload, 1e-3) for workload in more.pop("workloads", ["matmul"])]
+    made = a_run(*measured, **{"unit": name, **more})
     if not run.exists():
         files.write(run, made)
     return FleetTask(
-        id=unit,
-        expected_s=expected_s,
-        machine_class=more.pop("machine_class", "cpu"),
-        document=Expectation(),
+        unit=unit,
+        plan=a_work_plan(unit),
+        machine_class="cpu",
         command=lambda _unit, target: [
             *(sys.executable, str(UNIT), behaviour, str(seconds), str(run), str(target))
         ],
-        wanted=Wanted(
-            suite=more.pop("suite", "smoke"),
-            workloads=frozenset(more.pop("workloads", ["matmul"])),
-            commit=HEAD_COMMIT,
-            expect=more.pop("expect", Expectation()),
-        ),
     )
 
 

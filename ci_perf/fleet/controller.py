@@ -32,7 +32,7 @@ from ci_perf.model.fleet import (
     NodeClass,
     Order,
 )
-from ci_perf.model.run import Run
+from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
 
@@ -42,18 +42,25 @@ _SLICE_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetTask:
-    """A unit, and what its node must bring back.
+    """A unit of a plan, for a class of fleet.toml.
 
-    `document` is the file that the node gets. `command` is given the paths of that file and of the
-    run to write.
+    `command` is given the paths of the unit's file and of the run to write.
     """
 
-    id: str
-    expected_s: float
+    unit: WorkUnit
+    plan: WorkPlan
     machine_class: str
-    document: msgspec.Struct
     command: Callable[[Path, Path], Sequence[str]]
-    wanted: Wanted
+
+    @property
+    def id(self) -> str:
+        """See FleetUnit."""
+        return self.unit.id
+
+    @property
+    def expected_s(self) -> float:
+        """See FleetUnit."""
+        return self.unit.expected_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +152,7 @@ def _past(tasks: Sequence[FleetTask], options: FleetOptions, written: Journal) -
 def _digest(tasks: Sequence[FleetTask], options: FleetOptions) -> str:
     whole = hashlib.sha256()
     for task in tasks:
-        whole.update(msgspec.json.encode([task.id, task.machine_class, task.document]))
+        whole.update(msgspec.json.encode([task.id, task.machine_class, task.unit]))
     whole.update(msgspec.json.encode(dict(options.classes), order="deterministic"))
     return whole.hexdigest()
 
@@ -191,7 +198,7 @@ class _SharedFolder:
                 cwd=str(self._options.cwd),
                 environment=self._options.environment,
             )
-            files.write(unit, task.document)
+            files.write(unit, task.unit)
             files.write(folder / node.ORDER, order)
         path = self._options.folder / "jobs" / f"{job}.json"
         files.write(path, JobFile(folders=tuple(str(self._of(attempt)) for attempt in attempts)))
@@ -200,7 +207,11 @@ class _SharedFolder:
     def read(self, attempt: Attempt) -> Outcome | None:
         """Read what a node has left, and keep a run that is accepted: nobody changes it later."""
         task = self._tasks[attempt.unit]
-        outcome = reading.read(self._of(attempt), attempt, task.wanted)
+        wanted = Wanted(
+            plan=msgspec.structs.replace(task.plan, units=(task.unit,)),
+            expect=self._options.classes[task.machine_class].expect,
+        )
+        outcome = reading.read(self._of(attempt), attempt, wanted)
         if isinstance(outcome, Usable):
             files.write(run_file(self._options.folder, attempt.unit), outcome.run)
         return outcome
@@ -218,8 +229,3 @@ def _sleep(seconds: float, interrupts: Interrupts) -> None:
             interrupts.came = False
             raise KeyboardInterrupt
         time.sleep(min(_SLICE_S, left_s))
-
-
-def load(folder: Path, unit: str) -> Run:
-    """Read the run of a unit that was accepted. Raises InvalidFileError."""
-    return files.read(run_file(folder, unit), Run)

@@ -356,19 +356,24 @@ class Ledger:
 
     def _cancel_all(self) -> None:
         """Empty the queue, and see that it is empty. Raises EngineError."""
-        placed = [flight.placed for flight in self._flights.values()]
+        left = [flight.placed for flight in self._flights.values()]
         deadline = self._world.clock() + self._rules.cancel_s
-        left = self._cancelled(placed)
-        while left and self._world.clock() < deadline:
+        why = ""
+        while left:
+            try:
+                left, why = self._cancelled(left), ""
+            except EngineError as error:
+                why = f" ({error})"
+            if not left or self._world.clock() >= deadline:
+                break
             self._wait_uninterrupted()
-            left = self._cancelled(left)
         for entry in self._entries.values():
             if entry.unit.id not in self._endings:
                 self._end(entry, "cancelled", "interrupted")
         if left:
             raise EngineError(
                 f"expected an empty queue {self._rules.cancel_s:g} s after the interrupt, found "
-                f"{', '.join(p.handle for p in left)}; cancel them by hand"
+                f"{', '.join(p.handle for p in left)}{why}; cancel them by hand"
             )
 
     def _wait_uninterrupted(self) -> None:
@@ -379,8 +384,6 @@ class Ledger:
 
     def _cancelled(self, placed: Sequence[Placed]) -> list[Placed]:
         """Cancel attempts; return those that the engine still has."""
-        if not placed:
-            return []
         self._world.engine.cancel(placed)
         seen = self._world.engine.poll(placed)
         states = {nonce: observation.state for nonce, observation in seen.items()}

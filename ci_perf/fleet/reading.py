@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.judging import merging
+from ci_perf.judging.merging import ShardRun
 from ci_perf.model.fleet import Attempt, Expectation, Receipt
-from ci_perf.model.run import UNKNOWN_COMMIT, Run
+from ci_perf.model.run import Run
+from ci_perf.model.shards import WorkPlan
 from ci_perf.report.units import numbered
 from ci_perf.system import lock, scratch
 
@@ -20,11 +23,9 @@ _MOST_OUTPUT_LINES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a run of a unit must say of itself; `None` where nobody knows it."""
+    """What a run must say of itself: `plan` has the unit of the attempt and no other."""
 
-    suite: str
-    workloads: frozenset[str]
-    commit: str | None
+    plan: WorkPlan
     expect: Expectation
 
 
@@ -69,7 +70,7 @@ def read(folder: Path, attempt: Attempt, wanted: Wanted) -> Outcome | None:
     if run is None:
         return Unusable(_ended(receipt))
     if refusal := _refusal(run, wanted):
-        return Unusable(f"its result is refused: {RUN}: {refusal}")
+        return Unusable(f"its result is refused: {refusal}")
     if difference := wanted.expect.difference(run.environment.hard):
         return WrongNode(f"the node is not of its class: {difference}")
     failures = f"{numbered(len(run.failed), 'workload')} failed" if run.failed else ""
@@ -91,15 +92,14 @@ def _opened(folder: Path) -> Iterator[scratch.Scratch]:
 
 def _refusal(run: Run, wanted: Wanted) -> str:
     """Say in what a run is not that of the unit; empty if in nothing."""
-    if run.suite != wanted.suite:
-        return f"expected suite {wanted.suite!r}, found {run.suite!r}"
-    if wanted.commit not in {None, UNKNOWN_COMMIT} and run.source.commit != wanted.commit:
-        return f"expected commit {wanted.commit}, found {run.source.commit}"
-    named = {w.workload for kind in (run.measured, run.failed, run.same) for w in kind}
-    if foreign := sorted(named - wanted.workloads):
-        return f"expected no workload of another unit, found {', '.join(foreign)}"
-    if missing := sorted(wanted.workloads - named):
-        return f"expected all workloads of the unit, found none for {', '.join(missing)}"
+    (unit,) = wanted.plan.units
+    if missing := sorted({*unit.workloads} - {*run.workloads()}):
+        return f"{RUN}: expected all workloads of the unit, found none for {', '.join(missing)}"
+    try:
+        # What could not be merged later is refused now, and stops no other unit.
+        merging.merge(wanted.plan, [ShardRun(label=RUN, run=run)])
+    except InvalidFileError as error:
+        return str(error)
     return ""
 
 

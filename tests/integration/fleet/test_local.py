@@ -110,7 +110,9 @@ def test_a_unit_is_given_what_the_owner_has_named(tmp_path, monkeypatch):
 
 def test_a_node_of_another_class_is_avoided_and_then_the_unit_fails(tmp_path):
     expect = Expectation(device="cuda", gpu_model="NVIDIA H100 80GB HBM3")
-    result, lines = run_fleet(tmp_path, [a_task("u", folder=tmp_path, expect=expect)])
+    fleet = FleetFile(classes={"cpu": NodeClass(expect=expect, nodes=2)})
+
+    result, lines = run_fleet(tmp_path, [a_task("u", folder=tmp_path)], fleet=fleet)
 
     (ending,) = result.endings
     assert ending.kind == "failed"
@@ -122,10 +124,11 @@ def test_a_node_of_another_class_is_avoided_and_then_the_unit_fails(tmp_path):
 @pytest.mark.parametrize(
     ("other", "why"),
     [
-        ({"commit": "0" * 40}, "expected commit"),
-        ({"suite": "standard"}, "expected suite 'standard', found 'smoke'"),
-        ({"workloads": ["conv"]}, "expected no workload of another unit, found matmul"),
-        ({"workloads": ["matmul", "conv"]}, "found none for conv"),
+        ({"commit": "0" * 40}, "expected commit 'd4e5"),
+        ({"suite": "standard"}, "expected suite 'smoke', as in the plan, found 'standard'"),
+        ({"unit": "v"}, "expected a unit of the plan (u), found 'v'"),
+        ({"workloads": ("conv",)}, "found none for matmul"),
+        ({"workloads": ("matmul", "conv")}, "found 'conv', which is not one"),
     ],
 )
 def test_the_run_of_something_else_is_refused(tmp_path, other, why):
