@@ -19,6 +19,7 @@ COMMANDS = {
     "plan": "Divide a suite among several nodes, by how long its launches took.",
     "merge": "Join what several nodes have measured into one run per class of machines.",
     "touched": "Say which workloads a change touches: what a check would measure, and why.",
+    "fleet": "Measure a suite on many machines, by an engine that you have.",
     "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "bisect": "Find the commit that made a workload worse, by pairs of commits with a good one.",
     "backfill": "Measure older commits, oldest first, and add a session of each to the baselines.",

@@ -17,6 +17,7 @@ _OURS = {"app.kubernetes.io/managed-by": "ci-perf"}
 _JOB = "batch.kubernetes.io/job-name"
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _HOST = "kubernetes.io/hostname"
+_NODE_NAME = "spec.nodeName"
 # Kueue (https://kueue.sigs.k8s.io) takes a Job with this label into its queue, and starts it.
 _QUEUE = "kueue.x-k8s.io/queue-name"
 # A day to look at what is over; results are in the shared folder.
@@ -142,7 +143,11 @@ def _pod(job: EngineJob, table: KubernetesTable, environment: Mapping[str, str])
                 "name": "unit",
                 "image": table.image,
                 "command": [table.python, "-P", "-m", node.MODULE, job.file],
-                "env": [{"name": n, "value": v} for n, v in sorted(environment.items())],
+                "env": [
+                    # The host name of a pod is its own: it says nothing of the node.
+                    {"name": "CI_PERF_NODE", "valueFrom": {"fieldRef": {"fieldPath": _NODE_NAME}}},
+                    *({"name": n, "value": v} for n, v in sorted(environment.items())),
+                ],
                 "resources": {"requests": table.resources, "limits": table.resources},
                 "volumeMounts": [
                     {"name": "shared", "mountPath": table.mount},

@@ -37,7 +37,7 @@ KEPT = frozenset(
         *("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "PWD", "SHELL", "TEMP", "TERM", "TMP"),
         *("TMPDIR", "TZ", "USER", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
         *("CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
-        *("HF_HOME", "XDG_CACHE_HOME", "CI_PERF_DATA_DIR", "CI_PERF_LOCK_DIR"),
+        *("HF_HOME", "XDG_CACHE_HOME", "CI_PERF_DATA_DIR", "CI_PERF_LOCK_DIR", "CI_PERF_NODE"),
     }
 )
 _KEPT_PREFIX = "LC_"
@@ -128,8 +128,7 @@ def main(arguments: Sequence[str]) -> int:
         said = arguments[1] if len(arguments) > 1 else _index(os.environ)
         return run(Path(job.folders[int(said)]))
     except (CiPerfError, IndexError, ValueError) as error:
-        sys.stderr.write(f"{arguments[0]}: {error}\n")
-        return 1
+        sys.exit(f"{arguments[0]}: {error}")
 
 
 def _execute(command: Sequence[str]) -> None:
@@ -137,7 +136,7 @@ def _execute(command: Sequence[str]) -> None:
     try:
         os.execvp(command[0], [*command])  # noqa: S606  the order's command, without a shell
     except OSError as error:
-        sys.stderr.write(f"{command[0]}: cannot be started: {error.strerror}\n")
+        os.write(2, f"{command[0]}: cannot be started: {error.strerror}\n".encode())
         os._exit(127)
 
 

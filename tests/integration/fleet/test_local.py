@@ -9,7 +9,7 @@ import pytest
 from ci_perf.fleet.settings import FleetRules
 from ci_perf.model.fleet import Expectation, FleetFile, NodeClass
 from ci_perf.system import processes
-from tests.fleets import a_task, attempts, kinds, pids, run_fleet, start_controller
+from tests.fleets import a_task, attempts, pids, run_fleet, start_controller
 from tests.processes import is_alive, wait_until
 
 REASONS = {
@@ -175,14 +175,3 @@ def test_a_killed_controller_leaves_no_process_and_its_fleet_run_goes_on(tmp_pat
     assert len(attempts(tmp_path)["a"]) == 1, "what had an ending was measured again"
     # The node was not to blame, so it was the first attempt still.
     assert sorted(path.name[0] for path in attempts(tmp_path)["b"]) == ["1", "1"]
-
-
-def test_of_eight_slots_each_does_its_part(tmp_path):
-    tasks = [a_task(f"u{number}", "measure", 2.0, folder=tmp_path) for number in range(8)]
-
-    result, _ = run_fleet(tmp_path, tasks, nodes=8)
-
-    assert set(kinds(result).values()) == {"measured"}
-    assert {node for ending in result.endings for node in ending.nodes} == {
-        f"cpu-{slot}" for slot in range(8)
-    }

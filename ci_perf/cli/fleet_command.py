@@ -1,0 +1,128 @@
+"""The commands for many machines: `fleet run` measures a plan on an engine that you have."""
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from ci_perf.cli import console, options, reports
+from ci_perf.errors import UsageError
+from ci_perf.gate import fleet
+from ci_perf.gate.fleet import FleetRunOptions
+from ci_perf.gate.shards import ShardOptions
+from ci_perf.model.fleet import FleetEngineName
+from ci_perf.model.suite import FailOn
+from ci_perf.system import files
+
+
+@click.group("fleet")
+def fleet_command() -> None:
+    """Measure a suite on many machines, by an engine that you have."""
+
+
+@fleet_command.command("run")
+@click.argument("run_options", nargs=-1, metavar="[-- RUN_OPTION...]")
+@click.option(
+    "--engine",
+    type=click.Choice(get_args(FleetEngineName)),
+    required=True,
+    help="What queues, places and kills: slots of this machine, a cluster, or your own commands.",
+)
+@click.option(
+    "--nodes",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FLEET.toml",
+    help="The classes of machines and their engine; yours, and never a pull request's.",
+)
+@click.option(
+    "--plan",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PLAN.json",
+    help="What `ci-perf plan` has written; or say --shards.",
+)
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Into how many units the suite is divided, for each class of machines.",
+)
+@options.suite
+@options.workloads
+@options.baselines
+@options.against
+@options.budget
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="The folder of this fleet run, which the nodes must see, too.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the fleet run of that folder: its controller was killed, or interrupted.",
+)
+@options.fail_on(default=None)
+@click.option(
+    "--format",
+    type=click.Choice(["markdown", "terminal"]),
+    help="The form of the report: by default markdown, or terminal on one.",
+)
+def run_fleet_command(
+    *,
+    run_options: tuple[str, ...],
+    engine: FleetEngineName,
+    nodes: Path,
+    plan: Path | None,
+    shards: int | None,
+    suite: str,
+    workloads: Path,
+    baselines: Path,
+    against: str | None,
+    budget: float,
+    output: Path,
+    resume: bool,
+    fail_on: FailOn | None,
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
+) -> int:
+    """Measure every unit of a plan on some node of its class, and report once.
+
+    Each unit gets exactly one ending: measured, failed, lost or cancelled. What a node loses is
+    measured once more elsewhere. RUN_OPTIONs after "--" are given to every `ci-perf run`, as they
+    are. Exit codes as of `ci-perf check`, by the classes whose `gate` is on; 130 for an interrupt,
+    which leaves nothing in the queue.
+    """
+    if (plan is None) == (shards is None) and not resume:
+        raise UsageError("expected one of --plan and --shards")
+    if plan is not None and against is not None:
+        raise UsageError("--against: expected none with --plan, which says it")
+    verdict = fleet.run(
+        FleetRunOptions(
+            sharding=ShardOptions(
+                root=files.current_folder(),
+                suite=suite,
+                workloads=workloads,
+                baselines=baselines,
+                shards=shards or 1,
+                against=against,
+            ),
+            engine=engine,
+            nodes=nodes,
+            folder=output,
+            plan=plan,
+            budget_s=budget,
+            run_options=run_options,
+            resume=resume,
+            fail_on=fail_on,
+        ),
+        notify=console.say,
+    )
+    for name, comparison in verdict.comparisons.items():
+        if len(verdict.comparisons) > 1:
+            shown = "" if name in verdict.gating else " (shown, and fails nothing)"
+            console.emit(f"# {name}{shown}\n", output=None)
+        reports.emit_comparison(comparison, format, None)
+    return verdict.exit_code

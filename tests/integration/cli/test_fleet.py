@@ -1,0 +1,106 @@
+"""`ci-perf fleet run` on slots of this machine: real units, one report, and what is refused."""
+
+import signal
+
+import pytest
+
+from ci_perf.model.comparison import Comparison, Verdict
+from ci_perf.model.fleet import Endings
+from ci_perf.model.run import Run
+from ci_perf.system import files, processes
+from tests import repositories
+from tests.processes import is_alive, is_measuring, wait_until
+from tests.projects import QUICK, SLOW_STEP, Project
+
+# Units are given what a shell needs, and what the owner names: these say that nobody waits.
+FLEET = 'environment = ["CI_PERF_RUN_WAIT", "CI_PERF_RUN_RECORD"]\n[class.cpu]\nnodes = 2\n'
+RUN = ("fleet", "run", "--engine", "local", "--nodes", "../fleet.toml", "-o", "../fleet")
+CRASHES = "import os\nfrom ci_perf.workload import Workload\ndef step():\n    os.abort()\n"
+HANGS = f"from ci_perf.workload import Workload\n{SLOW_STEP}"
+
+
+def a_project(folder, fleet=FLEET, **bodies):
+    git = repositories.init(folder / "project")
+    project = Project(git.root)
+    for name, body in bodies.items():
+        project.workload(name, *([body] if body else []))
+    project.suite(
+        *bodies, settings=QUICK.replace("timeout_s = 20", "timeout_s = 600"), device="cpu"
+    )
+    git.commit()
+    (folder / "fleet.toml").write_text(fleet)
+    return project
+
+
+def test_units_of_a_suite_are_measured_and_reported_once(tmp_path):
+    project = a_project(tmp_path, a=None, b=CRASHES)
+
+    done = project.run(*RUN, "--shards", "2", "--", "--processes", "1")
+
+    run = files.read(tmp_path / "fleet/run.json", Run)
+    assert {measured.workload for measured in run.measured} == {"a"}
+    assert [failed.workload for failed in run.failed] == ["b"]
+    assert len(run.merged_from) == 2
+    assert len(run.measured[0].processes) == 1
+    comparison = files.read(tmp_path / "fleet/comparison.json", Comparison)
+    assert {row.workload: row.verdict for row in comparison.rows}["b"] is Verdict.FAILED
+    assert (done.code, comparison.exit_code) == (3, 3)
+    assert "[2/2] " in done.err
+    again = project.run(*RUN, "--shards", "2")
+    assert again.code == 2
+    assert "found the journal of an earlier fleet run; go on with it by --resume" in again.err
+    resumed = project.run(*RUN, "--resume")
+    assert resumed.code == 3, resumed.err
+    assert resumed.out == done.out
+
+
+def test_an_interrupt_leaves_nothing_and_writes_what_there_is(tmp_path):
+    # One after the other, as they are planned: a has ended when b begins.
+    project = a_project(tmp_path, FLEET.replace("nodes = 2", "nodes = 1"), a=None, b=HANGS)
+    controller = project.start(*RUN, "--shards", "2")
+    wait_until((tmp_path / "fleet/runs").exists)
+    wait_until(lambda: list((tmp_path / "fleet/runs").iterdir()) and is_measuring(controller.pid))
+    below = [process.pid for process in processes.below(controller.pid)]
+
+    controller.send_signal(signal.SIGINT)
+    _, err = controller.communicate(timeout=120)
+
+    assert controller.returncode == 130, err
+    assert [pid for pid in below if is_alive(pid)] == []
+    endings = files.read(tmp_path / "fleet/endings.json", Endings).endings
+    assert sorted(ending.kind for ending in endings) == ["cancelled", "measured"]
+    run = files.read(tmp_path / "fleet/run.json", Run)
+    assert [measured.workload for measured in run.measured] == ["a"], err
+    assert run.failed[0].reason.endswith("interrupted")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fleet", "message"),
+    [
+        ([], FLEET, "expected one of --plan and --shards"),
+        (["--plan", "p.json", "--against", "x"], FLEET, "--against: expected none with --plan"),
+        (["--shards", "1"], "[class.a]\nnodes = 0", "$.class.a.nodes: expected int >= 1, found 0"),
+        (["--shards", "1", "--engine", "command"], FLEET, "expected a table [engine.command]"),
+    ],
+)
+def test_what_fits_together_nowhere_is_refused_before_anything_runs(
+    tmp_path, arguments, fleet, message
+):
+    project = a_project(tmp_path, fleet, a=None)
+
+    done = project.run(*RUN, *arguments)
+
+    assert done.code == 2
+    assert message in done.err
+    assert not (tmp_path / "fleet/journal.jsonl").exists()
+
+
+def test_an_engine_that_is_not_there_is_a_sentence(tmp_path):
+    project = a_project(tmp_path, a=None)
+
+    done = project.run(*RUN, "--shards", "1", "--engine", "slurm", PATH="/nowhere")
+
+    assert done.code == 3
+    assert (
+        "squeue: cannot be started: No such file or directory; is the engine's client" in done.err
+    )
