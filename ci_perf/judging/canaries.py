@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judging import decide, distributions, variability
+from ci_perf.judging import decide, distributions, nodes, variability
 from ci_perf.judging.variability import UNKNOWN, Variance
 from ci_perf.model.metrics import CANARY, Kind
 from ci_perf.model.suite import Limit, Limits
@@ -142,10 +142,15 @@ def _most(limit: Limit, known: Variance, names: int) -> float:
 
 
 def _moved(base: Sequence[SessionNumbers], head: SessionNumbers, limit: Limit) -> str:
-    """Describe the canaries that moved by more than they may; empty where there is none."""
-    history = [session.canaries for session in base]
+    """Describe the canaries that moved by more than they may; empty where there is none.
+
+    Nodes differ without any of them having moved: where other nodes clear nothing, nothing is said.
+    """
+    chosen = nodes.sessions_for(base, head.node)
+    before = () if chosen.obstacle else chosen.sessions
+    history = [session.canaries for session in before]
     parts = (
-        (f"against {_sessions(base)}", from_history(history, head.canaries, limit)),
+        (f"against {_sessions(before)}", from_history(history, head.canaries, limit)),
         ("from the beginning of this run to its end", within(history, head.canaries, limit)),
     )
     told = ((when, _spell(moves)) for when, moves in parts)

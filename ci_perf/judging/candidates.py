@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judging import metric_values, variability
+from ci_perf.judging import canaries, decide, metric_values, nodes, variability
 from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.noisy_metrics import NoisyMetric
 from ci_perf.judging.policy import KIND_OF, policy_under
@@ -30,9 +30,10 @@ class Candidate:
     has launched, ``said`` is what these have said. ``tick`` is what a noisy metric was rounded
     to, as a logarithm. ``paired`` says how launching the base went.
 
-    ``clears`` says whether the history may clear the head: not when the machine has moved, and not
-    what an earlier screen has found suspicious. Where
-    the change has been accepted already, the base is known to differ, and there are no pairs.
+    ``obstacle`` is the reason code why the history may not clear the head: the machine has moved,
+    say, or an earlier screen has found it suspicious; ``is_other_node``: the history is of other
+    nodes than the head. Where the change has been accepted already, the base is known to differ,
+    and there are no pairs.
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
     pairs leaves out the outermost ones. ``gates_where_clear``: it fails the job where it is proven
@@ -52,7 +53,8 @@ class Candidate:
     paired: PairedNumbers | None = None
     items_per_step: float = 1.0
     item_unit: str = "step"
-    clears: bool = True
+    obstacle: str = ""
+    is_other_node: bool = False
     is_accepted: bool = False
     has_pairs_without: bool = False
     is_inverse: bool = False
@@ -95,7 +97,8 @@ class Candidate:
             pairs=self._costs(self.pairs),
             cycles=self._costs(self.cycles),
             gate=self.limit.gate,
-            clears=self.clears,
+            obstacle=self.obstacle,
+            is_other_node=self.is_other_node,
             tick=self.tick,
             trimmed=self.trimmed,
             earlier=self.earlier,
@@ -136,8 +139,9 @@ def of_workload(
         sessions = metric_values.of_current_epoch(head, metric)
         if metric.name not in limits or not sessions:
             continue
-        history = metric_values.history(base, metric) if base else None
-        known = history if history and history.current else None
+        chosen = nodes.sessions_for(base.sessions if base else (), head.sessions[-1].node, metric)
+        history = metric_values.history_of(chosen.sessions, metric)
+        known = history if history.current else None
         is_accepted = metric.name in accepted and known is not None
         pairs = [] if is_accepted else _paired(head, metric)
         values = list(itertools.chain(*sessions))
@@ -158,12 +162,20 @@ def of_workload(
             paired=head.paired,
             items_per_step=head.items_per_step,
             item_unit=head.item_unit,
-            clears=metric.kind not in moved and metric.name not in suspected,
+            obstacle=chosen.obstacle or _obstacle(metric, moved, suspected),
+            is_other_node=chosen.is_other,
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
             trimmed=trimmed,
             gates_where_clear=metric is metrics.STEP_TIME and _cpu_time_gates(head, limits),
         )
+
+
+def _obstacle(metric: Metric, moved: frozenset[Kind], suspected: Collection[str]) -> str:
+    """Return why the history may not clear a metric, whatever its nodes; empty where it may."""
+    if metric.kind in moved:
+        return canaries.CODE
+    return decide.TOO_FEW_PAIRS if metric.name in suspected else ""
 
 
 def _cpu_time_gates(head: Subject, limits: dict[str, Limit]) -> bool:

@@ -183,7 +183,9 @@ def _of_ranges(candidate: Candidate) -> Judgement:
     history = candidate.history.current if candidate.history and candidate.head else None
     by_history = compare_ranges(candidate, history, candidate.head) if history else None
     is_cleared = (
-        by_history is not None and by_history.verdict is Verdict.UNCHANGED and candidate.clears
+        by_history is not None
+        and by_history.verdict is Verdict.UNCHANGED
+        and not candidate.obstacle
     )
     if candidate.pairs and not is_cleared:
         change: Change | None = _by_pairs(candidate, by_history)
@@ -225,8 +227,8 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
 def _by_history(candidate: Candidate, change: Change) -> Change:
     """Take back what the history cannot prove: of a noisy metric, or on a machine that moved."""
     verdict, code = change.verdict, change.code
-    if not candidate.clears:
-        verdict, code = Verdict.INCONCLUSIVE, decide.CANARY_MOVED
+    if candidate.obstacle:
+        verdict, code = Verdict.INCONCLUSIVE, candidate.obstacle
     elif candidate.metric.kind in _NOISY_RANGES and code == BEYOND:
         is_short = change.base_sessions < PREDICTING_SESSIONS
         verdict = Verdict.UNCONFIRMED

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_perf.judging import comparability, noisy_metrics, variability
+from ci_perf.judging import comparability, nodes, noisy_metrics, variability
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, NoisyMetric, Pairs
@@ -32,11 +32,11 @@ MOVER_UNKNOWN = "mover_unknown"
 PREDICTED, ASSUMED = "predicted", "assumed"
 TOO_FEW_SESSIONS, TOO_FEW_PAIRS = "too_few_sessions", "too_few_pairs"
 TWO_MODES, CANARY_MOVED, CLOCKS_MOVED = "two_modes", "canary_moved", "clocks_moved"
-ROUNDED, SPREAD = "rounded", "spread"
+ROUNDED, SPREAD, OTHER_NODE = "rounded", "spread", nodes.CODE
 CODES = (
     *(SCREENED, CONFIRMED, NOT_CONFIRMED, MOVER_UNKNOWN, PREDICTED, ASSUMED),
     *(TOO_FEW_SESSIONS, TOO_FEW_PAIRS),
-    *(TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, ROUNDED, SPREAD),
+    *(TWO_MODES, CANARY_MOVED, OTHER_NODE, CLOCKS_MOVED, ROUNDED, SPREAD),
 )
 
 
@@ -89,13 +89,18 @@ def count_suspects(metrics: Sequence[NoisyMetric]) -> int:
 
 
 def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
-    """Screen all metrics of one kind together: they share what they know of the noise."""
+    """Screen all metrics of one kind together: they share what they know of the noise.
+
+    Sessions of one node, and sessions that differ by their nodes, have another noise.
+    """
     results: list[Screened | None] = [None] * len(metrics)
-    for kind in PolicyKind:
+    for kind, is_other_node in itertools.product(PolicyKind, (False, True)):
         items = {
             i: (metric.history, metric.head)
             for i, metric in enumerate(metrics)
-            if metric.kind is kind and metric.history is not None and metric.head
+            if (metric.kind, metric.is_other_node) == (kind, is_other_node)
+            and metric.history is not None
+            and metric.head
         }
         of_kind = screen(list(items.values()), policy_of(kind)) if items else []
         for i, result in zip(items, of_kind, strict=True):
@@ -147,7 +152,7 @@ def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
 
     No history clears what an earlier run of the same commits had to confirm.
     """
-    is_uncleared = not metric.clears or metric.said is not None
+    is_uncleared = bool(metric.obstacle) or metric.said is not None
     return screened is None or is_uncleared or not screened.clears(metric.policy)
 
 
@@ -190,8 +195,8 @@ def _pairs_to_come(metric: NoisyMetric, screened: Screened, predicted: Verdict) 
 
 
 def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[Verdict, str]:
-    if not metric.clears:
-        return Verdict.INCONCLUSIVE, CANARY_MOVED
+    if metric.obstacle:
+        return Verdict.INCONCLUSIVE, metric.obstacle
     is_short = screened.sessions < PREDICTING_SESSIONS
     match predict(screened, metric.policy, alpha):
         case "unchanged":

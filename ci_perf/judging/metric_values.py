@@ -67,11 +67,18 @@ def of_current_epoch(subject: Subject, metric: Metric) -> list[list[float]]:
 
 
 def history(subject: Subject, metric: Metric) -> History:
+    """Return the values of a metric per session of a subject: see `history_of`."""
+    return history_of(subject.sessions, metric)
+
+
+def history_of(sessions: Sequence[Recorded], metric: Metric) -> History:
     """Return the values of a metric per session, by epoch; sessions that lack it are left out."""
-    newest = current_epoch(subject.sessions, metric.name)
-    older = [session for session in subject.sessions if _epoch(session, metric.name) != newest]
+    newest = current_epoch(sessions, metric.name)
+    older = [session for session in sessions if _epoch(session, metric.name) != newest]
     return History(
-        current=of_current_epoch(subject, metric),
+        current=[
+            of_session(session, metric.name) for session in current_sessions(sessions, metric.name)
+        ],
         earlier=tuple(
             [of_session(session, metric.name) for session in epoch]
             for epoch in by_epoch(older, metric.name)

@@ -79,7 +79,8 @@ class NoisyMetric:
     """One noisy metric: logarithms, one per launch, of a quantity of which less is better.
 
     ``policy`` holds its own floor and margin. ``history`` is ``None`` where there is none that
-    compares; ``clears`` says whether it may clear the head (not when the machine has moved).
+    compares; ``obstacle`` is the reason code why it may not clear the head (a machine that has
+    moved), ``is_other_node`` that it is of other nodes than the head.
     ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers
     were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out the outermost ones.
     ``earlier`` counts the pairs of each earlier run of the same commits, which come first; ``said``
@@ -93,7 +94,8 @@ class NoisyMetric:
     pairs: Pairs = ()
     cycles: Pairs = ()
     gate: bool = True
-    clears: bool = True
+    obstacle: str = ""
+    is_other_node: bool = False
     tick: float = 0.0
     trimmed: bool = False
     earlier: tuple[int, ...] = ()

@@ -35,10 +35,20 @@ NAMES = tuple("abcdef")
 NODES = ("a" * 12, "b" * 12, "c" * 12)
 
 
-def history_of(names):
-    """Six quiet sessions of every workload."""
+def history_of(names, **more):
+    """Six quiet sessions of every workload, of which nobody knows the node."""
+    environment = an_environment()
+    noted = msgspec.structs.replace(environment.noted, host_hash="")
+    environment = msgspec.structs.replace(environment, noted=noted)
     return a_history(
-        *[a_run(*[a_measured(name, *scaled(STEADY, day)) for name in names]) for day in DAYS]
+        *[
+            a_run(
+                *[a_measured(name, *scaled(STEADY, day)) for name in names],
+                environment=environment,
+                **more,
+            )
+            for day in DAYS
+        ]
     )
 
 
@@ -253,15 +263,7 @@ def test_a_node_that_cannot_be_trusted_spoils_its_own_workloads_alone():
 def test_a_canary_that_moved_on_one_node_silences_its_own_workloads_alone():
     slower = some_canaries(before=2e-3)
     plan = a_plan_of("a", "b")
-    base = a_history(
-        *[
-            a_run(
-                *[a_measured(name, *scaled(STEADY, day)) for name in "ab"],
-                canaries=some_canaries(),
-            )
-            for day in DAYS
-        ]
-    )
+    base = history_of("ab", canaries=some_canaries())
     (merged,) = merging.merge(
         plan,
         [

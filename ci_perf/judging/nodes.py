@@ -1,0 +1,53 @@
+"""Which sessions of a history may clear a head that was measured on one of several nodes.
+
+The same model of GPU differs by 8 % from one board to the next, at worst by 22 % (Sinha et al.,
+"Not All GPUs Are Created Equal", SC22). Sessions of the head's own node hold no such difference.
+Those of others hold it, and with few nodes nobody knows how large it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ci_perf.judging.metric_values import current_sessions
+from ci_perf.model.metrics import Kind, Metric
+from ci_perf.model.summary import SessionNumbers
+
+# From here on the spread of the sessions says how much nodes differ; two give one difference.
+FEWEST_NODES = 3
+CODE = "other_node"
+# What a node makes longer or shorter. Memory and counts are the same on each.
+BY_NODE = frozenset({Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY})
+
+
+@dataclass(frozen=True, slots=True)
+class OfNode:
+    """The sessions that a head may be compared with.
+
+    ``is_other`` says that they are of other nodes than the head's; ``obstacle`` is the reason code
+    why they clear nothing, empty where they may.
+    """
+
+    sessions: tuple[SessionNumbers, ...]
+    is_other: bool = False
+    obstacle: str = ""
+
+
+def sessions_for(
+    sessions: Sequence[SessionNumbers], node: str, metric: Metric | None = None
+) -> OfNode:
+    """Choose the sessions of `node`, if it has any; else all of them, which differ by their nodes.
+
+    With a metric, its current epoch decides. Where no session knows its node, as in files of
+    earlier versions, or the head does not, all count as sessions of one node.
+    """
+    whole = OfNode(tuple(sessions))
+    if metric is not None and metric.kind not in BY_NODE:
+        return whole
+    current = sessions if metric is None else current_sessions(sessions, metric.name)
+    known = {session.node for session in current} - {""}
+    if not node or not known:
+        return whole
+    if node in known:
+        return OfNode(tuple(session for session in sessions if session.node == node))
+    obstacle = "" if len(known) >= FEWEST_NODES else CODE
+    return OfNode(whole.sessions, is_other=True, obstacle=obstacle)
