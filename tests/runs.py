@@ -41,8 +41,10 @@ SLOW = tuple(2 * s for s in STEADY)
 BASE_COMMIT, HEAD_COMMIT = "a1b2c3d4" * 5, "d4e5f6a7" * 5
 
 
-def an_environment(*, hard=CPU, **soft):
-    return Environment(hard=hard, soft=msgspec.structs.replace(SOFT, **soft), noted=NOTED)
+def an_environment(*, hard=CPU, node=NOTED.host_hash, **soft):
+    """Describe a machine; an empty `node` is that of a file of an earlier version."""
+    noted = msgspec.structs.replace(NOTED, host_hash=node)
+    return Environment(hard=hard, soft=msgspec.structs.replace(SOFT, **soft), noted=noted)
 
 
 def an_image(**more):

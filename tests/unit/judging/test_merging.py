@@ -37,14 +37,11 @@ NODES = ("a" * 12, "b" * 12, "c" * 12)
 
 def history_of(names, **more):
     """Six quiet sessions of every workload, of which nobody knows the node."""
-    environment = an_environment()
-    noted = msgspec.structs.replace(environment.noted, host_hash="")
-    environment = msgspec.structs.replace(environment, noted=noted)
     return a_history(
         *[
             a_run(
                 *[a_measured(name, *scaled(STEADY, day)) for name in names],
-                environment=environment,
+                environment=an_environment(node=""),
                 **more,
             )
             for day in DAYS

@@ -13,19 +13,12 @@ from tests.subjects import a_session
 A, B, C, D = (letter * 12 for letter in "abcd")
 
 
-def on(node, **more):
-    """Describe a machine of this node."""
-    environment = an_environment(**more)
-    noted = msgspec.structs.replace(environment.noted, host_hash=node)
-    return msgspec.structs.replace(environment, noted=noted)
-
-
 def history_on(*names, factors=None, **more):
     """Twelve quiet sessions, on these nodes in turns; `factors` say how slow each is."""
     return [
         a_run(
             a_measured("w", *scaled(STEADY, day * (factors or {}).get(names[i % len(names)], 1.0))),
-            environment=on(names[i % len(names)]),
+            environment=an_environment(node=names[i % len(names)]),
             **more,
         )
         for i, day in enumerate(DAYS * 2)
@@ -54,13 +47,17 @@ def history_on(*names, factors=None, **more):
     ],
 )
 def test_who_may_clear_a_head(known, head, expected):
-    assert said(judged(history_on(*known), a_head(environment=on(head)))) == expected
+    assert (
+        said(judged(history_on(*known), a_head(environment=an_environment(node=head)))) == expected
+    )
 
 
 def test_a_node_that_is_slower_is_no_loss_of_its_own_workloads():
     history = history_on(A, B, factors={A: 1.0, B: 1.08})
 
-    assert said(judged(history, a_head(scaled(STEADY, 1.08), environment=on(B)))) == (
+    assert said(
+        judged(history, a_head(scaled(STEADY, 1.08), environment=an_environment(node=B)))
+    ) == (
         Verdict.UNCHANGED,
         "screened",
     )
@@ -69,20 +66,20 @@ def test_a_node_that_is_slower_is_no_loss_of_its_own_workloads():
 def test_three_nodes_that_differ_clear_nothing_on_a_fourth():
     history = history_on(A, B, C, factors={A: 0.93, B: 1.0, C: 1.08})
 
-    verdict, _ = said(judged(history, a_head(environment=on(D))))
+    verdict, _ = said(judged(history, a_head(environment=an_environment(node=D))))
 
     assert verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.08, 2.0])
 def test_however_far_another_node_lies_nobody_is_blamed_without_pairs(factor):
-    head = a_head(scaled(STEADY, factor), environment=on(B))
+    head = a_head(scaled(STEADY, factor), environment=an_environment(node=B))
 
     assert said(judged(history_on(A), head)) == (Verdict.INCONCLUSIVE, "other_node")
 
 
 def test_pairs_on_the_heads_own_node_answer_what_no_history_can():
-    head = a_head(scaled(STEADY, 1.08), environment=on(B))
+    head = a_head(scaled(STEADY, 1.08), environment=an_environment(node=B))
 
     assert said(judged(history_on(A), in_turns(head, pairs(1.0))))[0] is Verdict.UNCHANGED
     assert said(judged(history_on(A), in_turns(head, pairs(1.1))))[0] is Verdict.REGRESSED
@@ -107,13 +104,13 @@ def test_an_epoch_that_another_node_began_is_not_known_on_this_one():
 
 def test_canaries_of_another_node_say_nothing_of_this_one():
     history = history_on(A, canaries=some_canaries())
-    head = a_head(environment=on(B), canaries=some_canaries(before=1.2e-3))
+    head = a_head(environment=an_environment(node=B), canaries=some_canaries(before=1.2e-3))
 
     assert judged(history, head).validity.reasons == ()
 
 
 def test_canaries_of_the_same_node_still_tell_that_it_has_moved():
     history = history_on(A, B, canaries=some_canaries())
-    head = a_head(environment=on(B), canaries=some_canaries(before=1.2e-3))
+    head = a_head(environment=an_environment(node=B), canaries=some_canaries(before=1.2e-3))
 
     assert said(judged(history, head)) == (Verdict.INCONCLUSIVE, "canary_moved")

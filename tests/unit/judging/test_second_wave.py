@@ -19,7 +19,15 @@ from tests.work_plans import a_shard, a_unit, a_work_plan
 LIMITS = Limits(default=default_limits())
 NAMES = ("calm", "slow", "noisy", "quiet")
 FACTORS = {"calm": 1.0, "slow": 1.3, "noisy": 1.08, "quiet": 1.0}
-BASE = a_history(*[a_run(*[a_measured(n, *scaled(STEADY, day)) for n in NAMES]) for day in DAYS])
+BASE = a_history(
+    *[
+        a_run(
+            *[a_measured(n, *scaled(STEADY, day)) for n in NAMES],
+            environment=an_environment(node=""),
+        )
+        for day in DAYS
+    ]
+)
 
 
 def judged(run):
