@@ -70,15 +70,15 @@ def _draw(compared: Hardware, page: Path | None, picture: Path | None) -> None:
     from ci_perf.report.page import price_picture, tables_page
 
     drawn = price_picture.picture(compared)
+    if picture is not None and drawn is None:
+        raise UsageError(
+            "--picture: expected a machine with a speed and a price, found none; name "
+            "--prices, and runs that share a workload"
+        )
     if page is not None:
         text = tables_page.render(hardware.page(compared), tone="same", picture=drawn)
         files.write_text(page, text)
         console.say(f"page: {page}")
-    if picture is not None:
-        if drawn is None:
-            raise UsageError(
-                "--picture: expected a machine with a speed and a price, found none; name "
-                "--prices, and runs that share a workload"
-            )
+    if picture is not None and drawn is not None:
         files.write_text(picture, price_picture.svg(drawn))
         console.say(f"picture: {picture}")

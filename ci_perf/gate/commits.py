@@ -118,7 +118,11 @@ class CommitPrograms:
         key = position, calibration is None  # one machine has one calibration
         if key not in self._plans:
             self._plans[key] = touched.plan_of_tree(
-                self._tree(position), folder, options.suite, calibration=calibration
+                self._tree(position),
+                folder,
+                options.suite,
+                called=self.line.id(position)[:_SHOWN],
+                calibration=calibration,
             )
         return self._plans[key]
 

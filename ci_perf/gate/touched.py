@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from ci_perf import session, suite
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import Notify, measure, runners
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
@@ -60,15 +61,15 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
 
 def _plan_of_base(plan: Plan, options: MeasureOptions, base: Tree) -> Plan:
     folder = suite_folder(plan, options.workloads)
-    return plan if folder is None else plan_of_tree(base, folder, plan.suite)
+    return plan if folder is None else plan_of_tree(base, folder, plan.suite, called="the base")
 
 
 def plan_of_tree(
-    tree: Tree, folder: Path, name: str, *, calibration: Calibration | None = None
+    tree: Tree, folder: Path, name: str, *, called: str, calibration: Calibration | None = None
 ) -> Plan:
     """Plan a suite as a commit has it below its root, from copies of its files.
 
-    Raises InvalidFileError and UsageError.
+    `called` is what messages call the commit. Raises InvalidFileError and UsageError.
     """
     inside = folder.as_posix()
     with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
@@ -77,4 +78,8 @@ def plan_of_tree(
         for file in tree.names(inside) or ():
             if file.endswith((".py", ".toml")):
                 (there / file).write_bytes(tree.read(f"{inside}/{file}") or b"")
-        return suite.plan(there, name, root=Path(copy), calibration=calibration)
+        try:
+            return suite.plan(there, name, root=Path(copy), calibration=calibration)
+        except (InvalidFileError, UsageError) as error:
+            # Nobody can look at the copies.
+            raise type(error)(str(error).replace(f"{copy}/", f"{called}: ")) from None

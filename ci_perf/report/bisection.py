@@ -134,6 +134,14 @@ def _merge(bisection: Bisection) -> Phrase:
     return (Words("It is a merge: to find the commit that it brought, "), Command(command))
 
 
+def _within(bisection: Bisection) -> Command:
+    """Return the command that searches in what is left."""
+    ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))
+    return Command(
+        f"ci-perf bisect {' '.join(ends)} {bisection.workload} --suite {bisection.suite}"
+    )
+
+
 def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
     if bisection.outcome == "not_worse":
         yield (
@@ -147,9 +155,9 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
         return
     within = bisection.commits[bisection.low + 1 : bisection.high + 1]
     if bisection.ended == "budget":
-        yield (Words("The budget is spent: with a longer --budget it goes on."),)
+        yield (Words("The budget is spent: it goes on with "), _within(bisection))
     if bisection.ended == "interrupted":
-        yield (Words("It was interrupted: this is what was known by then."),)
+        yield (Words("It was interrupted: it goes on with "), _within(bisection))
     if any(each.answer == CommitAnswer.UNDECIDED for each in within):
         yield (
             Words(

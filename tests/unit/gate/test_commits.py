@@ -1,10 +1,16 @@
 """Lines of commits in real repositories."""
 
+import re
+
 import pytest
 
-from ci_perf.errors import UsageError
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import commits
+from ci_perf.gate.commits import CommitPrograms
+from ci_perf.gate.measure import MeasureOptions
 from tests import repositories
+from tests.calibrations import a_calibration
+from tests.projects import Project
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +74,30 @@ def test_a_commit_without_a_first_line_keeps_the_others_in_their_places(merged):
     titles = [each.commit.title for each in commits.between(merged.root, "first", "main").commits]
 
     assert titles == ["more", "Merge `it` — ü", "more", "", "more"]
+
+
+@pytest.fixture
+def programs(merged):
+    Project(merged.root).workload("w").suite("w")
+    merged.commit(a_py="3")
+    (merged.root / "workloads/suite.toml").write_text("[suites.smoke]\nworkloads = 1\n")
+    merged.commit(a_py="4")
+    line = commits.between(merged.root, "main~1", "main")
+    return CommitPrograms(line, MeasureOptions(root=merged.root), notify=print)
+
+
+def test_a_suite_is_planned_as_a_commit_has_it(programs):
+    plan = programs.plan(0)
+
+    assert [each.id for each in plan.workloads] == ["w"]
+    assert programs.plan(0) is plan
+    relaxed = a_calibration(preset="relaxed")
+    assert programs.plan(0, relaxed).limits != plan.limits
+    assert programs.plan(0, relaxed) is programs.plan(0, relaxed)
+
+
+def test_a_suite_that_says_nothing_is_named_by_its_commit(programs):
+    name = re.escape(programs.line.id(1)[:12])
+
+    with pytest.raises(InvalidFileError, match=rf"^{name}: workloads/suite\.toml: \$\.suites"):
+        programs.plan(1)

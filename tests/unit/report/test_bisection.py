@@ -86,6 +86,7 @@ def test_a_search_that_was_ended_says_what_ended_it(ended, said):
     text = shown(a_bisection(outcome="range", ended=ended, low=0, high=5))
 
     assert said in text
+    assert "it goes on with `ci-perf bisect 0000000000 5555555555 mlp --suite smoke`" in text
     assert "| `4444444444 Change 4` | \N{EN DASH} | not measured |" in text
 
 
