@@ -278,12 +278,16 @@ def _side(summary: Summary) -> Side:
     times = sorted(
         session.recorded_at for subject in summary.subjects for session in subject.sessions
     )
+    nodes = {
+        session.node for subject in summary.subjects for session in subject.sessions if session.node
+    }
     return Side(
         label=summary.label,
         run=summary.run,
         source=summary.source,
         machine=summary.subjects[0].machine if summary.subjects else summary.machine,
         sessions=max((len(subject.sessions) for subject in summary.subjects), default=0),
+        nodes=len(nodes),
         oldest=times[0] if times else "",
         newest=times[-1] if times else "",
         image=summary.image,

@@ -260,7 +260,8 @@ class Difference(Struct, frozen=True, kw_only=True):
 class Side(Struct, frozen=True, kw_only=True):
     """Where one side's numbers come from. Times are RFC 3339, empty when there are no sessions.
 
-    ``image`` is that of a run in containers.
+    ``image`` is that of a run in containers. ``nodes`` counts the hosts that have measured, as far
+    as they are known.
     """
 
     label: Text
@@ -268,6 +269,7 @@ class Side(Struct, frozen=True, kw_only=True):
     source: Source
     machine: Machine | None
     sessions: Count
+    nodes: Count = 0
     oldest: Text
     newest: Text
     image: Image | None = None

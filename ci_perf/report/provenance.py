@@ -78,6 +78,17 @@ def sessions(side: Side) -> Phrase:
     return (counted, Words(", "), first, Words(" to "), last)
 
 
+def _nodes(base: Side, head: Side) -> list[_Fact]:
+    """Count the hosts of either side, where there is more than one."""
+    if max(base.nodes, head.nodes) < 2:
+        return []
+    return [(Words("Nodes"), _known(base.nodes), _known(head.nodes))]
+
+
+def _known(nodes: int) -> Phrase:
+    return (Words(str(nodes) if nodes else "not known"),)
+
+
 def environment_summary(comparison: Comparison) -> Phrase:
     """Say enough of the environment that the fold can stay closed."""
     known = comparison.head.machine
@@ -105,6 +116,7 @@ def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:
         *_images(base, head),
         *_source(base, head),
         (Words("Sessions"), sessions(base), sessions(head)),
+        *_nodes(base, head),
         *(
             (difference.field, (difference.base,), (difference.head,))
             for difference in comparison.differences[:_MAX_DIFFERENCES]

@@ -87,6 +87,11 @@ def write(path: Path, document: msgspec.Struct) -> None:
     Raises CannotWriteError, also for a document that we would refuse to read.
     """
     text = codec.encode(document)
+    if (size := len(text.encode())) > MAX_BYTES:
+        raise CannotWriteError(
+            f"{path}: cannot be written: it would have {size / 2**20:.0f} MiB, and ci-perf reads "
+            f"{MAX_BYTES // 2**20} MiB at most; measure fewer workloads at once"
+        )
     try:
         codec.decode(text, type(document), name="the document")
     except InvalidFileError as error:

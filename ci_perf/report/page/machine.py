@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ci_perf.model.metrics import Unit
 from ci_perf.model.process import Process
-from ci_perf.model.run import Run
+from ci_perf.model.run import NodeSession, Run
 from ci_perf.model.validity import Evidence, Span
 from ci_perf.report import units
 from ci_perf.report.escape import Words
@@ -47,13 +47,22 @@ class CanaryLine:
 
 
 def canaries(run: Run) -> list[CanaryLine]:
-    """List the canaries with the median of each position."""
+    """List the canaries with the median of each position, those of several nodes apart."""
+    is_one = len(run.sessions) == 1
+    return [
+        line
+        for session in run.sessions
+        for line in _canaries(session, "" if is_one else f" on node {session.node}")
+    ]
+
+
+def _canaries(session: NodeSession, where: str) -> list[CanaryLine]:
     lines = []
-    for name in dict.fromkeys(canary.name for canary in run.canaries):
+    for name in dict.fromkeys(canary.name for canary in session.canaries):
         by_position = {
             position: [
                 canary.median_s
-                for canary in run.canaries
+                for canary in session.canaries
                 if (canary.name, canary.position) == (name, position)
             ]
             for position in ("before", "between", "after")
@@ -61,7 +70,7 @@ def canaries(run: Run) -> list[CanaryLine]:
         medians = [statistics.median(times) for times in by_position.values() if times]
         lines.append(
             CanaryLine(
-                name=name,
+                name=f"{name}{where}",
                 times=Words(" → ".join(map(units.seconds, medians))),
                 moved=units.percent(max(medians) / min(medians) - 1),
             )

@@ -12,7 +12,7 @@ from ci_perf.model.shards import WorkPlan
 from ci_perf.system import files
 from tests import repositories
 from tests.comparisons import an_interleaved
-from tests.projects import Project
+from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
 from tests.work_plans import a_shard, a_unit, a_work_plan
 
@@ -269,3 +269,41 @@ def test_a_baseline_of_a_merged_run_knows_the_node_and_the_length_of_a_launch(pr
     ]
     assert [session.node for session in sessions] == list(nodes)
     assert [session.launch_s for session in sessions] == [3.8, 3.8]
+
+
+def verdicts(project, run):
+    """Judge a run, and return what is said of each metric."""
+    done = project.run("compare", run, "--format", "json")
+    rows = json.loads(done.out)["rows"]
+    said = {(r["workload"], r.get("metric", "")): (r["verdict"], r["code"]) for r in rows}
+    return said, done.code
+
+
+def test_real_launches_that_are_merged_have_the_verdicts_of_one_session(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    project = Project(git.root)
+    project.workload("one", NAP).workload("two", NAP)
+    project.suite("one", "two", settings=NAP_SETTINGS, device="cpu")
+    git.commit(product_py=FAST)
+    git.ask("switch", "--quiet", "--create", "branch")
+    git.commit(product_py=SLOW)
+    options = ("--against", "main", "--no-explain", "--no-record", "--processes", "1")
+    project.run("run", *options, "-o", "../whole.json")
+    project.run("plan", "--shards", "2", "--against", "main", "-o", "../plan.json")
+    whole = files.read(tmp_path / "whole.json", Run)
+    plan = files.read(tmp_path / "plan.json", WorkPlan)
+    for unit in reversed(plan.units):
+        folder = tmp_path / "shards" / unit.id
+        folder.mkdir(parents=True)
+        node = whole.environment.noted.host_hash
+        files.write(folder / "run.json", a_shard(whole, unit, node=node).run)
+
+    done = project.run(
+        *("merge", "../shards", "--plan", "../plan.json", "-o", "../merged.json"),
+        *("--comparison-output", "../comparison.json"),
+    )
+
+    said, code = verdicts(project, "../whole.json")
+    assert said["one", "step_time_s"][0] == said["two", "step_time_s"][0] == "regressed"
+    assert verdicts(project, "../merged.json") == (said, code)
+    assert done.code == code == 1

@@ -197,6 +197,15 @@ def test_what_we_would_refuse_to_read_is_never_written(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_would_be_too_large_to_read_is_never_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_BYTES", 100)
+
+    with pytest.raises(CannotWriteError, match="ci-perf reads 0 MiB at most"):
+        files.write(tmp_path / "run.json", a_run(a_measured("a", 1e-3)))
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_number_that_json_cannot_spell_is_never_written(tmp_path):
     with pytest.raises(CannotWriteError, match=r"parameters.*found null"):
         files.write(
