@@ -25,7 +25,8 @@ def _how_to_get(missing: list[str]) -> str:
     return (
         f"{sys.executable}: expected the packages that ci-perf needs, found no "
         f"{', '.join(missing)}; run `pip install .` in a checkout of ci_perf with this Python, or, "
-        "without a network, `make wheels` elsewhere and PYTHONPATH=build/wheels here"
+        "without a network, `make wheels` elsewhere and PYTHONPATH=$PWD:$PWD/build/wheels in the "
+        "checkout (docs/runner.md)"
     )
 
 

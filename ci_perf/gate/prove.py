@@ -31,6 +31,8 @@ from ci_perf.version import __version__
 # A step that takes so many times as long as it should has met something that is wrong.
 _MOST_TIMES_LONGER = 4.0
 _THREADS = 1
+# The tables say it in many rows, and the person knows: which device it is, and who has ended it.
+_UNTOLD = ("device", "interrupted")
 # What describes a machine without torch.
 _NO_TORCH = "none"
 
@@ -211,7 +213,7 @@ class _Trial:
         """Try steps in their order; each that is not tried says why."""
         for number, step in enumerate(steps):
             done = self._outcome(step, steps[number + 1 :])
-            if done.why != "interrupted":  # the tables say it, and the person knows
+            if done.why not in _UNTOLD:
                 self.notify(said(done))
             yield done
 

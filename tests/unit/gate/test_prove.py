@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,7 @@ def test_steps_about_gpus_cannot_be_tried_on_a_cpu(tmp_path, told):
     assert (steps["events"].why, steps["events"].detail) == ("device", "it needs a GPU")
     assert steps["harness"].why == "time"
     assert list(steps) == [step.name for step in proof.STEPS]
+    assert not any("GPU" in line for line in told)
 
 
 def test_a_step_that_nobody_can_run_costs_only_itself(tmp_path, told, monkeypatch):
@@ -261,6 +263,18 @@ def test_a_device_that_never_becomes_free_is_waited_for_once(tmp_path, told, loc
     assert len({step.detail for step in document.steps}) == 1
     assert "held by another run" in document.steps[0].detail
     assert document.waited_s < 1
+
+
+def test_a_proof_that_waits_for_another_run_ends_at_once_when_it_is_interrupted(
+    tmp_path, told, locks
+):
+    with holding(locks):
+        listener = Waiting(lambda: signal.raise_signal(signal.SIGTERM))
+        done = run(tmp_path, told, "harness", "monitor", listener=listener)
+
+    assert done.is_interrupted
+    assert [step.why for step in done.proof.steps] == ["interrupted"] * 2
+    assert len(listener.owners) == 5
 
 
 def test_waits_add_up_whoever_tells_them():
