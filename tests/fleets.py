@@ -43,7 +43,9 @@ def a_task(name, behaviour="measure", seconds=0.0, *, folder, expected_s=1.0, **
     )
 
 
-def run_fleet(folder, tasks, *, engine="local", fleet=None, nodes=2, rules=QUICK, resume=False):
+def run_fleet(
+    folder, tasks, *, engine="local", fleet=None, nodes=2, rules=QUICK, resume=False, poll_s=0.1
+):
     """Run units to their endings; return what came of it and the lines that a person saw."""
     fleet = fleet or FleetFile(classes={"cpu": NodeClass(nodes=nodes)})
     options = FleetOptions(
@@ -58,6 +60,7 @@ def run_fleet(folder, tasks, *, engine="local", fleet=None, nodes=2, rules=QUICK
     opened = fleet_file.engine(
         engine, fleet, path=Path("fleet.toml"), folder=options.folder, root=folder
     )
+    opened.poll_s = poll_s
     lines = []
     result = controller.run(tasks, opened, options, notify=lines.append)
     return result, lines

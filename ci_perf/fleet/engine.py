@@ -44,11 +44,12 @@ class Observation:
 
 
 class FleetEngine(Protocol):
-    """Queues, places and kills. It must run nothing twice on its own: retries are the ledger's."""
+    """Queues, places and kills. It must run nothing twice on its own: retries are the ledger's.
 
-    @property
-    def poll_s(self) -> float:
-        """Return after how many seconds it may be asked again."""
+    ``poll_s`` is after how many seconds it may be asked again.
+    """
+
+    poll_s: float
 
     def submit(self, job: EngineJob) -> Mapping[str, str]:
         """Take all attempts of a job; return their handles by nonce. Raises EngineError: none."""

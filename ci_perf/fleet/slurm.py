@@ -21,12 +21,20 @@ _STATES: dict[str, JobState] = {
         "queued",
     ),
     **dict.fromkeys(
-        ("CONFIGURING", "RESIZING", "RUNNING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED"),
+        # COMPLETING: processes of the job may still be there.
+        (
+            "COMPLETING",
+            "CONFIGURING",
+            "RESIZING",
+            "RUNNING",
+            "SIGNALING",
+            "STAGE_OUT",
+            "STOPPED",
+            "SUSPENDED",
+        ),
         "running",
     ),
-    **dict.fromkeys(
-        ("COMPLETED", "COMPLETING", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"), "ended"
-    ),
+    **dict.fromkeys(("COMPLETED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"), "ended"),
 }
 _UNKNOWN_JOB = "Invalid job id"
 
