@@ -167,7 +167,6 @@ class _Bisecting:
             self.known[last] = self._described(
                 last, CommitAnswer.LIKE_GOOD, same_as=self.line.id(0)
             )
-            self.notes.append("the known-bad commit runs the same program as the known-good one")
             return False
         if measured.failure:
             raise CiPerfError(

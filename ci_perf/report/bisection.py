@@ -29,7 +29,9 @@ def page(bisection: Bisection) -> Page:
     parts += _about_culprit(bisection)
     parts += _why_no_answer(bisection)
     parts.append(_spent(bisection))
-    parts.append(_table(bisection))
+    table = _table(bisection)
+    if table.rows:
+        parts.append(table)
     parts += _about_others(bisection)
     parts += [(Words("note: "), Sentence(note)) for note in bisection.notes]
     if bisection.explained is not None:
@@ -44,6 +46,9 @@ def name(each: BisectedCommit) -> str:
 
 def _headline(bisection: Bisection) -> Phrase:
     workload = bisection.workload
+    if _is_same_program(bisection):
+        same = (bisection.bad, Words(" runs the same program as "), bisection.good)
+        return (*same, Words(" in "), workload, Words(": nothing can have made it worse"))
     if bisection.outcome == "not_worse":
         change = bisection.commits[-1].change
         seen = (Words(": "), *_change(change)) if change else ()
@@ -63,6 +68,10 @@ def _headline(bisection: Bisection) -> Phrase:
         )
     left = units.numbered(bisection.high - bisection.low, "commit")
     return (Words(f"One of {left} made "), workload, Words(" worse: "), *_change(change))
+
+
+def _is_same_program(bisection: Bisection) -> bool:
+    return bisection.outcome == "not_worse" and bool(bisection.commits[-1].same_as)
 
 
 def _change(change: Change) -> Phrase:
@@ -143,6 +152,8 @@ def _within(bisection: Bisection) -> Command:
 
 
 def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
+    if _is_same_program(bisection):
+        return
     if bisection.outcome == "not_worse":
         yield (
             Words(
@@ -214,6 +225,8 @@ def _row(each: BisectedCommit, *, is_first: bool) -> tuple[str | Phrase, ...]:
 
 
 def _about_others(bisection: Bisection) -> Iterator[Phrase]:
+    if _is_same_program(bisection):
+        return
     same = sum(bool(each.same_as) for each in bisection.commits)
     if same:
         words = (

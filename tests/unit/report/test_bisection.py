@@ -106,6 +106,16 @@ def test_a_bad_commit_that_is_not_worse_says_what_was_seen():
     assert "Change 1" not in text
 
 
+def test_a_bad_commit_of_the_same_program_needs_no_table():
+    line = (a_bisected(0, GOOD), a_bisected(1), a_bisected(2, GOOD, same_as="0" * 40))
+
+    text = shown(a_bisection(*line, outcome="not_worse", metric="", low=0, high=2))
+
+    assert text.startswith("**`main` runs the same program as `v1.0` in `mlp`: nothing can have")
+    assert "|" not in text
+    assert "Nothing was searched" not in text
+
+
 def test_a_line_that_was_bad_before_says_so():
     line = list(a_bisection().commits)
     line[1] = a_bisected(1, BAD, change=SLOWER)
