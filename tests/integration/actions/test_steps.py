@@ -134,6 +134,7 @@ def test_the_exit_code_of_ci_perf_is_that_of_the_step_and_the_report_is_shown(re
         "run": "run.json",
         "comparison": "comparison.json",
         "checks-before": "",
+        "matrix": "",
     }
 
 
@@ -198,7 +199,9 @@ def test_nobody_has_to_launch_the_base(recorded):
     job = recorded(event={"pull_request": {"base": {"sha": "a1b2c3d4"}}})
     job.run_action(ROOT, against="none", all="true", wait="5m", fail_on="unconfirmed")
 
-    assert called(job, "check")[-3:] == ["--all", "--wait=5m", "--fail-on=unconfirmed"]
+    words = called(job, "check")
+    assert {"--all", "--wait=5m", "--fail-on=unconfirmed"} <= set(words)
+    assert not [word for word in words if word.startswith("--against")]
 
 
 def test_results_of_an_earlier_job_are_not_shown_as_this_ones(recorded):
@@ -301,7 +304,8 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
     done = job.run_action(ROOT, mode=mode)
 
     assert done.step("install").code == 2
-    assert "expected measure, before, report, accept, history or prove" in done.step("install").log
+    modes = "expected measure, before, report, accept, history, prove, plan or merge"
+    assert modes in done.step("install").log
     assert "b" not in [said for _, said in job.annotations]
     assert not list(Path(job.machine["RECORD"]).parent.glob("record*"))
 
@@ -400,7 +404,8 @@ def test_an_installation_that_fails_fails_the_job_and_measures_nothing(job):
 
     done = job.run_action(ROOT, python="/no/such/python")
 
-    assert [step.code for step in done.steps] == [127, None, 0, *[None] * 7]
+    known = [step.code for step in done.steps if step.code is not None]
+    assert known == [127, 0]  # the installation, and what says that there is no verdict
     assert "came to no verdict" in job.summaries[0]
     assert done.conclusion == "failure"
 
