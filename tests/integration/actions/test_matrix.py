@@ -13,7 +13,9 @@ from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests.integration.actions.stage import PULL, ROOT, Stage
+from tests.integration.github.stage import fine, worse
 from tests.projects import NAP, NAP_SETTINGS, SLOW, Project
+from tests.runs import CPU, GPU
 
 WORKFLOW = ROOT / "examples/workflows/matrix.yml"
 # What only lengthens this test: profiles and records of programs.
@@ -135,3 +137,19 @@ def test_where_no_shard_brings_anything_that_is_reported_too(matrix):
     assert ended.step("merge").code == reported.step("report").code == 3
     (comment,) = matrix.stage.github.comments(PULL)
     assert "❌ Act: failed: `nap`, `other`" in comment.body
+
+
+def test_several_classes_have_one_comment_a_section_each_and_one_headline(matrix):
+    hosted = matrix.artifacts / "hosted"
+    folder = hosted / "ci-perf/comparisons"
+    folder.mkdir(parents=True)
+    files.write(folder / "h100.json", worse(machine=GPU))
+    files.write(folder / "cpu.json", fine(machine=CPU))
+
+    ended = matrix.run("report", token=matrix.stage.github.token, workspace=hosted)["report"]
+
+    assert ended.step("report").code == 1
+    (comment,) = matrix.stage.github.comments(PULL)
+    lines = comment.body.splitlines()
+    assert lines[1] == "## ❌ Act on 1 of 2 machines: `nvidia-h200`"
+    assert len([line for line in lines if line.startswith("### ")]) == 2
