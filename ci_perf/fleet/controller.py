@@ -194,7 +194,7 @@ class _SharedFolder:
             order = Order(
                 unit=attempt.unit,
                 nonce=attempt.nonce,
-                command=tuple(task.command(unit, folder / reading.RUN)),
+                command=tuple(task.command(unit, folder / node.RUN)),
                 cwd=str(self._options.cwd),
                 environment=self._options.environment,
             )

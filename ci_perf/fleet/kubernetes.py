@@ -30,6 +30,8 @@ _PHASES: dict[str, JobState] = {
     "Succeeded": "ended",
     "Failed": "ended",
 }
+# Before 1.34 the API does not take "True" for granted.
+_DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 _Manifest = dict[str, Any]
 
 
@@ -111,7 +113,7 @@ def manifest(job: EngineJob, table: KubernetesTable, environment: Mapping[str, s
             "maxFailedIndexes": count,
             "podFailurePolicy": {
                 "rules": [
-                    {"action": "FailIndex", "onPodConditions": [{"type": "DisruptionTarget"}]},
+                    {"action": "FailIndex", "onPodConditions": [_DISRUPTED]},
                     {"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [0]}},
                 ]
             },
@@ -225,7 +227,7 @@ def _of_pod(pod: _Manifest) -> Observation:
     disrupted = [
         condition.get("reason", "")
         for condition in status.get("conditions", [])
-        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True"
+        if _DISRUPTED.items() <= condition.items()
     ]
     state = _PHASES.get(phase, "lost")  # "Unknown": the node does not answer
     if disrupted and phase == "Failed":

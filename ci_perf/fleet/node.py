@@ -18,14 +18,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_perf.errors import CiPerfError
-from ci_perf.fleet import reading
 from ci_perf.model.fleet import JobFile, Order, Receipt
 from ci_perf.system import child, files, linux, signals
 from ci_perf.system.child import Cookie
 from ci_perf.system.signals import Interrupts
 
 MODULE = "ci_perf.fleet.node"
-ORDER = "order.json"
+# In the folder of an attempt: what the node is told, and what it leaves.
+ORDER, RECEIPT, RUN = "order.json", "receipt.json", "run.json"
 # Every process of an attempt inherits its nonce in this variable.
 COOKIE = "CI_PERF_FLEET_ATTEMPT"
 # How the engines say which attempt of a job a node has.
@@ -112,7 +112,7 @@ def run(folder: Path) -> int:
         duration_s=time.monotonic() - start,
         output=ended.tail[-4000:],
     )
-    files.write(folder / reading.RECEIPT, receipt)
+    files.write(folder / RECEIPT, receipt)
     return 0
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.fleet.node import RECEIPT, RUN
 from ci_perf.judging import merging
 from ci_perf.judging.merging import ShardRun
 from ci_perf.model.fleet import Attempt, Expectation, Receipt
@@ -15,7 +16,6 @@ from ci_perf.model.shards import WorkPlan
 from ci_perf.report.units import numbered
 from ci_perf.system import lock, scratch
 
-RECEIPT, RUN = "receipt.json", "run.json"
 # `ci-perf run`: 3 says that a workload failed, which the run records.
 _HAS_RUN = frozenset({0, 3})
 _MOST_OUTPUT_LINES = 5
