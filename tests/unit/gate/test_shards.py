@@ -1,0 +1,137 @@
+"""What a plan for several nodes takes from suite.toml and the baselines."""
+
+import msgspec
+import pytest
+
+from ci_perf.baselines import accept, layout
+from ci_perf.errors import UsageError
+from ci_perf.gate import shards
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.shards import ShardOptions
+from ci_perf.judging import compare, summarise
+from tests import repositories, suites
+from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
+from tests.work_plans import a_unit
+
+SUITE = """
+[suites.smoke]
+workloads = [{ workload = "a" }, { workload = "b" }, { workload = "c" }]
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A repository with a suite of three workloads."""
+    git = repositories.init(tmp_path / "project")
+    folder = git.root / "workloads"
+    folder.mkdir()
+    suites.of("a", "b", "c", where=folder)
+    (folder / "suite.toml").write_text(SUITE)
+    git.commit()
+    return git.root
+
+
+def options(root, **more):
+    return ShardOptions(
+        root=root, workloads=root / "workloads", baselines=root / "baselines", **more
+    )
+
+
+def planned(root, **more):
+    return shards.plan(options(root, **more), notify=lambda _text: None)
+
+
+def recorded(root, launches_s, **machine):
+    """Commit a baseline of each workload whose launches took so long."""
+    run = a_run(
+        *[a_measured(name, *STEADY) for name in launches_s], environment=an_environment(**machine)
+    )
+    side = summarise.run(run, label="")
+    for acceptance in accept.prepare(
+        root / "baselines", run, compare.compare(side, side), reason="first"
+    ):
+        (session,) = acceptance.baseline.sessions
+        known = msgspec.structs.replace(session, launch_s=launches_s[acceptance.workload])
+        layout.write(
+            root / "baselines", msgspec.structs.replace(acceptance.baseline, sessions=(known,))
+        )
+
+
+def parts(plan):
+    return [unit.workloads for unit in plan.units]
+
+
+def test_the_longest_workload_has_a_node_to_itself(root):
+    recorded(root, {"a": 10.0, "b": 90.0, "c": 20.0})
+
+    assert parts(planned(root, shards=2)) == [("b",), ("a", "c")]
+
+
+def test_where_classes_differ_their_mean_counts(root):
+    recorded(root, {"a": 10.0, "b": 50.0})
+    recorded(root, {"a": 110.0, "b": 50.0}, hard=GPU)
+
+    assert shards.known_launches_s(root / "baselines", "smoke") == {"a": 60.0, "b": 50.0}
+
+
+def test_sessions_that_know_no_length_are_left_out(root):
+    recorded(root, {"a": None, "b": 50.0})
+
+    assert shards.known_launches_s(root / "baselines", "smoke") == {"b": 50.0}
+
+
+def test_selected_workloads_alone_are_planned(root):
+    plan = planned(root, shards=2, select=("a", "c"))
+
+    assert parts(plan) == [("a",), ("c",)]
+    assert plan.selection == ("a", "c")
+
+
+def test_the_same_commit_gives_the_same_plan(root):
+    recorded(root, {"a": 10.0, "b": 90.0, "c": 20.0})
+
+    assert planned(root, shards=2) == planned(root, shards=2)
+
+
+def test_each_class_measures_the_whole_suite(root):
+    plan = planned(root, shards=2, machine_classes=("h100", "l4"))
+
+    assert [unit.id for unit in plan.units] == [
+        "h100-1-of-2",
+        "h100-2-of-2",
+        "l4-1-of-2",
+        "l4-2-of-2",
+    ]
+    unit = shards.unit_of_shard(plan, "2/2", "l4")
+    assert unit is not None
+    assert (unit.id, shards.shard_of(unit, plan.shards)) == ("l4-2-of-2", "2/2")
+
+
+def test_a_unit_says_which_workloads_and_against_what(root):
+    (unit,) = planned(root, shards=1, select=("b",), against="main").units
+
+    narrowed = shards.narrowed(MeasureOptions(root=root), unit)
+
+    assert (narrowed.select, narrowed.against, narrowed.unit) == (("b",), "main", "1-of-1")
+
+
+def test_another_base_than_the_planned_one_is_refused(root):
+    (unit,) = planned(root, shards=1, against="main").units
+
+    with pytest.raises(UsageError, match="expected --against 'main', as it was planned"):
+        shards.narrowed(MeasureOptions(root=root, against="other"), unit)
+
+
+def test_a_unit_of_another_commit_is_refused(root):
+    with pytest.raises(UsageError, match="expected commit"):
+        shards.narrowed(MeasureOptions(root=root), a_unit("a"))
+
+
+def test_runs_of_a_folder_are_found_wherever_they_lie(tmp_path):
+    for name in ("one/run.json", "two/deep/run.json", "two/other.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+
+    found = [path.relative_to(tmp_path).as_posix() for path in shards.run_files([tmp_path])]
+
+    assert found == ["one/run.json", "two/deep/run.json"]
