@@ -69,7 +69,7 @@ class Cluster:
     """An engine of which everything is simulated.
 
     `fate` draws what becomes of an attempt, `refuses` and `is_silent` whether the engine takes no
-    job and answers no question.
+    job and answers no question, `cancels` whether it does as it is told.
     """
 
     hosts: Mapping[str, Sequence[Host]]
@@ -78,6 +78,7 @@ class Cluster:
     clock: Callable[[], float]
     refuses: Callable[[], bool] = bool
     is_silent: Callable[[], bool] = bool
+    cancels: Callable[[Sequence[Placed]], bool] = lambda _placed: True
     poll_s: float = _POLL_S
     known: dict[str, SimulatedAttempt] = field(default_factory=dict)
     most_at_once: int = 0
@@ -112,6 +113,8 @@ class Cluster:
     def cancel(self, placed: Sequence[Placed]) -> None:
         """See FleetEngine."""
         self._advance()
+        if not self.cancels(placed):
+            return
         jobs = {p.attempt.job for p in placed if not p.handle}
         nonces = {p.attempt.nonce for p in placed}
         for simulated in self.known.values() if jobs else map(self.known.get, nonces):
