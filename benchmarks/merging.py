@@ -19,7 +19,7 @@ import msgspec
 
 from ci_perf.model import codec
 from ci_perf.model.environment import CpuMachine
-from ci_perf.model.run import Run, Source, Tool
+from ci_perf.model.run import Interleaved, Pair, Paired, Run, Source, Tool
 from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.system import files
 from ci_perf.version import __version__
@@ -30,6 +30,10 @@ MOST_S, MOST_BYTES = 10.0, 500e6
 _IN_A_CLASS = 1_000
 _TOOL = Tool(version=__version__)
 _SOURCE = Source(commit="0" * 40, branch="main", dirty=False)
+_PAIRS = 1
+_HOW = Interleaved(
+    ref="main", source=_SOURCE, suspects=1, budget_s=60.0, spent_s=5.0, stopped="decided", pairs=1
+)
 
 
 def write(folder: Path, results: int, launches: int) -> int:
@@ -43,11 +47,17 @@ def write(folder: Path, results: int, launches: int) -> int:
             workloads=(f"w{number % _IN_A_CLASS}",),
             expected_s=60.0,
             machine_class=f"class{number // _IN_A_CLASS}",
+            against="main",
         )
         for number in range(results)
     ]
     plan = WorkPlan(
-        tool=_TOOL, suite="simulated", source=_SOURCE, shards=results, units=tuple(units)
+        tool=_TOOL,
+        suite="simulated",
+        source=_SOURCE,
+        against="main",
+        shards=results,
+        units=tuple(units),
     )
     files.write(folder / "plan.json", plan)
     size = 0
@@ -72,8 +82,18 @@ def _run(unit: WorkUnit, number: int, launches: int) -> Run:
             hard=machine, node=f"node{number % 500}"
         ),
     )
+    pairs = tuple(
+        Pair(first="base", base=process, head=process)
+        for process in run.measured[0].processes[:_PAIRS]
+    )
     return msgspec.structs.replace(
-        run, tool=_TOOL, source=_SOURCE, unit=unit.id, selection=unit.workloads
+        run,
+        tool=_TOOL,
+        source=_SOURCE,
+        unit=unit.id,
+        selection=unit.workloads,
+        interleaved=_HOW,
+        paired=(Paired(workload=unit.workloads[0], pairs=pairs),),
     )
 
 

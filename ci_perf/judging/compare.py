@@ -127,6 +127,13 @@ def undecided(
     return changes.open_workloads(judgements), changes.count_suspects(asked)
 
 
+def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers) -> int:
+    """Count what shares the chance of a false alarm: as `undecided` does, and nothing else."""
+    histories = _histories(base, head, tiers)
+    moved = _moved(histories, head, limits)
+    return changes.count_suspects(list(_candidates(histories, head, limits, moved)))
+
+
 def suspected(
     base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
 ) -> dict[str, tuple[tuple[str, ...], float]]:

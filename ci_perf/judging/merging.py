@@ -64,10 +64,11 @@ def merge(
     """
     by_class: dict[str | None, list[_Placed]] = {name: [] for name in plan.classes()}
     measured_by: dict[tuple[str | None, str], ShardRun] = {}
+    units = {unit.id: unit for unit in plan.units}
     # By id, so that the order in which files are named changes nothing.
     for shard in sorted(shards, key=lambda shard: (shard.run.started_at, shard.run.id)):
         _check_source(plan, shard)
-        unit = _unit_of(plan, shard)
+        unit = _unit_of(plan, units, shard)
         machine_class = unit.machine_class if unit else None
         _check_workloads(plan, unit, shard)
         for name in shard.run.workloads():
@@ -99,7 +100,7 @@ def with_suspects(run: Run, base: Summary, *, limits: Limits, tiers: Tiers) -> R
         return run
     alone = msgspec.structs.replace(run, paired=(), profiled=())
     head = summarise.run(alone, label="")
-    _, suspects = compare.undecided(base, head, limits=limits, tiers=tiers)
+    suspects = compare.count_suspects(base, head, limits=limits, tiers=tiers)
     most = max([suspects, *(earlier.suspects for earlier in run.earlier)])
     return msgspec.structs.replace(run, interleaved=msgspec.structs.replace(how, suspects=most))
 
@@ -136,11 +137,10 @@ def _check_source(plan: WorkPlan, shard: ShardRun) -> None:
         )
 
 
-def _unit_of(plan: WorkPlan, shard: ShardRun) -> WorkUnit | None:
+def _unit_of(plan: WorkPlan, units: Mapping[str, WorkUnit], shard: ShardRun) -> WorkUnit | None:
     """Return the unit that a run names; one that names none may only be of the only class."""
-    for unit in plan.units:
-        if unit.id == shard.run.unit:
-            return unit
+    if shard.run.unit in units:
+        return units[shard.run.unit]
     if shard.run.unit or plan.classes() != (None,):
         known = ", ".join(unit.id for unit in plan.units[:20])
         raise InvalidFileError(
