@@ -9,9 +9,14 @@ import signal
 import pytest
 
 from ci_perf.fleet.settings import FleetRules
+from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.fleet import EngineTables, FleetFile, NodeClass, SlurmTable
+from ci_perf.model.run import Run
+from ci_perf.system import files
+from tests import repositories
 from tests.fleets import a_task, attempts, kinds, pids, run_fleet, start_controller
 from tests.processes import is_alive, wait_until
+from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 from tests.slurm import NODES
 
 
@@ -32,7 +37,10 @@ def running(folder):
     return [pid for pid in pids(folder) if is_alive(pid)]
 
 
-def test_units_are_measured_on_slurm_and_a_lost_one_on_the_other_node(cluster, tmp_path):
+def test_units_are_measured_on_slurm_and_a_lost_one_on_the_other_node(
+    cluster, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("A_TOKEN_OF_SOMEBODY", "secret")
     names = {"good": "measure", "garbage": "garbage", "lost": "vanish_once"}
 
     result, _ = run_on(
@@ -43,6 +51,10 @@ def test_units_are_measured_on_slurm_and_a_lost_one_on_the_other_node(cluster, t
     endings = {ending.unit: ending for ending in result.endings}
     assert set(endings["lost"].nodes) == set(NODES)
     assert cluster.queue() == []
+    (attempt,) = attempts(tmp_path)["good"]
+    given = json.loads((attempt / "environment.json").read_text())
+    assert "PATH" in given
+    assert "A_TOKEN_OF_SOMEBODY" not in given
 
 
 @pytest.mark.fleet
@@ -133,4 +145,37 @@ def test_units_of_a_node_that_dies_are_measured_on_the_other(cluster, tmp_path):
     assert said["endings"] == dict.fromkeys(["u0", "u1", "u2"], "measured")
     assert any("came to no end of its own on n1" in line for line in said["lines"])
     assert sum(len(folders) for folders in attempts(tmp_path).values()) == 4
+    assert cluster.queue() == []
+
+
+@pytest.mark.fleet
+def test_a_regression_is_proven_by_pairs_on_the_nodes_of_slurm(cluster, tmp_path):
+    git = repositories.init(tmp_path / "project")
+    project = Project(git.root)
+    for name in "ab":
+        project.workload(name, NAP)
+    project.suite(*"ab", settings=NAP_SETTINGS, extra='python_path = ["."]', device="cpu")
+    (git.root / "product.py").write_text(FAST)
+    git.commit()
+    git.ask("switch", "-q", "-c", "change")
+    (git.root / "product.py").write_text(SLOW)
+    git.commit()
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text(
+        'environment = ["SLURM_CONF", "CI_PERF_RUN_WAIT", "CI_PERF_RUN_RECORD"]\n'
+        "[class.cpu]\nselect = 'gpu:1'\nnodes = 2\n"
+    )
+
+    done = project.run(
+        *("fleet", "run", "--engine", "slurm", "--nodes", fleet, "--shards", "2"),
+        *("--against", "main", "--budget", "2m", "-o", tmp_path / "out", "--", "--no-explain"),
+    )
+
+    assert done.code == 1, done.err
+    comparison = files.read(tmp_path / "out/comparison.json", Comparison)
+    worse = {row.workload for row in comparison.rows if row.verdict is Verdict.REGRESSED}
+    assert worse == {"a", "b"}
+    # Base and head of a workload met on one node.
+    run = files.read(tmp_path / "out/run.json", Run)
+    assert sorted(session.unit for session in run.merged_from) == ["1-of-2", "2-of-2"]
     assert cluster.queue() == []
