@@ -135,8 +135,8 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
         steps = _steps(f"{path}[...]" if where["key"] else path, data, kind, said)
         path = _spelled(steps) if steps is not None else path
     if unknown := _UNKNOWN.search(text):
-        return f"{path}: unknown key {unknown['name']!r}; " + did_you_mean(
-            unknown["name"], _field_names(kind)
+        return (
+            f"{path}: unknown key {unknown['name']!r}; {_key_meant(unknown['name'], kind, steps)}"
         )
     if (wrong := _NO_CHOICE.fullmatch(text)) and (known := _known(kind, steps, where)):
         return f"{path}: {_chosen(wrong['found'], known)}"
@@ -146,6 +146,14 @@ def _explain(error: msgspec.ValidationError, data: object, kind: type[msgspec.St
     if ", got" in text or text.startswith(("Invalid", "Object missing")) or ", found" in text:
         return f"{path}: {text.replace(', got', ', found')}"
     return f"{path}: {text}{_found(data, steps)}"
+
+
+def _key_meant(word: str, kind: type[msgspec.Struct], steps: list[Step] | None) -> str:
+    """Name the nearest key of the table that `steps` lead to, or all of this table."""
+    everywhere = _field_names(kind)
+    own = everywhere if steps is None else _keys(kind, steps)
+    is_of_another_table = word in everywhere and not _nearest(word, own)
+    return did_you_mean(word, everywhere if is_of_another_table else own)
 
 
 def _in_words(pattern: re.Match[str]) -> str:
@@ -282,10 +290,21 @@ def _spelled(steps: list[Step]) -> str:
 
 def _choices(kind: type[msgspec.Struct], steps: Sequence[Step]) -> list[str]:
     """Return the words that a document of `kind` may have at `steps`; empty where any may stand."""
+    return [word for node in _types_at(kind, steps) for word in _words(node)]
+
+
+def _keys(kind: type[msgspec.Struct], steps: Sequence[Step]) -> list[str]:
+    """Return the keys that the table at `steps` may have."""
+    structs = [n for n in _types_at(kind, steps) if isinstance(n, inspect.StructType)]
+    return [field.encode_name for node in structs for field in node.fields]
+
+
+def _types_at(kind: type[msgspec.Struct], steps: Sequence[Step]) -> list[inspect.Type]:
+    """Return the types that the value at `steps` may have."""
     nodes = _plain(inspect.type_info(kind))
     for step in steps:
         nodes = [plain for node in nodes for below in _below(node, step) for plain in _plain(below)]
-    return [word for node in nodes for word in _words(node)]
+    return nodes
 
 
 def _plain(node: inspect.Type) -> list[inspect.Type]:

@@ -30,6 +30,11 @@ def test_the_same_document_gives_the_same_text():
     [
         (lambda d: d.update(extra=1), r"\$: unknown key 'extra'; known: "),
         (lambda d: d.update(mesured=[]), r"unknown key 'mesured'; did you mean 'measured'\?"),
+        (
+            lambda d: d["failed"][0].update(xyzzy=1),
+            r"\$\.failed\[0\]: unknown key 'xyzzy'; known: description, (?!.*\btimed\b)",
+        ),
+        (lambda d: d["tool"].update(timed=1), r"key 'timed'; it belongs into another table"),
         (lambda d: d.pop("source"), r"\$: Object missing required field source"),
         (lambda d: d.update(schema_version=99), r"\$\.schema_version: .* at most 1, found 99"),
         (lambda d: d.update(schema_version=0), r"\$\.schema_version: expected 1, found 0"),
