@@ -72,6 +72,11 @@ def unit_of(
 
     `None` where the shard has no workload. Raises UsageError and InvalidFileError.
     """
+    files.check_apart("--output", measurement["run_output"], unit, plan)
+    if measurement["select"] and (unit or plan):
+        named = ", ".join(map(repr, measurement["select"]))
+        option = "--unit" if unit else "--plan"
+        raise UsageError(f"{option}: expected no workloads beside it, which it says, found {named}")
     if unit is not None:
         if (shard, plan, machine_class) != (None, None, None):
             raise UsageError(
@@ -167,6 +172,9 @@ def plan_command(
             "--after: expected no workloads, no --against and at most one --machine-class: the run "
             "says them"
         )
+    inputs = [workloads / "suite.toml", baselines, after]
+    files.check_apart("--output", output, *inputs, matrix_output)
+    files.check_apart("--matrix-output", matrix_output, *inputs)
     planned = _planned(
         ShardOptions(
             root=files.current_folder(),

@@ -27,6 +27,8 @@ from ci_perf.system import files, git
 from ci_perf.version import __version__
 
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
+# A unit is called after its class: with less, its name would be none.
+_CLASS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}")
 # How the units of a second wave are called, which launches pairs only.
 _SECOND = "pairs-"
 # What a folder of artifacts has of each node.
@@ -65,6 +67,12 @@ def plan(options: ShardOptions, *, notify: Notify) -> WorkPlan:
         )
     if len(set(options.machine_classes)) < len(options.machine_classes):
         raise UsageError("--machine-class: expected different names, found one twice")
+    for machine_class in options.machine_classes:
+        if not _CLASS.fullmatch(machine_class):
+            raise UsageError(
+                "--machine-class: expected letters, digits and any of _ . = + -, as in fleet.toml, "
+                f"found {machine_class!r}"
+            )
     first = _Screened() if options.after is None else _screened(options, notify)
     name, against = first.suite or options.suite, first.against or options.against or ""
     select = tuple(first.suspected) or options.select
@@ -173,8 +181,19 @@ def known_launches_s(baselines: Path, suite: str) -> dict[str, float]:
 
 
 def unit_of_shard(planned: WorkPlan, shard: str, machine_class: str | None) -> WorkUnit | None:
-    """Return the unit of a shard, "2/4", of a plan; `None` where that shard has no workload."""
+    """Return the unit of a shard, "2/4", of a plan; `None` where that shard has no workload.
+
+    Raises UsageError: the plan has another number of shards, or not this class of machines.
+    """
     number, shards = parse_shard(shard)
+    if shards != planned.shards:
+        raise UsageError(
+            f"--shard: expected a part of {planned.shards}, as the plan has, found {shard!r}"
+        )
+    if machine_class not in (classes := planned.classes()):
+        named = [name for name in classes if name is not None]
+        expected = f"one of the plan's: {', '.join(named)}" if named else "none, as in the plan"
+        raise UsageError(f"--machine-class: expected {expected}; found {machine_class or 'none'!r}")
     wanted = _identity(number, shards, machine_class)
     return next((u for u in planned.units if u.id.removeprefix(_SECOND) == wanted), None)
 
