@@ -98,6 +98,33 @@ def test_a_lost_unit_is_submitted_again_within_seconds_of_the_word_of_the_engine
     assert again - lost <= 5
 
 
+def test_what_the_engine_has_lost_is_cancelled_as_it_may_still_run():
+    stage = Stage(100.0, fates=["node_dies"])
+    cancelled = []
+
+    def cancels(placed):
+        cancelled.extend(placed)
+        return True
+
+    stage.cluster.cancels = cancels
+    stage.run()
+
+    (lost,) = stage.all(Requeued)
+    assert [p.attempt.nonce for p in cancelled] == [lost.nonce]
+
+
+def test_what_was_lost_while_nobody_controlled_it_spends_no_attempt():
+    stage = Stage(100.0)
+    attempt = Attempt(unit="u0", number=1, nonce="old", job="old-job")
+    stage.read = lambda read: None if read.nonce == "old" else Usable(run=RUN, duration_s=1)
+    past: list[Event] = [Submitting(attempts=(attempt,)), Submitted(handles={"old": "7"})]
+
+    endings = stage.run(journal.replay(past))
+
+    assert (endings["u0"].kind, endings["u0"].attempts) == ("measured", 1)
+    assert [event.spent for event in stage.all(Requeued)] == [False]
+
+
 def test_a_unit_that_is_lost_twice_names_both_nodes():
     ending = Stage(100.0, fates=["node_dies", "vanishes"]).run()["u0"]
 
