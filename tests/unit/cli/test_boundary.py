@@ -6,7 +6,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[3] / "ci_perf"
 
 # measuring/ holds the programs of child processes: what they write is read by their parent.
-ALLOWED = {"cli", "measuring"}
+# __main__ says what is missing where the command line cannot be imported.
+ALLOWED = {"cli", "measuring", "__main__.py"}
 WRITERS = {("sys", "stdout"), ("sys", "stderr"), ("click", "echo"), ("click", "secho")}
 
 
