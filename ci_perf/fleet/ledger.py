@@ -210,6 +210,7 @@ class Ledger:
         self._progress_at[flight.entry.unit.machine_class] = now
         if flight.running_since is None:
             flight.running_since = now
+            self._world.notify(f"{flight.entry.unit.id}: runs{flights.on(flight.node)}")
             return [Started(nonce=flight.placed.attempt.nonce, node=flight.node)]
         limit_s = self._limit_s(flight.entry.unit.expected_s)
         if now - flight.running_since > limit_s:

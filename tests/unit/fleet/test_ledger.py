@@ -98,6 +98,14 @@ def test_a_lost_unit_is_submitted_again_within_seconds_of_the_word_of_the_engine
     assert again - lost <= 5
 
 
+def test_a_person_hears_where_a_unit_runs_and_how_it_ended():
+    stage = Stage(100.0)
+
+    stage.run()
+
+    assert stage.lines == ["u0: runs on n0", "[1/1] u0: measured on n0"]
+
+
 def test_what_the_engine_has_lost_is_cancelled_as_it_may_still_run():
     stage = Stage(100.0, fates=["node_dies"])
     cancelled = []
