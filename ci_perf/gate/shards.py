@@ -271,8 +271,7 @@ def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
     InvalidFileError: see `merging.merge`.
     """
     planned = files.read(options.plan, WorkPlan)
-    shards = (read_shard(file) for file in run_files(options.runs))
-    merged = merging.merge(planned, shards, lost=options.lost)
+    merged = merging.merge(planned, _read(options.runs, notify), lost=options.lost)
     if options.after is not None:
         if len(merged) > 1:
             raise UsageError("--after: expected a plan of one class of machines, found several")
@@ -283,16 +282,28 @@ def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
     }
 
 
-def run_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield files as they are named, and every run.json below a folder that is named."""
+def _read(paths: Sequence[Path], notify: Notify) -> Iterator[ShardRun]:
+    """Read what is named. Raises InvalidFileError.
+
+    One file of a folder that cannot be read must not take the others with it: nobody chose it, and
+    what it should have held are failed rows.
+    """
     for path in paths:
         if not path.is_dir():
-            yield path
+            yield read_shard(path)
             continue
-        # No link is followed, so that none leads out of the folder.
-        for folder, _, names in sorted(os.walk(path)):
-            if RUN_FILE in names:
-                yield Path(folder, RUN_FILE)
+        for file in run_files(path):
+            try:
+                yield read_shard(file)
+            except InvalidFileError as error:
+                notify(f"not read: {error}")
+
+
+def run_files(folder: Path) -> Iterator[Path]:
+    """Yield every run.json below a folder; no link is followed, so that none leads out of it."""
+    for where, _, names in sorted(os.walk(folder)):
+        if RUN_FILE in names:
+            yield Path(where, RUN_FILE)
 
 
 def read_shard(path: Path) -> ShardRun:

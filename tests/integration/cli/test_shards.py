@@ -251,7 +251,7 @@ def test_a_link_is_not_followed_in_a_folder_of_artifacts_nor_by_name(project):
 
     done = project.run("merge", "shards", "--plan", "plan.json", "-o", "run.json")
 
-    assert done.code == 2
+    assert done.code == 3
     assert "shards/one/run.json: expected a file, found a link" in done.err
 
 

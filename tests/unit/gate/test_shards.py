@@ -7,11 +7,12 @@ from ci_perf.baselines import accept, layout
 from ci_perf.errors import UsageError
 from ci_perf.gate import shards
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.gate.shards import ShardOptions
+from ci_perf.gate.shards import MergeOptions, ShardOptions
 from ci_perf.judging import compare, summarise
+from ci_perf.system import files
 from tests import repositories, suites
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
-from tests.work_plans import a_unit
+from tests.work_plans import a_shard, a_unit, a_work_plan
 
 SUITE = """
 [suites.smoke]
@@ -132,6 +133,25 @@ def test_runs_of_a_folder_are_found_wherever_they_lie(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
 
-    found = [path.relative_to(tmp_path).as_posix() for path in shards.run_files([tmp_path])]
+    found = [path.relative_to(tmp_path).as_posix() for path in shards.run_files(tmp_path)]
 
     assert found == ["one/run.json", "two/deep/run.json"]
+
+
+def test_a_file_of_one_node_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path):
+    plan = a_work_plan(a_unit("a", id="1-of-2"), a_unit("b", id="2-of-2"))
+    files.write(tmp_path / "plan.json", plan)
+    good = a_shard(a_run(a_measured("a", *STEADY)), plan.units[0]).run
+    (tmp_path / "runs/one").mkdir(parents=True)
+    files.write(tmp_path / "runs/one/run.json", good)
+    (tmp_path / "runs/two").mkdir()
+    (tmp_path / "runs/two/run.json").write_text('{"type": "run"')
+    told = []
+
+    merged = shards.merge(
+        MergeOptions(runs=(tmp_path / "runs",), plan=tmp_path / "plan.json"), notify=told.append
+    )[None]
+
+    assert [each.workload for each in merged.measured] == ["a"]
+    assert [each.workload for each in merged.failed] == ["b"]
+    assert "two/run.json: expected a JSON document" in told[0]
