@@ -1,9 +1,10 @@
 """Any other scheduler, by three commands of the fleet's owner: submit, poll, cancel.
 
 `submit` is run once per attempt; in its words {script} is the program that a node must run, {job} a
-name, {select} that of the class, {avoid} nodes to leave out, with commas. It answers with a handle.
-`poll` and `cancel` get handles on stdin, a line each. `poll` answers with lines "HANDLE STATE [NODE
-[DETAIL]]", and STATE is queued, running, ended or lost; a handle that it leaves out is lost.
+name, {select} that of the class, {avoid} nodes to leave out, with commas. It answers with a handle,
+one word in its last line. `poll` and `cancel` get handles on stdin, a line each. `poll` answers
+with lines "HANDLE STATE [NODE [DETAIL]]", and STATE is queued, running, ended or lost; a handle
+that it leaves out is lost.
 """
 
 import os
@@ -73,11 +74,17 @@ class CommandEngine:
 
 
 def _handle(command: Sequence[str]) -> str:
-    """Return the last line of what a submission answers. Raises EngineError."""
+    """Return the last line of what a submission answers: one word. Raises EngineError."""
     lines = _ask(command).strip().splitlines()
     if not lines:
         raise EngineError(f"{command[0]}: expected a handle on stdout, found nothing")
-    return lines[-1].strip()
+    handle = lines[-1].strip()
+    if len(handle.split()) != 1 or len(handle) > _MOST_CHARS:
+        raise EngineError(
+            f"{command[0]}: expected a handle of one word on the last line of stdout, as poll "
+            f"answers by it, found {handle[:_MOST_CHARS]!r}"
+        )
+    return handle
 
 
 def _filled(word: str, words: Mapping[str, str]) -> str:
@@ -111,4 +118,6 @@ def _observation(line: str, command: str) -> tuple[str, Observation]:
         )
     handle, state, *rest = parts
     host, detail = (*rest, "", "")[:2]
-    return handle, Observation(state=_STATES[state], node=host, detail=detail)
+    return handle, Observation(
+        state=_STATES[state], node=host[:_MOST_CHARS], detail=detail[:_MOST_CHARS]
+    )

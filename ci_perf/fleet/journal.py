@@ -102,7 +102,9 @@ class Journal:
             os.ftruncate(self._file, len(text[: -len(cut)].encode()))
         return replay(
             codec.decode(line, JournalLine, name=f"{self._path}: line {number}").entry
-            for number, line in enumerate(whole.splitlines(), start=1)
+            for number, line in enumerate(whole.split("\n"), start=1)
+            # Not splitlines(): JSON leaves U+2028 and U+0085 in a text as they are.
+            if line
         )
 
     def _cannot(self, error: OSError) -> CannotWriteError:

@@ -19,6 +19,8 @@ from ci_perf.system import lock, scratch
 # `ci-perf run`: 3 says that a workload failed, which the run records.
 _HAS_RUN = frozenset({0, 3})
 _MOST_OUTPUT_LINES = 5
+# A stranger's sentence must fit into the journal, or nobody could go on with it.
+_MOST_REASON_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +68,13 @@ def read(folder: Path, attempt: Attempt, wanted: Wanted) -> Outcome | None:
                 return Unusable(f"{RECEIPT}: expected that of this attempt, found another's")
             run = opened.read(RUN, Run) if receipt.exit_code in _HAS_RUN else None
     except InvalidFileError as error:
-        return Unusable(f"its result is refused: {error}")
+        return Unusable(f"its result is refused: {error}"[:_MOST_REASON_CHARS])
     if run is None:
-        return Unusable(_ended(receipt))
+        return Unusable(_ended(receipt)[:_MOST_REASON_CHARS])
     if refusal := _refusal(run, wanted):
-        return Unusable(f"its result is refused: {refusal}")
+        return Unusable(f"its result is refused: {refusal}"[:_MOST_REASON_CHARS])
     if difference := wanted.expect.difference(run.environment.hard):
-        return WrongNode(f"the node is not of its class: {difference}")
+        return WrongNode(f"the node is not of its class: {difference}"[:_MOST_REASON_CHARS])
     failures = f"{numbered(len(run.failed), 'workload')} failed" if run.failed else ""
     return Usable(run=run, duration_s=receipt.duration_s, said=failures)
 

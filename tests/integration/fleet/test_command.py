@@ -64,6 +64,17 @@ def test_what_the_commands_say_when_they_fail_is_told(tmp_path, monkeypatch):
     assert ending.reason == ("the engine refuses it: sh: failed: User cannot use the queue")
 
 
+def test_an_answer_that_is_no_handle_is_told_before_the_job_seems_lost(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    talking = "echo 'Submitted batch job 17'"
+
+    result, _ = run_on(tmp_path, a_task("u", folder=tmp_path), submit=talking)
+
+    (ending,) = result.endings
+    assert "expected a handle of one word on the last line of stdout" in ending.reason
+    assert "found 'Submitted batch job 17'" in ending.reason
+
+
 def placed(handle="1"):
     return Placed(attempt=Attempt(unit="u", number=1, nonce="n", job="j"), handle=handle)
 

@@ -92,6 +92,13 @@ def test_a_line_that_was_cut_off_is_dropped_and_the_next_one_is_whole(tmp_path):
     assert set(written(tmp_path).endings) == {"v"}
 
 
+@pytest.mark.parametrize("text", ["a\u2028b", "a\x85b", "a\r\nb"])
+def test_what_an_engine_says_ends_no_line(tmp_path, text):
+    past = written(tmp_path, BEGAN, Ending(unit="v", kind="failed", reason=text))
+
+    assert past.endings["v"].reason == text
+
+
 def test_a_damaged_line_is_named(tmp_path):
     written(tmp_path, BEGAN)
     path = tmp_path / NAME
