@@ -95,8 +95,13 @@ def run_fleet_command(
     are. Exit codes as of `ci-perf check`, by the classes whose `gate` is on; 130 for an interrupt,
     which leaves nothing in the queue.
     """
-    if (plan is None) == (shards is None) and not resume:
+    if (plan is None) == (shards is None) and not (resume and plan is None):
         raise UsageError("expected one of --plan and --shards")
+    if resume and plan is None and shards is None and not (output / fleet.PLAN).exists():
+        raise UsageError(
+            f"--resume: expected {output / fleet.PLAN} of the fleet run to go on with, found none; "
+            "name its folder with --output, or --plan or --shards to begin one"
+        )
     if plan is not None and against is not None:
         raise UsageError("--against: expected none with --plan, which says it")
     verdict = fleet.run(

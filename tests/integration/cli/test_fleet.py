@@ -78,6 +78,8 @@ def test_an_interrupt_leaves_nothing_and_writes_what_there_is(tmp_path):
     ("arguments", "fleet", "message"),
     [
         ([], FLEET, "expected one of --plan and --shards"),
+        (["--resume", "--plan", "p.json", "--shards", "1"], FLEET, "expected one of --plan and"),
+        (["--resume"], FLEET, "of the fleet run to go on with, found none"),
         (["--plan", "p.json", "--against", "x"], FLEET, "--against: expected none with --plan"),
         (["--shards", "1"], "[class.a]\nnodes = 0", "$.class.a.nodes: expected int >= 1, found 0"),
         (["--shards", "1", "--engine", "command"], FLEET, "expected a table [engine.command]"),
