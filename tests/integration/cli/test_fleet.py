@@ -10,13 +10,19 @@ from ci_perf.model.run import Run
 from ci_perf.system import files, processes
 from tests import repositories
 from tests.processes import is_alive, is_measuring, wait_until
-from tests.projects import QUICK, SLOW_STEP, Project
+from tests.projects import QUICK, Project
 
 # Units are given what a shell needs, and what the owner names: these say that nobody waits.
 FLEET = 'environment = ["CI_PERF_RUN_WAIT", "CI_PERF_RUN_RECORD"]\n[class.cpu]\nnodes = 2\n'
 RUN = ("fleet", "run", "--engine", "local", "--nodes", "../fleet.toml", "-o", "../fleet")
-CRASHES = "import os\nfrom ci_perf.workload import Workload\ndef step():\n    os.abort()\n"
-HANGS = f"from ci_perf.workload import Workload\n{SLOW_STEP}"
+HANGS_WHILE = """
+import os, time
+from ci_perf.workload import Workload
+def step():
+    while os.path.exists({path!r}):
+        time.sleep(0.1)
+    sum(range(1000))
+"""
 
 
 def a_project(folder, fleet=FLEET, **bodies):
@@ -32,32 +38,18 @@ def a_project(folder, fleet=FLEET, **bodies):
     return project
 
 
-def test_units_of_a_suite_are_measured_and_reported_once(tmp_path):
-    project = a_project(tmp_path, a=None, b=CRASHES)
-
-    done = project.run(*RUN, "--shards", "2", "--", "--processes", "1")
-
-    run = files.read(tmp_path / "fleet/run.json", Run)
-    assert {measured.workload for measured in run.measured} == {"a"}
-    assert [failed.workload for failed in run.failed] == ["b"]
-    assert len(run.merged_from) == 2
-    assert len(run.measured[0].processes) == 1
-    comparison = files.read(tmp_path / "fleet/comparison.json", Comparison)
-    assert {row.workload: row.verdict for row in comparison.rows}["b"] is Verdict.FAILED
-    assert (done.code, comparison.exit_code) == (3, 3)
-    assert "[2/2] " in done.err
-    again = project.run(*RUN, "--shards", "2")
-    assert again.code == 2
-    assert "found the journal of an earlier fleet run; go on with it by --resume" in again.err
-    resumed = project.run(*RUN, "--resume")
-    assert resumed.code == 3, resumed.err
-    assert resumed.out == done.out
-
-
-def test_an_interrupt_leaves_nothing_and_writes_what_there_is(tmp_path):
+def test_a_fleet_run_is_interrupted_and_goes_on_to_one_report(tmp_path):
+    waits = tmp_path / "waits"
+    waits.touch()
     # One after the other, as they are planned: a has ended when b begins.
-    project = a_project(tmp_path, FLEET.replace("nodes = 2", "nodes = 1"), a=None, b=HANGS)
-    controller = project.start(*RUN, "--shards", "2")
+    project = a_project(
+        tmp_path,
+        FLEET.replace("nodes = 2", "nodes = 1"),
+        a=None,
+        b=HANGS_WHILE.format(path=str(waits)),
+    )
+    command = (*RUN, "--shards", "2", "--", "--processes", "1")
+    controller = project.start(*command)
     wait_until((tmp_path / "fleet/runs").exists)
     wait_until(lambda: list((tmp_path / "fleet/runs").iterdir()) and is_measuring(controller.pid))
     below = [process.pid for process in processes.below(controller.pid)]
@@ -68,10 +60,28 @@ def test_an_interrupt_leaves_nothing_and_writes_what_there_is(tmp_path):
     assert controller.returncode == 130, err
     assert [pid for pid in below if is_alive(pid)] == []
     endings = files.read(tmp_path / "fleet/endings.json", Endings).endings
-    assert sorted(ending.kind for ending in endings) == ["cancelled", "measured"]
+    assert [ending.kind for ending in endings] == ["measured", "cancelled"]
+    partial = files.read(tmp_path / "fleet/run.json", Run)
+    assert [measured.workload for measured in partial.measured] == ["a"]
+    assert partial.failed[0].reason.endswith("interrupted")
+
+    again = project.run(*command)
+    assert again.code == 2
+    assert "found the journal of an earlier fleet run; go on with it by --resume" in again.err
+
+    waits.unlink()
+    done = project.run(*RUN, "--resume", "--", "--processes", "1")
+
     run = files.read(tmp_path / "fleet/run.json", Run)
-    assert [measured.workload for measured in run.measured] == ["a"], err
-    assert run.failed[0].reason.endswith("interrupted")
+    assert [measured.workload for measured in run.measured] == ["a", "b"]
+    assert len(run.merged_from) == 2
+    assert len(run.measured[1].processes) == 1
+    comparison = files.read(tmp_path / "fleet/comparison.json", Comparison)
+    assert {row.verdict for row in comparison.rows} == {Verdict.NEW}
+    # There is no baseline, and so no answer.
+    assert (done.code, comparison.exit_code) == (3, 3)
+    assert "2 new workloads" in done.out
+    assert "[2/2] 2-of-2: measured on cpu-0" in done.err
 
 
 @pytest.mark.parametrize(

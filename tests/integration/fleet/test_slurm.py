@@ -37,19 +37,15 @@ def running(folder):
     return [pid for pid in pids(folder) if is_alive(pid)]
 
 
-def test_units_are_measured_on_slurm_and_a_lost_one_on_the_other_node(
-    cluster, tmp_path, monkeypatch
-):
+def test_units_are_measured_on_slurm_and_given_no_credential(cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("A_TOKEN_OF_SOMEBODY", "secret")
-    names = {"good": "measure", "garbage": "garbage", "lost": "vanish_once"}
+    names = {"good": "measure", "garbage": "garbage"}
 
     result, _ = run_on(
         tmp_path, *(a_task(unit, what, folder=tmp_path) for unit, what in names.items())
     )
 
-    assert kinds(result) == {"good": "measured", "garbage": "failed", "lost": "measured"}
-    endings = {ending.unit: ending for ending in result.endings}
-    assert set(endings["lost"].nodes) == set(NODES)
+    assert kinds(result) == {"good": "measured", "garbage": "failed"}
     assert cluster.queue() == []
     (attempt,) = attempts(tmp_path)["good"]
     given = json.loads((attempt / "environment.json").read_text())
@@ -60,11 +56,18 @@ def test_units_are_measured_on_slurm_and_a_lost_one_on_the_other_node(
 @pytest.mark.fleet
 def test_whatever_a_unit_leaves_is_refused_with_a_reason(cluster, tmp_path):
     behaviours = ["crash", "refuse", "nan", "huge", "link", "pipe", "foreign", "vanish"]
+    names = [*behaviours, "vanish_once"]
 
-    result, _ = run_on(tmp_path, *(a_task(name, name, folder=tmp_path) for name in behaviours))
+    result, _ = run_on(tmp_path, *(a_task(name, name, folder=tmp_path) for name in names))
 
-    assert kinds(result) == {**dict.fromkeys(behaviours, "failed"), "vanish": "lost"}
-    assert all(ending.reason for ending in result.endings)
+    assert kinds(result) == {
+        **dict.fromkeys(behaviours, "failed"),
+        "vanish": "lost",
+        "vanish_once": "measured",
+    }
+    *failed, lost_once = result.endings
+    assert all(ending.reason for ending in failed)
+    assert set(lost_once.nodes) == set(NODES)
     assert cluster.queue() == []
     assert running(tmp_path) == []
 
