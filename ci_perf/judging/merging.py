@@ -15,6 +15,7 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.judging import compare, summarise
+from ci_perf.model.base import LARGEST, MOST_SECONDS
 from ci_perf.model.environment import CpuMachine, Environment, Noted, Software, is_same
 from ci_perf.model.process import Phase
 from ci_perf.model.run import (
@@ -193,7 +194,7 @@ def _merged(
         tool=plan.tool,
         id=_identity(plan, machine_class, runs),
         started_at=min((run.started_at for run in runs), default=""),
-        duration_s=round(math.fsum(run.duration_s for run in runs), 3),
+        duration_s=total_s(run.duration_s for run in runs),
         source=msgspec.structs.replace(
             plan.source, dirty=plan.source.dirty or any(run.source.dirty for run in runs)
         ),
@@ -213,6 +214,11 @@ def _merged(
         profiled=_in_order(order, (each for run in runs for each in run.profiled)),
         merged_from=sessions,
     )
+
+
+def total_s(seconds: Iterable[float]) -> float:
+    """Add durations: a hostile run may name the longest that there may be, and stops no other."""
+    return min(MOST_SECONDS, round(math.fsum(seconds), 3))
 
 
 def _in_order(order: Mapping[str, int], parts: Iterable[P]) -> tuple[P, ...]:
@@ -315,9 +321,9 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
     return msgspec.structs.replace(
         first,
         # In a second wave, each node knows how many there are on all of them.
-        suspects=(max if first.suspected else sum)(how.suspects for how in parts),
-        budget_s=math.fsum(how.budget_s for how in parts),
-        spent_s=round(math.fsum(how.spent_s for how in parts), 3),
+        suspects=min(LARGEST, (max if first.suspected else sum)(how.suspects for how in parts)),
+        budget_s=total_s(how.budget_s for how in parts),
+        spent_s=total_s(how.spent_s for how in parts),
         stopped=(
             "interrupted"
             if "interrupted" in stopped
@@ -325,7 +331,7 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
             if "budget" in stopped
             else "decided"
         ),
-        pairs=sum(how.pairs for how in parts),
+        pairs=min(LARGEST, sum(how.pairs for how in parts)),
         notes=tuple(dict.fromkeys(note for how in parts for note in how.notes)),
         accepted={name: names for how in parts for name, names in how.accepted.items()},
         suspected={name: names for how in parts for name, names in how.suspected.items()},

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.judging.merging import DETAIL_CHARS, P, ShardRun, reasons_of, spelled
+from ci_perf.judging.merging import DETAIL_CHARS, P, ShardRun, reasons_of, spelled, total_s
 from ci_perf.model.environment import is_same
 from ci_perf.model.run import Interleaved, NodeSession, Run
 from ci_perf.model.validity import Reason, validity_of
@@ -54,7 +54,7 @@ def completed(first: ShardRun, second: Run) -> Run:
     return msgspec.structs.replace(
         run,
         id=hashlib.sha256(f"{run.id}\n{second.id}".encode(errors="replace")).hexdigest()[:12],
-        duration_s=round(run.duration_s + second.duration_s, 3),
+        duration_s=total_s((run.duration_s, second.duration_s)),
         validity=validity_of(
             (
                 *(r for r in _reasons_of_first(run) if r.workload not in again),
@@ -95,8 +95,8 @@ def _with_budget_of(first: Interleaved | None, second: Interleaved | None) -> In
         return second or first
     return msgspec.structs.replace(
         second,
-        budget_s=first.budget_s + second.budget_s,
-        spent_s=round(first.spent_s + second.spent_s, 3),
+        budget_s=total_s((first.budget_s, second.budget_s)),
+        spent_s=total_s((first.spent_s, second.spent_s)),
         suspects=max(first.suspects, second.suspects),
         notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         accepted={**first.accepted, **second.accepted},

@@ -37,9 +37,10 @@ SuiteName = Annotated[
     msgspec.Meta(min_length=1, max_length=200, pattern=f"^(builtin:)?{_NAME}{_END}"),
 ]
 # Thirty years: longer is a damaged file, and would overflow what is calculated from it.
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+MOST_SECONDS = 1e9
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
 # No clock of ours ticks faster than once a picosecond.
-PositiveSeconds = Annotated[float, msgspec.Meta(ge=1e-12, le=1e9)]
+PositiveSeconds = Annotated[float, msgspec.Meta(ge=1e-12, le=MOST_SECONDS)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ci_perf.model.base import Bytes, Count, Struct, Text
+from ci_perf.model.base import Bytes, Count, NameOrEmpty, Struct, Text
 from ci_perf.model.container import Image
 from ci_perf.model.program import DigestOrEmpty
 
@@ -71,7 +71,7 @@ class Software(Struct, frozen=True, kw_only=True):
 class Noted(Struct, frozen=True, kw_only=True):
     """The third tier: never compared, kept for whoever has to understand a number later."""
 
-    host_hash: Text
+    host_hash: NameOrEmpty
     memory_total_bytes: Bytes
     load_average: float
     allocator: Text

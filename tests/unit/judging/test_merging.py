@@ -11,6 +11,7 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.judging import canaries, compare, merging, summarise
 from ci_perf.judging.policy import default_limits
 from ci_perf.model import codec
+from ci_perf.model.base import MOST_SECONDS
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks, Earlier, Run, Source, Tool
 from ci_perf.model.suite import Limits, Tiers
@@ -179,6 +180,14 @@ def test_each_class_is_a_run_of_its_own():
 WHOLE = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY))
 PLAN = a_plan_of("a", "b")
 FIRST, SECOND = PLAN.units
+
+
+def test_the_longest_durations_of_a_stranger_leave_a_run_that_can_be_written():
+    shards = [a_shard(WHOLE, unit, duration_s=MOST_SECONDS) for unit in (FIRST, SECOND)]
+
+    merged = merging.merge(PLAN, shards)[None]
+
+    assert codec.decode(codec.encode(merged), Run, name="run.json").duration_s == MOST_SECONDS
 
 
 @pytest.mark.parametrize(

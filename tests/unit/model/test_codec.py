@@ -34,6 +34,10 @@ def test_the_same_document_gives_the_same_text():
             lambda d: d["failed"][0].update(xyzzy=1),
             r"\$\.failed\[0\]: unknown key 'xyzzy'; known: description, (?!.*\btimed\b)",
         ),
+        (
+            lambda d: d["environment"]["noted"].update(host_hash="\x1b[31m"),
+            r"\$\.environment\.noted\.host_hash: expected .*, found ",
+        ),
         (lambda d: d["tool"].update(timed=1), r"key 'timed'; it belongs into another table"),
         (lambda d: d.pop("source"), r"\$: Object missing required field source"),
         (lambda d: d.update(schema_version=99), r"\$\.schema_version: .* at most 1, found 99"),
