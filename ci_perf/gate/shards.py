@@ -292,7 +292,10 @@ def _read(paths: Sequence[Path], notify: Notify) -> Iterator[ShardRun]:
         if not path.is_dir():
             yield read_shard(path)
             continue
-        for file in run_files(path):
+        written = list(run_files(path))
+        if not written:
+            notify(f"note: {path}: expected {RUN_FILE} in it or in a folder below, found none")
+        for file in written:
             try:
                 yield read_shard(file)
             except InvalidFileError as error:

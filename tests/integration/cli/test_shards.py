@@ -211,6 +211,16 @@ def test_several_classes_are_merged_into_a_folder_and_reported_in_one_comment(pr
     assert "AMD EPYC" in shown.out
 
 
+def test_a_folder_without_a_run_is_named(project):
+    files.write(project.root / "plan.json", a_work_plan())
+    (project.root / "shards").mkdir()
+    done = project.run("merge", "shards", "--plan", "plan.json", "-o", "run.json")
+
+    assert done.code == 3
+    assert "note: shards: expected run.json in it or in a folder below, found none" in done.err
+    assert "failed: a: no node has measured it: no run of unit 1-of-1 has it" in done.err
+
+
 def test_several_classes_do_not_fit_into_a_file(project):
     cpu = a_run(a_measured("a", *STEADY))
     done = merged(project, a_shard(cpu, UNITS[1]), output="merged.json")
