@@ -61,18 +61,7 @@ def plan(options: ShardOptions, *, notify: Notify) -> WorkPlan:
     The same commit, options and version of ci-perf give the same plan on every machine. Raises
     UsageError, InvalidFileError, and NothingSuspectedError: the run needs no pairs.
     """
-    if not 1 <= options.shards <= MOST_SHARDS:
-        raise UsageError(
-            f"--shards: expected a number from 1 to {MOST_SHARDS:,}, found {options.shards}"
-        )
-    if len(set(options.machine_classes)) < len(options.machine_classes):
-        raise UsageError("--machine-class: expected different names, found one twice")
-    for machine_class in options.machine_classes:
-        if not _CLASS.fullmatch(machine_class):
-            raise UsageError(
-                "--machine-class: expected letters, digits and any of _ . = + -, as in fleet.toml, "
-                f"found {machine_class!r}"
-            )
+    _check(options)
     first = _Screened() if options.after is None else _screened(options, notify)
     name, against = first.suite or options.suite, first.against or options.against or ""
     select = tuple(first.suspected) or options.select
@@ -112,6 +101,22 @@ def plan(options: ShardOptions, *, notify: Notify) -> WorkPlan:
     return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
 
 
+def _check(options: ShardOptions) -> None:
+    """Refuse what divides nothing, or has no name. Raises UsageError."""
+    if not 1 <= options.shards <= MOST_SHARDS:
+        raise UsageError(
+            f"--shards: expected a number from 1 to {MOST_SHARDS:,}, found {options.shards}"
+        )
+    if len(set(options.machine_classes)) < len(options.machine_classes):
+        raise UsageError("--machine-class: expected different names, found one twice")
+    for machine_class in options.machine_classes:
+        if not _CLASS.fullmatch(machine_class):
+            raise UsageError(
+                "--machine-class: expected letters, digits and any of _ . = + -, as in fleet.toml, "
+                f"found {machine_class!r}"
+            )
+
+
 class NothingSuspectedError(UsageError):
     """A first wave has cleared every workload, so that there is nothing left to plan."""
 
@@ -148,16 +153,16 @@ def _screened(options: ShardOptions, notify: Notify) -> _Screened:
     rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
     base = summaries.baselines(options.baselines, machine, run.suite)
     head = summarise.run(run, label="")
-    found_by = suspected(base, head, limits=rules.limits, tiers=rules.tiers)
-    if not found_by:
+    by_workload = suspected(base, head, limits=rules.limits, tiers=rules.tiers)
+    if not by_workload:
         raise NothingSuspectedError(f"{options.after}: no workload needs pairs of base and head")
     return _Screened(
         suite=run.suite,
         against=how.ref,
-        suspected={name: metrics for name, (metrics, _) in found_by.items()},
-        suspects=max(how.suspects, sum(len(metrics) for metrics, _ in found_by.values())),
+        suspected={name: metrics for name, (metrics, _) in by_workload.items()},
+        suspects=max(how.suspects, sum(len(metrics) for metrics, _ in by_workload.values())),
         # The head once, the base once to warm its caches, and both for each pair.
-        launches={name: 2 + 2 * pairs for name, (_, pairs) in found_by.items()},
+        launches={name: 2 + 2 * pairs for name, (_, pairs) in by_workload.items()},
         prefix=_SECOND,
     )
 

@@ -204,7 +204,7 @@ def _merged(
         validity=validity_of(tuple(reasons_of(runs))),
         measured=_in_order(order, (each for run in runs for each in run.measured)),
         failed=_in_order(order, [*_failed(runs), *_unmeasured(plan, machine_class, placed, lost)]),
-        interleaved=_interleaved([each.shard for each in placed]),
+        interleaved=_as_planned(plan, machine_class, _interleaved([each.shard for each in placed])),
         paired=_in_order(order, (each for run in runs for each in run.paired)),
         checks=_checks(runs),
         earlier=_earlier(runs),
@@ -320,8 +320,7 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
     stopped = {how.stopped for how in parts}
     return msgspec.structs.replace(
         first,
-        # In a second wave, each node knows how many there are on all of them.
-        suspects=min(LARGEST, (max if first.suspected else sum)(how.suspects for how in parts)),
+        suspects=min(LARGEST, sum(how.suspects for how in parts)),
         budget_s=total_s(how.budget_s for how in parts),
         spent_s=total_s(how.spent_s for how in parts),
         stopped=(
@@ -334,8 +333,22 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
         pairs=min(LARGEST, sum(how.pairs for how in parts)),
         notes=tuple(dict.fromkeys(note for how in parts for note in how.notes)),
         accepted={name: names for how in parts for name, names in how.accepted.items()},
-        suspected={name: names for how in parts for name, names in how.suspected.items()},
     )
+
+
+def _as_planned(
+    plan: WorkPlan, machine_class: str | None, how: Interleaved | None
+) -> Interleaved | None:
+    """Take from the plan what a second wave was to launch, and how many suspects share alpha.
+
+    A node that claimed more suspects would keep a loss on another node from being proven.
+    """
+    units = [unit for unit in plan.units if unit.machine_class == machine_class]
+    suspected = {name: metrics for unit in units for name, metrics in unit.suspected.items()}
+    if how is None or not suspected:
+        return how
+    suspects = max(unit.suspects for unit in units)
+    return msgspec.structs.replace(how, suspected=suspected, suspects=suspects)
 
 
 def _checks(runs: Iterable[Run]) -> Checks | None:

@@ -23,15 +23,15 @@ def completed(first: ShardRun, second: Run) -> Run:
     A workload of the second wave is that of the node which has launched its pairs, with its head,
     canaries and validity. Raises InvalidFileError: both are not of the same code, base or machine.
     """
-    run, how, later = first.run, first.run.interleaved, second.interleaved
-    again = set(second.workloads())
+    run, screened, paired = first.run, first.run.interleaved, second.interleaved
+    repeated = set(second.workloads())
     facts = {
         "commit": (second.source.commit, run.source.commit),
         "suite": (second.suite, run.suite),
         "version of ci-perf": (second.tool.version, run.tool.version),
         "base": (
-            later.source.commit if later else "",
-            how.source.commit if how and later else "",
+            paired.source.commit if paired else "",
+            screened.source.commit if screened and paired else "",
         ),
     }
     for what, (expected, actual) in facts.items():
@@ -45,11 +45,11 @@ def completed(first: ShardRun, second: Run) -> Run:
             f"{first.label}: expected a machine as that of the second wave ({spelled(second)}), "
             f"found {spelled(run)}"
         )
-    if missing := again - set(run.workloads()):
+    if missing := repeated - set(run.workloads()):
         raise InvalidFileError(
             f"{first.label}: expected workload {min(missing)!r}, which the second wave has measured"
         )
-    kept = [_without(session, again) for session in run.sessions]
+    kept = [_without(session, repeated) for session in run.sessions]
     both = (run, second)
     return msgspec.structs.replace(
         run,
@@ -57,14 +57,14 @@ def completed(first: ShardRun, second: Run) -> Run:
         duration_s=total_s((run.duration_s, second.duration_s)),
         validity=validity_of(
             (
-                *(r for r in _reasons_of_first(run) if r.workload not in again),
+                *(r for r in _reasons_of_first(run) if r.workload not in repeated),
                 *second.validity.reasons,
             )
         ),
         canaries=(),
-        measured=_later(run.measured, second.measured, again),
-        failed=_later(run.failed, second.failed, again),
-        interleaved=_with_budget_of(how, later),
+        measured=_later(run.measured, second.measured, repeated),
+        failed=_later(run.failed, second.failed, repeated),
+        interleaved=_with_budget_of(screened, paired),
         paired=second.paired,
         profiled=second.profiled,
         touched=_later(run.touched, second.touched, {each.workload for each in second.touched}),
@@ -84,9 +84,9 @@ def _without(session: NodeSession, names: Collection[str]) -> NodeSession:
     return msgspec.structs.replace(session, workloads=left)
 
 
-def _later(first: Sequence[P], second: Sequence[P], again: Collection[str]) -> tuple[P, ...]:
+def _later(first: Sequence[P], second: Sequence[P], repeated: Collection[str]) -> tuple[P, ...]:
     """Return the parts of two waves, sorted by workload, the second one's where it has any."""
-    parts = [*(each for each in first if each.workload not in again), *second]
+    parts = [*(each for each in first if each.workload not in repeated), *second]
     return tuple(sorted(parts, key=lambda part: part.workload))
 
 

@@ -126,6 +126,34 @@ def test_no_screen_of_a_second_node_clears_what_was_suspicious():
     assert set(still) == {"slow", "noisy"}
 
 
+def test_a_node_does_not_say_how_many_suspects_share_alpha():
+    units = [
+        a_unit(
+            name, id=f"pairs-{name}", against="main", suspected={name: SUSPECTED[name]}, suspects=9
+        )
+        for name in SUSPECTED
+    ]
+    plan = a_work_plan(*units, against="main")
+    liars = [
+        a_shard(
+            in_turns(
+                a_run(a_measured(*unit.workloads, *STEADY)),
+                pairs(1.3),
+                workload=unit.workloads[0],
+                suspects=1_000_000,
+            ),
+            unit,
+        )
+        for unit in units
+    ]
+
+    (merged,) = merging.merge(plan, liars).values()
+
+    assert merged.interleaved is not None
+    assert merged.interleaved.suspects == 9
+    assert merged.interleaved.suspected == SUSPECTED
+
+
 def test_a_suspect_that_no_node_has_launched_is_a_failed_row():
     units = [
         a_unit(
