@@ -28,7 +28,7 @@ from ci_perf.system import files, linux
 COMMAND = "CI_PERF_NODES_COMMAND"
 # By a step of the job that this process runs in; the first agent that fails ends the others.
 _SRUN = (
-    "srun --overlap --kill-on-bad-exit=1 --input=none "
+    "srun --overlap --kill-on-bad-exit=1 --input=none --export=ALL "
     "--nodes={nodes} --ntasks={nodes} --ntasks-per-node=1"
 )
 # What the other agents get to end by themselves, after one has failed.
