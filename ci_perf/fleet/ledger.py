@@ -8,10 +8,10 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
 from ci_perf.errors import EngineError
-from ci_perf.fleet import flights
+from ci_perf.fleet import live_attempts
 from ci_perf.fleet.engine import EngineJob, Observation, Placed
-from ci_perf.fleet.flights import Flight, OpenUnit
 from ci_perf.fleet.journal import Past
+from ci_perf.fleet.live_attempts import LiveAttempt, OpenUnit
 from ci_perf.fleet.reading import Unusable, Usable, WrongNode
 from ci_perf.fleet.settings import FleetRules, FleetUnit, World
 from ci_perf.model.fleet import (
@@ -45,7 +45,7 @@ class Ledger:
     ) -> None:
         self._classes, self._world, self._rules = classes, world, rules
         self._waiting: dict[str, list[tuple[float, int, OpenUnit]]] = {name: [] for name in classes}
-        self._flights: dict[str, Flight] = {}
+        self._live: dict[str, LiveAttempt] = {}
         self._endings: dict[str, Ending] = {}
         self._order = 0
         self._entries = {unit.id: OpenUnit(unit) for unit in units}
@@ -90,7 +90,7 @@ class Ledger:
                     entry, attempted.attempt, "nobody heard of its submission", spent=False
                 )
             else:
-                self._take_off(entry, attempted.attempt, attempted.handle, is_recovered=True)
+                self._follow(entry, attempted.attempt, attempted.handle, is_recovered=True)
         if orphans:
             self._world.engine.cancel(orphans)
 
@@ -107,13 +107,16 @@ class Ledger:
         if self._world.clock() < self._paused_until:
             return
         for name, node_class in self._classes.items():
-            flying = sum(f.entry.unit.machine_class == name for f in self._flights.values())
+            live_count = len(self._live_of(name))
             batches: dict[tuple[str, ...], list[OpenUnit]] = {}
-            for _ in range(min(node_class.nodes - flying, len(self._waiting[name]))):
+            for _ in range(min(node_class.nodes - live_count, len(self._waiting[name]))):
                 entry = heapq.heappop(self._waiting[name])[2]
                 batches.setdefault(entry.avoid, []).append(entry)
             for avoid, entries in batches.items():
                 self._submit_job(name, avoid, entries)
+
+    def _live_of(self, name: str) -> list[LiveAttempt]:
+        return [live for live in self._live.values() if live.entry.unit.machine_class == name]
 
     def _submit_job(self, name: str, avoid: tuple[str, ...], entries: Sequence[OpenUnit]) -> None:
         job_name = f"ci-perf-{self._world.new_nonce()}"
@@ -144,12 +147,12 @@ class Ledger:
             return
         self._world.record([Submitted(handles=dict(handles))])
         for entry, attempt in zip(entries, attempts, strict=True):
-            self._take_off(entry, attempt, handles[attempt.nonce])
+            self._follow(entry, attempt, handles[attempt.nonce])
 
-    def _take_off(
+    def _follow(
         self, entry: OpenUnit, attempt: Attempt, handle: str, *, is_recovered: bool = False
     ) -> None:
-        self._flights[attempt.nonce] = Flight(
+        self._live[attempt.nonce] = LiveAttempt(
             entry=entry,
             placed=Placed(attempt=attempt, handle=handle),
             submitted_at=self._world.clock(),
@@ -160,13 +163,13 @@ class Ledger:
         """Wait where something may change: a unit of the class ends, or the engine comes back."""
         self._world.record([NotTaken(nonces=tuple(a.nonce for a in job.attempts), reason=why)])
         self._say_silence(why)
-        flying = any(f.entry.unit.machine_class == job.class_name for f in self._flights.values())
-        is_final = not flying and self._answers()
+        is_final = not self._live_of(job.class_name) and self._answers()
         for entry in entries:
             if not is_final:
                 self._wait(entry)
             elif entry.spent:
-                self._end(entry, "lost", f"{flights.tried(entry)}; no other node takes it: {why}")
+                tried = live_attempts.tried(entry)
+                self._end(entry, "lost", f"{tried}; no other node takes it: {why}")
             else:
                 self._end(entry, "failed", f"the engine refuses it: {why}")
 
@@ -180,44 +183,45 @@ class Ledger:
     # --- observing
 
     def _observe(self) -> None:
-        if not self._flights:
+        if not self._live:
             return
         try:
-            seen = self._world.engine.poll([f.placed for f in self._flights.values()])
+            seen = self._world.engine.poll([live.placed for live in self._live.values()])
         except EngineError as error:
             self._say_silence(str(error))
             return
         self._silence = ""
-        flying = len(self._flights)
+        live_count = len(self._live)
         vanished = []
         began: list[Event] = []
-        for nonce, flight in list(self._flights.items()):
+        for nonce, live in list(self._live.items()):
             observation = seen.get(nonce, Observation(state="lost", detail="unknown to the engine"))
-            flight.node = observation.node or flight.node
+            live.node = observation.node or live.node
             match observation.state:
                 case "queued":
-                    flight.running_since = None
+                    live.running_since = None
                 case "running":
-                    began += self._running(flight)
+                    began += self._running(live)
                 case _:
-                    if not self._landed(flight, observation):
-                        vanished.append((flight, observation))
+                    if not self._collected(live, observation):
+                        vanished.append((live, observation))
         self._world.record(began)
-        self._vanished(vanished, of=flying)
+        self._vanished(vanished, of=live_count)
 
-    def _running(self, flight: Flight) -> list[Event]:
+    def _running(self, live: LiveAttempt) -> list[Event]:
         now = self._world.clock()
-        self._progress_at[flight.entry.unit.machine_class] = now
-        if flight.running_since is None:
-            flight.running_since = now
-            self._world.notify(f"{flight.entry.unit.id}: runs{flights.on(flight.node)}")
-            return [Started(nonce=flight.placed.attempt.nonce, node=flight.node)]
-        limit_s = self._limit_s(flight.entry.unit.expected_s)
-        if now - flight.running_since > limit_s:
-            self._cancel([flight.placed])
-            self._leave(flight)
-            why = f"ran for more than {limit_s:.0f} s{flights.on(flight.node)} and was cancelled"
-            self._again(flight, "failed", why)
+        self._progress_at[live.entry.unit.machine_class] = now
+        if live.running_since is None:
+            live.running_since = now
+            self._world.notify(f"{live.entry.unit.id}: runs{live_attempts.on(live.node)}")
+            return [Started(nonce=live.placed.attempt.nonce, node=live.node)]
+        limit_s = self._limit_s(live.entry.unit.expected_s)
+        if now - live.running_since > limit_s:
+            self._cancel([live.placed])
+            self._leave(live)
+            where = live_attempts.on(live.node)
+            why = f"ran for more than {limit_s:.0f} s{where} and was cancelled"
+            self._again(live, "failed", why)
         return []
 
     def _limit_s(self, expected_s: float) -> float:
@@ -228,42 +232,42 @@ class Ledger:
         ratio = max(1.0, self._ratios[len(self._ratios) // 2]) if self._ratios else 1.0
         return rules.extra_s + max(rules.overrun_least_s, rules.overrun_factor * expected_s * ratio)
 
-    def _landed(self, flight: Flight, observation: Observation) -> bool:
+    def _collected(self, live: LiveAttempt, observation: Observation) -> bool:
         """Settle an attempt whose job is over; return False where the engine has lost it."""
-        attempt = flight.placed.attempt
+        attempt = live.placed.attempt
         outcome = self._world.read(attempt)
         if outcome is None and observation.state == "lost":
             return False
-        if outcome is None and not self._is_settled(flight):
+        if outcome is None and not self._is_settled(live):
             return True
-        self._leave(flight)
+        self._leave(live)
         match outcome:
             case Usable():
                 self._pauses = 0
-                if expected_s := flight.entry.unit.expected_s:
+                if expected_s := live.entry.unit.expected_s:
                     bisect.insort(self._ratios, outcome.duration_s / expected_s)
-                self._visited(flight)
-                self._end(flight.entry, "measured", outcome.said, outcome.duration_s)
+                self._visited(live)
+                self._end(live.entry, "measured", outcome.said, outcome.duration_s)
             case Unusable():
-                self._visited(flight)
-                self._end(flight.entry, "failed", outcome.reason)
+                self._visited(live)
+                self._end(live.entry, "failed", outcome.reason)
             case WrongNode():
-                self._again(flight, "failed", f"{outcome.reason}{flights.on(flight.node)}")
+                self._again(live, "failed", f"{outcome.reason}{live_attempts.on(live.node)}")
             case None:
-                self._again(flight, "lost", flights.gone(flight, observation))
+                self._again(live, "lost", live_attempts.gone(live, observation))
         return True
 
-    def _is_settled(self, flight: Flight) -> bool:
+    def _is_settled(self, live: LiveAttempt) -> bool:
         """Whether an attempt ended so long ago that its files would be here."""
-        if flight.over_since is None:
-            flight.over_since = self._world.clock()
-        return self._world.clock() - flight.over_since >= self._rules.settle_s
+        if live.over_since is None:
+            live.over_since = self._world.clock()
+        return self._world.clock() - live.over_since >= self._rules.settle_s
 
-    def _vanished(self, gone: Sequence[tuple[Flight, Observation]], *, of: int) -> None:
+    def _vanished(self, gone: Sequence[tuple[LiveAttempt, Observation]], *, of: int) -> None:
         """Submit again what was lost; where most of it vanished at once, no node is to blame."""
         if not gone:
             return
-        ours = sum(not flight.is_recovered for flight, _ in gone)
+        ours = sum(not live.is_recovered for live, _ in gone)
         is_mass = ours >= _MASS and 2 * ours > of
         is_forgiven = is_mass and self._pauses < _MOST_PAUSES
         if is_forgiven:
@@ -274,34 +278,34 @@ class Ledger:
                 f"{len(gone)} attempts vanished at once: nothing is submitted for {pause_s:.0f} s"
             )
         # What the engine has given up may still run: another attempt must find its node free.
-        self._cancel([flight.placed for flight, _ in gone])
-        for flight, observation in gone:
-            self._leave(flight)
-            why = flights.gone(flight, observation)
-            if is_forgiven or flight.is_recovered:
-                self._requeue(flight.entry, flight.placed.attempt, why, spent=False)
+        self._cancel([live.placed for live, _ in gone])
+        for live, observation in gone:
+            self._leave(live)
+            why = live_attempts.gone(live, observation)
+            if is_forgiven or live.is_recovered:
+                self._requeue(live.entry, live.placed.attempt, why, spent=False)
             else:
-                self._again(flight, "lost", why)
+                self._again(live, "lost", why)
 
-    def _leave(self, flight: Flight) -> None:
-        del self._flights[flight.placed.attempt.nonce]
-        self._progress_at[flight.entry.unit.machine_class] = self._world.clock()
+    def _leave(self, live: LiveAttempt) -> None:
+        del self._live[live.placed.attempt.nonce]
+        self._progress_at[live.entry.unit.machine_class] = self._world.clock()
 
-    def _visited(self, flight: Flight) -> None:
-        flight.entry.spent += 1
-        if flight.node:
-            flight.entry.nodes = (*flight.entry.nodes, flight.node)
+    def _visited(self, live: LiveAttempt) -> None:
+        live.entry.spent += 1
+        if live.node:
+            live.entry.nodes = (*live.entry.nodes, live.node)
 
-    def _again(self, flight: Flight, kind: EndingKind, why: str) -> None:
+    def _again(self, live: LiveAttempt, kind: EndingKind, why: str) -> None:
         """Spend an attempt; submit the unit again elsewhere, or end it as `kind`."""
-        entry = flight.entry
-        self._visited(flight)
+        entry = live.entry
+        self._visited(live)
         if entry.spent >= self._rules.attempts:
-            self._end(entry, kind, f"{flights.tried(entry)}; the last one: {why}")
+            self._end(entry, kind, f"{live_attempts.tried(entry)}; the last one: {why}")
             return
-        if flight.node:
-            entry.avoid = tuple(sorted({*entry.avoid, flight.node}))
-        self._requeue(entry, flight.placed.attempt, why, spent=True, node=flight.node)
+        if live.node:
+            entry.avoid = tuple(sorted({*entry.avoid, live.node}))
+        self._requeue(entry, live.placed.attempt, why, spent=True, node=live.node)
 
     def _requeue(
         self, entry: OpenUnit, attempt: Attempt, why: str, *, spent: bool, node: str = ""
@@ -324,7 +328,7 @@ class Ledger:
         self._world.record([ending])
         self._endings[ending.unit] = ending
         counted = f"[{len(self._endings)}/{len(self._entries)}]"
-        self._world.notify(f"{counted} {ending.unit}: {flights.said(ending)}")
+        self._world.notify(f"{counted} {ending.unit}: {live_attempts.said(ending)}")
 
     # --- giving up
 
@@ -334,12 +338,12 @@ class Ledger:
         for name, waiting in self._waiting.items():
             if now - self._progress_at[name] <= self._rules.queue_s:
                 continue
-            ours = [f for f in self._flights.values() if f.entry.unit.machine_class == name]
-            self._cancel([flight.placed for flight in ours])
-            entries = [flight.entry for flight in ours] + [item[2] for item in waiting]
+            ours = self._live_of(name)
+            self._cancel([live.placed for live in ours])
+            entries = [live.entry for live in ours] + [item[2] for item in waiting]
             waiting.clear()
-            for flight in ours:
-                self._leave(flight)
+            for live in ours:
+                self._leave(live)
             why = f": {self._silence}" if self._silence else ""
             reason = f"no node took it in {self._rules.queue_s / 3600:.3g} h{why}"
             for entry in entries:
@@ -357,7 +361,7 @@ class Ledger:
 
     def _cancel_all(self) -> None:
         """Empty the queue, and see that it is empty. Raises EngineError."""
-        left = [flight.placed for flight in self._flights.values()]
+        left = [live.placed for live in self._live.values()]
         deadline = self._world.clock() + self._rules.cancel_s
         why = ""
         while left:

@@ -18,7 +18,7 @@ class OpenUnit:
 
 
 @dataclass(slots=True)
-class Flight:
+class LiveAttempt:
     """An attempt that the engine has; `is_recovered` where an earlier controller submitted it."""
 
     entry: OpenUnit
@@ -30,10 +30,10 @@ class Flight:
     is_recovered: bool = False
 
 
-def gone(flight: Flight, observation: Observation) -> str:
+def gone(live: LiveAttempt, observation: Observation) -> str:
     """Say that the engine has an attempt no more, and nothing came of it."""
     said = f" ({observation.detail})" if observation.detail else ""
-    return f"its job came to no end of its own{on(flight.node)}{said}"
+    return f"its job came to no end of its own{on(live.node)}{said}"
 
 
 def on(node: str) -> str:
