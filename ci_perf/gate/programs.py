@@ -135,6 +135,13 @@ class Prover:
             data_files=counts.data_files,
         )
 
+    def of_head(self, workload: PlannedWorkload, machine: MachineDescription) -> Program | None:
+        """Return the committed record, or one that this machine has kept, if it holds."""
+        for program in self._records(workload, machine):
+            if self._holds(workload, machine, program, self.head):
+                return program
+        return None
+
     def keep(
         self, workload: PlannedWorkload, machine: MachineDescription, program: Program, root: Path
     ) -> Program:
@@ -163,16 +170,16 @@ class Prover:
         workload: PlannedWorkload,
         machine: MachineDescription,
         program: Program,
-        base: Tree,
+        side: Tree,
     ) -> bool:
-        """Whether a record describes the base as it is, here and now."""
+        """Whether a record describes a side as it is, here and now."""
         wanted = _conditions(workload, machine, self.plan, Path(self.plan.root))
         # An obstacle makes it prove nothing; it describes the base all the same.
         program = msgspec.structs.replace(program, obstacles=())
         return not (
             proof.other_conditions(program, wanted, machine.variables)
             or proof.outside_difference(program)
-            or proof.first_difference(program, base)
+            or proof.first_difference(program, side)
         )
 
     def _other_settings(

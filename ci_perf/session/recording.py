@@ -15,6 +15,9 @@ from ci_perf.model.task import MachineDescription, Task, TaskFailure
 from ci_perf.session.listener import Listener
 from ci_perf.worktree import Checkout
 
+# How many steps a launch times differs from day to day; a record of fewer than this share of them
+# is made anew.
+_ENOUGH_STEPS = 0.5
 # A sentence; the run file would refuse a longer one.
 _DETAIL_CHARS = 2000
 
@@ -34,6 +37,9 @@ class SamenessProver(Protocol):
 
     def by_record(self, workload: PlannedWorkload, program: Program) -> Answer:
         """Answer by a record that holds for the base."""
+
+    def of_head(self, workload: PlannedWorkload, machine: MachineDescription) -> Program | None:
+        """Return a record that holds for the head as it is; `None` if there is none."""
 
     def keep(
         self, workload: PlannedWorkload, machine: MachineDescription, program: Program, root: Path
@@ -104,7 +110,8 @@ class SessionPrograms:
     ) -> None:
         """Record the head of every workload that `run` has measured. Raises KeyboardInterrupt.
 
-        A record that fails is no loss: the next check finds none, and measures.
+        Where an earlier record holds for the head, and ran enough steps, no launch is spent on
+        another one. A record that fails is no loss: the next check finds none, and measures.
         """
         if not self._prover.may_record:
             return
@@ -113,10 +120,22 @@ class SessionPrograms:
             workload = launched.get(task.workload.id)
             if workload is None:
                 continue
-            longer = msgspec.structs.replace(task, record_steps=_most_steps(workload))
-            outcome = self._record(longer, launch, workload.processes)
+            steps = _most_steps(workload)
+            outcome: Program | Touched | None = self._known_of_head(task.workload, workload, steps)
+            if outcome is None:
+                longer = msgspec.structs.replace(task, record_steps=steps)
+                outcome = self._record(longer, launch, workload.processes)
             if isinstance(outcome, Program):
                 self.programs.append(msgspec.structs.replace(outcome, run=run))
+
+    def _known_of_head(
+        self, workload: PlannedWorkload, measured: Measured, steps: int
+    ) -> Program | None:
+        """Return the record that holds for the head, unless what was measured speaks against it."""
+        program = self._prover.of_head(workload, self._machine)
+        if program is None or program.steps < _ENOUGH_STEPS * steps:
+            return None
+        return None if _variation(measured.processes) and not program.obstacles else program
 
     def _record(
         self, task: Task, launch: Launch, others: Sequence[Process] = ()

@@ -143,17 +143,9 @@ def touched(git):
     return done, json.loads(done.out)
 
 
-def test_all_measures_everything_and_a_run_without_records_makes_none(git):
-    done, run, rows = checked(git, "--all", "--no-record")
-
-    assert done.code == ExitCode.OK, done.err
-    assert len(run["measured"]) == 2
-    assert run["same"] == run["touched"] == run["programs"] == []
-    assert said(done) == []
-    assert not any(row["code"] == "same_program" for row in rows)
-
-
-def test_an_accepted_run_commits_its_records_which_an_empty_cache_does_not_miss(git, tmp_path):
+def test_an_accepted_run_commits_records_which_an_empty_cache_and_all_need_not_make_anew(
+    git, tmp_path
+):
     git.ask("switch", "--quiet", "main")
     project = Project(git.root)
     for command in (
@@ -174,3 +166,11 @@ def test_an_accepted_run_commits_its_records_which_an_empty_cache_does_not_miss(
     assert said(done) == []
     assert [row["code"] for row in rows] == ["same_program", "same_program"]
     assert all(row["base"] for row in rows)
+
+    done, run, rows = checked(git, "--all")
+
+    assert done.code == ExitCode.OK, done.err
+    assert said(done) == []
+    assert len(run["measured"]) == len(run["programs"]) == 2
+    assert [touched["code"] for touched in run["touched"]] == ["asked", "asked"]
+    assert not any(row["code"] == "same_program" for row in rows)

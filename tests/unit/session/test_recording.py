@@ -19,11 +19,15 @@ from tests.sessions import (
 
 
 class Prover:
-    """Knows what it was told of workloads; says of a record of the base what `by_record` says."""
+    """Knows what it was told of workloads; says of a record of the base what `by_record` says.
 
-    def __init__(self, known, by_record=None, *, may_record=True):
+    `of_head` are records that hold for the head, by workload.
+    """
+
+    def __init__(self, known, by_record=None, *, of_head=None, may_record=True):
         self._known = known
         self._by_record = by_record or {}
+        self._of_head = of_head or {}
         self.may_record = may_record
         self.kept = []
 
@@ -32,6 +36,9 @@ class Prover:
 
     def by_record(self, workload, _program):
         return self._by_record[workload.id]
+
+    def of_head(self, workload, _machine):
+        return self._of_head.get(workload.id)
 
     def keep(self, workload, _machine, program, root):
         self.kept.append((workload.id, root.name))
@@ -95,6 +102,40 @@ def test_what_is_touched_is_measured_and_recorded_once_afterwards_for_as_many_st
     (program,) = run.programs
     assert (program.workload, program.run, program.conditions) == ("b", run.id, "d" * 16)
     assert prover.kept == [("b", "head")]
+
+
+def test_a_record_that_holds_for_the_head_spares_the_launch_that_would_make_one(sides):
+    launches = Launches(recording)
+    of_head = {"a": a_program("a", steps=10**6, run="an older one")}
+
+    run = measured(sides, launches, Prover({"a": a_touched("a")}, of_head=of_head), "a")
+
+    assert [task.record for task in launches.tasks] == [False]
+    (program,) = run.programs
+    assert program == msgspec.structs.replace(of_head["a"], run=run.id)
+
+
+@pytest.mark.parametrize(
+    ("of_head", "losses"),
+    [
+        (a_program("a", steps=1), [1.0, 1.0]),
+        (a_program("a", steps=10**6), [1.0, 2.0]),
+    ],
+    ids=["of too few steps", "of a program whose numerics vary now"],
+)
+def test_a_record_that_tells_too_little_is_made_anew(sides, of_head, losses):
+    left = iter([*losses, 1.0])
+
+    def answers(_side, task):
+        program = a_program(task.workload.id) if task.record else None
+        return msgspec.structs.replace(a_result(losses=[next(left)]), program=program)
+
+    launches = Launches(answers)
+    prover = Prover({"a": a_touched("a")}, of_head={"a": of_head})
+
+    measured(sides, launches, prover, "a", processes=2)
+
+    assert [task.record for task in launches.tasks] == [False, False, True]
 
 
 def test_a_base_of_which_nothing_is_known_is_recorded_before_anything_is_measured(sides):
