@@ -169,9 +169,14 @@ class Suspects:
         return {}
 
 
-def some_checks(*, host=(), memory="no room", every_s=0.001):
+def some_checks(*, host=(), memory="no room", every_s=0.001, canaries_every_s=0.0):
     """Checks of a machine: what speaks against the host, and against two processes at once."""
-    return MachineChecks(host=lambda: host, memory=lambda *_: memory, every_s=every_s)
+    return MachineChecks(
+        host=lambda: host,
+        memory=lambda *_: memory,
+        every_s=every_s,
+        canaries_every_s=canaries_every_s,
+    )
 
 
 def a_result(index=0, **more):

@@ -1,5 +1,6 @@
 """Launch every process of every workload, in rounds, with the canaries between the rounds."""
 
+import math
 import os
 import statistics
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ from ci_perf.system.signals import Interrupts
 Position = Literal["before", "between", "after"]
 Outcome = WorkerResult | TaskFailure
 
+# A machine drifts over minutes: where rounds are shorter, canaries between them tell nothing new.
+CANARIES_EVERY_S = 30.0
 # The driver frees what a killed process held within a second; each look takes some two.
 _LOOKS = 4
 
@@ -32,8 +35,9 @@ class MachineChecks:
     """How a session asks whether the machine is fit to measure on.
 
     `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
-    be resident at once; `every_s` is how often to look while others use the machine; `at_once` how
-    many processes may import at once.
+    be resident at once; `every_s` is how often to look while others use the machine. Canaries stand
+    between two rounds if the last ones were asked `canaries_every_s` ago or earlier. `at_once` is
+    how many processes may import at once.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.of_host
@@ -41,6 +45,7 @@ class MachineChecks:
         memory_check.reason_against
     )
     every_s: float = LOOK_EVERY_S
+    canaries_every_s: float = CANARIES_EVERY_S
     at_once: Callable[[], int] = memory_check.processes_at_once
 
 
@@ -123,6 +128,7 @@ class SessionRunner:
         self._progress = [WorkloadProgress(workload) for workload in plan.workloads]
         # Canaries that failed once, or that are not there, are not asked again.
         self._asks_canaries = plan.canaries
+        self._asked_s = -math.inf
         # Whether a process has ended badly, which may have left something on its GPUs.
         self._is_suspect = False
         self.canaries: list[Canary] = []
@@ -163,7 +169,7 @@ class SessionRunner:
         due = [progress for progress in self._progress if progress.is_due(index)]
         if not due:
             return
-        if index:
+        if index and self._clock() - self._asked_s >= self._checks.canaries_every_s:
             self._ask_canaries("between", self._rounds() - index)
         workloads = [progress.workload for progress in due]
         for first, end in schedule.batches(workloads, self._checks.at_once()):
@@ -204,6 +210,7 @@ class SessionRunner:
             Canary(name=name, position=position, median_s=median_s)
             for name, median_s in sorted(medians_s.items())
         ]
+        self._asked_s = self._clock()
         self._listener.canary_finished(left if medians_s else 0)
 
     def _await_quiet(self) -> None:

@@ -143,9 +143,7 @@ def touched(git):
     return done, json.loads(done.out)
 
 
-def test_an_accepted_run_commits_records_which_an_empty_cache_and_all_need_not_make_anew(
-    git, tmp_path
-):
+def test_records_that_accept_has_written_need_not_be_made_anew(git, tmp_path):
     git.ask("switch", "--quiet", "main")
     project = Project(git.root)
     for command in (

@@ -96,7 +96,7 @@ def measure(tmp_path, monkeypatch):
     """Measure workloads of these names; the lock folder is this test's own."""
     monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
 
-    def measure(launcher, *names, listener=None, wait_s=0.0, **plan):
+    def measure(launcher, *names, listener=None, wait_s=0.0, canaries_every_s=0.0, **plan):
         return session.measure(
             a_plan_at(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
             launcher,
@@ -104,7 +104,7 @@ def measure(tmp_path, monkeypatch):
             device="auto",
             lock_timeout_s=1,
             wait_s=wait_s,
-            checks=some_checks(),
+            checks=some_checks(canaries_every_s=canaries_every_s),
             now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
         )
 
@@ -129,6 +129,12 @@ def test_canaries_stand_before_between_and_after_the_rounds(measure):
     ]
     assert [c.position for c in run.canaries] == ["before", "between", "between", "after"]
     assert run.validity.status is Status.VALID
+
+
+def test_no_canary_stands_between_rounds_that_take_seconds(measure):
+    run = measure(Answers(), "a", processes=3, canaries_every_s=3600.0)
+
+    assert [canary.position for canary in run.canaries] == ["before", "after"]
 
 
 def test_without_canaries_none_is_asked(measure):
