@@ -10,13 +10,14 @@ DIR/endings.json              how every unit ended
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from ci_perf.errors import UsageError
 from ci_perf.fleet import journal, node, reading
+from ci_perf.fleet.class_canaries import ClassCanaries
 from ci_perf.fleet.engine import FleetEngine
 from ci_perf.fleet.journal import Journal, Past
 from ci_perf.fleet.ledger import Ledger
@@ -32,6 +33,7 @@ from ci_perf.model.fleet import (
     NodeClass,
     Order,
 )
+from ci_perf.model.run import Run
 from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
@@ -65,7 +67,10 @@ class FleetTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOptions:
-    """What is run where. `cwd` is the checkout; `environment` names variables that units keep."""
+    """What is run where. `cwd` is the checkout; `environment` names variables that units keep.
+
+    ``canaries`` knows how fast the nodes of a class are, and hears of those that measure.
+    """
 
     folder: Path
     cwd: Path
@@ -74,6 +79,7 @@ class FleetOptions:
     environment: tuple[str, ...]
     rules: FleetRules
     resume: bool
+    canaries: ClassCanaries = field(default_factory=ClassCanaries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +190,8 @@ class _SharedFolder:
         self._tasks, self._options = tasks, options
         for name in ("jobs", "attempts", "runs"):
             files.make_folder(options.folder / name)
+        for file in sorted((options.folder / "runs").glob("*.json")):
+            options.canaries.hear(files.read(file, Run))
 
     def prepare(self, job: str, attempts: Sequence[Attempt]) -> str:
         """Write what the nodes of a job read. Raises CannotWriteError."""
@@ -198,7 +206,8 @@ class _SharedFolder:
                 cwd=str(self._options.cwd),
                 environment=self._options.environment,
             )
-            files.write(unit, task.unit)
+            check = self._options.canaries.check(self._options.classes[task.machine_class])
+            files.write(unit, msgspec.structs.replace(task.unit, node=check))
             files.write(folder / node.ORDER, order)
         path = self._options.folder / "jobs" / f"{job}.json"
         files.write(path, JobFile(folders=tuple(str(self._of(attempt)) for attempt in attempts)))
@@ -213,6 +222,7 @@ class _SharedFolder:
         )
         outcome = reading.read(self._of(attempt), attempt, wanted)
         if isinstance(outcome, Usable):
+            self._options.canaries.hear(outcome.run)
             files.write(run_file(self._options.folder, attempt.unit), outcome.run)
         return outcome
 

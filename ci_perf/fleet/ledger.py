@@ -252,7 +252,7 @@ class Ledger:
                 self._visited(live)
                 self._end(live.entry, "failed", outcome.reason)
             case WrongNode():
-                self._again(live, "failed", f"{outcome.reason}{live_attempts.on(live.node)}")
+                self._again(live, "failed", live_attempts.refused(live, outcome.reason))
             case None:
                 self._again(live, "lost", live_attempts.gone(live, observation))
         return True

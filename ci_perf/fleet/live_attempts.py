@@ -9,12 +9,13 @@ from ci_perf.model.fleet import Ending
 
 @dataclass(slots=True)
 class OpenUnit:
-    """A unit without an ending."""
+    """A unit without an ending; `refusals` counts the nodes that were not of its class."""
 
     unit: FleetUnit
     spent: int = 0
     avoid: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    refusals: int = 0
 
 
 @dataclass(slots=True)
@@ -44,7 +45,14 @@ def on(node: str) -> str:
 def tried(entry: OpenUnit) -> str:
     """Say how often a unit was tried, and where."""
     where = f" on {', '.join(entry.nodes)}" if entry.nodes else ""
-    return f"{entry.spent} attempt{'' if entry.spent == 1 else 's'}{where}"
+    of_class = ", none of them of its class" if entry.refusals == entry.spent > 1 else ""
+    return f"{entry.spent} attempt{'' if entry.spent == 1 else 's'}{where}{of_class}"
+
+
+def refused(live: LiveAttempt, why: str) -> str:
+    """Note that a node is not of the class of a unit, and say so."""
+    live.entry.refusals += 1
+    return f"{why}{on(live.node)}"
 
 
 def said(ending: Ending) -> str:

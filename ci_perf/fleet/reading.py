@@ -10,11 +10,13 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.fleet.node import RECEIPT, RUN
 from ci_perf.judging import merging
 from ci_perf.judging.merging import ShardRun
+from ci_perf.model import codec
 from ci_perf.model.fleet import Attempt, Expectation, Receipt
+from ci_perf.model.node_check import DocumentType, NodeRefusal
 from ci_perf.model.run import Run
 from ci_perf.model.shards import WorkPlan
 from ci_perf.report.units import numbered
-from ci_perf.system import lock, scratch
+from ci_perf.system import files, lock, scratch
 
 # `ci-perf run`: 3 says that a workload failed, which the run records.
 _HAS_RUN = frozenset({0, 3})
@@ -66,17 +68,33 @@ def read(folder: Path, attempt: Attempt, wanted: Wanted) -> Outcome | None:
                 return None
             if (receipt.nonce, receipt.unit) != (attempt.nonce, attempt.unit):
                 return Unusable(f"{RECEIPT}: expected that of this attempt, found another's")
-            run = opened.read(RUN, Run) if receipt.exit_code in _HAS_RUN else None
+            run = _result(opened) if receipt.exit_code in _HAS_RUN else None
     except InvalidFileError as error:
         return Unusable(f"its result is refused: {error}"[:_MOST_REASON_CHARS])
     if run is None:
         return Unusable(_ended(receipt)[:_MOST_REASON_CHARS])
+    if isinstance(run, NodeRefusal):
+        return _wrong_node(run.reason)
     if refusal := _refusal(run, wanted):
         return Unusable(f"its result is refused: {refusal}"[:_MOST_REASON_CHARS])
     if difference := wanted.expect.difference(run.environment.hard):
-        return WrongNode(f"the node is not of its class: {difference}"[:_MOST_REASON_CHARS])
+        return _wrong_node(difference)
     failures = f"{numbered(len(run.failed), 'workload')} failed" if run.failed else ""
     return Usable(run=run, duration_s=receipt.duration_s, said=failures)
+
+
+def _result(opened: scratch.Scratch) -> Run | NodeRefusal | None:
+    """Return what stands where the run belongs. Raises InvalidFileError."""
+    data = opened.read_bytes(RUN, limit=files.MAX_BYTES)
+    if data is None:
+        return None
+    if codec.decode(data, DocumentType, name=RUN).type == "node_refusal":
+        return codec.decode(data, NodeRefusal, name=RUN)
+    return codec.decode(data, Run, name=RUN)
+
+
+def _wrong_node(why: str) -> WrongNode:
+    return WrongNode(f"the node is not of its class: {why}"[:_MOST_REASON_CHARS])
 
 
 @contextlib.contextmanager

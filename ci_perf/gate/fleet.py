@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.baselines import layout
 from ci_perf.errors import UsageError
 from ci_perf.fleet import controller, fleet_file
+from ci_perf.fleet.class_canaries import ClassCanaries
 from ci_perf.fleet.controller import FleetOptions, FleetResult, FleetTask
 from ci_perf.fleet.settings import FleetRules
 from ci_perf.gate import Notify, compare, shards
@@ -85,6 +87,9 @@ def run(options: FleetRunOptions, *, notify: Notify) -> FleetVerdict:
             environment=fleet.environment,
             rules=FleetRules(queue_s=fleet.queue_s, extra_s=extra_s),
             resume=options.resume,
+            canaries=ClassCanaries(
+                layout.read_everything(options.sharding.baselines, planned.suite)
+            ),
         ),
         notify=notify,
     )

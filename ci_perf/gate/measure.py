@@ -12,24 +12,28 @@ import msgspec
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import CiPerfError, UsageError, WrongNodeError
 from ci_perf.gate import Notify, compare, run_summary, runners, traces
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
 from ci_perf.model.base import Scalar
-from ci_perf.model.run import Checks, Run
+from ci_perf.model.node_check import NodeCheck, NodeRefusal
+from ci_perf.model.run import Checks, Run, Tool
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import Tracing
 from ci_perf.program.tree_sources import FolderTree
-from ci_perf.session import Listener
+from ci_perf.session import Listener, MachineChecks
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
+from ci_perf.version import __version__
 from ci_perf.worktree import Checkout, SideName, run_setup
 
 # Of a pull request: "unknown" where nothing tells, None where there is none.
 ChecksBefore = int | Literal["unknown"] | None
+# A sentence; a longer one would be refused as a document.
+_MOST_REASON_CHARS = 2000
 # More than a person would wait for.
 _MOST_PROCESSES = 100
 
@@ -48,7 +52,8 @@ class MeasureOptions:
     ``explain``, up to three pairs profile a step of both sides where pairs have proven a change,
     within ``explain_budget_s``. ``traces`` is a folder for traces, taken as ``tracing`` says,
     ``snapshot`` one for snapshots of CUDA's memory. Also an interrupted run is in ``run_output``.
-    ``unit`` is the id of the unit of work, where these are the options of one (`shards.narrowed`).
+    ``unit`` is the id of the unit of work, where these are the options of one (`shards.narrowed`),
+    and ``node`` what the machine must be: else a refusal is in ``run_output``.
     """
 
     root: Path
@@ -76,6 +81,7 @@ class MeasureOptions:
     unit: str = ""
     suspected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     suspects: int = 0
+    node: NodeCheck = field(default_factory=NodeCheck)
 
 
 def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Run:
@@ -126,8 +132,14 @@ def measure_plan(
         runners.check_outputs(options.runner, options.root, [options.run_output])
         files.check_target(options.run_output)
     identity = session.new_identity()
+    device = plan.device if options.device == "auto" else options.device
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
-    with launching(plan, options, identity, notify) as (ending, checkout, launcher):
+    with (
+        launching(plan, options, identity, notify) as (ending, checkout, launcher),
+        _refusal_written(options),
+    ):
+        if plan.setup.command:
+            session.check_before_setup(plan, launcher, device, ending, options.node.expect)
         against = _against_base(plan, options, checkout, launcher, ending, notify)
         with followed(listener):
             ending.check()  # what came until here, nobody else has heard
@@ -135,13 +147,14 @@ def measure_plan(
                 plan,
                 launcher,
                 listener,
-                device=plan.device if options.device == "auto" else options.device,
+                device=device,
                 lock_timeout_s=options.lock_timeout_s,
                 against=against,
                 prover=prover(plan, options, checkout, notify) if baselines else None,
                 baselines=baselines,
                 identity=identity,
                 wait_s=options.wait_s,
+                checks=MachineChecks(node=options.node),
             )
             run = msgspec.structs.replace(run, unit=options.unit)
         if options.run_output is not None:
@@ -152,6 +165,21 @@ def measure_plan(
     if run_summary.is_interrupted(run):
         raise KeyboardInterrupt
     return run
+
+
+@contextlib.contextmanager
+def _refusal_written(options: MeasureOptions) -> Iterator[None]:
+    """Within, a node that is not of the class of its unit says so in the place of a run."""
+    try:
+        yield
+    except WrongNodeError as error:
+        if options.run_output is not None:
+            tool = Tool(version=__version__)
+            reason = str(error)[:_MOST_REASON_CHARS]
+            files.write(
+                options.run_output, NodeRefusal(tool=tool, unit=options.unit, reason=reason)
+            )
+        raise
 
 
 def check_device(device: str) -> None:

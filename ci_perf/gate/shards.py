@@ -246,6 +246,7 @@ def narrowed(options: MeasureOptions, unit: WorkUnit) -> MeasureOptions:
         unit=unit.id,
         suspected=unit.suspected,
         suspects=unit.suspects,
+        node=unit.node,
         record=options.record and not unit.suspected,  # the first wave has recorded them
     )
 

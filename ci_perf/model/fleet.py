@@ -121,13 +121,16 @@ class NodeClass(Struct, frozen=True, kw_only=True):
 
     ``select`` is how the engine knows them: GRES of Slurm ("gpu:h100:1"), a label of nodes
     ("pool=h100"), CUDA devices of this machine ("0,1"). At most ``nodes`` units run at once.
-    ``gate = false`` shows what the class measured, and never fails a job for it.
+    ``gate = false`` shows what the class measured, and never fails a job for it. A node whose
+    canaries take longer than those of its class by more than ``canary_limit`` (0.25 = 25 %), and
+    by more than these differ, measures nothing.
     """
 
     select: Text = ""
     expect: Expectation = Expectation()
     nodes: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     gate: bool = True
+    canary_limit: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 0.25
 
 
 class FleetFile(Struct, frozen=True, kw_only=True):

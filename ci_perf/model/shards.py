@@ -14,6 +14,7 @@ from ci_perf.model.base import (
     SuiteName,
     Text,
 )
+from ci_perf.model.node_check import NodeCheck
 from ci_perf.model.run import Source, Tool
 
 # More nodes than this are a slip of the finger; a matrix of GitHub has 256 jobs at most.
@@ -28,7 +29,8 @@ class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
     ``against`` is the ref that the base is looked up by, empty for none. In the second of two waves
     ``suspected`` names, by workload, the metrics that the first wave has found suspicious: they get
     pairs whatever the node finds. ``suspects`` is how many there are on all nodes: they share the
-    chance of a false alarm.
+    chance of a false alarm. ``node`` is what a node must be; a plan says nothing of it, the
+    controller of a fleet does.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -42,6 +44,7 @@ class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
     against: Text = ""
     suspected: dict[Name, tuple[Name, ...]] = {}
     suspects: Count = 0
+    node: NodeCheck = NodeCheck()
 
     def __post_init__(self) -> None:
         """Refuse a workload that would be measured twice, and suspicions that are not its own."""

@@ -13,6 +13,14 @@ import sys
 import time
 from pathlib import Path
 
+
+def refuse_node():
+    """Leave what `ci-perf run` leaves where the node is not of its class."""
+    said = {"tool": {"version": "0"}, "unit": "u", "reason": "cpu_model: expected 'x', found 'y'"}
+    Path(target).write_text(json.dumps({"type": "node_refusal", **said}))
+    sys.exit(3)
+
+
 behaviour, seconds, run, target = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 folder = Path(target).parent
 (folder / "environment.json").write_text(json.dumps(dict(os.environ)))
@@ -51,5 +59,10 @@ match behaviour:
     case "quit_early":  # the engine's job ends, and nothing is left: as of a node without Python
         os.kill(os.getppid(), signal.SIGTERM)
         time.sleep(1000)
+    case "refuse_node":
+        refuse_node()
+    case "refuse_node_once" if not (folder.parent / "refused").exists():
+        (folder.parent / "refused").touch()
+        refuse_node()
     case _:
         shutil.copyfile(run, target)

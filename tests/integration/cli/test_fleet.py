@@ -10,7 +10,7 @@ from ci_perf.model.run import Run
 from ci_perf.system import files, processes
 from tests import repositories
 from tests.processes import is_alive, is_measuring, wait_until
-from tests.projects import QUICK, Project
+from tests.projects import GOOD, QUICK, Project
 
 # Units are given what a shell needs, and what the owner names: these say that nobody waits.
 FLEET = 'environment = ["CI_PERF_RUN_WAIT", "CI_PERF_RUN_RECORD"]\n[class.cpu]\nnodes = 2\n'
@@ -82,6 +82,23 @@ def test_a_fleet_run_is_interrupted_and_goes_on_to_one_report(tmp_path):
     assert (done.code, comparison.exit_code) == (3, 3)
     assert "2 new workloads" in done.out
     assert "[2/2] 2-of-2: measured on cpu-0" in done.err
+
+
+def test_a_node_that_is_not_of_its_class_launches_no_workload(tmp_path):
+    launched = tmp_path / "launched"
+    fleet = FLEET + 'expect = { cpu_model = "Quantum 9000" }\n'
+    body = f"from pathlib import Path\nPath({str(launched)!r}).touch()\n{GOOD}"
+    project = a_project(tmp_path, fleet, a=body)
+
+    done = project.run(*RUN, "--shards", "1")
+
+    assert done.code == 3
+    (ending,) = files.read(tmp_path / "fleet/endings.json", Endings).endings
+    assert ending.kind == "failed"
+    assert ", none of them of its class; the last one: the node is not of its" in ending.reason
+    (failed,) = files.read(tmp_path / "fleet/run.json", Run).failed
+    assert "cpu_model: expected 'Quantum 9000', found " in failed.reason
+    assert not launched.exists()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from ci_perf.model.baseline import Baseline
 from ci_perf.model.comparison import Comparison
+from ci_perf.model.node_check import CanaryBound, MachineBounds, NodeCheck, NodeRefusal
 from ci_perf.model.run import Run
 from ci_perf.model.shards import WorkPlan
 from ci_perf.system import files
@@ -181,6 +182,22 @@ def test_a_unit_is_measured_for_real_and_its_run_says_whose_it_is(planned):
     assert (run.unit, run.workloads()) == (unit.id, unit.workloads)
     (session,) = run.sessions
     assert session.node == run.environment.noted.host_hash
+
+    # The same node, of which sessions say that it used to be a thousand times as fast.
+    bound = CanaryBound(usual_s=1e-7, most_s=2e-7, sessions=3)
+    canaries = dict.fromkeys(("launch_latency", "matmul_random", "memory_copy"), bound)
+    bounds = MachineBounds(machine=run.environment.hard, canaries=canaries)
+    check = NodeCheck(bounds=(bounds,))
+    files.write(project.root.parent / "unit.json", msgspec.structs.replace(unit, node=check))
+    suite = project.root / "workloads/suite.toml"
+    suite.write_text(suite.read_text().replace("canaries = false", "canaries = true"))
+
+    refused = project.run("run", "--unit", "../unit.json", "-o", "../unit-run.json")
+
+    assert refused.code == 3
+    assert "matmul_random: expected at most 0.0002 ms, as 3 sessions of this kind" in refused.err
+    refusal = files.read(project.root.parent / "unit-run.json", NodeRefusal)
+    assert refusal.unit == unit.id
 
 
 def merged(project, *shards, plan=None, output="merged"):

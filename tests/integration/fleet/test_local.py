@@ -8,9 +8,11 @@ import pytest
 
 from ci_perf.fleet.settings import FleetRules
 from ci_perf.model.fleet import Expectation, FleetFile, NodeClass
-from ci_perf.system import processes
+from ci_perf.model.shards import WorkUnit
+from ci_perf.system import files, processes
 from tests.fleets import a_task, attempts, pids, run_fleet, start_controller
 from tests.processes import is_alive, wait_until
+from tests.runs import an_environment, some_canaries
 
 REASONS = {
     "crash": "its command was killed by signal 9 and left no run",
@@ -23,6 +25,7 @@ REASONS = {
     "foreign": "receipt.json: expected that of this attempt, found another's",
     "vanish": "2 attempts on ",
     "quit_early": "2 attempts on ",
+    "refuse_node": "2 attempts on ",
 }
 LOST = {"vanish", "quit_early"}
 
@@ -31,7 +34,7 @@ LOST = {"vanish", "quit_early"}
 def ended(tmp_path_factory):
     """Every way to behave badly in one fleet run, beside units that behave well."""
     folder = tmp_path_factory.mktemp("fleet")
-    names = ["good", "vanish_once", *REASONS]
+    names = ["good", "vanish_once", "refuse_node_once", *REASONS]
     os.environ["A_TOKEN_OF_SOMEBODY"] = "secret"
     try:
         tasks = [a_task(name, name, folder=folder) for name in names]
@@ -119,6 +122,48 @@ def test_a_node_of_another_class_is_avoided_and_then_the_unit_fails(tmp_path):
     assert set(ending.nodes) == {"cpu-0", "cpu-1"}
     assert "device: expected 'cuda', found 'cpu'" in ending.reason
     assert any("it is submitted again" in line for line in lines)
+
+
+def test_a_node_that_refuses_a_unit_is_avoided_and_another_one_measures_it(ended):
+    folder, endings, lines = ended
+
+    assert endings["refuse_node_once"].kind == "measured"
+    first, second = endings["refuse_node_once"].nodes
+    assert first != second
+    assert len(attempts(folder)["refuse_node_once"]) == 2
+    assert any("node is not of its class: cpu_model: expected 'x', fo" in line for line in lines)
+
+
+def test_a_unit_that_every_node_refuses_says_so(ended):
+    _, endings, _ = ended
+    reason = endings["refuse_node"].reason
+
+    assert reason.startswith("2 attempts on cpu-")
+    assert ", none of them of its class; the last one: the node is not of its class: cpu_" in reason
+
+
+def test_three_nodes_that_have_measured_say_how_slow_the_next_one_may_be(tmp_path):
+    fleet = FleetFile(classes={"cpu": NodeClass(expect=Expectation(device="cpu"))})
+    tasks = [
+        a_task(
+            f"u{number}",
+            folder=tmp_path,
+            environment=an_environment(node=letter * 12),
+            canaries=some_canaries(),
+        )
+        for number, letter in enumerate("abcd")
+    ]
+
+    run_fleet(tmp_path, tasks, fleet=fleet)
+
+    told = [
+        files.read(attempts(tmp_path)[task.id][0] / "unit.json", WorkUnit).node for task in tasks
+    ]
+    assert [check.expect.device for check in told] == ["cpu"] * 4
+    assert [len(check.bounds) for check in told] == [0, 0, 0, 1]
+    ((name, bound),) = told[3].bounds[0].canaries.items()
+    assert (name, bound.sessions) == ("matmul", 3)
+    assert bound.most_s == pytest.approx(1.25 * bound.usual_s)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_the_whole_of_a_fleet_file_is_read(tmp_path):
         ("[class]", r"\$.class: expected object of length >= 1"),
         ("queue_s = 5", r"\$: Object missing required field class"),
         ("queue_s = nan\n[class.a]", r"\$.queue_s: "),
-        ("[class.a]\nslots = 1", r"unknown key 'slots'; known: expect, gate, nodes, select"),
+        ("[class.a]\nslots = 1", r"'slots'; known: canary_limit, expect, gate, nodes, select"),
         ("[engine.local]\nslots = 1\n[class.a]", r"\$.engine.local: .*'slots'; none is known"),
         ("[engine.local]\nnodes = 1\n[class.a]", r"'nodes'; it belongs into another table"),
         ("[engine.slrm]\n[class.a]", r"\$.engine: unknown key 'slrm'; did you mean 'slurm'\?"),

@@ -10,13 +10,15 @@ import msgspec
 import pytest
 
 from ci_perf import session
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import CiPerfError, WrongNodeError
 from ci_perf.measuring import distrust
+from ci_perf.model.fleet import Expectation
+from ci_perf.model.node_check import CanaryBound, MachineBounds, NodeCheck
 from ci_perf.model.process import Exhausted, Fingerprint, Phase
 from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.model.validity import Status
 from ci_perf.session import runner
-from tests.runs import a_gpu_evidence, an_environment, an_evidence, an_image
+from tests.runs import CPU, GPU, a_gpu_evidence, an_environment, an_evidence, an_image
 from tests.sessions import OneAfterTheOther, Recorder, a_plan_at, a_result, some_checks
 
 GPUS = ("GPU-a", "GPU-b")
@@ -67,6 +69,13 @@ class Answers(OneAfterTheOther):
         return self._failing.get(task.workload.id) or a_result(task.index, evidence=self._evidence)
 
 
+class Undescribed(Answers):
+    """A launcher on a machine that cannot say what it is."""
+
+    def describe(self, _device, _threads, _devices, _interrupted=None):
+        return BOOM
+
+
 def a_look(used_bytes=0, uuid="GPU-a"):
     """What is seen of a GPU at rest, of which this much memory is in use."""
     return GpuStates(
@@ -96,7 +105,9 @@ def measure(tmp_path, monkeypatch):
     """Measure workloads of these names; the lock folder is this test's own."""
     monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
 
-    def measure(launcher, *names, listener=None, wait_s=0.0, canaries_every_s=0.0, **plan):
+    def measure(
+        launcher, *names, listener=None, wait_s=0.0, canaries_every_s=0.0, node=None, **plan
+    ):
         return session.measure(
             a_plan_at(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
             launcher,
@@ -104,7 +115,7 @@ def measure(tmp_path, monkeypatch):
             device="auto",
             lock_timeout_s=1,
             wait_s=wait_s,
-            checks=some_checks(canaries_every_s=canaries_every_s),
+            checks=some_checks(canaries_every_s=canaries_every_s, node=node),
             now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
         )
 
@@ -135,6 +146,67 @@ def test_no_canary_stands_between_rounds_that_take_seconds(measure):
     run = measure(Answers(), "a", processes=3, canaries_every_s=3600.0)
 
     assert [canary.position for canary in run.canaries] == ["before", "after"]
+
+
+def at_most(most_s, machine=CPU):
+    """What a node must be whose canary may take so long."""
+    bound = CanaryBound(usual_s=1e-3, most_s=most_s, sessions=3)
+    return NodeCheck(bounds=(MachineBounds(machine=machine, canaries={"matmul": bound}),))
+
+
+@pytest.mark.parametrize(
+    ("expect", "why"),
+    [
+        (Expectation(cpu_model="other"), "cpu_model: expected 'other', found 'AMD"),
+        (Expectation(device="cuda"), "device: expected 'cuda', found 'cpu'"),
+    ],
+)
+def test_a_machine_that_a_unit_does_not_expect_launches_nothing(measure, expect, why):
+    launcher = Answers()
+
+    with pytest.raises(WrongNodeError, match=why):
+        measure(launcher, "a", node=NodeCheck(expect=expect))
+    assert launcher.asked == ["describe 1"]
+
+
+def test_a_machine_that_cannot_be_described_is_not_the_one_that_a_unit_expects(measure):
+    with pytest.raises(WrongNodeError, match="RuntimeError: boom"):
+        measure(Undescribed(), "a", node=NodeCheck(expect=Expectation(gpu_count=1)))
+
+
+def test_a_machine_that_is_slower_than_its_class_launches_nothing(measure):
+    launcher = Answers(canaries=[{"matmul": 1.4e-3}, {"matmul": 1.3e-3}])
+
+    with pytest.raises(WrongNodeError, match=r"matmul: expected at most 1.25 ms, as 3 .*1.3 ms"):
+        measure(launcher, "a", node=at_most(1.25e-3))
+    assert launcher.asked == ["describe 1", "canaries", "canaries"]
+
+
+@pytest.mark.parametrize(
+    ("first", "node"),
+    [
+        ({"matmul": 1.2e-3}, at_most(1.25e-3)),
+        ({"matmul": 2e-4}, at_most(1.25e-3)),
+        ({"another": 9.0}, at_most(1.25e-3)),
+        ({}, at_most(1.25e-3)),
+        (BOOM, at_most(1.25e-3)),
+        ({"matmul": 9.0}, at_most(1.25e-3, machine=GPU)),
+    ],
+    ids=["near", "faster", "another canary", "no torch", "failed", "another kind of machine"],
+)
+def test_a_machine_of_which_nothing_says_that_it_is_slower_measures(measure, first, node):
+    launcher = Answers(canaries=[first])
+
+    assert measure(launcher, "a", node=node).measured
+
+
+def test_a_machine_that_was_disturbed_for_a_moment_measures(measure):
+    launcher = Answers(canaries=[{"matmul": 9.0}])
+
+    run = measure(launcher, "a", node=at_most(1.25e-3))
+
+    assert launcher.asked[:4] == ["describe 1", "canaries", "canaries", "canaries"]
+    assert {canary.median_s for canary in run.canaries} == {1e-3}
 
 
 def test_without_canaries_none_is_asked(measure):
