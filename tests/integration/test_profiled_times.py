@@ -79,3 +79,12 @@ def test_a_million_times_take_little_memory_and_keep_their_quartile():
     assert len(samples._kept) == 1000
     assert samples.quartile_s() == pytest.approx(50_000e-9, rel=0.2)
     assert Reservoir().quartile_s() is None
+
+
+def test_what_it_takes_to_watch_a_call_is_taken_off_but_half_remains():
+    samples = Reservoir()
+    samples.add(3_000)
+
+    assert samples.quartile_s(less_s=1e-6) == pytest.approx(2e-6)
+    assert samples.quartile_s(less_s=5e-6) == pytest.approx(1.5e-6)
+    assert 0 < operators.watching_s() < 1e-3

@@ -11,13 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
+from ci_perf.measuring.profiling import thread_clock
 from ci_perf.measuring.profiling.origins import AuthorCode, shown
 from ci_perf.measuring.profiling.tables import Counted
 from ci_perf.measuring.profiling.thread_clock import Lap, quartile
+from ci_perf.measuring.profiling.wrappers import Boundaries
 from ci_perf.model.step_profile import AuthorFunction, FunctionUse
 
 _NS_PER_S: Final = 1e9
@@ -49,6 +51,16 @@ def watch(code: AuthorCode) -> Iterator[Counted[AuthorFunction]]:
 
     with _hooked(hook):
         yield counted
+
+
+class LapClock(Protocol):
+    """What measures laps: a `ThreadClock`."""
+
+    def lap(self) -> Lap:
+        """Return what has passed since the last lap, and begin another one."""
+
+    def restart(self) -> None:
+        """Begin another lap: what has passed since the last one is nobody's."""
 
 
 class _Spent:
@@ -97,6 +109,11 @@ class Times:
         if builtin is not None and lap.waiting > _SHORTEST_WAIT_NS:
             self.in_builtins[function][_name_of(builtin)] += lap.waiting
 
+    @property
+    def working_ns(self) -> int:
+        """Return the CPU time of all functions, and outside of them."""
+        return self._whole.working
+
     def own(
         self,
         function: AuthorFunction,
@@ -122,9 +139,9 @@ class Times:
 class Stack:
     """Gives what passes to the innermost function of the repository."""
 
-    def __init__(self, times: Times, lap: Callable[[], Lap], phase: Callable[[], str]) -> None:
+    def __init__(self, times: Times, clock: LapClock, phase: Callable[[], str]) -> None:
         self._times = times
-        self._lap = lap
+        self._clock = clock
         self._phase = phase
         self._phase_before = ""
         # Each function; and each built-in, with the function that has called it.
@@ -134,17 +151,14 @@ class Stack:
         self.builtin_events = 0
 
     def turn(self) -> None:
-        """Give what has passed until now to its function and phase, and begin again.
-
-        A second lap takes what this costs, which is nobody's.
-        """
-        lap = self._lap()
+        """Give what has passed until now to its function and phase, and begin again."""
+        lap = self._clock.lap()
         events = _OF_LAP + self.python_events + _OF_BUILTIN * self.builtin_events
         self.python_events = self.builtin_events = 0
         function, builtin = self._calls[-1] if self._calls else (None, None)
         self._times.add(function, self._phase_before, lap, builtin=builtin, events=events)
         self._phase_before = self._phase()
-        self._lap()
+        self._clock.restart()
 
     def enter(self, function: AuthorFunction) -> None:
         """Note that a function is called, or a generator goes on."""
@@ -197,22 +211,56 @@ def time_own(code: AuthorCode, stack: Stack, *, with_builtins: bool = False) -> 
 
 
 def event_ns(code: AuthorCode) -> float:
-    """Return the CPU time that watching takes for an event of a function of others."""
+    """Return the CPU time that the hook takes for an event of a function of others."""
+    unwatched = _calls_ns(_nothing)
+    with time_own(code, Stack(Times(()), _NoClock(), str)):
+        watched = _calls_ns(_nothing)
+    return max(watched - unwatched, 0) / (len(_PYTHON_EVENTS) * _CALLS)
 
-    def calls_ns() -> int:
+
+def event_ns_wrapped(boundaries: Boundaries) -> float:
+    """Return what begin and end of a wrapped function take, as much of it as one event counts."""
+    function = boundaries.wrap(_nothing)
+    unwatched = _calls_ns(_nothing)
+
+    def charged_ns() -> int:
+        times = Times(())
+        with thread_clock.opened() as clock:
+            stack = Stack(times, clock, str)
+            with boundaries.told(stack.enter, stack.leave):
+                clock.restart()
+                for _ in range(_CALLS):
+                    function()
+        return times.working_ns
+
+    watched = min(charged_ns() for _ in range(_TRIALS))
+    return max(watched - unwatched, 0) / (len(_PYTHON_EVENTS) * _CALLS * _OF_LAP)
+
+
+def _calls_ns(function: Callable[[], None]) -> int:
+    """Return the CPU time of many calls."""
+
+    def once() -> int:
         start = time.thread_time_ns()
         for _ in range(_CALLS):
-            _nothing()
+            function()
         return time.thread_time_ns() - start
 
-    unwatched = min(calls_ns() for _ in range(_TRIALS))
-    with time_own(code, Stack(Times(()), lambda: Lap(0, 0), str)):
-        watched = min(calls_ns() for _ in range(_TRIALS))
-    return max(watched - unwatched, 0) / (len(_PYTHON_EVENTS) * _CALLS)
+    return min(once() for _ in range(_TRIALS))
 
 
 def _nothing() -> None:
     """Be called."""
+
+
+class _NoClock:
+    """Measures nothing."""
+
+    def lap(self) -> Lap:
+        return Lap(0, 0)
+
+    def restart(self) -> None:
+        pass
 
 
 def timed(

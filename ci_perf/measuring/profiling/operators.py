@@ -23,6 +23,9 @@ _BY_POSITION: Final = frozenset(
     for form in ("", "_backward", "_scatter", "_copy")
 )
 
+# How often an operator is called to learn what it takes to call it.
+_TRIALS: Final = 300
+
 
 @contextlib.contextmanager
 def watch(
@@ -80,6 +83,26 @@ def time_calls(
 
     with forks.calling(call):
         yield
+
+
+def watching_s() -> float:
+    """Return what a call takes longer because a mode makes it, by an operator that does nothing.
+
+    The mode is given Python objects, which it hands back to torch: most of a small operator's time
+    would be that.
+    """
+    import torch
+
+    tensor = torch.zeros(1)
+    samples = Reservoir(), Reservoir()
+    calls: tuple[Callable[[Any], object], ...] = torch.ops.aten.detach.default, torch.Tensor.detach
+    for _ in range(_TRIALS):
+        for call, of_call in zip(calls, samples, strict=True):
+            start = time.perf_counter_ns()
+            call(tensor)
+            of_call.add(time.perf_counter_ns() - start)
+    watched, unwatched = (of_call.quartile_s() or 0.0 for of_call in samples)
+    return max(watched - unwatched, 0.0)
 
 
 class _Reader:

@@ -5,8 +5,9 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -19,8 +20,15 @@ from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.storages import Storages
 from ci_perf.measuring.profiling.tables import Counted, Operation, joined
 from ci_perf.measuring.profiling.thread_clock import Reservoir
+from ci_perf.measuring.profiling.wrappers import Boundaries
 from ci_perf.measuring.step_phases import Watcher
-from ci_perf.model.step_profile import MOST_RANKS, AuthorFunction, RankTimes, StepProfile
+from ci_perf.model.step_profile import (
+    MOST_RANKS,
+    AuthorFunction,
+    FunctionUse,
+    RankTimes,
+    StepProfile,
+)
 
 T = TypeVar("T")
 
@@ -30,6 +38,9 @@ LOCAL_STEPS = 4
 # Of the time that is left to the launch: the rest of a step, and further steps, need some, too.
 _SHARE = 0.4
 _SHORTEST_S = 1e-9
+
+
+_Watched = Callable[[functions.Stack], contextlib.AbstractContextManager[None]]
 
 
 class _Limit(NamedTuple):
@@ -142,8 +153,9 @@ class Passes:
         if times:
             with self.watcher.following(self.here):
                 self._repeat(_TIMED_CALLS, once)
+        watching_s = operators.watching_s() if times else 0.0
         uses = [
-            msgspec.structs.replace(use, call_s=samples.quartile_s())
+            msgspec.structs.replace(use, call_s=samples.quartile_s(less_s=watching_s))
             for use, samples in zip(profile.operators, times.values(), strict=True)
         ]
         return msgspec.structs.replace(profile, operators=tuple(uses))
@@ -156,27 +168,40 @@ class Passes:
         if not profile.functions:
             return profile
 
-        def once(*, with_builtins: bool) -> functions.Times:
-            times = functions.Times(use.function for use in profile.functions)
-            with thread_clock.opened() as clock:
-                stack = functions.Stack(times, clock.lap, self._phase)
-                with (
-                    self.watcher.following(self.here, stack.turn),
-                    functions.time_own(self.code, stack, with_builtins=with_builtins),
-                ):
-                    self.run()
-            return times
-
-        steps = self._repeat(_TIMED_FUNCTIONS, lambda: once(with_builtins=False))
-        of_builtins = self._repeat(_TIMED_BUILTINS, lambda: once(with_builtins=True))
+        boundaries = Boundaries(self.code)
+        event_ns = functions.event_ns_wrapped(boundaries)
+        with boundaries.wrapped():
+            steps = self._repeat(
+                _TIMED_FUNCTIONS, lambda: self._timed(_told(boundaries), profile.functions)
+            )
+        if not boundaries.entered >= {use.function for use in profile.functions}:
+            # The time of what was not wrapped is in that of its callers.
+            steps = self._repeat(
+                _TIMED_FUNCTIONS, lambda: self._timed(self._hooked, profile.functions)
+            )
+            event_ns = functions.event_ns(self.code)
+        in_builtins = partial(self._hooked, with_builtins=True)
+        of_builtins = self._repeat(
+            _TIMED_BUILTINS, lambda: self._timed(in_builtins, profile.functions)
+        )
         uses = functions.timed(
-            profile.functions,
-            steps,
-            of_builtins,
-            unwatched_s=unwatched_s,
-            event_ns=functions.event_ns(self.code),
+            profile.functions, steps, of_builtins, unwatched_s=unwatched_s, event_ns=event_ns
         )
         return msgspec.structs.replace(profile, functions=uses)
+
+    def _timed(self, watched: _Watched, uses: Iterable[FunctionUse]) -> functions.Times:
+        """Run a step, of which `watched` tells a stack where functions begin and end."""
+        times = functions.Times(use.function for use in uses)
+        with thread_clock.opened() as clock:
+            stack = functions.Stack(times, clock, self._phase)
+            with self.watcher.following(self.here, stack.turn), watched(stack):
+                self.run()
+        return times
+
+    def _hooked(
+        self, stack: functions.Stack, *, with_builtins: bool = False
+    ) -> contextlib.AbstractContextManager[None]:
+        return functions.time_own(self.code, stack, with_builtins=with_builtins)
 
     def _repeat(self, limit: _Limit, once: Callable[[], T]) -> list[T]:
         """Call `once` for a step at least, and while there is time: as often on all ranks."""
@@ -200,3 +225,7 @@ class Passes:
         with functions.watch(self.code) as counted:
             self.run()
         return counted
+
+
+def _told(boundaries: Boundaries) -> _Watched:
+    return lambda stack: boundaries.told(stack.enter, stack.leave)
