@@ -15,7 +15,7 @@ from ci_perf.model.explanation import Cause, ShareOfChange
 
 # Of a row's change: what takes less is never the cause.
 LEAST_SHARE: Final = 0.1
-# By this factor an estimate of one or two pairs may be wrong.
+# By this factor an estimate of one or two pairs may be wrong, or one of times alone.
 _UNSURE: Final = 3.0
 # Shares that add up to more than this, some rounding included, are wrong.
 _MOST_SHARES: Final = 1.1
@@ -45,6 +45,11 @@ class _Placed:
     estimate: float | None
     bounds: ShareOfChange | None
     is_large_in_each_pair: bool = False
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether only times show it."""
+        return self.candidate.cause.evidence == "measured"
 
     @property
     def resolved(self) -> ShareOfChange | None:
@@ -87,8 +92,9 @@ def arranged(
     """Return the causes, the likeliest first, and what has changed besides.
 
     First what takes a tenth of the change or more, by its bounds or in each of three pairs, by
-    size. Then exact causes of which the size is not resolved: by their time in these launches where
-    all were timed, else by how many calls they concern, likely ones first.
+    size; what only times show stands below what counts show of a size like it. Then exact causes
+    of which the size is not resolved: by their time in these launches where all were timed, else by
+    how many calls they concern, likely ones first.
     """
     placed = [_placed(candidate, change) for candidate in candidates]
     largest = max((each.estimate for each in placed if each.estimate is not None), default=0.0)
@@ -109,7 +115,9 @@ def arranged(
         unresolved.sort(key=lambda each: _saved_s(each, is_gain=is_gain))
     others.sort(key=_by_calls)
     others.sort(key=lambda each: -abs(each.estimate or 0.0))
-    causes = [*large, *unresolved]
+    causes = [*(each for each in large if not each.is_measured), *unresolved]
+    for each in (each for each in large if each.is_measured):
+        causes.insert(_below_exact(each, causes), each)
     is_too_much = math.fsum(each.resolved.share for each in causes if each.resolved) > _MOST_SHARES
     return (
         [_cause(each, with_share=not is_too_much) for each in causes],
@@ -179,6 +187,20 @@ def _cause(placed: _Placed, *, with_share: bool) -> Cause:
 
 
 # --- order
+
+
+def _below_exact(measured: _Placed, causes: Sequence[_Placed]) -> int:
+    """Return where a cause stands that only times show: they may be wrong, and counts are not.
+
+    Above an exact one it must take so much more that no estimate is wrong by that.
+    """
+    estimate = measured.estimate or 0.0
+    least = max(LEAST_SHARE, estimate / _UNSURE)
+    for place, each in enumerate(causes):
+        share = each.estimate or 0.0
+        if share < (estimate if each.is_measured else least):
+            return place
+    return len(causes)
 
 
 def _saved_s(placed: _Placed, *, is_gain: bool) -> float:

@@ -152,6 +152,28 @@ def test_what_is_large_in_each_pair_stands_above_what_is_surely_small():
     assert [cause.share is None for cause in explanation.causes] == [True, False]
 
 
+@pytest.mark.parametrize("added_s", [(2e-3, 2e-3, 2e-3), (5e-3, 2e-3, -1e-3)])
+@pytest.mark.parametrize(
+    ("timed_s", "kinds"), [(4e-3, ["new", "slower"]), (8e-3, ["slower", "new"])]
+)
+def test_what_only_times_show_stands_below_what_counts_show(added_s, timed_s, kinds):
+    """The new operator takes 2 ms, in each pair or by the median of pairs that lie apart."""
+    shared = a_use("aten::mm", 2, "timed", call_s=10e-3)
+    slower = msgspec.structs.replace(shared, call_s=10e-3 + timed_s / 2)
+    old, new = a_use("aten::cos", 1, "counted", call_s=2e-3), a_use("aten::sin", 1, "counted")
+    pairs = [
+        ProfiledPair(
+            base=step(shared, old),
+            head=step(slower, msgspec.structs.replace(new, call_s=2e-3 + seconds)),
+        )
+        for seconds in added_s
+    ]
+    profiled = ProfiledPairs(workload="w", pairs=tuple(pairs))
+    found = causes.explain(profiled, is_gain=False, row=SLOWER).causes
+
+    assert [cause.kind for cause in found] == kinds
+
+
 def test_without_times_the_most_calls_come_first():
     untimed = msgspec.structs.replace(DECOY, call_s=None)
     explanation = explained(step(), step(a_use("aten::sin", 1, "added"), untimed))
