@@ -99,6 +99,16 @@ class Sides:
         """Whether both sides counted functions: else those of one side are not known."""
         return all(launch.functions for launch in (*self.base, *self.head))
 
+    def functions_called_alike(self) -> list[Place]:
+        """Return the functions that both sides call equally often, in a fixed order."""
+        base, head = self.base[0], self.head[0]
+        return sorted(
+            place
+            for place in base.functions.keys() & head.functions.keys()
+            if place not in self.varying_functions
+            and is_equal(base.calls_of(place), head.calls_of(place))
+        )
+
     def operators(self) -> list[Key]:
         """Return all operators that do not vary, in a fixed order."""
         seen = {key for launch in (*self.base, *self.head) for key in launch.uses}

@@ -7,7 +7,7 @@ beyond how much what did not change lies apart in the same pairs.
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -59,9 +59,8 @@ def of_functions(
     if len(sides.base) < FEWEST_PAIRS:
         return
     known = differences.of_place.keys()
-    places = sorted(place for place in _unchanged(sides) if place not in known)
-    spread = clock.functions_spread(places)
-    for place in places:
+    spread = clock.functions_spread(sides, differences.keys())
+    for place in (each for each in sides.functions_called_alike() if each not in known):
         waiting = _waiting(place, clock)
         own = _own(place, clock, spread)
         if waiting:
@@ -102,14 +101,14 @@ def _own(place: Place, clock: Clock, spread: float) -> list[float]:
     least = [(timed.own_s(place) or 0.0, timed.working_s(place) or 0.0) for timed in launches]
     if any(own < -_IMPOSSIBLE * working for own, working in least):
         return []
-    own = clock.deltas(lambda timed: timed.own_s(place))
-    is_far = _is_far(clock.log_ratios(lambda timed: timed.working_s(place)), spread)
+    own = clock.own_deltas(place)
+    is_far = _is_far(clock.function_log_ratios(place), spread)
     return own if is_far and _is_notable(own, clock) else []
 
 
 def _waiting(place: Place, clock: Clock) -> list[float]:
     """Return how much longer a function waits: by far in each pair, or for a reason with a name."""
-    waiting = clock.deltas(lambda timed: timed.waiting_s(place), is_waiting=True)
+    waiting = clock.waiting_deltas(place)
     is_known = bool(clock.waits_in(place)) or is_seen(waiting, clock)
     is_far = is_known and _is_far_apart(place, clock)
     return waiting if is_far and _is_notable(waiting, clock) else []
@@ -127,17 +126,6 @@ def _is_far_apart(place: Place, clock: Clock) -> bool:
 def _is_notable(deltas: Sequence[float], clock: Clock) -> bool:
     is_large = abs(statistics.median(deltas)) >= NOTABLE * clock.step_s if deltas else False
     return is_large and have_one_sign(deltas)
-
-
-def _unchanged(sides: Sides) -> Collection[Place]:
-    """Return the functions that both sides call equally often."""
-    base, head = sides.base[0], sides.head[0]
-    return [
-        place
-        for place in base.functions.keys() & head.functions.keys()
-        if place not in sides.varying_functions
-        and math.isclose(base.calls_of(place), head.calls_of(place), rel_tol=1e-6)
-    ]
 
 
 # --- their causes

@@ -8,7 +8,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ci_perf.judging.causes.launches import Key, Place, ProfiledLaunch, Sides
@@ -100,11 +100,15 @@ class LaunchTimes:
 
     def own_s(self, place: Place) -> float | None:
         """Return a function's own Python: its CPU time less that of the operators within."""
-        working, within = self.working_s(place), self.within.get(place, 0.0)
-        is_missing = within > 0 and place not in self.launch.functions
-        if working is None or is_missing:
+        working, within = self.working_s(place), self.within_s(place)
+        return None if working is None or within is None else working - within
+
+    def within_s(self, place: Place) -> float | None:
+        """Return what operators take that run in a function; `None` where it was not counted."""
+        within = self.within.get(place, 0.0)
+        if within > 0 and place not in self.launch.functions:
             return None
-        return working - within - (self.behind if place == self.calls_backward else 0.0)
+        return within + (self.behind if place == self.calls_backward else 0.0)
 
 
 def _sum(times: list[float | None]) -> float | None:
@@ -130,13 +134,15 @@ Seconds = Callable[[LaunchTimes], float | None]
 class Clock:
     """Times of both sides, pair by pair.
 
-    ``factors`` are the machine's, head over base. ``spread`` is how far what did not change lies
+    ``factors`` are the machine's, head over base, of operators; ``function_factors`` of functions,
+    which are timed at other moments. ``spread`` is how far what did not change lies
     apart all the same: a standard deviation of the logarithm of head over base.
     """
 
     base: Sequence[LaunchTimes]
     head: Sequence[LaunchTimes]
     factors: Sequence[float]
+    function_factors: Sequence[float]
     spread: float
 
     @classmethod
@@ -149,12 +155,15 @@ class Clock:
             for key in sides.operators()
             if key not in changed and (of_key := _logs(base, head, key))
         ]
-        if len(logs) >= _FEWEST_UNCHANGED:
-            factors = [statistics.median(of_pair) for of_pair in zip(*logs, strict=True)]
-            if max(map(abs, factors)) < math.log(_LARGEST_FACTOR):
-                spread = max(_SMALLEST_SPREAD, _spread(_without(of, factors) for of in logs))
-                return cls(base, head, [math.exp(factor) for factor in factors], spread)
-        return cls(base, head, [1.0] * len(base), _UNKNOWN_SPREAD)
+        factors, spread = [1.0] * len(base), _UNKNOWN_SPREAD
+        if len(logs) >= _FEWEST_UNCHANGED and (common := _common(logs)):
+            factors = [math.exp(factor) for factor in common]
+            spread = max(_SMALLEST_SPREAD, _spread(_without(of, common) for of in logs))
+        clock = cls(base, head, factors, factors, spread)
+        of_functions = clock.unchanged_functions(sides, changed)
+        if len(of_functions) >= _FEWEST_FUNCTIONS and (common := _common(of_functions)):
+            clock = replace(clock, function_factors=[math.exp(factor) for factor in common])
+        return clock
 
     @property
     def common_factor(self) -> float | None:
@@ -170,23 +179,40 @@ class Clock:
         """Return how long a step of the base takes: the median of these launches."""
         return statistics.median(timed.step_s for timed in self.base)
 
-    def deltas(self, seconds: Seconds, *, is_waiting: bool = False) -> list[float]:
-        """Return what the head adds, pair by pair; nothing where one launch was not timed.
+    def deltas(self, seconds: Seconds) -> list[float]:
+        """Return what operators of the head add, pair by pair; nothing where one was not timed."""
+        return self._deltas(seconds, self.factors)
 
-        The machine's speed has no part in how long something waits.
-        """
+    def own_deltas(self, place: Place) -> list[float]:
+        """Return what a function's own Python adds, pair by pair."""
+        working = self._deltas(lambda timed: timed.working_s(place), self.function_factors)
+        within = self._deltas(lambda timed: timed.within_s(place), self.factors)
+        return added([working, [-seconds for seconds in within]])
+
+    def waiting_deltas(self, place: Place) -> list[float]:
+        """Return how much longer a function waits: the machine's speed has no part in that."""
+        return self._deltas(lambda timed: timed.waiting_s(place), [1.0] * len(self.base))
+
+    def _deltas(self, seconds: Seconds, factors: Sequence[float]) -> list[float]:
         differences: list[float] = []
-        for base, head, factor in zip(self.base, self.head, self.factors, strict=True):
+        for base, head, factor in zip(self.base, self.head, factors, strict=True):
             before, after = seconds(base), seconds(head)
             if before is None or after is None:
                 return []
-            differences.append(after / (1.0 if is_waiting else factor) - before)
+            differences.append(after / factor - before)
         return differences
 
     def log_ratios(self, seconds: Seconds) -> list[float]:
         """Return the logarithms of head over base; nothing where a side is not known, or 0."""
+        return self._log_ratios(seconds, self.factors)
+
+    def function_log_ratios(self, place: Place) -> list[float]:
+        """Return those of a function, its operators included."""
+        return self._log_ratios(lambda timed: timed.working_s(place), self.function_factors)
+
+    def _log_ratios(self, seconds: Seconds, factors: Sequence[float]) -> list[float]:
         logs: list[float] = []
-        for base, head, factor in zip(self.base, self.head, self.factors, strict=True):
+        for base, head, factor in zip(self.base, self.head, factors, strict=True):
             before, after = seconds(base), seconds(head)
             if not before or not after or min(before, after) < _SHORTEST_S:
                 return []
@@ -202,16 +228,32 @@ class Clock:
                 return name
         return ""
 
-    def functions_spread(self, unchanged: Iterable[Place]) -> float:
+    def functions_spread(self, sides: Sides, changed: Collection[Key]) -> float:
         """Return how far the times of functions lie apart that did not change."""
-        least = _NOTABLE * self.step_s
-        logs: list[float] = []
-        for place in unchanged:
-            if min(timed.working_s(place) or 0.0 for timed in self.base) > least:
-                of_place = self.log_ratios(lambda timed, place=place: timed.working_s(place))  # type: ignore[misc]
-                logs += [statistics.median(of_place)] if of_place else []
-        known = _spread(logs) if len(logs) >= _FEWEST_FUNCTIONS else _UNKNOWN_SPREAD
+        logs = self.unchanged_functions(sides, changed)
+        known = _UNKNOWN_SPREAD
+        if len(logs) >= _FEWEST_FUNCTIONS:
+            factors = [math.log(factor) for factor in self.function_factors]
+            known = _spread(_without(of_place, factors) for of_place in logs)
         return max(self.spread, known)
+
+    def unchanged_functions(self, sides: Sides, changed: Collection[Key]) -> list[list[float]]:
+        """Return the logarithms of head over base of each function that takes notable time.
+
+        Of those that both sides call equally often, and in which no operator runs that has
+        `changed`.
+        """
+        places = {key[0] for key in changed}
+        if any(key[2] for key in changed):
+            places |= {timed.calls_backward for timed in (*self.base, *self.head)}
+        least = _NOTABLE * self.step_s
+        nothing = [1.0] * len(self.base)
+        logs: list[list[float]] = []
+        for place in sides.functions_called_alike():
+            is_notable = min(timed.working_s(place) or 0.0 for timed in self.base) > least
+            if place not in places and is_notable:
+                logs.append(self._log_ratios(lambda t, place=place: t.working_s(place), nothing))  # type: ignore[misc]
+        return [of_place for of_place in logs if of_place]
 
 
 def added(parts: Iterable[Sequence[float]]) -> list[float]:
@@ -232,6 +274,12 @@ def _logs(base: Sequence[LaunchTimes], head: Sequence[LaunchTimes], key: Key) ->
             return []
         logs.append(math.log(after / before))
     return logs
+
+
+def _common(logs: Sequence[Sequence[float]]) -> list[float]:
+    """Return the logarithm that is common to all, pair by pair; nothing where no machine is so."""
+    factors = [statistics.median(of_pair) for of_pair in zip(*logs, strict=True)]
+    return factors if max(map(abs, factors)) < math.log(_LARGEST_FACTOR) else []
 
 
 def _without(logs: Sequence[float], factors: Sequence[float]) -> float:

@@ -59,8 +59,7 @@ def _own(place: Place, sides: Sides, clock: Clock) -> tuple[list[float], list[fl
     Where it is called as often, pairs must show it: the time of a large function wanders by more
     than a small operator takes.
     """
-    own = clock.deltas(lambda timed: timed.own_s(place))
-    waiting = clock.deltas(lambda timed: timed.waiting_s(place), is_waiting=True)
+    own, waiting = clock.own_deltas(place), clock.waiting_deltas(place)
     before, after = sides.base[0].calls_of(place), sides.head[0].calls_of(place)
     if is_equal(before, after):
         own, waiting = (part if is_seen(part, clock) else [] for part in (own, waiting))

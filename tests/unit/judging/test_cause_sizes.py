@@ -4,6 +4,9 @@ import msgspec
 import pytest
 
 from ci_perf.judging import causes
+from ci_perf.judging.causes.exact import Differences
+from ci_perf.judging.causes.launches import Sides
+from ci_perf.judging.causes.seconds import Clock
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs
@@ -279,6 +282,37 @@ def test_a_function_whose_own_python_takes_longer_is_measured():
 
     assert shown(explanation) == [("slower", "checks")]
     assert explanation.causes[0].delta_s == pytest.approx(9e-3, rel=0.05)
+
+
+def test_functions_have_a_machine_of_their_own():
+    """They are timed at other moments than operators: this head's all take 1.5 times as long."""
+
+    def functions(by, checks_s):
+        unchanged = (a_called(name, working_s=5e-3 * by) for name in ("a", "b", "c", "d"))
+        return step(called=(*unchanged, a_called("checks", working_s=checks_s)))
+
+    assert shown(explained(functions(1, 5e-3), functions(1.5, 7.5e-3))) == []
+    found = explained(functions(1, 5e-3), functions(1.5, 21e-3)).causes
+    assert [(cause.kind, cause.place.function) for cause in found] == [("slower", "checks")]
+    assert found[0].delta_s == pytest.approx(9e-3, rel=0.02)
+
+
+def test_what_calls_a_backward_pass_that_changed_is_no_measure_of_the_machine():
+    begins = a_use("aten::ones_like", 1, "step", call_s=1e-6)
+    backward = a_use("aten::mm", 2, "mlp", call_s=1e-3, is_backward=True)
+    more = msgspec.structs.replace(backward, calls=10.0)
+    called = tuple(a_called(name, working_s=5e-3) for name in ("a", "b"))
+    base = step(begins, backward, called=(*called, a_called("step", working_s=4e-3)))
+    head = step(begins, more, called=(*called, a_called("step", working_s=12e-3)))
+
+    clock = clock_of(base, head)
+    assert clock.function_factors == clock.factors
+
+
+def clock_of(base, head):
+    sides = Sides.of(timed_pairs(base, head).pairs)
+    differences = Differences.of(sides, on_device=False)
+    return Clock.of(sides, differences.keys(), differences.recomputed())
 
 
 def waiting(seconds, name="time.sleep"):
