@@ -1,6 +1,7 @@
 """Whether an explanation names the planted cause: causes planted in small models, fresh launches.
 
-    nice python -m benchmarks.causes [--causes NAME …] [--pairs N] [--same N] [--keep FOLDER]
+    nice python -m benchmarks.causes [--set SET] [--causes NAME …] [--pairs N] [--same N]
+                                     [--keep FOLDER]
 
 Each cause is planted beside two harmless decoys. Both sides are launched in turns as `check` would
 profile them, and explained by one pair and by three. The first table says whether the planted
@@ -27,7 +28,15 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.causes import frozen_set, held_out_set, launching, open_set, planted, scoring
+from benchmarks.causes import (
+    frozen_set,
+    held_out_set,
+    launching,
+    open_set,
+    planted,
+    scoring,
+    second_frozen_set,
+)
 from benchmarks.causes.launching import Averages, Repository
 from benchmarks.causes.planted import Planted
 from benchmarks.causes.scoring import Answer
@@ -42,6 +51,7 @@ SETS: Mapping[str, Mapping[str, Planted]] = {
     "open": open_set.CAUSES,
     "held out": held_out_set.CAUSES,
     "frozen": frozen_set.CAUSES,
+    "second frozen": second_frozen_set.CAUSES,
 }
 CAUSES: Mapping[str, Planted] = {
     name: cause for causes in SETS.values() for name, cause in causes.items()
@@ -74,6 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--causes", nargs="+", metavar="NAME", help="only names with this in them")
+    parser.add_argument("--set", choices=SETS, help="only the causes of this set")
     parser.add_argument("--pairs", type=int, default=MANY, help="of each cause")
     parser.add_argument("--same", type=int, default=200, help="comparisons of the base with itself")
     parser.add_argument("--keep", type=Path, help="a folder for launches, used again")
@@ -83,9 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     scores: list[Score] = []
     launched: dict[str, list[ProfiledPair]] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for name, cause in CAUSES.items():
-            if options.causes and not any(part in name for part in options.causes):
-                continue
+        for name, cause in chosen(options.set, options.causes).items():
             keep = (options.keep or Path(scratch)) / name.replace(" ", "-")
             of_cause = _launched(models, cause, keep, options)
             scores.append(_scored(name, cause, of_cause))
@@ -94,6 +103,16 @@ def main(arguments: Sequence[str]) -> int:
     print(f"\n{_table(scores)}\n\n{_same(launched, options.same)}")
     first = [answer.is_first for score in scores for answer in score.by_three]
     return int(sum(first) < CLAIM * len(first))
+
+
+def chosen(of_set: str | None, parts: Sequence[str] | None) -> Mapping[str, Planted]:
+    """Return the causes of a set, or of all, whose names have one of these parts in them."""
+    causes = SETS[of_set] if of_set else CAUSES
+    return {
+        name: cause
+        for name, cause in causes.items()
+        if not parts or any(part in name for part in parts)
+    }
 
 
 def _launched(

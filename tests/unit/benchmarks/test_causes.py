@@ -1,11 +1,13 @@
 """The planted causes: every text is a program, and answers are counted by hand-made pairs."""
 
 import ast
+from typing import get_args
 
 import pytest
 
 from benchmarks.causes import __main__ as command
 from benchmarks.causes import frozen_set, open_set, planted, scoring
+from ci_perf.model.explanation import CauseKind
 from ci_perf.model.step_profile import ProfiledPair
 from tests.step_profiles import a_step, a_use
 
@@ -30,9 +32,28 @@ def test_every_cause_is_a_program_beside_two_decoys(name):
 
 
 def test_half_of_the_causes_were_written_for_frozen_rules():
+    frozen = [command.SETS[name] for name in ("frozen", "second frozen")]
+
     assert len(command.CAUSES) == sum(len(causes) for causes in command.SETS.values())
-    assert len(frozen_set.CAUSES) >= len(command.CAUSES) / 2
+    assert sum(map(len, frozen)) >= len(command.CAUSES) / 2
     assert len({cause.model for cause in command.CAUSES.values()}) == len(MODELS) >= 8
+
+
+@pytest.mark.parametrize(("name", "least_models"), [("frozen", 8), ("second frozen", 10)])
+def test_a_frozen_set_is_spread_over_models(name, least_models):
+    causes = command.SETS[name].values()
+
+    assert len(causes) >= 35
+    assert len({cause.model for cause in causes}) >= least_models
+    assert all(cause.functions and cause.kinds <= {*get_args(CauseKind)} for cause in causes)
+
+
+def test_one_set_is_launched_alone():
+    every, second = command.chosen(None, None), command.chosen("second frozen", None)
+
+    assert [*every] == [*command.CAUSES]
+    assert [*second] == [*command.SETS["second frozen"]]
+    assert [*command.chosen("second frozen", ["GELU", "no such"])] == ["GELU by hand"]
 
 
 def test_a_change_that_finds_nothing_is_an_error():
