@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import get_args
 
 import click
+from click.core import ParameterSource
 
 from ci_perf.cli import console, options, reports
 from ci_perf.errors import UsageError
@@ -61,6 +62,12 @@ def fleet_command() -> None:
     help="The folder of this fleet run, which the nodes must see, too.",
 )
 @click.option(
+    "--one-wave",
+    is_flag=True,
+    help="With --against, let each unit launch pairs at once, for the suspects that it knows: no "
+    "unit waits for another, and a row may stay without an answer.",
+)
+@click.option(
     "--resume",
     is_flag=True,
     help="Go on with the fleet run of that folder: its controller was killed, or interrupted.",
@@ -84,6 +91,7 @@ def run_fleet_command(
     against: str | None,
     budget: float,
     output: Path,
+    one_wave: bool,
     resume: bool,
     fail_on: FailOn | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
@@ -91,19 +99,12 @@ def run_fleet_command(
     """Measure every unit of a plan on some node of its class, and report once.
 
     Each unit gets exactly one ending: measured, failed, lost or cancelled. What a node loses is
-    measured once more elsewhere. RUN_OPTIONs after "--" are given to every `ci-perf run`, as they
-    are. Exit codes as of `ci-perf check`, by the classes whose `gate` is on; 130 for an interrupt,
-    which leaves nothing in the queue.
+    measured once more elsewhere. With --against and several units, all workloads are screened
+    first; then the suspects of all units, and no others, get pairs of base and head. RUN_OPTIONs
+    after "--" are given to every `ci-perf run`, as they are. Exit codes as of `ci-perf check`, by
+    the classes whose `gate` is on; 130 for an interrupt, which leaves nothing in the queue.
     """
-    if (plan is None) == (shards is None) and not (resume and plan is None):
-        raise UsageError("expected one of --plan and --shards")
-    if resume and plan is None and shards is None and not (output / fleet.PLAN).exists():
-        raise UsageError(
-            f"--resume: expected {output / fleet.PLAN} of the fleet run to go on with, found none; "
-            "name its folder with --output, or --plan or --shards to begin one"
-        )
-    if plan is not None and against is not None:
-        raise UsageError("--against: expected none with --plan, which says it")
+    _check(plan, shards, suite, against, output if resume else None)
     verdict = fleet.run(
         FleetRunOptions(
             sharding=ShardOptions(
@@ -120,6 +121,7 @@ def run_fleet_command(
             plan=plan,
             budget_s=budget,
             run_options=run_options,
+            one_wave=one_wave,
             resume=resume,
             fail_on=fail_on,
         ),
@@ -131,3 +133,28 @@ def run_fleet_command(
             console.emit(f"# {name}{shown}\n", output=None)
         reports.emit_comparison(comparison, format, None)
     return verdict.exit_code
+
+
+def _is_said(option: str) -> bool:
+    """Whether somebody has typed an option, whatever it is by default."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
+
+
+def _check(
+    plan: Path | None, shards: int | None, suite: str, against: str | None, resumed: Path | None
+) -> None:
+    """Refuse options that do not fit together, or not what is resumed. Raises UsageError."""
+    if (plan is None) == (shards is None) and not (resumed and plan is None):
+        raise UsageError("expected one of --plan and --shards")
+    if plan is not None and against is not None:
+        raise UsageError("--against: expected none with --plan, which says it")
+    if resumed is None:
+        return
+    if plan is None and shards is None and not (resumed / fleet.PLAN).exists():
+        raise UsageError(
+            f"--resume: expected {resumed / fleet.PLAN} of the fleet run to go on with, found "
+            "none; name its folder with --output, or --plan or --shards to begin one"
+        )
+    said = suite if _is_said("suite") else None
+    fleet.check_resumed(resumed, shards=shards, against=against, suite=said)

@@ -46,13 +46,15 @@ _SLICE_S = 0.1
 class FleetTask:
     """A unit of a plan, for a class of fleet.toml.
 
-    `command` is given the paths of the unit's file and of the run to write.
+    `command` is given the paths of the unit's file and of the run to write. `is_screen`: a run with
+    pairs is refused.
     """
 
     unit: WorkUnit
     plan: WorkPlan
     machine_class: str
     command: Callable[[Path, Path], Sequence[str]]
+    is_screen: bool = False
 
     @property
     def id(self) -> str:
@@ -219,6 +221,7 @@ class _SharedFolder:
         wanted = Wanted(
             plan=msgspec.structs.replace(task.plan, units=(task.unit,)),
             expect=self._options.classes[task.machine_class].expect,
+            is_screen=task.is_screen,
         )
         outcome = reading.read(self._of(attempt), attempt, wanted)
         if isinstance(outcome, Usable):

@@ -27,10 +27,14 @@ _MOST_REASON_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a run must say of itself: `plan` has the unit of the attempt and no other."""
+    """What a run must say of itself: `plan` has the unit of the attempt and no other.
+
+    `is_screen`: it must have no pairs.
+    """
 
     plan: WorkPlan
     expect: Expectation
+    is_screen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +119,8 @@ def _refusal(run: Run, wanted: Wanted) -> str:
     (unit,) = wanted.plan.units
     if missing := sorted({*unit.workloads} - {*run.workloads()}):
         return f"{RUN}: expected all workloads of the unit, found none for {', '.join(missing)}"
+    if wanted.is_screen and run.interleaved is not None and run.interleaved.pairs:
+        return f"{RUN}: expected no pairs in the first of two waves, found {run.interleaved.pairs}"
     try:
         # What could not be merged later is refused now, and stops no other unit.
         merging.merge(wanted.plan, [ShardRun(label=RUN, run=run)])

@@ -277,15 +277,30 @@ def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
     InvalidFileError: see `merging.merge`.
     """
     planned = files.read(options.plan, WorkPlan)
-    merged = merging.merge(planned, _read(options.runs, notify), lost=options.lost)
     if options.after is not None:
-        if len(merged) > 1:
+        if len(planned.classes()) > 1:
             raise UsageError("--after: expected a plan of one class of machines, found several")
-        first = ShardRun(label=str(options.after), run=files.read(options.after, Run))
-        return {name: second_wave.completed(first, run) for name, run in merged.items()}
+        after = dict.fromkeys(planned.classes(), options.after)
+        return merge_pairs(options, after, notify=notify)
+    merged = merging.merge(planned, _read(options.runs, notify), lost=options.lost)
     return {
         machine_class: _with_suspects(run, options, notify) for machine_class, run in merged.items()
     }
+
+
+def merge_pairs(
+    options: MergeOptions, after: Mapping[str | None, Path], *, notify: Notify
+) -> dict[str | None, Run]:
+    """Merge the pairs of a second wave, and complete the run of the first one of each class.
+
+    Raises InvalidFileError: see `merging.merge` and `second_wave.completed`.
+    """
+    planned = files.read(options.plan, WorkPlan)
+    merged = merging.merge(planned, _read(options.runs, notify), lost=options.lost)
+    firsts = {
+        name: ShardRun(label=str(after[name]), run=files.read(after[name], Run)) for name in merged
+    }
+    return {name: second_wave.completed(firsts[name], run) for name, run in merged.items()}
 
 
 def _read(paths: Sequence[Path], notify: Notify) -> Iterator[ShardRun]:

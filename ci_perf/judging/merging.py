@@ -339,13 +339,16 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
 def _as_planned(
     plan: WorkPlan, machine_class: str | None, how: Interleaved | None
 ) -> Interleaved | None:
-    """Take from the plan what a second wave was to launch, and how many suspects share alpha.
+    """Take from the plan the base, what a second wave was to launch, and how many share alpha.
 
     A node that claimed more suspects would keep a loss on another node from being proven.
     """
+    if how is None:
+        return None
+    how = msgspec.structs.replace(how, ref=plan.against)
     units = [unit for unit in plan.units if unit.machine_class == machine_class]
     suspected = {name: metrics for unit in units for name, metrics in unit.suspected.items()}
-    if how is None or not suspected:
+    if not suspected:
         return how
     suspects = max(unit.suspects for unit in units)
     return msgspec.structs.replace(how, suspected=suspected, suspects=suspects)

@@ -65,6 +65,11 @@ def test_a_fleet_run_is_interrupted_and_goes_on_to_one_report(tmp_path):
     assert [measured.workload for measured in partial.measured] == ["a"]
     assert partial.failed[0].reason.endswith("interrupted")
 
+    for more in (["--shards", "5"], ["--against", "main"], ["--suite", "smoke2"]):
+        other = project.run(*RUN, "--resume", *more)
+        assert other.code == 2
+        assert f"{more[0]}: expected " in other.err
+        assert f", found {more[1]}; --resume goes on with that plan" in other.err
     again = project.run(*command)
     assert again.code == 2
     assert "found the journal of an earlier fleet run; go on with it by --resume" in again.err
