@@ -174,7 +174,8 @@ class Passes:
             steps = self._repeat(
                 _TIMED_FUNCTIONS, lambda: self._timed(_told(boundaries), profile.functions)
             )
-        if not boundaries.entered >= {use.function for use in profile.functions}:
+        missed = {use.function for use in profile.functions} - boundaries.entered
+        if self.group.maximum(float(len(missed))):  # all ranks must do the same steps
             # The time of what was not wrapped is in that of its callers.
             steps = self._repeat(
                 _TIMED_FUNCTIONS, lambda: self._timed(self._hooked, profile.functions)
