@@ -81,6 +81,7 @@ def _moved(seconds: Seconds, clock: Clock) -> list[float]:
     """Return what the head adds, pair by pair; nothing where it may be noise."""
     deltas = clock.deltas(seconds)
     is_far = _is_far(clock.log_ratios(seconds), clock.spread)
+    is_far = is_far and clock.are_apart(seconds)
     return deltas if is_far and _is_notable(deltas, clock) else []
 
 
@@ -102,7 +103,7 @@ def _own(place: Place, clock: Clock, spread: float) -> list[float]:
     if any(own < -_IMPOSSIBLE * working for own, working in least):
         return []
     own = clock.own_deltas(place)
-    is_far = _is_far(clock.function_log_ratios(place), spread)
+    is_far = _is_far(clock.function_log_ratios(place), spread) and clock.function_is_apart(place)
     return own if is_far and _is_notable(own, clock) else []
 
 
@@ -110,17 +111,18 @@ def _waiting(place: Place, clock: Clock) -> list[float]:
     """Return how much longer a function waits: by far in each pair, or for a reason with a name."""
     waiting = clock.waiting_deltas(place)
     is_known = bool(clock.waits_in(place)) or is_seen(waiting, clock)
-    is_far = is_known and _is_far_apart(place, clock)
+    is_far = is_known and _is_far_apart(place, clock) and clock.waiting_is_apart(place)
     return waiting if is_far and _is_notable(waiting, clock) else []
 
 
 def _is_far_apart(place: Place, clock: Clock) -> bool:
-    """Whether the side that waits longer does so by far: in each pair by more than a fourth."""
-    for base, head in zip(clock.base, clock.head, strict=True):
-        before, after = base.waiting_s(place), head.waiting_s(place)
-        if before is None or after is None or max(before, after) < 1.25 * min(before, after):
-            return False
-    return True
+    """Whether the side that waits longer does so by more than a fourth in all of its launches."""
+    sides = [
+        [timed.waiting_s(place) or 0.0 for timed in launches]
+        for launches in (clock.base, clock.head)
+    ]
+    shorter, longer = sorted(sides, key=statistics.fmean)
+    return min(longer) >= 1.25 * max(shorter)
 
 
 def _is_notable(deltas: Sequence[float], clock: Clock) -> bool:

@@ -135,8 +135,9 @@ class Clock:
     """Times of both sides, pair by pair.
 
     ``factors`` are the machine's, head over base, of operators; ``function_factors`` of functions,
-    which are timed at other moments. ``spread`` is how far what did not change lies
-    apart all the same: a standard deviation of the logarithm of head over base.
+    which are timed at other moments; ``levels`` and ``function_levels`` those of each launch of the
+    base over its first one. ``spread`` is how far what did not change lies apart all the same: a
+    standard deviation of the logarithm of head over base.
     """
 
     base: Sequence[LaunchTimes]
@@ -144,10 +145,24 @@ class Clock:
     factors: Sequence[float]
     function_factors: Sequence[float]
     spread: float
+    levels: Sequence[float] = ()
+    function_levels: Sequence[float] = ()
 
     @classmethod
     def of(cls, sides: Sides, changed: Collection[Key], recomputed: Collection[Key]) -> "Clock":
-        """Read the machine's factors off the operators that did not change."""
+        """Read the machine's factors off what did not change."""
+        first = replace(sides, base=[sides.base[0]] * len(sides.base), head=sides.base)
+        level = cls._between(first, changed, recomputed)
+        return replace(
+            cls._between(sides, changed, recomputed),
+            levels=level.factors,
+            function_levels=level.function_factors,
+        )
+
+    @classmethod
+    def _between(
+        cls, sides: Sides, changed: Collection[Key], recomputed: Collection[Key]
+    ) -> "Clock":
         base = [LaunchTimes.of(launch, recomputed) for launch in sides.base]
         head = [LaunchTimes.of(launch, recomputed) for launch in sides.head]
         logs = [
@@ -178,6 +193,38 @@ class Clock:
     def step_s(self) -> float:
         """Return how long a step of the base takes: the median of these launches."""
         return statistics.median(timed.step_s for timed in self.base)
+
+    def are_apart(self, seconds: Seconds) -> bool:
+        """Whether an operator's times lie further apart between the sides than within either.
+
+        What wanders by itself is now and then longer in three launches than in three others.
+        """
+        return self._are_apart(seconds, self.levels, self.factors)
+
+    def function_is_apart(self, place: Place) -> bool:
+        """Whether those of a function do."""
+        return self._are_apart(
+            lambda timed: timed.working_s(place), self.function_levels, self.function_factors
+        )
+
+    def waiting_is_apart(self, place: Place) -> bool:
+        """Whether its waiting does."""
+        nothing = [1.0] * len(self.base)
+        return self._are_apart(lambda timed: timed.waiting_s(place), nothing, nothing)
+
+    def _are_apart(
+        self, seconds: Seconds, levels: Sequence[float], factors: Sequence[float]
+    ) -> bool:
+        base = [
+            (seconds(timed) or 0.0) / level for timed, level in zip(self.base, levels, strict=True)
+        ]
+        head = [
+            (seconds(timed) or 0.0) / level / factor
+            for timed, level, factor in zip(self.head, levels, factors, strict=True)
+        ]
+        shorter, longer = sorted((base, head), key=statistics.fmean)
+        within = max(max(side) - min(side) for side in (base, head))
+        return min(longer) - max(shorter) > within
 
     def deltas(self, seconds: Seconds) -> list[float]:
         """Return what operators of the head add, pair by pair; nothing where one was not timed."""

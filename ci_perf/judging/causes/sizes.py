@@ -13,7 +13,12 @@ import msgspec
 
 from ci_perf.judging.causes.exact import Differences, OperatorDifference
 from ci_perf.judging.causes.launches import Place, Sides, is_equal
-from ci_perf.judging.causes.possible import PossibleCause, mean_of
+from ci_perf.judging.causes.possible import (
+    FEWEST_PAIRS,
+    PossibleCause,
+    have_one_sign,
+    mean_of,
+)
 from ci_perf.judging.causes.seconds import Clock, added
 
 # Of a step: what a function that is called as often must take more of its own to be believed.
@@ -53,6 +58,15 @@ def is_seen(seconds: Sequence[float], clock: Clock) -> bool:
     return bool(mean and mean.is_resolved and abs(mean.value) > NOTABLE * clock.step_s)
 
 
+def _is_large_in_each_pair(seconds: Sequence[float], clock: Clock) -> bool:
+    """Whether three or more pairs show notable seconds, however far these lie apart.
+
+    That is enough to say where most of the time goes of a function that does something else.
+    """
+    is_large = min(map(abs, seconds), default=0.0) > NOTABLE * clock.step_s
+    return len(seconds) >= FEWEST_PAIRS and is_large and have_one_sign(seconds)
+
+
 def _own(place: Place, sides: Sides, clock: Clock) -> tuple[list[float], list[float]]:
     """Return what a function itself takes more, and how much longer it waits.
 
@@ -62,7 +76,10 @@ def _own(place: Place, sides: Sides, clock: Clock) -> tuple[list[float], list[fl
     own, waiting = clock.own_deltas(place), clock.waiting_deltas(place)
     before, after = sides.base[0].calls_of(place), sides.head[0].calls_of(place)
     if is_equal(before, after):
-        own, waiting = (part if is_seen(part, clock) else [] for part in (own, waiting))
+        own, waiting = (
+            part if is_seen(part, clock) or _is_large_in_each_pair(part, clock) else []
+            for part in (own, waiting)
+        )
     elif own and min(before, after) > 0 and any(part * (after - before) <= 0 for part in own):
         own = _by_call(place, before, after, clock)
     return own, waiting

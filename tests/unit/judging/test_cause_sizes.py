@@ -199,6 +199,22 @@ def test_what_saves_time_is_no_cause_of_a_loss():
     assert (shown(explanation), left(explanation)) == ([("new", "adds")], ["saves"])
 
 
+def test_a_function_with_other_operators_may_wait_longer_however_much_that_wanders():
+    def fetch(operator, waiting_s):
+        called = a_called("fetch", working_s=1e-4, waiting_s=waiting_s)
+        return step(a_use(operator, 1, "fetch", call_s=1e-5), called=(called,))
+
+    pairs = tuple(
+        ProfiledPair(base=fetch("aten::cos", 1e-3), head=fetch("aten::sin", waiting_s))
+        for waiting_s in (6e-3, 26e-3, 12e-3)
+    )
+    profiled = ProfiledPairs(workload="w", pairs=pairs)
+    (cause,) = causes.explain(profiled, is_gain=False, row=SLOWER).causes
+
+    assert cause.delta_s == pytest.approx(11e-3, rel=0.02)
+    assert cause.share is None
+
+
 # --- several launches of one side
 
 
@@ -265,6 +281,24 @@ def test_a_pair_that_shows_next_to_nothing_is_enough_for_silence():
     profiled = ProfiledPairs(workload="w", pairs=(pair(1.5), pair(1.03), pair(1.6)))
 
     assert causes.explain(profiled, is_gain=False, row=SLOWER).causes == ()
+
+
+@pytest.mark.parametrize(("levels", "kinds"), [((1, 1.6, 0.7), ["slower"]), ((1, 1, 1), [])])
+def test_what_wanders_as_far_on_one_side_is_not_measured(levels, kinds):
+    """Where the whole machine wanders, and not one operator, it is told by the rest."""
+
+    def side(level, by):
+        rest = (a_use(f"aten::rest{i}", 5, call_s=1e-3 * level) for i in range(10))
+        return a_step(*rest, a_use("my::scale", 2, "scale", call_s=10e-3 * by), step_s=STEP_S)
+
+    pairs = tuple(
+        ProfiledPair(base=side(level, wander), head=side(level, 1.5 * wander))
+        for level, wander in zip(levels, (1, 1.6, 0.7), strict=True)
+    )
+    profiled = ProfiledPairs(workload="w", pairs=pairs)
+    explanation = causes.explain(profiled, is_gain=False, row=SLOWER)
+
+    assert [cause.kind for cause in explanation.causes] == kinds
 
 
 def test_what_takes_longer_everywhere_is_one_factor_and_no_operator():
