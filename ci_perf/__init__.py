@@ -78,12 +78,11 @@ def measure(
 ) -> "Run":
     """Measure the workloads of a suite, each process a fresh child; see `ci-perf run`.
 
-    A workload that fails is in `run.failed` and stops no other. `select` names workloads, or what
-    stands before the first dot. With `against` (a branch, tag or commit), its merge base is
-    launched for at most `budget_s` where the baselines do not clear the head; the same program is
-    in `run.same`, unless `all_workloads`. `unit` is one of a plan for several nodes.
+    A workload that fails is in `run.failed` and stops no other. `select` names workloads. With
+    `against` (a branch, tag or commit), its merge base is launched for at most `budget_s` where the
+    baselines do not clear the head; the same program is in `run.same`. `unit` is one of a plan.
     """
-    from ci_perf.gate import arguments, measure
+    from ci_perf.gate import arguments, commit_sessions
     from ci_perf.session import Listener
 
     options = arguments.measure_options(
@@ -109,7 +108,8 @@ def measure(
         unit=unit,
         runner=runner,
     )
-    return measure.measure(options, notify=notify or _silent, listener=listener or Listener())
+    heard = listener or Listener()
+    return commit_sessions.measured(options, unit, notify=notify or _silent, listener=heard)
 
 
 def check(

@@ -5,7 +5,14 @@ from typing import Any
 
 import click
 
-from ci_perf.cli import console, following, measure_options, options, reports
+from ci_perf.cli import (
+    console,
+    fleet_command,
+    following,
+    measure_options,
+    options,
+    reports,
+)
 from ci_perf.errors import ExitCode
 from ci_perf.gate import backfill, bisect
 from ci_perf.gate.measure import MeasureOptions
@@ -33,8 +40,9 @@ from ci_perf.system import files
     type=click.IntRange(min=1),
     default=7,
     show_default=True,
-    help="How many commits a round chooses. On one machine they are measured one by one, and those "
-    "that an answer has made needless are left out.",
+    help="How many commits a round chooses. With --engine they are measured at the same time, at "
+    "most as many as there are nodes. On one machine they are measured one by one, and those that "
+    "an answer has made needless are left out.",
 )
 @click.option(
     "--budget",
@@ -42,7 +50,7 @@ from ci_perf.system import files
     show_default=True,
     metavar="DURATION",
     callback=lambda _context, option, text: options.duration_s(text, option.opts[0]),
-    help="How long all sessions together may take.",
+    help="How long all sessions together may take; with --engine a round counts as its longest.",
 )
 @options.record
 @click.option(
@@ -52,6 +60,7 @@ from ci_perf.system import files
     help="Profile the commit that was found beside its parent, and name the cause.",
 )
 @options.explain_budget
+@fleet_command.measuring_commits
 @options.table_format
 @options.output
 def bisect_command(
@@ -71,11 +80,13 @@ def bisect_command(
     GOOD first: where it is not proven worse, there is nothing to look for. Then commits between
     them are launched beside GOOD, and the commit that is left beside its parent. A commit that runs
     the same program as a measured one is not launched; one that cannot be measured is left out, and
-    named. Nothing of the checkout changes.
+    named. Nothing of the checkout changes. With --engine the code of these commits runs on nodes
+    only, each pair on one of them.
 
     Exit codes: 0 one commit was found, 3 no answer: BAD is not proven worse, or several commits are
     left, 130 interrupted: what is known by then is printed.
     """
+    fleet = fleet_command.commit_fleet(said)
     measurement = measure_options.measurement(
         {**said, "names": (workload,)}, run_output=None, outputs=(output,)
     )
@@ -87,6 +98,7 @@ def bisect_command(
             bad=bad,
             at_once=at_once,
             metric=metric,
+            fleet=fleet,
         ),
         notify=console.say,
         listener=following.listener,

@@ -14,6 +14,7 @@ from ci_perf.cli import console, measure_options
 from ci_perf.cli.main import COMMANDS
 from ci_perf.demo import Shell, neutral, result
 from ci_perf.errors import ExitCode, UsageError
+from ci_perf.gate import runners
 from ci_perf.gate.runners import Runner
 from ci_perf.system import lock
 
@@ -57,7 +58,7 @@ def demo_command(
             suite.shipped("examples") / EXAMPLE,
             shell,
             chapter=lambda title: screen.print(f"\n{title}", style="bold"),
-            runner=measure_options.spelled(chosen),
+            runner=runners.spelled(chosen),
         )
     console.emit(judged.report, output=None)
     surprises = result.surprises(judged.comparison, judged.exit_code)

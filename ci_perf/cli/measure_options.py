@@ -157,20 +157,6 @@ def chosen_runner(said: Mapping[str, Any]) -> Runner:
     return Runner()
 
 
-def spelled(chosen: Runner) -> tuple[str, ...]:
-    """Return the words of a command line for a runner; none for what is by default so."""
-    default = Runner()
-    words = [] if chosen.kind == default.kind else ["--runner", chosen.kind]
-    for name in _ONLY_IN_CONTAINERS:
-        value = getattr(chosen, name)
-        if value == getattr(default, name):
-            continue
-        option = f"--{name.replace('_', '-')}"
-        for item in value if isinstance(value, tuple) else (value,):
-            words += [option] if item is True else [option, str(item)]
-    return tuple(words)
-
-
 def _with(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
     for option in reversed(options):
         command = option(command)

@@ -7,6 +7,7 @@ DIR/runs/UNIT.json            the run of a unit, once it was accepted
 DIR/endings.json              how every unit ended
 """
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -103,8 +104,11 @@ def run(
     options: FleetOptions,
     *,
     notify: Callable[[str], None],
+    interrupts: Interrupts | None = None,
 ) -> FleetResult:
     """Give every unit its ending. Raises CiPerfError, and returns also when it is interrupted.
+
+    `interrupts` are noted by who calls; one that comes when every unit has ended is left to them.
 
     Raises UsageError: the folder holds another fleet run, or one that nobody asked to resume;
     BusyError: its controller still runs; EngineError: the engine does not answer, or keeps a job
@@ -112,12 +116,13 @@ def run(
     """
     engine.poll([])  # who has no client, or no cluster, hears of it before anything is written
     files.make_folder(options.folder)
-    with Journal(options.folder) as written, signals.noted() as interrupts:
+    noting = signals.noted() if interrupts is None else contextlib.nullcontext(interrupts)
+    with Journal(options.folder) as written, noting as noted:
         past = _past(tasks, options, written)
         ledger = Ledger(
             tasks,
             options.classes,
-            _world(tasks, engine, options, written, interrupts, notify),
+            _world(tasks, engine, options, written, noted, notify),
             options.rules,
         )
         try:

@@ -1,24 +1,26 @@
 """Find the commit that made a workload worse: rounds of commits, each by pairs with the good one.
 
-Every commit is measured in a worktree of its own, as `check --against` measures a head; the
-known-good commit is checked out once. `judging/bisecting.py` says which commits are next.
+Every commit is measured in a worktree of its own, as `check --against` measures a head: here, or
+on the nodes of a fleet. `judging/bisecting.py` says which commits are next.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ci_perf import worktree
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, commits, explain
-from ci_perf.gate.bisect_sessions import BisectSessions, Measurement, PairsJudge
+from ci_perf.gate import Notify, commits
+from ci_perf.gate.bisect_answers import Answers
+from ci_perf.gate.bisect_fleet import FleetSessions
+from ci_perf.gate.bisect_sessions import BisectSessions, Measurement, PairsJudge, Sessions
+from ci_perf.gate.commit_units import CommitFleet
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import bisecting
-from ci_perf.judging.bisecting import Search
 from ci_perf.model.bisection import (
-    BisectedCommit,
     BisectEnd,
     Bisection,
     BisectOutcome,
@@ -37,7 +39,6 @@ from ci_perf.system import git, git_log, signals
 from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
-_DECIDED = frozenset({CommitAnswer.LIKE_GOOD, CommitAnswer.LIKE_BAD})
 _METRICS = tuple(metric.name for metric in JUDGED)
 
 
@@ -46,8 +47,8 @@ class BisectOptions:
     """What is looked for: ``good`` and ``bad`` are commits, ``measuring`` names one workload.
 
     ``measuring.budget_s`` is for all sessions together, ``measuring.explain_budget_s`` for
-    profiling the culprit afterwards. A round measures ``at_once`` commits. ``metric`` is what has
-    to be worse; empty is any that gates.
+    profiling the culprit afterwards. A round measures ``at_once`` commits; with a ``fleet``, at
+    most as many as it has nodes. ``metric`` is what has to be worse; empty is any that gates.
     """
 
     measuring: MeasureOptions
@@ -55,6 +56,7 @@ class BisectOptions:
     bad: str
     at_once: int = 7
     metric: str = ""
+    fleet: CommitFleet | None = None
 
 
 def bisect(
@@ -66,9 +68,9 @@ def bisect(
 ) -> Bisection:
     """Find the commit after `good`, up to `bad`, that made the workload worse.
 
-    Each session has a `listener` of its own; `sessions` is what launches them. An interrupt ends
-    the search once the known-bad commit was measured: what is known then is returned, and says so.
-    Raises UsageError, InvalidFileError, CiPerfError where either end cannot be measured, and
+    Each session has a `listener` of its own; `sessions` is what launches them here. An interrupt
+    ends the search once the known-bad commit was measured: what is known then is returned, and says
+    so. Raises UsageError, InvalidFileError, CiPerfError where either end cannot be measured, and
     KeyboardInterrupt before anything is known.
     """
     _check(options)
@@ -76,12 +78,19 @@ def bisect(
     line = commits.between(root, options.good, options.bad)
     programs = CommitPrograms(line, options.measuring, notify)
     workload, has_setup = _workload(programs, options)
-    with (
-        signals.noted() as ending,
-        worktree.commit_of(root, line.id(0), has_setup=has_setup) as base,
-    ):
-        launching = sessions(options.measuring, base, ending, notify, listener, workload=workload)
-        return _Bisecting(options, line, programs, launching, workload, notify, ending).go()
+    with signals.noted() as ending, contextlib.ExitStack() as stack:
+        launching: Sessions
+        if options.fleet is not None:
+            launching = FleetSessions(
+                options.fleet, options.measuring, line.id(0), ending, notify, workload=workload
+            )
+        else:
+            base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
+            launching = sessions(
+                options.measuring, base, ending, notify, listener, workload=workload
+            )
+        answers = Answers(line, programs, workload, by_record=options.measuring.record)
+        return _Bisecting(options, answers, launching, notify, ending).go()
 
 
 def _check(options: BisectOptions) -> None:
@@ -115,30 +124,30 @@ class _BudgetSpentError(Exception):
 
 @dataclass(slots=True)
 class _Bisecting:
-    """A search that goes on, and what is known of each commit."""
+    """A search that goes on."""
 
     options: BisectOptions
-    line: CommitLine
-    programs: CommitPrograms
-    sessions: BisectSessions
-    workload: str
+    answers: Answers
+    sessions: Sessions
     notify: Notify
     ending: Interrupts
-    known: dict[int, BisectedCommit] = field(default_factory=dict)
     rounds: int = 0
     notes: list[str] = field(default_factory=list)
-    search: Search = field(init=False)
     effect: Change | None = None
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
-        self.search = Search(len(self.line.commits) - 1)
         if git.source(self.options.measuring.root).dirty:
             self.notes.append("uncommitted changes are not measured: commits are")
 
+    @property
+    def line(self) -> CommitLine:
+        """The commits that are searched."""
+        return self.answers.line
+
     def go(self) -> Bisection:
         """Measure the known-bad commit, then rounds, then the culprit against its parent."""
-        self.known[0] = self._described(0, CommitAnswer.LIKE_GOOD)
+        self.answers.note(0, CommitAnswer.LIKE_GOOD)
         is_worse = self._confirm()
         ended: BisectEnd = "decided"
         parent: ParentPairs | None = None
@@ -146,7 +155,7 @@ class _Bisecting:
         try:
             if is_worse:
                 self._search()
-            if is_worse and self.search.range.is_one:
+            if is_worse and self.answers.range.is_one:
                 parent = self._against_parent()
                 explained = self._explained() if _is_worse(parent) else None
         except _BudgetSpentError:
@@ -159,43 +168,47 @@ class _Bisecting:
 
     def _confirm(self) -> bool:
         """Whether the known-bad commit is worse. Raises CiPerfError where nobody can say."""
-        last, metric = self.search.last, self.options.metric
+        last, metric = self.answers.search.last, self.options.metric
         self._say(last, "the known-bad commit against the known-good one")
-        judge = PairsJudge(self._usual_limits, self.programs.plan(last).tiers)
-        measured = self.sessions.measure(self.line.id(last), judge)
+        measured = self.sessions.measure(self.line.id(last), self._usual_judge(last))
         if measured.is_same:
-            self.known[last] = self._described(
-                last, CommitAnswer.LIKE_GOOD, same_as=self.line.id(0)
-            )
+            self.answers.note(last, CommitAnswer.LIKE_GOOD, same_as=self.line.id(0))
             return False
         if measured.failure:
             raise CiPerfError(
                 f"{self.options.bad} ({self.line.shown(last)}): expected pairs of "
-                f"{self.workload} with {self.options.good}, found that {measured.failure}; "
-                "name commits that can be measured",
+                f"{self.answers.workload} with {self.options.good}, found that "
+                f"{measured.failure}; name commits that can be measured",
                 output=measured.output,
             )
         self.effect = bisecting.worse(measured.rows, metric)
         if self.effect is None:
             row = bisecting.row_of(measured.rows, metric or "step_time_s")
             if row is None and metric:
-                raise UsageError(f"--metric {metric}: {self.workload} has no such metric here")
-            answer = bisecting.answer(row)
-            self.known[last] = self._described(last, answer, change=row)
+                workload = self.answers.workload
+                raise UsageError(f"--metric {metric}: {workload} has no such metric here")
+            self.answers.note(last, bisecting.answer(row), change=row)
             return False
-        self.known[last] = self._described(last, CommitAnswer.LIKE_BAD, change=self.effect)
+        self.answers.note(last, CommitAnswer.LIKE_BAD, change=self.effect)
         self.notify(f"{self.line.shown(last)}: {_said(self.effect)}")
-        self._spread(0)
-        self._spread(last)
+        self.answers.spread(0, self.sessions.machine)
+        self.answers.spread(last, self.sessions.machine)
         return True
 
     def _limits(self, machine: Machine) -> Limits:
-        return self.programs.plan(self.search.last, self.programs.calibration(machine)).limits
+        programs = self.answers.programs
+        return programs.plan(self.answers.search.last, programs.calibration(machine)).limits
 
     def _usual_limits(self, machine: Machine) -> Limits:
-        metric = self.effect.metric if self.effect else self.options.metric
-        limits = self._limits(machine)
-        return bisecting.only(limits, self.workload, metric) if metric else limits
+        metric, limits = self._usual_metric(), self._limits(machine)
+        return bisecting.only(limits, self.answers.workload, metric) if metric else limits
+
+    def _usual_metric(self) -> str:
+        return self.effect.metric if self.effect else self.options.metric
+
+    def _usual_judge(self, at: int) -> PairsJudge:
+        tiers = self.answers.programs.plan(at).tiers
+        return PairsJudge(self._usual_limits, tiers, metric=self._usual_metric())
 
     def _dividing_limits(self, machine: Machine) -> Limits:
         assert self.effect is not None
@@ -205,65 +218,62 @@ class _Bisecting:
 
     def _search(self) -> None:
         """Go on until one commit is left, or no answer would help."""
-        while positions := bisecting.next_positions(self.search, self.options.at_once):
+        together = self.sessions.together
+        at_once = min(self.options.at_once, together) if together > 1 else self.options.at_once
+        while positions := bisecting.next_positions(self.answers.search, at_once):
             self.rounds += 1
-            # On one machine the commits of a round follow each other, and each answer tells which
-            # of the others are still of use.
-            while (at := bisecting.most_useful(self.search, positions)) is not None:
-                self._measure(at)
+            while chosen := self._chosen(positions):
+                self._measure(chosen)
 
-    def _measure(self, at: int) -> None:
-        """Measure one commit. Raises _BudgetSpentError and KeyboardInterrupt."""
-        assert self.effect is not None
+    def _chosen(self, positions: Sequence[int]) -> list[int]:
+        """Return which of a round are measured next: those of which an answer is of use still.
+
+        On one machine they follow each other, and each answer tells which others are needless.
+        """
+        if self.sessions.together > 1:
+            return [at for at in positions if at in self.answers.search.open]
+        at = bisecting.most_useful(self.answers.search, tuple(positions))
+        return [] if at is None else [at]
+
+    def _measure(self, positions: Sequence[int]) -> None:
+        """Measure commits. Raises _BudgetSpentError and KeyboardInterrupt."""
         self._check_time()
-        if self._is_recorded(at):
+        for at in positions:
+            if at in self.answers.search.open:
+                self.answers.is_recorded(at, self.sessions.machine)
+        still = {self.line.id(at): at for at in positions if at in self.answers.search.open}
+        if not still:
             return
-        left = self.search.range.high - self.search.range.low
-        self._say(at, f"one of {units.numbered(left, 'commit')} made it worse")
-        judge = PairsJudge(self._dividing_limits, self.programs.plan(self.search.last).tiers)
-        measured = self.sessions.measure(self.line.id(at), judge)
+        left = self.answers.range.high - self.answers.range.low
+        for number, at in enumerate(still.values()):
+            self._say(at, f"one of {units.numbered(left, 'commit')} made it worse", number)
+        tiers = self.answers.programs.plan(self.answers.search.last).tiers
+        judge = PairsJudge(self._dividing_limits, tiers)
+        are_known = [
+            self._is_known(self.answers.place(commit), measured)
+            for commit, measured in self.sessions.measure_all(list(still), judge)
+        ]
+        if not all(are_known):
+            raise _BudgetSpentError
+
+    def _is_known(self, at: int, measured: Measurement) -> bool:
+        """Keep what a session says of a commit; return False where it had no time to say it."""
+        assert self.effect is not None
         change = bisecting.row_of(measured.rows, self.effect.metric)
         answer = _answer(measured, change)
         if answer is CommitAnswer.UNDECIDED and measured.is_out_of_time:
-            raise _BudgetSpentError
-        self.known[at] = self._described(
+            return False
+        self.answers.note(
             at,
             answer,
             change=change,
             same_as=self.line.id(0) if measured.is_same else "",
             note=measured.failure or measured.distrust,
         )
-        self.search = self.search.with_answer(at, answer)
-        said = _said(change) if change else self.known[at].note or "the same program"
+        said = _said(change) if change else self.answers.known[at].note or "the same program"
         self.notify(f"{self.line.shown(at)}: {answer.value.replace('_', ' ')}: {said}")
-        if answer in _DECIDED:
-            self._spread(at)
-
-    def _is_recorded(self, at: int) -> bool:
-        """Whether a record shows that a commit runs the program of one whose answer is known."""
-        machine = self.sessions.machine
-        if not self.options.measuring.record or machine is None:
-            return False
-        for other, known in self.known.items():
-            is_measured = known.answer in _DECIDED and not known.same_as
-            if is_measured and self.programs.is_same(other, at, self.workload, machine):
-                self.known[at] = self._described(at, known.answer, same_as=known.commit.id)
-                self.search = self.search.with_answer(at, known.answer)
-                self._spread(at)
-                return True
-        return False
-
-    def _spread(self, at: int) -> None:
-        """Give the answer of a commit to those around it that run the same program."""
-        machine = self.sessions.machine
-        if not self.options.measuring.record or machine is None:
-            return
-        answer = self.known[at].answer
-        measured = self.known[at].same_as or self.line.id(at)
-        still = self.search.open
-        for other in self.programs.same(at, still, self.workload, machine):
-            self.known[other] = self._described(other, answer, same_as=measured)
-            self.search = self.search.with_answer(other, answer)
+        self.answers.spread(at, self.sessions.machine)
+        return True
 
     def _check_time(self) -> None:
         self.ending.check()
@@ -275,36 +285,28 @@ class _Bisecting:
     def _against_parent(self) -> ParentPairs:
         """Return pairs of the culprit and its parent: known ones, where the programs are known."""
         assert self.effect is not None
-        low, high = self.search.range.low, self.search.range.high
-        change = self.known[high].change or self._change_of(self.known[high].same_as)
-        if low == 0 or self.known[low].same_as == self.line.id(0):
-            is_own = low == 0 and self.known[high].change is not None
-            return ParentPairs(change=change, launched=is_own)
+        low, high = self.answers.range.low, self.answers.range.high
+        known = self.answers.known
+        if low == 0 or known[low].same_as == self.line.id(0):
+            is_own = low == 0 and known[high].change is not None
+            return ParentPairs(change=self.answers.change_at(high), launched=is_own)
         self._check_time()
         self._say(high, "the commit that made it worse, against its parent")
-        judge = PairsJudge(self._usual_limits, self.programs.plan(high).tiers)
-        with worktree.commit_of(self.options.measuring.root, self.line.id(low)) as parent:
-            measured = self.sessions.measure(self.line.id(high), judge, against=parent)
+        judge = self._usual_judge(high)
+        measured = self.sessions.measure(self.line.id(high), judge, against=self.line.id(low))
         row = bisecting.row_of(measured.rows, self.effect.metric)
         return ParentPairs(change=row, note=measured.failure or measured.distrust)
 
-    def _change_of(self, commit: str) -> Change | None:
-        """Return what pairs of a commit have said, by its name."""
-        return next((each.change for each in self.known.values() if each.commit.id == commit), None)
-
     def _explained(self) -> ExplainedWorkloads | None:
         """Profile the culprit and its parent. A failure of that is noted, and loses no answer."""
-        options = self.options.measuring
-        if not options.explain:
+        if not self.options.measuring.explain:
             return None
         self.ending.check()
-        low, high = (self.line.id(at) for at in dataclasses.astuple(self.search.range))
-        self.notify(f"{self.line.shown(self.search.range.high)}: profiled beside its parent")
+        high = self.answers.range.high
+        low_id, high_id = (self.line.id(at) for at in dataclasses.astuple(self.answers.range))
+        self.notify(f"{self.line.shown(high)}: profiled beside its parent")
         try:
-            with worktree.commit_of(options.root, high) as culprit:
-                own = commits.options_of(options, culprit)
-                asked = dataclasses.replace(own, against=low, select=(self.workload,))
-                return explain.now(asked, notify=_silent, listener=self.sessions.listener())
+            return self.sessions.explained(high_id, low_id, self._usual_judge(high))
         except CiPerfError as error:
             self.notes.append(f"the cause is not known: {error}")
             return None
@@ -319,7 +321,7 @@ class _Bisecting:
         *,
         is_worse: bool,
     ) -> Bisection:
-        left = self.search.range
+        left = self.answers.range
         outcome: BisectOutcome = "not_worse"
         if is_worse:
             outcome = "found" if left.is_one and _is_worse(parent) else "range"
@@ -327,7 +329,7 @@ class _Bisecting:
         return Bisection(
             tool=Tool(version=__version__),
             suite=options.measuring.suite,
-            workload=self.workload,
+            workload=self.answers.workload,
             metric=self.effect.metric if self.effect else "",
             good=options.good,
             bad=options.bad,
@@ -339,39 +341,21 @@ class _Bisecting:
             sessions=self.sessions.count,
             rounds=self.rounds,
             machine=self.sessions.machine.environment.hard if self.sessions.machine else None,
+            engine=options.fleet.words() if options.fleet else (),
+            fleet_output=str(options.fleet.folder) if options.fleet else "",
             low=left.low,
             high=left.high,
-            commits=tuple(
-                self.known.get(at) or self._described(at, CommitAnswer.OPEN)
-                for at in range(len(self.line.commits))
-            ),
+            commits=tuple(self.answers.all()),
             parent=parent,
             explained=explained,
             notes=tuple(self.notes),
         )
 
-    def _described(
-        self,
-        at: int,
-        answer: CommitAnswer,
-        *,
-        change: Change | None = None,
-        same_as: str = "",
-        note: str = "",
-    ) -> BisectedCommit:
-        of_line = self.line.commits[at]
-        return BisectedCommit(
-            commit=of_line.commit,
-            parents=len(of_line.parents),
-            answer=answer,
-            same_as=same_as,
-            change=change,
-            note=note,
-        )
-
-    def _say(self, at: int, why: str) -> None:
+    def _say(self, at: int, why: str, before: int = 0) -> None:
+        """Tell of a session; `before` are those that begin with it, and were told already."""
         left = units.duration(max(self.sessions.left_s, 0.0))
-        self.notify(f"session {self.sessions.count + 1}, {left} left: {self.line.shown(at)}: {why}")
+        number = self.sessions.count + before + 1
+        self.notify(f"session {number}, {left} left: {self.line.shown(at)}: {why}")
 
 
 def _answer(measured: Measurement, change: Change | None) -> CommitAnswer:
@@ -391,7 +375,3 @@ def _said(change: Change) -> str:
     if change.ratio is None or interval is None:
         return f"{change.metric} {change.base:g} → {change.head:g}"
     return f"{change.metric} {units.change(change.ratio, interval.low, interval.high)}"
-
-
-def _silent(_line: str) -> None:
-    """Tell nobody: the setups of the culprit and its parent were told before."""

@@ -1,24 +1,29 @@
-"""Measure one commit after another beside the same base, and judge each by its pairs alone."""
+"""Measure commits beside the same base, one after another here, and judge each by its pairs alone.
+
+`bisect_fleet.py` has the same done by nodes, each of which calls `run_unit`.
+"""
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
-from ci_perf.gate import Notify, commits, measure, run_summary, runners
+from ci_perf.gate import Notify, commits, explain, measure, run_summary, runners
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import compare, summarise
-from ci_perf.model.comparison import Row
+from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.environment import Machine
+from ci_perf.model.explained import ExplainedWorkloads
 from ci_perf.model.run import UNKNOWN_COMMIT, Run, Source
 from ci_perf.model.suite import Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import Status, Validity
-from ci_perf.session import Listener
+from ci_perf.session import Listener, MachineChecks
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 
@@ -43,12 +48,55 @@ class Measurement:
     is_out_of_time: bool = False
 
 
-class PairsJudge:
-    """Judges by pairs alone, as no baseline tells of old commits. See session.PairJudge."""
+class Sessions(Protocol):
+    """What measures the commits of a line.
 
-    def __init__(self, limits: Callable[[Machine], Limits], tiers: Tiers) -> None:
-        self._limits = limits
-        self._tiers = tiers
+    ``count`` is how many there were, ``machine`` what they ran on.
+    """
+
+    count: int
+    machine: MachineDescription | None
+
+    @property
+    def together(self) -> int:
+        """How many commits it measures at the same time."""
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the budget, in seconds."""
+
+    def measure(self, commit: str, judge: "PairsJudge", *, against: str = "") -> Measurement:
+        """Measure a commit beside the known-good one, or beside `against`.
+
+        What the commit itself is to blame for is an answer. Raises CiPerfError for the rest, and
+        KeyboardInterrupt.
+        """
+
+    def measure_all(
+        self, commits: Sequence[str], judge: "PairsJudge"
+    ) -> Iterator[tuple[str, Measurement]]:
+        """Measure commits beside the known-good one. Raises as `measure` does."""
+
+    def explained(self, culprit: str, parent: str, judge: "PairsJudge") -> ExplainedWorkloads:
+        """Profile a commit beside its parent. Raises as `measure` does."""
+
+
+class PairsJudge:
+    """Judges by pairs alone, as no baseline tells of old commits. See session.PairJudge.
+
+    ``metric`` is the only one that gates by `limits`, if there is one.
+    """
+
+    def __init__(
+        self,
+        limits: Callable[[Machine], Limits],
+        tiers: Tiers,
+        *,
+        metric: str = "",
+        explained: bool = False,
+    ) -> None:
+        """With `explained`, what pairs call worse is profiled afterwards."""
+        self.limits, self.tiers, self.metric, self.explained = limits, tiers, metric, explained
         self._known: Limits | None = None
 
     def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
@@ -59,18 +107,21 @@ class PairsJudge:
     def undecided(self, run: Run) -> tuple[dict[str, float], int]:
         """See PairJudge."""
         head = summarise.run(run, label="")
-        return compare.undecided(_nothing(run), head, limits=self._of(run), tiers=self._tiers)
+        return compare.undecided(_nothing(run), head, limits=self._of(run), tiers=self.tiers)
 
     def rows(self, run: Run) -> tuple[Row, ...]:
         """See PairJudge."""
         head = summarise.run(run, label="")
         limits = self._of(run)
-        return compare.compare(_nothing(run), head, limits=limits, tiers=self._tiers).rows
+        return compare.compare(_nothing(run), head, limits=limits, tiers=self.tiers).rows
 
     def moved(self, run: Run) -> tuple[str, ...]:
-        """Name none: only the culprit is profiled, by itself."""
-        del run
-        return ()
+        """Name what is worse, where that is to be explained. See PairJudge."""
+        if not self.explained:
+            return ()
+        changes = (row for row in self.rows(run) if isinstance(row, Change))
+        worse = (row.workload for row in changes if row.verdict is Verdict.REGRESSED)
+        return tuple(dict.fromkeys(worse))
 
     def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
         """Name none: what somebody has accepted is a loss all the same."""
@@ -79,7 +130,7 @@ class PairsJudge:
 
     def _of(self, run: Run) -> Limits:
         if self._known is None:
-            self._known = self._limits(run.environment.hard)
+            self._known = self.limits(run.environment.hard)
         return self._known
 
 
@@ -98,10 +149,7 @@ def _nothing(run: Run) -> Summary:
 
 
 class BisectSessions:
-    """Launches sessions, each in a worktree of its commit, until the budget is spent.
-
-    ``count`` is how many there were, ``machine`` what they ran on.
-    """
+    """Launches sessions here, each in a worktree of its commit, until the budget is spent."""
 
     def __init__(
         self,
@@ -112,51 +160,82 @@ class BisectSessions:
         listener: Callable[[], Listener],
         *,
         workload: str,
+        label: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the known-good commit as `base`: its setup is run once, unless in a container."""
-        self.listener = listener
+        """Take the known-good commit as `base`: its setup is run once, unless in a container.
+
+        git keeps `label` with the worktrees.
+        """
         self.count = 0
         self.machine: MachineDescription | None = None
         self._options = dataclasses.replace(options, select=(workload,))
         self._base = base
         self._ending = ending
         self._notify = notify
+        self._listener = listener
+        self._label = label
         self._clock = clock
         self._end = clock() + options.budget_s
         self._ready: set[Path] = set()
 
     @property
+    def together(self) -> int:
+        """See Sessions."""
+        return 1
+
+    @property
     def left_s(self) -> float:
-        """What is left of the budget, in seconds."""
+        """See Sessions."""
         return self._end - self._clock()
 
-    def measure(
-        self, commit: str, judge: PairsJudge, *, against: Checkout | None = None
-    ) -> Measurement:
-        """Measure a commit beside the base, or beside `against`.
-
-        What the commit itself is to blame for is an answer. Raises CiPerfError for the rest, and
-        KeyboardInterrupt.
-        """
+    def measure(self, commit: str, judge: PairsJudge, *, against: str = "") -> Measurement:
+        """See Sessions."""
         self.count += 1
         try:
-            with worktree.commit_of(self._options.root, commit, has_setup=True) as head:
-                run = self._run(head, against or self._base, judge)
+            if not against:
+                run = self.run(commit, self._base, judge)
+            else:
+                with worktree.commit_of(self._options.root, against) as base:
+                    run = self.run(commit, base, judge)
         except _OF_MACHINE:
             raise
         except CiPerfError as error:
             return Measurement(failure=str(error), output=error.output)
         if run_summary.is_interrupted(run):
             raise KeyboardInterrupt
-        return _of_run(run, judge)
+        return measurement_of(run, judge)
 
-    def _run(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
+    def measure_all(
+        self, commits: Sequence[str], judge: PairsJudge
+    ) -> Iterator[tuple[str, Measurement]]:
+        """See Sessions."""
+        for commit in commits:
+            yield commit, self.measure(commit, judge)
+
+    def explained(self, culprit: str, parent: str, judge: PairsJudge) -> ExplainedWorkloads:
+        """See Sessions: nothing is judged."""
+        del judge
+        with worktree.commit_of(self._options.root, culprit) as checkout:
+            own = commits.options_of(self._options, checkout)
+            asked = dataclasses.replace(own, against=parent)
+            return explain.now(asked, notify=_silent, listener=self._listener())
+
+    def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
+        """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
+        of_commit = worktree.commit_of(
+            self._options.root, commit, has_setup=True, label=self._label
+        )
+        with of_commit as head:
+            return self._launched(head, base, judge)
+
+    def _launched(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
         options = commits.options_of(self._options, head)
         if base is not self._base:  # nobody asks for the program of the last commit any more
             options = dataclasses.replace(options, record=False)
         plan = measure.plan(options)
         identity = session.new_identity()
+        device = plan.device if options.device == "auto" else options.device
         with runners.launcher(
             options.runner,
             plan,
@@ -166,15 +245,25 @@ class BisectSessions:
             ending=self._ending,
             notify=self._notify,
         ) as launcher:
+            if plan.setup.command:
+                expect = options.node.expect
+                session.check_before_setup(plan, launcher, device, self._ending, expect)
             measure.set_up_side(plan, launcher, head.root, "head", self._ending, self._notify)
             if options.runner.kind != "local" or base.root not in self._ready:
                 measure.set_up_side(plan, launcher, base.root, "base", self._ending, self._notify)
                 self._ready.add(base.root)
             self._ending.check()
-            device = plan.device if options.device == "auto" else options.device
             if self.machine is None:
-                self.machine = session.describe(plan, launcher, device, self._ending)
-            heard = self.listener()
+                expect = options.node.expect
+                self.machine = session.describe(plan, launcher, device, self._ending, expect)
+            heard = self._listener()
+            against = session.Against(
+                checkout=base,
+                budget_s=max(self.left_s, 0.0),
+                judge=judge,
+                routes=True,
+                explain_budget_s=options.explain_budget_s if judge.explained else None,
+            )
             with measure.followed(heard):
                 return session.measure(
                     plan,
@@ -182,17 +271,17 @@ class BisectSessions:
                     heard,
                     device=device,
                     lock_timeout_s=options.lock_timeout_s,
-                    against=session.Against(
-                        checkout=base, budget_s=max(self.left_s, 0.0), judge=judge, routes=True
-                    ),
+                    against=against,
                     prover=measure.prover(plan, options, base, self._notify),
                     baselines=options.baselines,
                     identity=identity,
                     wait_s=options.wait_s,
+                    checks=MachineChecks(node=options.node),
                 )
 
 
-def _of_run(run: Run, judge: PairsJudge) -> Measurement:
+def measurement_of(run: Run, judge: PairsJudge) -> Measurement:
+    """Return what the run of a session says of its commit."""
     if run.same:
         return Measurement(is_same=True)
     if run.failed:
@@ -207,3 +296,7 @@ def _of_run(run: Run, judge: PairsJudge) -> Measurement:
             return Measurement(failure=what, output=paired.output)
     stopped = run.interleaved.stopped if run.interleaved else "decided"
     return Measurement(rows=judge.rows(run), is_out_of_time=stopped == "budget")
+
+
+def _silent(_line: str) -> None:
+    """Tell nobody: the setups of the culprit and its parent were told before."""

@@ -11,7 +11,7 @@ from ci_perf.judging import idle, profiled_steps
 from ci_perf.model.comparison import Change
 from ci_perf.model.explained import ExplainedWorkload, ExplainedWorkloads
 from ci_perf.model.run import Run
-from ci_perf.model.step_profile import StepProfile
+from ci_perf.model.step_profile import ProfiledPairs, StepProfile
 from ci_perf.session import Listener, Profiled
 from ci_perf.worktree import Checkout
 
@@ -116,6 +116,11 @@ def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Expla
     )
 
 
+def of_pairs(suite: str, base: str, pairs: Iterable[ProfiledPairs]) -> ExplainedWorkloads:
+    """Return what profiled pairs explain; `base` is the commit of their base."""
+    return ExplainedWorkloads(suite=suite, base=base, workloads=tuple(map(_explained, pairs)))
+
+
 def _sides(profiled: Profiled) -> Iterable[tuple[str, StepProfile]]:
     """Return the profiles whose traces may be kept, by what they are called."""
     yield from traces.sides(profiled.pairs)
@@ -129,15 +134,7 @@ def _commit(checkout: Checkout | None) -> str:
 
 
 def _workloads(profiled: Profiled) -> Iterable[ExplainedWorkload]:
-    for sides in profiled.pairs:
-        change = profiled_steps.step_change(sides.pairs)
-        yield ExplainedWorkload(
-            workload=sides.workload,
-            explanation=profiled_steps.explain(sides, change),
-            step=change,
-            profile=sides.pairs[0].head if sides.pairs else None,
-            trouble=sides.trouble,
-        )
+    yield from map(_explained, profiled.pairs)
     for name, answer in profiled.profiles.items():
         if isinstance(answer, StepProfile):
             limits = None if answer.absent else idle.limits(answer)
@@ -146,3 +143,14 @@ def _workloads(profiled: Profiled) -> Iterable[ExplainedWorkload]:
             )
         else:
             yield ExplainedWorkload(workload=name, trouble=answer)
+
+
+def _explained(sides: ProfiledPairs) -> ExplainedWorkload:
+    change = profiled_steps.step_change(sides.pairs)
+    return ExplainedWorkload(
+        workload=sides.workload,
+        explanation=profiled_steps.explain(sides, change),
+        step=change,
+        profile=sides.pairs[0].head if sides.pairs else None,
+        trouble=sides.trouble,
+    )

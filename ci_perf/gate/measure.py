@@ -136,7 +136,7 @@ def measure_plan(
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
     with (
         launching(plan, options, identity, notify) as (ending, checkout, launcher),
-        _refusal_written(options),
+        refusal_written(options),
     ):
         if plan.setup.command:
             session.check_before_setup(plan, launcher, device, ending, options.node.expect)
@@ -168,7 +168,7 @@ def measure_plan(
 
 
 @contextlib.contextmanager
-def _refusal_written(options: MeasureOptions) -> Iterator[None]:
+def refusal_written(options: MeasureOptions) -> Iterator[None]:
     """Within, a node that is not of the class of its unit says so in the place of a run."""
     try:
         yield

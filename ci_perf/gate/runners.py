@@ -101,6 +101,22 @@ def needs_container(name: str) -> UsageError:
     )
 
 
+def spelled(chosen: Runner) -> tuple[str, ...]:
+    """Return the words of a command line for a runner; none for what is by default so."""
+    default = Runner()
+    words = [] if chosen.kind == default.kind else ["--runner", chosen.kind]
+    for name in Runner.__dataclass_fields__:
+        if name == "kind":
+            continue
+        value = getattr(chosen, name)
+        if value == getattr(default, name):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        for item in value if isinstance(value, tuple) else (value,):
+            words += [option] if item is True else [option, str(item)]
+    return tuple(words)
+
+
 @contextlib.contextmanager
 def launcher(
     runner: Runner,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ci_perf.model.bisection import BisectedCommit, Bisection, CommitAnswer
 from ci_perf.model.comparison import Change
 from ci_perf.report import explained_page, phrases, units
+from ci_perf.report.commands import quoted
 from ci_perf.report.escape import Command, Sentence, Words
 from ci_perf.report.tables import Listing, Page, Phrase, Table
 
@@ -146,9 +147,21 @@ def _merge(bisection: Bisection) -> Phrase:
 def _within(bisection: Bisection) -> Command:
     """Return the command that searches in what is left."""
     ends = (bisection.commits[at].commit.id[:_ID] for at in (bisection.low, bisection.high))
-    return Command(
-        f"ci-perf bisect {' '.join(ends)} {bisection.workload} --suite {bisection.suite}"
-    )
+    return _command(bisection, *ends)
+
+
+def _command(bisection: Bisection, good: str, bad: str, *more: str) -> Command:
+    """Return the command of a search, with these options, too."""
+    words = [quoted(good), quoted(bad), bisection.workload, "--suite", bisection.suite]
+    if bisection.engine:
+        words += ["--metric", bisection.metric, *map(quoted, bisection.engine)]
+    return Command(f"ci-perf bisect {' '.join([*words, *more])}")
+
+
+def _resumed(bisection: Bisection) -> Command:
+    """Return the command that goes on with what the nodes of a fleet have measured."""
+    where = ("--fleet-output", quoted(bisection.fleet_output), "--resume")
+    return _command(bisection, bisection.good, bisection.bad, *where)
 
 
 def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
@@ -166,9 +179,11 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
         return
     within = bisection.commits[bisection.low + 1 : bisection.high + 1]
     if bisection.ended == "budget":
-        yield (Words("The budget is spent: it goes on with "), _within(bisection))
+        elsewhere = (Words(", and another --fleet-output"),) if bisection.engine else ()
+        yield (Words("The budget is spent: it goes on with "), _within(bisection), *elsewhere)
     if bisection.ended == "interrupted":
-        yield (Words("It was interrupted: it goes on with "), _within(bisection))
+        goes_on = _resumed(bisection) if bisection.engine else _within(bisection)
+        yield (Words("It was interrupted: it goes on with "), goes_on)
     if any(each.answer == CommitAnswer.UNDECIDED for each in within):
         yield (
             Words(

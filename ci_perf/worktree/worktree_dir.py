@@ -23,6 +23,9 @@ from ci_perf.system.child import Cookie
 # git keeps it with the worktree, so that ours are recognized by more than a name.
 REASON = "ci-perf: the base of a comparison, removed at its end"
 
+# Of a node of a fleet: its label follows. Such a folder may belong to another host.
+_LABELLED = f"{REASON}: "
+
 _PREFIX = "ci-perf-base-"
 _RANDOM = 8
 _LETTERS = string.ascii_lowercase + string.digits
@@ -62,11 +65,23 @@ def cookie(path: Path) -> Cookie:
     return Cookie(variable=scratch.COOKIE, value=str(path))
 
 
+def reason(label: str) -> str:
+    """Return the words that git keeps with a worktree."""
+    return f"{_LABELLED}{label}" if label else REASON
+
+
 def sweep(top: Path) -> None:
     """Remove the folders of owners that were killed, as far as possible."""
-    for path in {*_left_in_temporary(), *_known_to_git(top)}:
+    of_nodes = {path for path in _known_to_git(top, _LABELLED) if not path.exists()}
+    for path in {*_left_in_temporary(), *_known_to_git(top, f"{REASON}\n"), *of_nodes}:
         with contextlib.suppress(OSError, CiPerfError):
             _sweep(top, path)
+
+
+def remove_labelled(top: Path, label: str) -> None:
+    """Remove the worktrees of this label, whose owners are gone, as far as possible."""
+    for path in _known_to_git(top, f"{reason(label)}\n"):
+        _remove(top, path)
 
 
 def _sweep(top: Path, path: Path) -> None:
@@ -84,14 +99,13 @@ def _left_in_temporary() -> Iterator[Path]:
             yield path
 
 
-def _known_to_git(top: Path) -> Iterator[Path]:
-    """Yield the worktrees of this repository that are locked for our reason."""
+def _known_to_git(top: Path, beginning: str) -> Iterator[Path]:
+    """Yield the worktrees of this repository that are locked for a reason that begins so."""
     with contextlib.suppress(CiPerfError):
         listed = git.run(top, "worktree", "list", "--porcelain").out
         for entry in listed.split("\n\n"):
-            lines = entry.splitlines()
-            if f"locked {REASON}" in lines:
-                yield Path(lines[0].removeprefix("worktree "))
+            if f"\nlocked {beginning}" in f"{entry}\n":
+                yield Path(entry.splitlines()[0].removeprefix("worktree "))
 
 
 def _is_forgotten(top: Path, path: Path) -> bool:

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from ci_perf.cli import measure_options
 from ci_perf.errors import UsageError
+from ci_perf.gate import runners
 from ci_perf.gate.runners import Runner
 
 # Each option said once, as a person says it, and what it becomes; FOLDER is one.
@@ -138,13 +139,13 @@ def test_a_choice_is_spelled_so_that_it_is_heard_again(tmp_path):
     line += ["--ulimit", "nofile=1:2", "--data", str(tmp_path), "--checkpoints", str(tmp_path)]
     chosen = heard("--runner", "podman", *line)
 
-    assert heard(*measure_options.spelled(chosen)) == chosen
-    assert set(SAID) < set(measure_options.spelled(chosen))
+    assert heard(*runners.spelled(chosen)) == chosen
+    assert set(SAID) < set(runners.spelled(chosen))
 
 
 def test_of_what_nobody_has_said_nothing_is_spelled():
-    assert measure_options.spelled(Runner()) == ()
-    assert measure_options.spelled(Runner(kind="docker", pids=64)) == (
+    assert runners.spelled(Runner()) == ()
+    assert runners.spelled(Runner(kind="docker", pids=64)) == (
         *("--runner", "docker"),
         *("--pids", "64"),
     )

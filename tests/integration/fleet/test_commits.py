@@ -1,0 +1,161 @@
+"""Commits measured by the nodes of a fleet: real processes and git, and answers as prepared."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.gate import bisect
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.model.bisection import CommitAnswer
+from ci_perf.report import bisection as page
+from ci_perf.report import tables
+from ci_perf.session import Listener
+from tests import commit_fleets, repositories
+from tests.commit_fleets import launched
+from tests.processes import is_alive, wait_until
+from tests.projects import Project
+
+LAST = 8
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    for name, value in repositories.ALONE.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """A line of nine commits, c0 to c8, with a suite of one workload."""
+    made = repositories.init(tmp_path_factory.mktemp("commits") / "project")
+    Project(made.root).workload("w").suite("w")
+    for number in range(LAST + 1):
+        made.commit(code_py=f"{number}")
+        made.ask("tag", f"c{number}")
+    return made
+
+
+@pytest.fixture
+def nodes(repository, tmp_path, monkeypatch):
+    """Have nodes answer rightly for a culprit; return the folder in which they say what they do."""
+    ids = [repository.ask("rev-parse", f"c{number}") for number in range(LAST + 1)]
+
+    def prepared(culprit, **more):
+        answers = {at: "slow" if number >= culprit else "fast" for number, at in enumerate(ids)}
+        answers |= {f"{ids[culprit]} beside {ids[culprit - 1]}": "slow"}
+        answers |= {ids[int(name[1:])]: word for name, word in more.items()}
+        commit_fleets.prepare(tmp_path / "nodes", answers | {"others": "fast"}, monkeypatch)
+        return tmp_path / "nodes"
+
+    return prepared
+
+
+def bisected(repository, folder, *, resume=False, count=3, **more):
+    return bisect.bisect(
+        bisect.BisectOptions(
+            measuring=MeasureOptions(root=repository.root, select=("w",), explain=False),
+            good="c0",
+            bad=f"c{LAST}",
+            fleet=commit_fleets.a_fleet(folder, nodes=count, resume=resume),
+            **more,
+        ),
+        notify=lambda _line: None,
+        listener=Listener,
+    )
+
+
+def numbers(repository, folder):
+    """Return the numbers of the commits that were launched, in sorted batches of an engine."""
+    tags = [repository.ask("describe", "--tags", commit) for commit, *_ in launched(folder)]
+    return [int(tag[1:]) for tag in tags]
+
+
+def test_the_commits_of_a_round_are_measured_together_and_the_culprit_beside_its_parent(
+    repository, nodes
+):
+    folder = nodes(5)
+
+    answer = bisected(repository, folder)
+
+    assert (answer.outcome, answer.low, answer.high, answer.rounds) == ("found", 4, 5, 2)
+    first, *rounds, last = numbers(repository, folder)
+    assert (first, sorted(rounds[:3]), sorted(rounds[3:]), last) == (LAST, [2, 4, 6], [5], 5)
+    # The culprit is launched beside its parent, all others beside the known-good commit.
+    *beside_good, (culprit, parent, _, _) = launched(folder)
+    assert {base for _, base, *_ in beside_good} == {answer.commits[0].commit.id}
+    assert (culprit, parent) == (answer.commits[5].commit.id, answer.commits[4].commit.id)
+    assert answer.parent.launched
+    # The first node says what the machine is; from then on half of the loss divides the commits.
+    asked = [json.loads(work) for *_, work in launched(folder)]
+    assert asked[0]["limits"] is None
+    margin = asked[1]["limits"]["default"]["step_time_s"]["margin"]
+    assert 1 + margin == pytest.approx(1.3**0.5, rel=1e-2)
+
+
+def test_a_round_has_as_many_commits_as_there_are_nodes(repository, nodes):
+    folder = nodes(5)
+
+    answer = bisected(repository, folder, count=1)
+
+    assert (answer.outcome, answer.high) == ("found", 5)
+    # One node is as one machine: each answer says which commits are needless.
+    assert numbers(repository, folder) == [LAST, 4, 6, 5, 5]
+
+
+def test_a_commit_that_is_lost_or_fails_is_named_and_stops_no_other(repository, nodes):
+    folder = nodes(5, c4="lost", c6="broken")
+
+    answer = bisected(repository, folder)
+
+    assert (answer.outcome, answer.low, answer.high) == ("range", 3, 5)
+    lost, broken = answer.commits[4], answer.commits[6]
+    assert (lost.answer, broken.answer) == (CommitAnswer.FAILED, CommitAnswer.FAILED)
+    assert "2 attempts on cpu-" in lost.note
+    assert "no compiler" in broken.note
+    assert numbers(repository, folder).count(4) == 2
+    # What the lost attempts had checked out is gone.
+    assert repository.worktrees() == [str(repository.root)]
+    assert list(folder.glob("left-*")) == []
+
+
+def test_a_bad_commit_that_no_node_can_measure_is_an_error(repository, nodes):
+    folder = nodes(5, c8="broken")
+
+    with pytest.raises(CiPerfError, match=r"c8 \([0-9a-f]{12} more\): .*no compiler"):
+        bisected(repository, folder)
+
+
+def test_an_interrupt_leaves_nothing_and_the_same_search_goes_on(repository, nodes):
+    folder = nodes(5, c4="hangs")
+
+    def interrupt():
+        wait_until((folder / "hangs").exists)
+        wait_until(lambda: len(list((folder / "fleet/round-1/runs").glob("*.json"))) == 2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    answer = bisected(repository, folder)
+    thread.join()
+
+    assert (answer.ended, answer.low, answer.high) == ("interrupted", 2, 6)
+    assert [pid for _, _, pid, _ in launched(folder) if is_alive(pid)] == []
+    assert repository.worktrees() == [str(repository.root)]
+    said = tables.markdown(page.page(answer))
+    assert "goes on with `ci-perf bisect c0 c8 w --suite smoke --metric step_time_s --eng" in said
+    assert f"--fleet-output {folder}/fleet --resume`" in said
+
+    answers = json.loads((folder / "answers.json").read_text())
+    commit_fleets.answer(folder, answers | {answer.commits[4].commit.id: "fast"})
+    before = len(launched(folder))
+    with pytest.raises(UsageError, match=r"--fleet-output .*: expected an empty folder"):
+        bisected(repository, folder)
+    again = bisected(repository, folder, resume=True)
+
+    assert (again.outcome, again.high) == ("found", 5)
+    # Only what was interrupted, the second round and the parent.
+    assert numbers(repository, folder)[before:] == [4, 5, 5]
