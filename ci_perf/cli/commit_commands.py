@@ -70,7 +70,7 @@ def bisect_command(
     workload: str,
     metric: str,
     at_once: int,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `suite_and_machine`
 ) -> int:
@@ -109,7 +109,7 @@ def bisect_command(
     return ExitCode.OK if bisected.outcome == "found" else ExitCode.NO_ANSWER
 
 
-def _emit(document: Bisection | Backfill, form: str, output: Path | None) -> None:
+def _emit(document: Bisection | Backfill, form: str | None, output: Path | None) -> None:
     if form == "json":
         console.emit(codec.encode(document), output=output)
         return
@@ -140,7 +140,7 @@ def backfill_command(
     commits: str,
     every: int,
     force: bool,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:

@@ -1,6 +1,6 @@
 """The commands for many machines: `fleet run` measures a plan on an engine that you have."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -168,6 +168,7 @@ def run_fleet_command(
     the classes whose `gate` is on; 130 for an interrupt, which leaves nothing in the queue.
     """
     _check(plan, shards, suite, against, output if resume else None)
+    _check_run_options(run_options)
     verdict = fleet.run(
         FleetRunOptions(
             sharding=ShardOptions(
@@ -221,3 +222,25 @@ def _check(
         )
     said = suite if _is_said("suite") else None
     fleet.check_resumed(resumed, shards=shards, against=against, suite=said)
+
+
+def _check_run_options(words: Sequence[str]) -> None:
+    """Refuse here what every node would refuse. Raises UsageError.
+
+    Values are not looked at: a folder, say, is one of the nodes.
+    """
+    from ci_perf.cli.measuring_commands import run_command
+
+    parser = run_command.make_parser(click.Context(run_command, info_name="ci-perf run"))
+    parsed, _, _ = parser.parse_args([*words])
+    # What nobody has typed is no text.
+    said = {name: value for name, value in parsed.items() if isinstance(value, str | tuple)}
+    if names := said.get("names"):
+        raise UsageError(
+            f"expected no workloads, found {', '.join(names)}; `ci-perf plan {' '.join(names)}` "
+            "plans them, for --plan"
+        )
+    for option in ("output", "unit", "shard", "plan", "machine_class", "against"):
+        if option in said:
+            name = option.replace("_", "-")
+            raise UsageError(f"--{name} after --: expected none, as the plan says it, found one")

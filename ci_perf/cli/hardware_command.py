@@ -33,7 +33,7 @@ def hardware_command(
     prices: Path | None,
     page: Path | None,
     picture: Path | None,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
 ) -> int:
     """Compare machines by runs of one suite, and by the prices of their owner.

@@ -175,7 +175,7 @@ def _draw(
 def touched_command(
     *,
     against: str,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> None:
@@ -224,7 +224,7 @@ def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> i
 def calibrate_command(
     *,
     run_output: Path,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
@@ -270,7 +270,7 @@ def qualify_command(
     size: float,
     rounds: int,
     run_output: Path,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
@@ -349,7 +349,7 @@ def explain_command(
     activities: tuple[Activity, ...],
     snapshot: Path | None,
     operators: bool,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> None:

@@ -146,9 +146,8 @@ report_format = click.option(
 table_format = click.option(
     "--format",
     type=click.Choice(["terminal", "markdown", "json"]),
-    default="terminal",
-    show_default=True,
-    help="The form of the tables; json is the document itself.",
+    help="The form of the tables: by default markdown in a file, else terminal; json is the "
+    "document itself.",
 )
 artifact = click.option(
     "--artifact",

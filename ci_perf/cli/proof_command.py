@@ -60,7 +60,7 @@ def prove_command(
     lock_timeout: float,
     show: Path | None,
     compare: tuple[Path, Path] | None,
-    format: str,  # noqa: A002  the option's name, and that of its environment variable
+    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     page: Path | None,
 ) -> int:
@@ -108,7 +108,7 @@ def _check(
     show: Path | None,
     compare: tuple[Path, Path] | None,
     *,
-    format: str,  # noqa: A002  as above
+    format: str | None,  # noqa: A002  as above
     output: Path | None,
     page: Path | None,
 ) -> None:
@@ -150,7 +150,7 @@ def _read(path: Path) -> Proof:
     return rejudged(files.read(path, Proof))
 
 
-def _show(document: Proof, *, form: str, output: Path | None, page: Path | None) -> int:
+def _show(document: Proof, *, form: str | None, output: Path | None, page: Path | None) -> int:
     from ci_perf.report import proof
 
     is_good = is_proven(document)
@@ -163,7 +163,7 @@ def _show(document: Proof, *, form: str, output: Path | None, page: Path | None)
 
 
 def _compare(
-    first: Path, second: Path, *, form: str, output: Path | None, page: Path | None
+    first: Path, second: Path, *, form: str | None, output: Path | None, page: Path | None
 ) -> int:
     from ci_perf.judging.proof_comparison import is_kept
     from ci_perf.report import proof_comparison
@@ -175,7 +175,7 @@ def _compare(
 
 
 def _emit(
-    tables: Page, form: str, output: Path | None, page: Path | None, *, is_good: bool
+    tables: Page, form: str | None, output: Path | None, page: Path | None, *, is_good: bool
 ) -> None:
     reports.emit_page(tables, form, output)
     _draw(tables, page, is_good=is_good)  # last: where it cannot be written, the tables are there

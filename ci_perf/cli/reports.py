@@ -76,7 +76,9 @@ def _text(comparison: Comparison, form: str, *, is_ascii: bool) -> str:
     return markdown.render(comparison)
 
 
-def emit_machine(document: Calibration | Qualification, form: str, target: Path | None) -> None:
+def emit_machine(
+    document: Calibration | Qualification, form: str | None, target: Path | None
+) -> None:
     """Write what was found out of a machine."""
     if form == "json":
         console.emit(codec.encode(document), output=target)
@@ -86,11 +88,11 @@ def emit_machine(document: Calibration | Qualification, form: str, target: Path 
     emit_page(calibration_report.page(document), form, target)
 
 
-def emit_page(page: Page, form: str, target: Path | None) -> None:
-    """Write a page of tables, as Markdown or for a terminal."""
+def emit_page(page: Page, form: str | None, target: Path | None) -> None:
+    """Write a page of tables: into a file as Markdown, as a report is, unless it was asked for."""
     from ci_perf.report import tables
 
-    if form == "markdown":
+    if (form or ("terminal" if target is None else report_format(form, target))) == "markdown":
         console.emit(tables.markdown(page), output=target)
     else:
         console.emit(

@@ -25,6 +25,7 @@ from ci_perf.model.run import Run, Tool
 from ci_perf.model.shards import MOST_SHARDS, WorkPlan, WorkUnit
 from ci_perf.system import files, git
 from ci_perf.version import __version__
+from ci_perf.worktree import merge_base
 
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 # A unit is called after its class: with less, its name would be none.
@@ -64,6 +65,8 @@ def plan(options: ShardOptions, *, notify: Notify) -> WorkPlan:
     _check(options)
     first = _Screened() if options.after is None else _screened(options, notify)
     name, against = first.suite or options.suite, first.against or options.against or ""
+    if against:
+        merge_base.check(options.root, against)
     select = tuple(first.suspected) or options.select
     whole = suite.plan(options.workloads, name, selection=select, root=options.root)
     launches_s = known_launches_s(options.baselines, name)

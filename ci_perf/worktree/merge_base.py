@@ -63,6 +63,15 @@ def exactly(root: Path, ref: str) -> Start:
     return Start(top=top, inside=_inside(root, top), commit=_named(root, ref), called="the commit")
 
 
+def check(root: Path, ref: str) -> None:
+    """Find out before anybody measures that `ref` names nothing. Raises as `find` does.
+
+    A shallow clone may lack what those that measure have: there, nothing is checked.
+    """
+    if not _is_shallow(root):
+        find(root, ref)
+
+
 def shown(commit: str) -> str:
     """Shorten a commit for people."""
     return commit[:_SHOWN]

@@ -34,6 +34,15 @@ def test_tables_page_and_picture_come_of_one_call(project):
     assert (project.root / "value.svg").read_text().startswith("<svg")
 
 
+def test_tables_in_a_file_are_markdown_unless_another_form_is_asked_for(project):
+    runs = ("a100.json", "h100.json", "--prices", "prices.toml")
+    project.run("hardware", *runs, "-o", "value.md")
+    project.run("hardware", *runs, "-o", "value.txt", "--format", "terminal")
+
+    assert (project.root / "value.md").read_text().startswith("**Fastest: `h100-reserved`")
+    assert (project.root / "value.txt").read_text().startswith("Fastest: h100-reserved")
+
+
 def test_a_price_of_nothing_is_wrong_use_and_writes_nothing(project):
     (project.root / "prices.toml").write_text(PRICES.replace("2.0", "0"))
 

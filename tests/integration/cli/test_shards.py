@@ -116,6 +116,7 @@ def test_more_shards_than_workloads_leave_empty_ones_which_say_so(planned):
         (["plan", "--shards", "-1"], "-1 is not in the range"),
         (["plan", "--shards", "20000"], "--shards: expected a number from 1 to 10,000"),
         (["plan", "--shards", "2", "nope"], "no workload 'nope'"),
+        (["plan", "--shards", "2", "--against", "nosuch"], "nosuch: expected a branch, tag or com"),
         (
             ["plan", "--shards", "1", "--machine-class", "x", "--machine-class", "x"],
             "--machine-class: expected different names, found one twice",
