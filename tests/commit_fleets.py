@@ -17,7 +17,7 @@ RATIOS = {"fast": 1.0, "slow": 1.3}
 def a_fleet(folder, *, nodes=3, resume=False, extra=""):
     """Return a fleet of slots of this machine, whose nodes read FOLDER/answers.json."""
     table = folder / "fleet.toml"
-    table.write_text(f"{extra}[class.cpu]\nnodes = {nodes}\n")
+    table.write_text(f"[class.cpu]\nnodes = {nodes}\n{extra}")
     return CommitFleet(engine="local", nodes=table, folder=folder / "fleet", resume=resume)
 
 

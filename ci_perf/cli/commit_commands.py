@@ -133,6 +133,7 @@ def _emit(document: Bisection | Backfill, form: str | None, output: Path | None)
     help="Measure each N-th commit, counted from TO back.",
 )
 @click.option("--force", is_flag=True, help="Accept also what was measured under heavy pressure.")
+@fleet_command.measuring_commits
 @options.table_format
 @options.output
 def backfill_command(
@@ -149,11 +150,13 @@ def backfill_command(
     For a history from nothing: `ci-perf history` shows it once the files are committed, which this
     command does not do. FROM..TO are commits of one line of first parents, without FROM. A commit
     that runs the same program as the one before is left out, one that fails is named. The same
-    command goes on where an earlier one has ended.
+    command goes on where an earlier one has ended. With --engine nodes measure the commits at the
+    same time; their sessions are added oldest first.
 
     Exit codes: 0 done, or left for the next call, 3 a commit failed, 130 interrupted: what was
     accepted by then stays.
     """
+    fleet = fleet_command.commit_fleet(said)
     measurement = measure_options.measurement(said, run_output=None, outputs=(output,))
     reports.check_target(None, output, inputs=[measurement["baselines"]])
     backfilled = backfill.backfill(
@@ -162,6 +165,7 @@ def backfill_command(
             commits=commits,
             every=every,
             force=force,
+            fleet=fleet,
         ),
         notify=console.say,
         listener=following.listener,

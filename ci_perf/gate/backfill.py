@@ -13,6 +13,8 @@ from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError, UsageError
 from ci_perf.gate import Notify, commits, measure
 from ci_perf.gate.backfill_baselines import LineBaselines
+from ci_perf.gate.backfill_fleet import FleetBackfill
+from ci_perf.gate.commit_units import CommitBatches, CommitFleet
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.model.backfill import Backfill, BackfilledCommit, BackfillOutcome
@@ -21,9 +23,12 @@ from ci_perf.model.suite import is_selected
 from ci_perf.model.task import MachineDescription
 from ci_perf.session import Listener
 from ci_perf.system import signals
+from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
 _RANGE = ".."
+# On nodes: a history is worth two retries, as nobody waits for it.
+_ATTEMPTS = 3
 # What is no matter of a commit, and would stop every other one as well.
 _OF_MACHINE = (BusyError, EngineError, CannotWriteError)
 
@@ -32,13 +37,15 @@ _OF_MACHINE = (BusyError, EngineError, CannotWriteError)
 class BackfillOptions:
     """Which commits: those of ``commits`` ("FROM..TO", as git means it), each ``every``-th one.
 
-    They are counted from the last one back. ``force`` accepts what was measured under pressure.
+    They are counted from the last one back. ``force`` accepts what was measured under pressure. The
+    nodes of a ``fleet`` measure them; without one, this machine does.
     """
 
     measuring: MeasureOptions
     commits: str
     every: int = 1
     force: bool = False
+    fleet: CommitFleet | None = None
 
 
 class RunSessions:
@@ -107,24 +114,12 @@ class _Backfilling:
 
     def go(self) -> Backfill:
         """Go through the line."""
-        positions = self._positions()
         with signals.noted() as ending:
             try:
-                machine = self._machine(positions)
-                baselines = LineBaselines(
-                    options=self.options.measuring,
-                    line=self.line,
-                    machine=machine.environment.hard,
-                    force=self.options.force,
-                    notify=self.notify,
-                )
-                left, newest = baselines.left(), baselines.newest_known()
-                for at in positions:
-                    ending.check()
-                    if at <= newest or left <= 0:
-                        self._note(at, baselines.outcome_of_passed(at) if at <= newest else "left")
-                    else:
-                        left -= self._commit(at, machine, baselines)
+                if self.options.fleet is None:
+                    self._measure_here(ending)
+                else:
+                    self._measure_on(self.options.fleet, ending)
             except KeyboardInterrupt:
                 return self._answer(is_interrupted=True)
         return self._answer(is_interrupted=False)
@@ -136,7 +131,43 @@ class _Backfilling:
             baselines=str(self.options.measuring.baselines),
             commits=tuple(self.done),
             is_interrupted=is_interrupted,
+            fleet_output=str(self.options.fleet.folder) if self.options.fleet else "",
         )
+
+    def _measure_on(self, fleet: CommitFleet, ending: Interrupts) -> None:
+        """Have the nodes of a fleet measure the line. Raises KeyboardInterrupt."""
+        options = self.options.measuring
+        backfilled = FleetBackfill(
+            batches=CommitBatches(fleet, options, ending, self.notify, attempts=_ATTEMPTS),
+            options=options,
+            programs=self.programs,
+            force=self.options.force,
+            ending=ending,
+            notify=self.notify,
+        )
+        for each in backfilled.go(self._positions()):
+            self.done.append(each)
+
+    def _measure_here(self, ending: Interrupts) -> None:
+        """Measure the line on this machine. Raises KeyboardInterrupt."""
+        positions = self._positions()
+        machine = self._machine(positions)
+        baselines = LineBaselines(
+            options=self.options.measuring,
+            line=self.line,
+            machine=machine.environment.hard,
+            force=self.options.force,
+            notify=self.notify,
+        )
+        left, newest = baselines.left(), baselines.newest_known()
+        for at in positions:
+            ending.check()
+            if at <= newest:
+                self.done.append(baselines.passed(at))
+            elif left <= 0:
+                self._note(at, "left")
+            else:
+                left -= self._commit(at, machine, baselines)
 
     def _positions(self) -> list[int]:
         """Return every n-th position, with the last one; the first commit of the line is out."""
@@ -179,15 +210,13 @@ class _Backfilling:
                 left = tuple(name for name in names if name not in same)
                 own = dataclasses.replace(whole, select=left or whole.select)
                 run = self.sessions.measure(own)
-                baselines.accept(run, own, at)
+                self.done.append(baselines.add(run, own, at))
         except _OF_MACHINE:
             raise
         except CiPerfError as error:
             self.notify(f"{self.line.shown(at)}: {error}")
             self._note(at, "failed", str(error))
             return False
-        failed = "; ".join(f"{each.workload}: {each.reason}" for each in run.failed)
-        self._note(at, "failed" if failed else "measured", failed)
         return True
 
     @contextlib.contextmanager

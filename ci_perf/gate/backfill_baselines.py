@@ -16,7 +16,7 @@ from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commits import CommitLine
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.model import codec
-from ci_perf.model.backfill import BackfillOutcome
+from ci_perf.model.backfill import BackfilledCommit, BackfillOutcome
 from ci_perf.model.baseline import MAX_SESSIONS, Baseline
 from ci_perf.model.environment import Machine, is_same
 from ci_perf.model.run import Run
@@ -87,10 +87,11 @@ class LineBaselines:
         asked = ("merge-base", "--is-ancestor", commit, self.line.id(0))
         return git.run(self.line.start.top, *asked).code == 0
 
-    def outcome_of_passed(self, at: int) -> BackfillOutcome:
-        """Say whether a commit before the newest known one has a session itself."""
+    def passed(self, at: int) -> BackfilledCommit:
+        """Say of a commit up to the newest known one whether it has a session itself."""
         is_known = any(commit == self.line.id(at) for _, commit in self._sessions())
-        return "known" if is_known else "passed"
+        outcome: BackfillOutcome = "known" if is_known else "passed"
+        return BackfilledCommit(commit=self.line.commits[at].commit, outcome=outcome)
 
     def left(self) -> int:
         """Return how many sessions may be added before somebody commits the files.
@@ -108,11 +109,19 @@ class LineBaselines:
             most = max(most, sum(each.run not in known for each in baseline.sessions))
         return MAX_SESSIONS - most
 
-    def accept(self, run: Run, own: MeasureOptions, at: int) -> None:
-        """Add the session of a commit, which `own` has checked out.
+    def add(self, run: Run, own: MeasureOptions, at: int) -> BackfilledCommit:
+        """Add the session of a commit, which `own` has checked out, and say what became of it.
 
-        Raises RefusedError, also where no workload has numbers.
+        Raises RefusedError.
         """
+        self._accept(run, own, at)
+        failed = "; ".join(f"{each.workload}: {each.reason}" for each in run.failed)
+        commit = self.line.commits[at].commit
+        outcome: BackfillOutcome = "failed" if failed else "measured"
+        return BackfilledCommit(commit=commit, outcome=outcome, note=failed)
+
+    def _accept(self, run: Run, own: MeasureOptions, at: int) -> None:
+        """Add the session. Raises RefusedError, also where no workload has numbers."""
         if not run.measured:
             raise RefusedError("; ".join(f"{each.workload}: {each.reason}" for each in run.failed))
         reason = f"Backfill of {self.line.shown(at)}"

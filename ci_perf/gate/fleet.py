@@ -362,10 +362,11 @@ def _strangers(units: Mapping[str, WorkUnit], runs: Mapping[str, Path]) -> dict[
     by_class: dict[str | None, dict[str, Run]] = {}
     for name, path in runs.items():
         by_class.setdefault(units[name].machine_class, {})[name] = files.read(path, Run)
-    return {name: why for ours in by_class.values() for name, why in _unlike_most(ours)}
+    return {name: why for ours in by_class.values() for name, why in unlike_most(ours)}
 
 
-def _unlike_most(runs: Mapping[str, Run]) -> Iterable[tuple[str, str]]:
+def unlike_most(runs: Mapping[str, Run]) -> Iterable[tuple[str, str]]:
+    """Yield the units that were measured on another machine than most, and say so."""
     machines = {name: run.environment.hard for name, run in runs.items()}
     alike = Counter(
         {

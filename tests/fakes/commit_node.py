@@ -19,7 +19,7 @@ unit = json.loads(Path(sys.argv[sys.argv.index("--unit") + 1]).read_text())
 target = Path(sys.argv[sys.argv.index("-o") + 1])
 commit, base = unit["source"]["commit"], unit.get("against", "")
 with (folder / "launched").open("a") as launched:
-    launched.write(f"{commit} {base} {os.getpid()} {json.dumps(unit['commit'])}\n")
+    launched.write(f"{commit} {base or None} {os.getpid()} {json.dumps(unit['commit'])}\n")
 answers = json.loads((folder / "answers.json").read_text())
 word = answers.get(f"{commit} beside {base}", answers.get(commit, answers["others"]))
 match word:

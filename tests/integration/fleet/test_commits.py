@@ -7,10 +7,12 @@ import threading
 
 import pytest
 
+from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import bisect
+from ci_perf.gate import backfill, bisect
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.model.bisection import CommitAnswer
+from ci_perf.report import backfill as backfill_page
 from ci_perf.report import bisection as page
 from ci_perf.report import tables
 from ci_perf.session import Listener
@@ -159,3 +161,93 @@ def test_an_interrupt_leaves_nothing_and_the_same_search_goes_on(repository, nod
     assert (again.outcome, again.high) == ("found", 5)
     # Only what was interrupted, the second round and the parent.
     assert numbers(repository, folder)[before:] == [4, 5, 5]
+
+
+def backfilled(repository, folder, baselines, *, resume=False, extra="", commits="c0..c4"):
+    measuring = MeasureOptions(root=repository.root, baselines=baselines)
+    return backfill.backfill(
+        backfill.BackfillOptions(
+            measuring=measuring,
+            commits=commits,
+            fleet=commit_fleets.a_fleet(folder, resume=resume, extra=extra),
+        ),
+        notify=lambda _line: None,
+        listener=Listener,
+    )
+
+
+def recorded(repository, baselines):
+    """Return the commits of the sessions in the baseline, by their tags, oldest first."""
+    (baseline,) = layout.read_everything(baselines)
+    return [repository.ask("describe", "--tags", s.source.commit) for s in baseline.sessions]
+
+
+def outcomes(answer):
+    return [each.outcome for each in answer.commits]
+
+
+@pytest.fixture
+def baselines(tmp_path):
+    return tmp_path / "baselines"
+
+
+def test_the_sessions_of_a_backfill_are_added_oldest_first(
+    repository, tmp_path, baselines, monkeypatch
+):
+    ids = [repository.ask("rev-parse", f"c{number}") for number in range(7)]
+    answers = {ids[2]: "broken", ids[3]: "lost", "others": "steady"}
+    commit_fleets.prepare(tmp_path / "nodes", answers, monkeypatch)
+
+    answer = backfilled(repository, tmp_path / "nodes", baselines)
+
+    assert outcomes(answer) == ["measured", "failed", "failed", "measured"]
+    assert recorded(repository, baselines) == ["c1", "c4"]
+    assert "no compiler" in answer.commits[1].note
+    # A history is worth two retries.
+    assert "3 attempts on cpu-" in answer.commits[2].note
+    assert repository.worktrees() == [str(repository.root)]
+    assert {base for _, base, *_ in launched(tmp_path / "nodes")} == {"None"}
+
+    # What has a session, or is older than one, is not measured again: `expect` says whose it is.
+    other = tmp_path / "later"
+    commit_fleets.prepare(other, {"others": "steady"}, monkeypatch)
+    with pytest.raises(UsageError, match=r"expected in `expect` of the class what tells which"):
+        backfilled(repository, other, baselines, commits="c0..c6")
+    expect = 'expect = { device = "cpu" }\n'
+    again = backfilled(repository, other, baselines, commits="c0..c6", extra=expect)
+
+    assert outcomes(again) == ["known", "passed", "passed", "known", "measured", "measured"]
+    assert sorted(commit for commit, *_ in launched(other)) == sorted(ids[5:7])
+    assert recorded(repository, baselines) == ["c1", "c4", "c5", "c6"]
+
+
+def test_no_session_stands_before_one_that_an_interrupt_has_cut_off(
+    repository, tmp_path, baselines, monkeypatch
+):
+    folder = tmp_path / "nodes"
+    second = repository.ask("rev-parse", "c2")
+    commit_fleets.prepare(folder, {second: "hangs", "others": "steady"}, monkeypatch)
+    expect = 'expect = { device = "cpu" }\n'
+
+    def interrupt():
+        wait_until(lambda: len(list((folder / "fleet/commits-1/runs").glob("*.json"))) == 3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    answer = backfilled(repository, folder, baselines, extra=expect)
+    thread.join()
+
+    assert (outcomes(answer), answer.is_interrupted) == (["measured"], True)
+    assert recorded(repository, baselines) == ["c1"]
+    assert "It was interrupted: the same command with --resume goes on" in tables.markdown(
+        backfill_page.page(answer)
+    )
+
+    commit_fleets.answer(folder, {"others": "steady"})
+    again = backfilled(repository, folder, baselines, resume=True, extra=expect)
+
+    assert outcomes(again) == ["known", "measured", "measured", "measured"]
+    assert recorded(repository, baselines) == ["c1", "c2", "c3", "c4"]
+    assert [commit for commit, *_ in launched(folder)].count(second) == 2
+    assert len(launched(folder)) == 5
