@@ -15,16 +15,15 @@ machine is none. The launches of `--all` are without records: as if nobody made 
 import argparse
 import gzip
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.repositories import Repository
 from ci_perf.baselines import layout
-from ci_perf.errors import ExitCode
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.model.run import Run
 from ci_perf.system import files
@@ -73,30 +72,24 @@ class Check:
     regressed: set[str]
 
 
-class Repository:
+class Product(Repository):
     """A product, its workloads, and a branch for a pull request."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root / "project"
-        self.root.mkdir()
-        self._environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("CI_PERF_")},
-            "XDG_CACHE_HOME": str(root / "cache"),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "PYTHONPATH": str(Path(__file__).parents[1]),
-        }
-        self._run("git", "init", "--quiet", "--initial-branch=main")
+        super().__init__(root)
         entries = "".join(ENTRY.replace("NAME", name) for name in NAMES)
         texts = {"workloads/suite.toml": SETTINGS + entries, "product/waiting.py": HELPER}
         for name in NAMES:
             texts[f"workloads/{name}.py"] = WORKLOAD.replace("NAME", name)
             texts[f"product/{name}.py"] = MODULE
-        self._commit(texts)
+        self.write(texts)
+        self.commit()
 
     def pull_request(self, path: str, text: str) -> None:
         """Check out a new branch from main with this one change."""
-        self._run("git", "switch", "--quiet", "--force-create", "change", "main")
-        self._commit({path: text})
+        self.git("switch", "--quiet", "--force-create", "change", "main")
+        self.write({path: text})
+        self.commit()
 
     def check(self, *options: str) -> Check:
         """Check the branch against main."""
@@ -111,32 +104,6 @@ class Repository:
         regressed = {row.workload for row in rows if row.verdict is Verdict.REGRESSED}
         return Check(read, launches, seconds, same, regressed)
 
-    def ci_perf(self, *arguments: str) -> str:
-        """Run ci-perf in the repository; return what it says on stderr."""
-        return self._run(sys.executable, "-P", "-m", "ci_perf", *arguments)
-
-    def _commit(self, texts: Mapping[str, str]) -> None:
-        for path, text in texts.items():
-            file = self.root / path
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-        self._run("git", "add", "--all")
-        author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        self._run("git", *author, "commit", "--quiet", "--message=more")
-
-    def _run(self, *command: str) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self.root,
-            env=self._environment,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode not in {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}:
-            raise SystemExit(f"{command}: {done.stderr}")
-        return done.stderr
-
 
 def timed_launches(run: Run) -> int:
     """Count the launches of a run that were timed; a base is launched once before its pairs."""
@@ -148,7 +115,7 @@ def timed_launches(run: Run) -> int:
 Line = tuple[str, str, str, bool]
 
 
-def untouched(repository: Repository) -> Iterator[Line]:
+def untouched(repository: Product) -> Iterator[Line]:
     """Check a pull request that changes no code, before and after main is recorded."""
     repository.pull_request("README.md", "A better product.\n")
     first, second = repository.check(), repository.check()
@@ -164,7 +131,7 @@ def untouched(repository: Repository) -> Iterator[Line]:
     yield "README: seconds of `touched`", f"{touched_s:.1f}", "", True
 
 
-def one_touched(repository: Repository) -> Iterator[Line]:
+def one_touched(repository: Product) -> Iterator[Line]:
     """Check a function that is written differently, with and without `--all`."""
     repository.pull_request("product/nap0.py", MODULE.replace("0.004", "0.002 * 2"))
     check, everything = repository.check(), repository.check("--all", "--no-record")
@@ -179,7 +146,7 @@ def one_touched(repository: Repository) -> Iterator[Line]:
     yield "one record: bytes / compressed", f"{len(text)} / {len(gzip.compress(text))}", "", True
 
 
-def planted(repository: Repository, changes: int) -> Iterator[Line]:
+def planted(repository: Product, changes: int) -> Iterator[Line]:
     """Make one function slower in each of as many pull requests."""
     hits = 0
     for name in NAMES[1 : changes + 1]:
@@ -195,7 +162,7 @@ def main(changes: int) -> int:
     is_good = True
     print("| | found | needed |\n|:--|--:|--:|")
     with tempfile.TemporaryDirectory() as name:
-        repository = Repository(Path(name))
+        repository = Product(Path(name))
         for part in (untouched, one_touched, lambda repository: planted(repository, changes)):
             for what, figure, needed, is_as_needed in part(repository):
                 print(f"| {what} | {figure} | {needed} |", flush=True)
