@@ -1,5 +1,6 @@
 """A folder in which real ranks run, and what became of them."""
 
+import contextlib
 import os
 import sys
 import textwrap
@@ -94,22 +95,24 @@ class Launch:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def run(self, command=None, *, timeout_s=120.0):
-        """Run to the end or the time limit, as a launcher does."""
-        return child.run(
-            command or self.command(),
-            cwd=str(self.modules),
-            environment=self.environment,
-            cookie=child.Cookie(variable="CI_PERF_TEST", value=str(self.folder)),
-            timeout_s=timeout_s,
-            interrupted=never,
-        )
+    def run(self, command=None, *, timeout_s=120.0, slot=None):
+        """Run to the end or the time limit, as a launcher does; `slot` may have a clock."""
+        with child.ending_orphans() if slot else contextlib.nullcontext():
+            return child.run(
+                command or self.command(),
+                cwd=str(self.modules),
+                environment=self.environment,
+                cookie=child.Cookie(variable="CI_PERF_TEST", value=str(self.folder)),
+                timeout_s=timeout_s,
+                interrupted=never,
+                slot=slot,
+            )
 
-    def real(self, prefix=(), *, agent="ci_perf.measuring.ranks"):
+    def real(self, prefix=(), *, agent="ci_perf.measuring.ranks", slot=None):
         """Run with our own worker, from the command line that a launcher uses."""
         parent = str(os.getpid())
         command = [sys.executable, "-P", "-m", agent, str(self.folder), parent]
-        return self.run([*prefix, *command])
+        return self.run([*prefix, *command], slot=slot)
 
     @property
     def pids(self):

@@ -8,7 +8,6 @@ them: it lies below TMPDIR, which must be a folder that the nodes share.
 import contextlib
 import math
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -34,8 +33,6 @@ _SRUN = (
 # What the other agents get to end by themselves, after one has failed.
 _GRACE_S = 20.0
 _LOOK_EVERY_S = 0.2
-# How an agent begins what it says of a rank.
-_RANK = re.compile(r"rank (\d+) of ")
 
 
 def main(folder: Path, environment: Mapping[str, str] = os.environ) -> int:
@@ -144,11 +141,10 @@ def _told_at(folder: Path, failure: TaskFailure) -> float:
     What ended without a word is no consequence of another's end, and comes first, as on one node; a
     node that names no rank comes last.
     """
-    rank = _RANK.match(failure.reason)
-    if rank is None:
+    if failure.rank is None:
         return math.inf
     with contextlib.suppress(FileNotFoundError):
-        return (folder / task.of_rank(task.FAILURE, int(rank[1]))).stat().st_mtime
+        return (folder / task.of_rank(task.FAILURE, failure.rank)).stat().st_mtime
     return 0.0
 
 

@@ -270,6 +270,7 @@ def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Tas
         reason=f"rank {rank} of {outputs.world_size}: {reason}"[:REASON_CHARS],
         output=outputs.tail(rank)[-_OUTPUT_CHARS:],
         exhausted=said.exhausted if said is not None else None,
+        rank=rank,
     )
 
 

@@ -148,12 +148,13 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class TaskFailure(Struct, frozen=True, kw_only=True):
-    """Why a process has no result."""
+    """Why a process has no result; of several ranks, ``rank`` is the one that failed first."""
 
     phase: Phase
     reason: Text
     output: Text = ""
     exhausted: Exhausted | None = None
+    rank: Count | None = None
 
 
 def limit_s(task: Task) -> float:

@@ -14,9 +14,11 @@ from tests.processes import is_alive
 from tests.ranks import Launch
 
 # What `srun` does: the same program once per node, in the same folder; who fails ends the others.
+# A signal is passed on.
 EACH_NODE = """
-import subprocess, sys, time
+import signal, subprocess, sys, time
 agents = [subprocess.Popen(sys.argv[2:]) for _ in range(int(sys.argv[1]))]
+signal.signal(signal.SIGUSR1, lambda number, _: [agent.send_signal(number) for agent in agents])
 while any(agent.poll() is None for agent in agents):
     if any(agent.poll() for agent in agents):
         time.sleep(1)
@@ -59,12 +61,19 @@ class Cluster(Launch):
             "GLOO_SOCKET_IFNAME": "lo",
         }
 
-    def summing(self, fault="pass"):
+    def summing(self, fault="pass", slot=None):
         """Write a task whose ranks add up what they have, and run it."""
         file = self.modules / "sums.py"
         file.write_text(SUMS.replace("FAULT", fault))
         self.planned(file, nodes=2)
-        return self.real(agent=task.NODES)
+        return self.real(agent=task.NODES, slot=slot)
+
+    def started(self, _child):
+        """See ChildSlot."""
+
+    def clock(self):
+        """Let the time limit pass once a step of both ranks has begun, however long that takes."""
+        return 1e9 * all((self.modules / f"step.{rank}").exists() for rank in range(2))
 
     @property
     def pids(self):
@@ -95,6 +104,19 @@ def test_the_node_whose_rank_fails_says_why(cluster):
     assert reason == "rank 1 of 2: AssertionError: the second node has no data"
     assert "sums.py" in cluster.trouble.output
     assert not any(is_alive(pid) for pid in cluster.pids)
+
+
+def test_a_hang_on_one_of_two_nodes_is_ended_and_every_rank_says_where(cluster):
+    begun = "Path(context.data_dir, f'step.{context.rank}').touch()"
+
+    ended = cluster.summing(f"{begun}; time.sleep(600 * context.rank)", slot=cluster)
+
+    assert ended.timed_out
+    assert not any(is_alive(pid) for pid in cluster.pids)
+    assert (cluster.folder / task.PHASE).read_text() == "first_step"
+    assert "rank 0:\n" in ended.tail
+    assert "rank 1:\n" in ended.tail
+    assert ended.tail.count("sums.py") == 2  # a stack of each
 
 
 def test_a_command_that_starts_nothing_is_named(cluster):
