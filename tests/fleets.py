@@ -4,6 +4,7 @@
 own, which tests interrupt or kill.
 """
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -71,11 +72,17 @@ def kinds(result):
     return {ending.unit: ending.kind for ending in result.endings}
 
 
-def start_controller(folder, units, *, engine="local", fleet=None, resume=False, nodes=2):
-    """Start a controller in a process of its own; `units` are "NAME=BEHAVIOUR:SECONDS"."""
+def start_controller(
+    folder, units, *, engine="local", fleet=None, resume=False, nodes=2, overrun_s=None
+):
+    """Start a controller in a process of its own; `units` are "NAME=BEHAVIOUR:SECONDS".
+
+    What takes longer than `overrun_s` is taken to hang.
+    """
     fleet = fleet or FleetFile(classes={"cpu": NodeClass(nodes=nodes)})
     (folder / "fleet.json").write_text(codec.encode(fleet))
     flags = ["--resume"] if resume else []
+    flags += [f"--overrun={overrun_s}"] if overrun_s else []
     return subprocess.Popen(
         [sys.executable, "-m", "tests.fleets", str(folder), engine, *flags, *units],
         cwd=ROOT,
@@ -103,14 +110,19 @@ def pids(folder):
 def main(arguments):
     folder, engine, *units = arguments
     resume = "--resume" in units
+    rules = QUICK
     tasks = []
     for unit in units:
-        if unit != "--resume":
+        if unit.startswith("--overrun="):
+            limit_s = float(unit.partition("=")[2])
+            rules = dataclasses.replace(QUICK, overrun_least_s=limit_s, overrun_factor=1.0)
+        elif unit != "--resume":
             name, _, what = unit.partition("=")
             behaviour, _, seconds = what.partition(":")
             tasks.append(a_task(name, behaviour, float(seconds), folder=Path(folder)))
     fleet = files.read(Path(folder, "fleet.json"), FleetFile)
-    result, lines = run_fleet(Path(folder), tasks, engine=engine, fleet=fleet, resume=resume)
+    how = {"engine": engine, "fleet": fleet, "resume": resume, "rules": rules}
+    result, lines = run_fleet(Path(folder), tasks, **how)
     sys.stdout.write(json.dumps({"endings": kinds(result), "lines": lines}))
     return 130 if result.is_interrupted else 0
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.fleet import kubernetes, local
+from ci_perf.fleet import kubernetes, local, ray, transfer
 from ci_perf.fleet.command import CommandEngine
 from ci_perf.fleet.engine import FleetEngine
 from ci_perf.fleet.kubernetes import KubernetesEngine
 from ci_perf.fleet.local import LocalEngine
+from ci_perf.fleet.ray import RayEngine
 from ci_perf.fleet.slurm import SlurmEngine
 from ci_perf.model import codec
 from ci_perf.model.fleet import FleetEngineName, FleetFile
@@ -61,6 +62,11 @@ def engine(
         case "kubernetes" if tables.kubernetes is not None:
             kubernetes.check(folder, root, tables.kubernetes)
             return KubernetesEngine(tables.kubernetes, _named(fleet.environment, os.environ))
+        case "ray":
+            for class_name, node_class in fleet.classes.items():
+                ray.resources(class_name, node_class)
+            transfer.check(root)
+            return RayEngine(tables.ray, python=python(name, fleet), root=root)
         case _:
             raise UsageError(f"{path}: expected a table [engine.{name}], found none")
 
@@ -72,6 +78,8 @@ def python(name: FleetEngineName, fleet: FleetFile) -> str:
         return tables.kubernetes.python
     if name == "slurm":
         return tables.slurm.python or sys.executable
+    if name == "ray":
+        return tables.ray.python or sys.executable
     if name == "command" and tables.command is not None:
         return tables.command.python or sys.executable
     return sys.executable

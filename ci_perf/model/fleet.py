@@ -19,7 +19,7 @@ from ci_perf.model.base import (
 from ci_perf.model.environment import GpuMachine, Machine
 
 # Which program queues, places and kills what a fleet measures.
-FleetEngineName = Literal["local", "slurm", "kubernetes", "command"]
+FleetEngineName = Literal["local", "slurm", "kubernetes", "ray", "command"]
 EndingKind = Literal["measured", "failed", "lost", "cancelled"]
 # One word of a command line of the fleet's owner.
 _Word = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
@@ -78,6 +78,22 @@ class KubernetesTable(Struct, frozen=True, kw_only=True):
             raise ValueError(f"expected an image by its digest (@sha256:), found {self.image!r}")
 
 
+class RayTable(Struct, frozen=True, kw_only=True):
+    """A cluster with Ray. ``address`` is HOST:PORT of its head, or "auto" on a node of it.
+
+    ``python`` is the interpreter on the nodes, which has ci_perf; empty means the one of this
+    process, by the path that it has here.
+    """
+
+    address: _Word = "auto"
+    python: Text = ""
+
+    def __post_init__(self) -> None:
+        """Refuse Ray Client, whose tasks cannot say where they run."""
+        if "://" in self.address:
+            raise ValueError(f"expected 'auto' or HOST:PORT of the cluster, found {self.address!r}")
+
+
 class CommandTable(Struct, frozen=True, kw_only=True):
     """Commands of the owner's for any other scheduler; docs/fleet.md says what each must answer."""
 
@@ -93,6 +109,7 @@ class EngineTables(Struct, frozen=True, kw_only=True):
     local: LocalTable = LocalTable()
     slurm: SlurmTable = SlurmTable()
     kubernetes: KubernetesTable | None = None
+    ray: RayTable = RayTable()
     command: CommandTable | None = None
 
 
@@ -120,10 +137,10 @@ class NodeClass(Struct, frozen=True, kw_only=True):
     """Machines that may stand in for each other.
 
     ``select`` is how the engine knows them: GRES of Slurm ("gpu:h100:1"), a label of nodes
-    ("pool=h100"), CUDA devices of this machine ("0,1"). At most ``nodes`` units run at once.
-    ``gate = false`` shows what the class measured, and never fails a job for it. A node whose
-    canaries take longer than those of its class by more than ``canary_limit`` (0.25 = 25 %), and
-    by more than these differ, measures nothing.
+    ("pool=h100"), resources of Ray ("GPU:8"), CUDA devices of this machine ("0,1"). At most
+    ``nodes`` units run at once. ``gate = false`` shows what the class measured, and never fails a
+    job for it. A node whose canaries take longer than those of its class by more than
+    ``canary_limit`` (0.25 = 25 %), and by more than these differ, measures nothing.
     """
 
     select: Text = ""

@@ -23,8 +23,10 @@ def refuse_node():
 
 behaviour, seconds, run, target = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 folder = Path(target).parent
-(folder / "environment.json").write_text(json.dumps(dict(os.environ)))
-with (folder / "pids").open("a") as pids:
+# Where a test can look: the folder of an attempt goes with a node that shares none.
+notes = Path(os.environ.get("FLEET_UNIT_NOTES", folder))
+(notes / "environment.json").write_text(json.dumps(dict(os.environ)))
+with (notes / "pids").open("a") as pids:
     pids.write(f"{os.getpid()}\n")
 time.sleep(seconds)
 match behaviour:
@@ -49,11 +51,15 @@ match behaviour:
         receipt = {"unit": "foreign", "nonce": "0", "node": "n", "exit_code": 0, "duration_s": 1}
         (folder / "receipt.json").write_text(json.dumps({**receipt, "output": ""}))
         os.kill(os.getppid(), signal.SIGKILL)
+    case "wait":  # until a test has seen enough
+        while not (notes.parent / "go").exists():
+            time.sleep(0.05)
+        shutil.copyfile(run, target)
     case "vanish":  # and its agent with it, as if the node had lost power
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(1000)
-    case "vanish_once" if not (folder.parent / "vanished").exists():
-        (folder.parent / "vanished").touch()
+    case "vanish_once" if not (notes.parent / "vanished").exists():
+        (notes.parent / "vanished").touch()
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(1000)
     case "quit_early":  # the engine's job ends, and nothing is left: as of a node without Python
