@@ -10,12 +10,12 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 """
 
 # Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
-from collections.abc import Callable, Iterable, Sequence
-from os import PathLike
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.machines import Location, Notify, backfill, bisect, hardware, merge, plan
 from ci_perf.version import __version__
 
 if TYPE_CHECKING:
@@ -37,17 +37,19 @@ __all__ = [
     "CiPerfError",
     "__version__",
     "accept",
+    "backfill",
+    "bisect",
     "check",
     "compare",
     "explain",
+    "hardware",
     "history",
     "judge",
     "load",
     "measure",
+    "merge",
+    "plan",
 ]
-
-Location = str | PathLike[str]
-Notify = Callable[[str], None]
 
 
 def measure(

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from ci_perf.cli import console, options, reports
 from ci_perf.errors import UsageError
-from ci_perf.gate import fleet
+from ci_perf.gate import commit_units, fleet
 from ci_perf.gate.commit_units import CommitFleet
 from ci_perf.gate.fleet import FleetRunOptions
 from ci_perf.gate.shards import ShardOptions
@@ -65,18 +65,8 @@ def commit_fleet(said: dict[str, Any]) -> CommitFleet | None:
 
     Raises UsageError: options that do not fit together.
     """
-    names = ("engine", "nodes", "machine_class", "fleet_output", "resume")
-    engine, nodes, machine_class, folder, resume = (said.pop(name) for name in names)
-    if engine is None:
-        for name, value in (("nodes", nodes), ("machine-class", machine_class), ("resume", resume)):
-            if value:
-                raise UsageError(f"--{name}: expected --engine beside it, found none")
-        return None
-    if nodes is None:
-        raise UsageError(f"--engine {engine}: expected --nodes FLEET.toml beside it, found none")
-    return CommitFleet(
-        engine=engine, nodes=nodes, folder=folder, machine_class=machine_class, resume=resume
-    )
+    names = ("engine", "nodes", "machine_class", "fleet_output")
+    return commit_units.chosen(*(said.pop(name) for name in names), resume=said.pop("resume"))
 
 
 @click.group("fleet")

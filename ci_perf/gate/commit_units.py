@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from ci_perf import worktree
 from ci_perf.baselines import layout
@@ -16,7 +17,7 @@ from ci_perf.fleet import controller, fleet_file
 from ci_perf.fleet.class_canaries import ClassCanaries
 from ci_perf.fleet.controller import FleetOptions, FleetTask
 from ci_perf.fleet.settings import FleetRules
-from ci_perf.gate import Notify, runners
+from ci_perf.gate import Notify, check_word, runners
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.model.fleet import FleetEngineName, NodeClass
 from ci_perf.model.run import Run, Source, Tool
@@ -51,6 +52,31 @@ class CommitFleet:
         """Return what a command line says to have commits measured there, but for the folder."""
         named = ("--machine-class", self.machine_class) if self.machine_class else ()
         return ("--engine", self.engine, "--nodes", str(self.nodes), *named)
+
+
+def chosen(
+    engine: FleetEngineName | None,
+    nodes: Path | None,
+    machine_class: str | None,
+    folder: Path,
+    *,
+    resume: bool,
+) -> CommitFleet | None:
+    """Return the fleet that options name; `None` for this machine.
+
+    Raises UsageError: options that do not fit together.
+    """
+    if engine is None:
+        for name, value in (("nodes", nodes), ("machine-class", machine_class), ("resume", resume)):
+            if value:
+                raise UsageError(f"--{name}: expected --engine beside it, found none")
+        return None
+    check_word("--engine", engine, get_args(FleetEngineName))
+    if nodes is None:
+        raise UsageError(f"--engine {engine}: expected --nodes FLEET.toml beside it, found none")
+    return CommitFleet(
+        engine=engine, nodes=nodes, folder=folder, machine_class=machine_class, resume=resume
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.gate.compare import read_run
 from ci_perf.judging import value
 from ci_perf.judging.value import PricedClass
 from ci_perf.model import codec
@@ -30,13 +31,13 @@ class _Labelled:
         return layout.machine_key(self.run.environment.hard)
 
 
-def compare(paths: Sequence[Path], prices: Path | None, *, today: date) -> Hardware:
+def compare(sources: Sequence[Run | Path], prices: Path | None, *, today: date) -> Hardware:
     """Compare the machines that these runs are of, in their order.
 
     Runs of one class of machines count together. Raises InvalidFileError (a run or prices.toml that
     does not say what it must say) and UsageError (no run, or runs of different suites or commits).
     """
-    runs = [_Labelled(str(path), files.read(path, Run)) for path in paths]
+    runs = [_Labelled(label, run) for run, label in map(read_run, sources)]
     if not runs:
         raise UsageError("expected RUN.json..., found none: `ci-perf run` writes one")
     _check_alike(runs)

@@ -53,7 +53,7 @@ class ShardOptions:
     shards: int = 1
     machine_classes: tuple[str, ...] = ()
     against: str | None = None
-    after: Path | None = None
+    after: Run | Path | None = None
 
 
 def plan(options: ShardOptions, *, notify: Notify) -> WorkPlan:
@@ -139,17 +139,17 @@ class _Screened:
 def _screened(options: ShardOptions, notify: Notify) -> _Screened:
     """Read the run of a first wave. Raises InvalidFileError and NothingSuspectedError."""
     assert options.after is not None
-    run, here = files.read(options.after, Run), git.source(options.root)
+    (run, label), here = compare.read_run(options.after), git.source(options.root)
     how = run.interleaved
     if how is None or how.pairs:
         what = "pairs" if how else "no base"
         raise InvalidFileError(
-            f"{options.after}: expected a run that has a base and launched no pair, found {what}; "
+            f"{label}: expected a run that has a base and launched no pair, found {what}; "
             "the first wave is measured with --against and --budget 0s"
         )
     if run.source.commit != here.commit:
         raise InvalidFileError(
-            f"{options.after}: expected a run of commit {here.commit!r}, which is checked out, "
+            f"{label}: expected a run of commit {here.commit!r}, which is checked out, "
             f"found one of {run.source.commit!r}"
         )
     machine = run.environment.hard
@@ -158,7 +158,7 @@ def _screened(options: ShardOptions, notify: Notify) -> _Screened:
     head = summarise.run(run, label="")
     by_workload = suspected(base, head, limits=rules.limits, tiers=rules.tiers)
     if not by_workload:
-        raise NothingSuspectedError(f"{options.after}: no workload needs pairs of base and head")
+        raise NothingSuspectedError(f"{label}: no workload needs pairs of base and head")
     return _Screened(
         suite=run.suite,
         against=how.ref,
@@ -260,18 +260,22 @@ def narrowed(options: MeasureOptions, unit: WorkUnit) -> MeasureOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOptions:
-    """What is merged: files of runs, or folders of such, by a plan.
+    """What is merged: runs, files of such, or folders of these, by a plan.
 
     ``lost`` says, by unit, why it brought no result. Baselines and suite.toml say how many suspects
     there are. ``after`` is the run of a first wave, which the pairs of these runs complete.
     """
 
-    runs: tuple[Path, ...]
-    plan: Path
+    runs: tuple[Run | Path, ...]
+    plan: WorkPlan | Path
     workloads: Path = Path("workloads")
     baselines: Path = Path("baselines")
     lost: Mapping[str, str] = field(default_factory=dict)
-    after: Path | None = None
+    after: Run | Path | None = None
+
+    def planned(self) -> WorkPlan:
+        """Return the plan. Raises InvalidFileError."""
+        return self.plan if isinstance(self.plan, WorkPlan) else files.read(self.plan, WorkPlan)
 
 
 def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
@@ -280,7 +284,7 @@ def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
     The suspects, which share the chance of a false alarm, are counted over all nodes. Raises
     InvalidFileError: see `merging.merge`.
     """
-    planned = files.read(options.plan, WorkPlan)
+    planned = options.planned()
     if options.after is not None:
         if len(planned.classes()) > 1:
             raise UsageError("--after: expected a plan of one class of machines, found several")
@@ -293,33 +297,34 @@ def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
 
 
 def merge_pairs(
-    options: MergeOptions, after: Mapping[str | None, Path], *, notify: Notify
+    options: MergeOptions, after: Mapping[str | None, Run | Path], *, notify: Notify
 ) -> dict[str | None, Run]:
     """Merge the pairs of a second wave, and complete the run of the first one of each class.
 
     Raises InvalidFileError: see `merging.merge` and `second_wave.completed`.
     """
-    planned = files.read(options.plan, WorkPlan)
+    planned = options.planned()
     merged = merging.merge(planned, _read(options.runs, notify), lost=options.lost)
-    firsts = {
-        name: ShardRun(label=str(after[name]), run=files.read(after[name], Run)) for name in merged
-    }
-    return {name: second_wave.completed(firsts[name], run) for name, run in merged.items()}
+    completed = {}
+    for name, run in merged.items():
+        first, label = compare.read_run(after[name])
+        completed[name] = second_wave.completed(ShardRun(label=label, run=first), run)
+    return completed
 
 
-def _read(paths: Sequence[Path], notify: Notify) -> Iterator[ShardRun]:
+def _read(sources: Sequence[Run | Path], notify: Notify) -> Iterator[ShardRun]:
     """Read what is named. Raises InvalidFileError.
 
     One file of a folder that cannot be read must not take the others with it: nobody chose it, and
     what it should have held are failed rows.
     """
-    for path in paths:
-        if not path.is_dir():
-            yield read_shard(path)
+    for source in sources:
+        if isinstance(source, Run) or not source.is_dir():
+            yield read_shard(source)
             continue
-        written = list(run_files(path))
+        written = list(run_files(source))
         if not written:
-            notify(f"note: {path}: expected {RUN_FILE} in it or in a folder below, found none")
+            notify(f"note: {source}: expected {RUN_FILE} in it or in a folder below, found none")
         for file in written:
             try:
                 yield read_shard(file)
@@ -334,11 +339,12 @@ def run_files(folder: Path) -> Iterator[Path]:
             yield Path(where, RUN_FILE)
 
 
-def read_shard(path: Path) -> ShardRun:
+def read_shard(source: Run | Path) -> ShardRun:
     """Read what a node has written. Raises InvalidFileError, also for a link."""
-    if path.is_symlink():
-        raise InvalidFileError(f"{path}: expected a file, found a link; name the file itself")
-    return ShardRun(label=str(path), run=files.read(path, Run))
+    if isinstance(source, Path) and source.is_symlink():
+        raise InvalidFileError(f"{source}: expected a file, found a link; name the file itself")
+    run, label = compare.read_run(source)
+    return ShardRun(label=label, run=run)
 
 
 def _with_suspects(run: Run, options: MergeOptions, notify: Notify) -> Run:

@@ -1,9 +1,13 @@
 """Arguments of the Python API that no option of the command line has checked."""
 
+import inspect
+
 import pytest
 
 import ci_perf
+from ci_perf.cli import commit_commands
 from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.gate.runners import Runner
 from ci_perf.model.task import Tracing
 
 SUITE = """
@@ -63,3 +67,29 @@ def test_a_run_that_is_only_explained_leaves_no_traces(option):
 def test_one_file_of_a_harness_needs_no_list():
     with pytest.raises(InvalidFileError, match=r"nowhere\.json"):
         ci_perf.judge(tool="pyperf", base="nowhere.json", head="nowhere.json")
+
+
+def test_keywords_of_bisect_and_backfill_are_the_options_of_their_commands():
+    # What only the command line has: where the answer is printed, and in which form.
+    shown = {"format", "output"}
+    renamed = {"lock_timeout": "lock_timeout_s", "wait": "wait_s", "budget": "budget_s"}
+    renamed |= {"explain_budget": "explain_budget_s", "names": "select"}
+    in_runner = {name for name in Runner.__dataclass_fields__ if name != "kind"}
+    in_python = {"root", "notify", "listener"}
+    for command, function in (
+        (commit_commands.bisect_command, ci_perf.bisect),
+        (commit_commands.backfill_command, ci_perf.backfill),
+    ):
+        options = {parameter.name for parameter in command.params} - shown - in_runner
+        keywords = set(inspect.signature(function).parameters) - in_python
+
+        assert {renamed.get(name, name) for name in options} == keywords
+
+
+def test_a_bisect_on_nodes_needs_to_know_which():
+    with pytest.raises(UsageError, match=r"--engine slurm: expected --nodes FLEET.toml beside it"):
+        ci_perf.bisect("a", "b", "w", engine="slurm")
+    with pytest.raises(UsageError, match=r"--resume: expected --engine beside it, found none"):
+        ci_perf.backfill("a..b", resume=True)
+    with pytest.raises(UsageError, match=r"--engine: expected one of local, .* found 'moon'"):
+        ci_perf.bisect("a", "b", "w", engine="moon")  # type: ignore[arg-type]

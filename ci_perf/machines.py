@@ -1,0 +1,217 @@
+"""The part of the Python API that is for many machines or many commits; `ci_perf` has it, too."""
+
+# Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ci_perf.gate.runners import Runner
+    from ci_perf.model.backfill import Backfill
+    from ci_perf.model.bisection import Bisection
+    from ci_perf.model.fleet import FleetEngineName
+    from ci_perf.model.hardware import Hardware
+    from ci_perf.model.run import Run
+    from ci_perf.model.shards import WorkPlan
+    from ci_perf.session import Listener
+
+Location = str | PathLike[str]
+Notify = Callable[[str], None]
+
+
+def plan(
+    select: str | Iterable[str] = (),
+    *,
+    shards: int,
+    suite: str = "smoke",
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    machine_class: str | Iterable[str] = (),
+    against: str | None = None,
+    after: "Run | Location | None" = None,
+    notify: Notify | None = None,
+) -> "WorkPlan":
+    """Divide a suite among several nodes, by how long its launches took; see `ci-perf plan`.
+
+    `measure(unit=...)` measures one of its `units`, `merge` joins what came of them. `after` is the
+    merged run of a first wave: raises NothingSuspectedError, a UsageError, where it needs no pairs.
+    """
+    from ci_perf.gate import arguments
+    from ci_perf.gate.shards import ShardOptions, plan
+
+    options = ShardOptions(
+        root=arguments.root_of(root),
+        suite=suite,
+        select=arguments.names_of(select),
+        workloads=arguments.below(root, workloads),
+        baselines=arguments.below(root, baselines),
+        shards=shards,
+        machine_classes=arguments.names_of(machine_class),
+        against=against,
+        after=None if after is None else arguments.run_of(root, after),
+    )
+    return plan(options, notify=notify or _silent)
+
+
+def merge(
+    *runs: "Run | Location",
+    plan: "WorkPlan | Location",
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    after: "Run | Location | None" = None,
+    notify: Notify | None = None,
+) -> "dict[str | None, Run]":
+    """Join what several nodes have measured into a run per class of machines; see `ci-perf merge`.
+
+    `runs` are runs, files of such, or folders in which each run.json is one. `None` is the class of
+    a plan that names no class. `after` is the merged run of a first wave, which `runs` complete.
+    """
+    from ci_perf.gate import arguments, shards
+    from ci_perf.model.shards import WorkPlan
+
+    options = shards.MergeOptions(
+        runs=tuple(arguments.run_of(root, run) for run in runs),
+        plan=plan if isinstance(plan, WorkPlan) else arguments.below(root, plan),
+        workloads=arguments.below(root, workloads),
+        baselines=arguments.below(root, baselines),
+        after=None if after is None else arguments.run_of(root, after),
+    )
+    return shards.merge(options, notify=notify or _silent)
+
+
+def hardware(
+    *runs: "Run | Location", prices: Location | None = None, root: Location | None = None
+) -> "Hardware":
+    """Compare machines by runs of one suite, and by their prices; see `ci-perf hardware`.
+
+    `runs` are runs of each machine, or files of such; `prices` is prices.toml. Launches nothing.
+    """
+    from datetime import UTC, datetime
+
+    from ci_perf.gate import arguments, hardware
+
+    return hardware.compare(
+        [arguments.run_of(root, run) for run in runs],
+        None if prices is None else arguments.below(root, prices),
+        today=datetime.now(UTC).date(),
+    )
+
+
+def bisect(
+    good: str,
+    bad: str,
+    workload: str,
+    *,
+    suite: str = "smoke",
+    metric: str = "",
+    at_once: int = 7,
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    device: str = "auto",
+    lock_timeout_s: float = 1800.0,
+    wait_s: float | None = None,
+    budget_s: float = 7200.0,
+    record: bool = True,
+    explain: bool = False,
+    explain_budget_s: float = 300.0,
+    runner: "Runner | None" = None,
+    engine: "FleetEngineName | None" = None,
+    nodes: Location | None = None,
+    machine_class: str | None = None,
+    fleet_output: Location = "fleet-bisect",
+    resume: bool = False,
+    notify: Notify | None = None,
+    listener: "Callable[[], Listener] | None" = None,
+) -> "Bisection":
+    """Find the commit after `good`, up to `bad`, that made a workload worse; see `ci-perf bisect`.
+
+    The result's `outcome` is "found", and the commit `commits[high]`, or it says what is left. Each
+    session has a `listener` of its own. With `engine` and `nodes` (fleet.toml) nodes measure.
+    """
+    from ci_perf.gate import arguments, bisect
+    from ci_perf.session import Listener
+
+    options = bisect.BisectOptions(
+        measuring=arguments.measure_options(
+            root=root,
+            select=workload,
+            suite=suite,
+            workloads=workloads,
+            baselines=baselines,
+            device=device,
+            lock_timeout_s=lock_timeout_s,
+            wait_s=wait_s,
+            budget_s=budget_s,
+            record=record,
+            explain=explain,
+            explain_budget_s=explain_budget_s,
+            runner=runner,
+        ),
+        good=good,
+        bad=bad,
+        at_once=at_once,
+        metric=metric,
+        fleet=arguments.fleet_of(root, engine, nodes, machine_class, fleet_output, resume=resume),
+    )
+    return bisect.bisect(options, notify=notify or _silent, listener=listener or Listener)
+
+
+def backfill(
+    commits: str,
+    select: str | Iterable[str] = (),
+    *,
+    suite: str = "smoke",
+    every: int = 1,
+    force: bool = False,
+    root: Location | None = None,
+    workloads: Location = "workloads",
+    baselines: Location = "baselines",
+    device: str = "auto",
+    processes: int | None = None,
+    lock_timeout_s: float = 1800.0,
+    wait_s: float | None = None,
+    record: bool = True,
+    runner: "Runner | None" = None,
+    engine: "FleetEngineName | None" = None,
+    nodes: Location | None = None,
+    machine_class: str | None = None,
+    fleet_output: Location = "fleet-backfill",
+    resume: bool = False,
+    notify: Notify | None = None,
+    listener: "Callable[[], Listener] | None" = None,
+) -> "Backfill":
+    """Measure the `commits` ("FROM..TO") that have no session in the baselines, oldest first.
+
+    Writes the files, which you then commit; see `ci-perf backfill`. Each session has a `listener`
+    of its own. With `engine` and `nodes` (fleet.toml) nodes measure.
+    """
+    from ci_perf.gate import arguments, backfill
+    from ci_perf.session import Listener
+
+    options = backfill.BackfillOptions(
+        measuring=arguments.measure_options(
+            root=root,
+            select=select,
+            suite=suite,
+            workloads=workloads,
+            baselines=baselines,
+            device=device,
+            processes=processes,
+            lock_timeout_s=lock_timeout_s,
+            wait_s=wait_s,
+            record=record,
+            runner=runner,
+        ),
+        commits=commits,
+        every=every,
+        force=force,
+        fleet=arguments.fleet_of(root, engine, nodes, machine_class, fleet_output, resume=resume),
+    )
+    return backfill.backfill(options, notify=notify or _silent, listener=listener or Listener)
+
+
+def _silent(_text: str) -> None:
+    """Tell nobody."""
