@@ -8,7 +8,7 @@ import dataclasses
 import os
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from ci_perf.judging.merging import ShardRun
 from ci_perf.model import codec
 from ci_perf.model.run import Run, Tool
 from ci_perf.model.shards import MOST_SHARDS, WorkPlan, WorkUnit
+from ci_perf.model.suite import PlannedWorkload
 from ci_perf.system import files, git
 from ci_perf.version import __version__
 from ci_perf.worktree import merge_base
@@ -159,15 +160,28 @@ def _screened(options: ShardOptions, notify: Notify) -> _Screened:
     by_workload = suspected(base, head, limits=rules.limits, tiers=rules.tiers)
     if not by_workload:
         raise NothingSuspectedError(f"{label}: no workload needs pairs of base and head")
+    whole = suite.plan(options.workloads, run.suite, root=options.root)
+    partners = _compared_with(by_workload, whole.workloads, run)
     return _Screened(
         suite=run.suite,
         against=how.ref,
-        suspected={name: metrics for name, (metrics, _) in by_workload.items()},
+        suspected={name: metrics for name, (metrics, _) in by_workload.items()} | partners,
         suspects=max(how.suspects, sum(len(metrics) for metrics, _ in by_workload.values())),
         # The head once, the base once to warm its caches, and both for each pair.
-        launches={name: 2 + 2 * pairs for name, (_, pairs) in by_workload.items()},
+        launches={name: 2 + 2 * pairs for name, (_, pairs) in by_workload.items()}
+        | dict.fromkeys(partners, 1),
         prefix=_SECOND,
     )
+
+
+def _compared_with(
+    suspects: Collection[str], workloads: Iterable[PlannedWorkload], run: Run
+) -> dict[str, tuple[str, ...]]:
+    """Return what suspects are compared with in their session, and is no suspect: no metrics."""
+    measured = {each.workload for each in run.measured}
+    groups = [measured.intersection(group) for group in sharding.together(workloads)]
+    with_suspects = (group for group in groups if not group.isdisjoint(suspects))
+    return {name: () for group in with_suspects for name in sorted(group - set(suspects))}
 
 
 def _identity(number: int, shards: int, machine_class: str | None) -> str:
@@ -308,7 +322,8 @@ def merge_pairs(
     completed = {}
     for name, run in merged.items():
         first, label = compare.read_run(after[name])
-        completed[name] = second_wave.completed(ShardRun(label=label, run=first), run)
+        units = [unit for unit in planned.units if unit.machine_class == name]
+        completed[name] = second_wave.completed(ShardRun(label=label, run=first), run, units)
     return completed
 
 

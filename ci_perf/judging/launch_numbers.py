@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -282,12 +282,23 @@ def _rate(process: Process, workload: Measured, step_s: float, peak: float | Non
     return rate if peak is None else rate | {metrics.MFU.name: achieved / peak}
 
 
+def of_session(workload: Measured, run: Run) -> Iterator[Measured]:
+    """Yield what the session of a workload has measured: other nodes, other times say nothing."""
+    session = next((s for s in run.merged_from if workload.workload in s.workloads), None)
+    if session is None:
+        yield from run.measured
+        return
+    ours = set(session.workloads)
+    yield from (other for other in run.measured if other.workload in ours)
+    yield from (other.measured for other in run.partners if other.session == session.run)
+
+
 def _alone(workload: Measured, run: Run) -> Measured | None:
-    """Find the same workload at a world size of one, in the same run."""
+    """Find the same workload at a world size of one, in the same session."""
     if world_size(workload.parameters) == 1:
         return None
     wanted = family(workload.workload, workload.parameters)
-    for other in run.measured:
+    for other in of_session(workload, run):
         is_single = world_size(other.parameters) == 1
         if is_single and family(other.workload, other.parameters) == wanted:
             return other

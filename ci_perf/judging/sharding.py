@@ -40,7 +40,7 @@ def divide(
     if shards < 1:
         raise ValueError(f"expected at least one shard, found {shards}")
     expected_s = _expected_s(workloads, launches_s, launches or {})
-    groups = sorted(_groups(workloads), key=lambda names: -_sum(names, expected_s))
+    groups = sorted(together(workloads), key=lambda names: -_sum(names, expected_s))
     chosen: list[list[str]] = [[] for _ in range(shards)]
     loads = [0.0] * shards
     for names in groups:
@@ -68,7 +68,7 @@ def _expected_s(
     }
 
 
-def _groups(workloads: Iterable[PlannedWorkload]) -> list[list[str]]:
+def together(workloads: Iterable[PlannedWorkload]) -> list[list[str]]:
     """Return ids that stay together: scaling efficiency, and the break-even of a compiled workload.
 
     Both compare a workload with itself at another world size, or with a switch turned off, in the

@@ -196,7 +196,7 @@ def _eager(compiled: Measured, run: Run) -> Measured | None:
         return None
     for name in compiled.parameters:
         wanted = launch_numbers.family(compiled.workload, compiled.parameters, name)
-        for other in run.measured:
+        for other in launch_numbers.of_session(compiled, run):
             shared = launch_numbers.family(other.workload, other.parameters, name)
             if shared == wanted and name in other.parameters and _is_eager(other):
                 return other

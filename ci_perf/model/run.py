@@ -182,6 +182,17 @@ class NodeSession(Struct, frozen=True, kw_only=True):
     workloads: tuple[Name, ...]
 
 
+class Partner(Struct, frozen=True, kw_only=True):
+    """What a session has measured of a workload whose numbers are those of another session.
+
+    ``session`` is the id of its run. Others of that session are compared with it: at another world
+    size, say. No row is about it.
+    """
+
+    session: Name
+    measured: Measured
+
+
 class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     """One session on one machine, or several that were merged: the whole of run.json.
 
@@ -189,6 +200,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     the sessions of a merged run, which together hold every workload but those that no node has
     measured; it has no ``canaries`` of its own, and ``duration_s`` is the sum of theirs.
     ``checks`` is ``None`` where the run belongs to no pull request. ``earlier`` are oldest first.
+    ``partners`` is empty but for two waves, of which the second has launched a workload, too.
     ``same`` are workloads that were not launched, because head and base are the same program;
     ``touched`` says why others were. ``programs`` are the records that were made meanwhile.
     ``profiled`` is what a step does on both sides, of workloads that pairs show to have moved.
@@ -217,6 +229,7 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     programs: tuple[Program, ...] = ()
     profiled: tuple[ProfiledPairs, ...] = ()
     merged_from: tuple[NodeSession, ...] = ()
+    partners: tuple[Partner, ...] = ()
 
     @property
     def sessions(self) -> tuple[NodeSession, ...]:

@@ -46,9 +46,10 @@ class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
     ``machine_class`` names the class of machines that it is for; `None` where there is only one.
     ``against`` is the ref that the base is looked up by, empty for none. In the second of two waves
     ``suspected`` names, by workload, the metrics that the first wave has found suspicious: they get
-    pairs whatever the node finds. ``suspects`` is how many there are on all nodes: they share the
-    chance of a false alarm. ``node`` is what a node must be; a plan says nothing of it, the
-    controller of a fleet does. With ``commit``, ``source`` is not what is checked out.
+    pairs whatever the node finds. A workload without any is launched for others to compare with.
+    ``suspects`` is how many there are on all nodes: they share the chance of a false alarm.
+    ``node`` is what a node must be; a plan says nothing of it, the controller of a fleet does. With
+    ``commit``, ``source`` is not what is checked out.
     """
 
     schema_version: int = SCHEMA_VERSION

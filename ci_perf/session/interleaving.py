@@ -38,7 +38,8 @@ class Against:
     ``routes`` says that the judge chooses how often the head is launched before, too. Afterwards,
     counting what both sides do may take ``explain_budget_s``; `None` asks for no counts. Their
     traces are put into the folder ``traces``. ``suspected`` are metrics, by workload, that an
-    earlier session has found suspicious; ``suspects`` is how many there are on all nodes.
+    earlier session has found suspicious: a workload without any is launched, and gets no pairs.
+    ``suspects`` is how many there are on all nodes.
     """
 
     checkout: Checkout
@@ -108,7 +109,7 @@ class Interleaving:
         # The number of the suspects, and who comes first of equal ones, are fixed here.
         undecided, here = self._judged(snapshot())
         self._suspects = max(here, self._against.suspects)
-        order, self._expected = tuple(undecided), undecided
+        order, self._expected = tuple(filter(self._may_get_pairs, undecided)), undecided
         self._start = self._clock()
         left = self._to_launch(order)
         if left:
@@ -122,6 +123,11 @@ class Interleaving:
             undecided, _ = self._judged(snapshot())
             left = self._to_launch(name for name in order if name in undecided)
         self._stopped = "decided"
+
+    def _may_get_pairs(self, workload: str) -> bool:
+        """Whether it is a suspect, where an earlier session has said who is."""
+        suspected = self._against.suspected
+        return bool(suspected.get(workload)) if suspected else True
 
     def _judged(self, run: Run) -> tuple[dict[str, float], int]:
         """Ask who is undecided, and tell it."""

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from ci_perf import suite
 from ci_perf.baselines import accept, layout
 from ci_perf.errors import UsageError
 from ci_perf.gate import shards
@@ -11,6 +12,9 @@ from ci_perf.gate.shards import MergeOptions, ShardOptions
 from ci_perf.judging import compare, summarise
 from ci_perf.system import files
 from tests import repositories, suites
+from tests.accepting import accepted
+from tests.comparisons import an_interleaved
+from tests.histories import DAYS, scaled
 from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
 from tests.work_plans import a_shard, a_unit, a_work_plan
 
@@ -155,3 +159,49 @@ def test_a_file_of_one_node_that_cannot_be_read_does_not_take_the_others_with_it
     assert [each.workload for each in merged.measured] == ["a"]
     assert [each.workload for each in merged.failed] == ["b"]
     assert "two/run.json: expected a JSON document" in told[0]
+
+
+def test_a_second_wave_keeps_together_what_is_compared_within_a_session(root):
+    (root / "workloads/suite.toml").write_text(
+        """
+[suites.smoke]
+workloads = [
+  { workload = "a", launch = "torchrun", matrix = { world_size = [1, 2] } },
+  { workload = "b", matrix = { compiled = [true, false] } },
+  { workload = "c" },
+]
+"""
+    )
+    workloads = suite.plan(root / "workloads", "smoke", root=root).workloads
+
+    def a_session(factor=1.0, slower=(), **more):
+        return a_run(
+            *[
+                a_measured(
+                    each.id,
+                    *scaled(STEADY, factor * (1.5 if each.id in slower else 1.0)),
+                    parameters=each.parameters,
+                )
+                for each in workloads
+            ],
+            environment=an_environment(node=""),
+            **more,
+        )
+
+    for number, day in enumerate(DAYS):
+        accepted(root / "baselines", a_session(day, id=f"day-{number}"), mode=accept.Mode.APPEND)
+    commit = repositories.Repository(root).commit()
+    first = a_session(
+        slower=("a.world_size=2", "b.compiled=true"), commit=commit, interleaved=an_interleaved()
+    )
+    files.write(root / "first.json", first)
+
+    plan = planned(root, shards=2, after=root / "first.json")
+
+    is_suspect = [
+        {name: bool(metrics) for name, metrics in unit.suspected.items()} for unit in plan.units
+    ]
+    assert sorted(is_suspect, key=str) == [
+        {"a.world_size=1": False, "a.world_size=2": True},
+        {"b.compiled=false": False, "b.compiled=true": True},
+    ]

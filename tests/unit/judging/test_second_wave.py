@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.judging import compare, merging, second_wave, summarise
+from ci_perf.judging import compare, launch_numbers, merging, second_wave, summarise
 from ci_perf.judging.merging import ShardRun
 from ci_perf.judging.policy import default_limits
 from ci_perf.model import codec
@@ -224,3 +224,55 @@ def test_a_head_that_fails_in_the_second_wave_has_failed():
 def test_waves_that_do_not_belong_together_are_refused(first, words):
     with pytest.raises(InvalidFileError, match=words):
         completed(second_run(slow=1.3, noisy=1.0), first)
+
+
+def at_world_size(size, step_s):
+    return a_measured(
+        f"ddp.world_size={size}",
+        *scaled(STEADY, step_s),
+        parameters={"world_size": size},
+        items_per_step=8.0 * size,
+    )
+
+
+def scaling(run):
+    """The scaling efficiency of the first process of each workload, by its world size."""
+    return {
+        each.world_size: launch_numbers.of_workload(each, run)[0].get("scaling_efficiency")
+        for each in run.measured
+    }
+
+
+@pytest.mark.parametrize(("suspect", "efficiency"), [(2, 0.5), (1, 0.8)])
+def test_world_sizes_are_compared_within_the_session_that_launched_both(suspect, efficiency):
+    """Node a scales by 0.8, node b, which launches the pairs, by 0.5 and is ten times slower."""
+    other = 3 - suspect
+    names = {size: f"ddp.world_size={size}" for size in (1, 2)}
+    screened = a_unit(*names.values(), against="main")
+    first = a_shard(
+        a_run(at_world_size(1, 1.0), at_world_size(2, 1 / 0.8), interleaved=an_interleaved()),
+        screened,
+        node="a" * 12,
+    )
+    (screen,) = merging.merge(a_work_plan(screened, against="main"), [first]).values()
+    unit = a_unit(
+        names[1],
+        names[2],
+        id="pairs-1-of-1",
+        against="main",
+        suspected={names[suspect]: ("step_time_s",), names[other]: ()},
+        suspects=1,
+    )
+    heads = a_run(at_world_size(1, 10.0), at_world_size(2, 20.0))
+    run = in_turns(heads, pairs(1.0), workload=names[suspect])
+    written = [a_shard(run, unit, node="b" * 12)]
+    (merged,) = merging.merge(a_work_plan(unit, against="main"), written).values()
+
+    whole = second_wave.completed(ShardRun(label="first.json", run=screen), merged, [unit])
+
+    assert {s.node[0]: s.workloads for s in whole.sessions} == {
+        "a": (names[other],),
+        "b": (names[suspect],),
+    }
+    assert scaling(whole) == {1: None, 2: pytest.approx(efficiency)}
+    assert codec.decode(codec.encode(whole), Run, name="whole") == whole
