@@ -45,9 +45,18 @@ def class_of(name: str | None, fleet: FleetFile, *, path: Path) -> str:
 
 
 def engine(
-    name: FleetEngineName, fleet: FleetFile, *, path: Path, folder: Path, root: Path
+    name: FleetEngineName,
+    fleet: FleetFile,
+    *,
+    path: Path,
+    folder: Path,
+    root: Path,
+    is_checkout_measured: bool = True,
 ) -> FleetEngine:
-    """Open an engine. Raises UsageError: its table is missing, or does not fit the folders."""
+    """Open an engine. Raises UsageError: its table is missing, or does not fit the folders.
+
+    Where units name their commits, what is checked out at `root` may be changed.
+    """
     tables = fleet.engine
     match name:
         case "local":
@@ -65,7 +74,8 @@ def engine(
         case "ray":
             for class_name, node_class in fleet.classes.items():
                 ray.resources(class_name, node_class)
-            transfer.check(root)
+            if is_checkout_measured:
+                transfer.check(root)
             return RayEngine(tables.ray, python=python(name, fleet), root=root)
         case _:
             raise UsageError(f"{path}: expected a table [engine.{name}], found none")

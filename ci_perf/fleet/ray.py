@@ -64,7 +64,7 @@ class RayEngine:
         self._ray: Any = None
         self._left = contextlib.ExitStack()
         self._tasks: dict[str, _Task] = {}
-        self._checkouts: dict[str, tuple[PackedCheckout, Any]] = {}
+        self._checkouts: dict[tuple[str, str], tuple[PackedCheckout, Any]] = {}
 
     def submit(self, job: EngineJob) -> Mapping[str, str]:
         """See FleetEngine. Raises EngineError; UsageError and CiPerfError of `transfer.pack`."""
@@ -150,11 +150,12 @@ class RayEngine:
 
     def _checkout(self, folder: Path) -> tuple[PackedCheckout, Any]:
         """Return the checkout for the unit in `folder`, which each node is sent once."""
-        against = files.read(folder / "unit.json", WorkUnit).against
-        if against not in self._checkouts:
-            checkout = transfer.pack(self._root, against)
-            self._checkouts[against] = checkout, self._ray.put(checkout.repository)
-        return self._checkouts[against]
+        unit = files.read(folder / "unit.json", WorkUnit)
+        ends = unit.against, unit.source.commit if unit.commit else "HEAD"
+        if ends not in self._checkouts:
+            checkout = transfer.pack(self._root, *ends)
+            self._checkouts[ends] = checkout, self._ray.put(checkout.repository)
+        return self._checkouts[ends]
 
     def _advance(self) -> None:
         """Take what tasks have yielded since, and end those that were cancelled long ago."""

@@ -92,16 +92,16 @@ def check(root: Path) -> None:
         )
 
 
-def pack(root: Path, against: str) -> PackedCheckout:
-    """Pack the commits from the base, where HEAD and the ref `against` parted, to HEAD.
+def pack(root: Path, against: str, head: str = "HEAD") -> PackedCheckout:
+    """Pack the commits from the base, where `head` and the ref `against` parted, to `head`.
 
-    Without `against` it is HEAD alone. Raises UsageError: there is no such base; CiPerfError: git
+    Without `against` it is `head` alone. Raises UsageError: there is no such base; CiPerfError: git
     cannot read them.
     """
-    top, commit = _answer(root, "rev-parse", "--show-toplevel"), _answer(root, "rev-parse", "HEAD")
-    base = _base(root, against) if against else ""
+    top, commit = _answer(root, "rev-parse", "--show-toplevel"), _answer(root, "rev-parse", head)
+    base = _base(root, against, commit) if against else ""
     # No path from the head to the base has more steps than there are commits between them.
-    depth = 1 + (int(_answer(root, "rev-list", "--count", f"{base}..HEAD")) if base else 0)
+    depth = 1 + (int(_answer(root, "rev-list", "--count", f"{base}..{commit}")) if base else 0)
     name = against if base and _is_name(root, against) else base
     with scratch.folder() as own:
         repository = own.path / _CHECKOUT
@@ -146,8 +146,8 @@ def unpack(returned: bytes, folder: Path) -> None:
     files.write_bytes(folder / node.RECEIPT, known.receipt)
 
 
-def _base(root: Path, against: str) -> str:
-    answer = git.run(root, "merge-base", "--end-of-options", "HEAD", against)
+def _base(root: Path, against: str, head: str) -> str:
+    answer = git.run(root, "merge-base", "--end-of-options", head, against)
     if answer.code:
         raise UsageError(
             f"{against}: expected a branch, tag or commit here that shares its history with HEAD, "

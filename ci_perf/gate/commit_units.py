@@ -178,7 +178,12 @@ class CommitBatches:
         chosen = begun or tuple(units)
         root = self._options.root.resolve()
         engine = fleet_file.engine(
-            self._fleet.engine, self._file, path=self._fleet.nodes, folder=folder, root=root
+            self._fleet.engine,
+            self._file,
+            path=self._fleet.nodes,
+            folder=folder,
+            root=root,
+            is_checkout_measured=False,
         )
         rules = FleetRules(
             attempts=self._attempts, queue_s=self._file.queue_s, extra_s=_EXTRA_S + budget_s

@@ -92,6 +92,20 @@ def test_a_node_is_sent_the_commits_of_both_sides_and_no_more(repository, tmp_pa
     assert files.read(folder / node.RECEIPT, Receipt).exit_code == 0
 
 
+def test_a_unit_that_is_a_commit_is_sent_that_one_and_its_base(repository, tmp_path):
+    base, commit = (repository.ask("rev-parse", name) for name in ("HEAD~1", "HEAD"))
+    later = repository.commit(code_py="later")
+    script = "git worktree add --quiet --detach ../base $1; git -C ../base rev-parse HEAD > $2"
+    script += f"; git rev-parse HEAD >> $2; git cat-file -e {later} || echo not sent >> $2"
+    folder = an_attempt(repository, script, base, against=base)
+
+    agent = start_agent(transfer.pack(repository.root, base, commit), folder, tmp_path)
+    out, _ = agent.communicate()
+
+    left = codec.decode(out, transfer.ReturnedFiles, name="out").run
+    assert left == f"{base}\n{commit}\nnot sent\n".encode()
+
+
 def test_without_a_base_a_node_is_sent_one_commit(repository, tmp_path):
     (repository.root / "code.py").write_text("changed")
     with pytest.raises(UsageError, match=r"expected no changed files.*found 'M code.py'"):
