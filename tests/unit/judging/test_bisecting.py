@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import bisect
+from benchmarks import bisection
 from ci_perf.judging import bisecting
 from ci_perf.judging.bisecting import Range, Search
 from ci_perf.judging.policy import default_limits

@@ -1,6 +1,6 @@
 """Measure how often a bisect finds the commit that made a workload worse, and what it costs.
 
-    python -m benchmarks.bisect [--lines N] [--commits N]
+    python -m benchmarks.bisection [--lines N] [--commits N]
 
 Prints a table: simulated lines of commits, of which one makes a step longer. Each session draws
 differences of pairs with the known-good commit from a normal distribution; the judge decides as in
