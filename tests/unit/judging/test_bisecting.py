@@ -148,7 +148,7 @@ def test_a_metric_without_a_row_has_no_answer():
 
 
 def test_simulated_lines_are_right_where_the_effect_is_three_spreads():
-    ends = bisect.simulate(300, 100, 7, 1 / 3, drops=False)
+    ends = bisection.simulate(300, 100, 7, 1 / 3, drops=False)
 
     assert sum(end.right for end in ends) >= 297
     assert max(end.rounds for end in ends) <= 4
