@@ -7,7 +7,7 @@ import torch
 
 from ci_perf.measuring.profiling import operators
 from ci_perf.measuring.profiling.origins import AuthorCode
-from ci_perf.measuring.profiling.thread_clock import Reservoir
+from ci_perf.measuring.profiling.thread_clock import Reservoir, ThreadClock
 from tests import profiled
 from tests.launches import BUILD, HEAD, result_of
 
@@ -68,6 +68,19 @@ def test_a_device_is_waited_for_before_and_after_each_call(tmp_path):
     (samples,) = times.values()
     assert (len(waited), samples.count) == (2, 1)
     assert 0.01 <= (samples.quartile_s() or 0.0) < 1
+
+
+def test_a_core_that_others_had_between_two_laps_is_not_taken_off_the_second(tmp_path):
+    scheduled = tmp_path / "schedstat"
+    scheduled.write_text("0 0 0")
+    with scheduled.open("rb") as file:
+        clock = ThreadClock(file.fileno())
+        time.sleep(0.001)
+        scheduled.write_text("0 1000000000 0")
+        clock.restart()
+        time.sleep(0.005)
+
+        assert clock.lap().waiting >= 4_000_000
 
 
 def test_a_million_times_take_little_memory_and_keep_their_quartile():

@@ -58,6 +58,8 @@ class ThreadClock:
 
     def restart(self) -> None:
         """Begin another lap: what has passed since the last one is nobody's."""
+        if time.perf_counter_ns() - self._wall > _WORTH_ASKING_NS:
+            self._ready = self._read_ready()
         self._wall = time.perf_counter_ns()
         self._cpu = time.thread_time_ns()  # last: a lap ends with it, too
 
