@@ -10,7 +10,7 @@ from ci_perf.fleet.settings import FleetRules
 from ci_perf.model.fleet import Expectation, FleetFile, NodeClass
 from ci_perf.model.shards import WorkUnit
 from ci_perf.system import files, processes
-from tests.fleets import a_task, attempts, pids, run_fleet, start_controller
+from tests.fleets import a_task, attempts, kinds, pids, run_fleet, start_controller
 from tests.processes import is_alive, wait_until
 from tests.runs import an_environment, some_canaries
 
@@ -142,11 +142,14 @@ def test_a_unit_that_every_node_refuses_says_so(ended):
     assert ", none of them of its class; the last one: the node is not of its class: cpu_" in reason
 
 
-def test_three_nodes_that_have_measured_say_how_slow_the_next_one_may_be(tmp_path):
+def test_three_nodes_say_how_slow_a_fourth_may_be_and_the_last_one_that_is_tried_may_be_slow(
+    tmp_path,
+):
     fleet = FleetFile(classes={"cpu": NodeClass(expect=Expectation(device="cpu"))})
     tasks = [
         a_task(
             f"u{number}",
+            "refuse_node_once" if letter == "d" else "measure",
             folder=tmp_path,
             environment=an_environment(node=letter * 12),
             canaries=some_canaries(),
@@ -154,13 +157,18 @@ def test_three_nodes_that_have_measured_say_how_slow_the_next_one_may_be(tmp_pat
         for number, letter in enumerate("abcd")
     ]
 
-    run_fleet(tmp_path, tasks, fleet=fleet)
+    result, _ = run_fleet(tmp_path, tasks, fleet=fleet)
 
+    assert kinds(result)["u3"] == "measured"
     told = [
-        files.read(attempts(tmp_path)[task.id][0] / "unit.json", WorkUnit).node for task in tasks
+        files.read(path / "unit.json", WorkUnit).node
+        for path in sorted(
+            (path for task in tasks for path in attempts(tmp_path)[task.id]),
+            key=lambda path: (path.parent.name, path.name),
+        )
     ]
-    assert [check.expect.device for check in told] == ["cpu"] * 4
-    assert [len(check.bounds) for check in told] == [0, 0, 0, 1]
+    assert [check.expect.device for check in told] == ["cpu"] * 5
+    assert [len(check.bounds) for check in told] == [0, 0, 0, 1, 0]
     ((name, bound),) = told[3].bounds[0].canaries.items()
     assert (name, bound.sessions) == ("matmul", 3)
     assert bound.most_s == pytest.approx(1.25 * bound.usual_s)
