@@ -4,14 +4,18 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
+
 from ci_perf.gate.commit_units import CommitFleet
 from ci_perf.system import files
+from tests import step_profiles
 from tests.histories import beside
 from tests.runs import STEADY, a_measured, a_run
 
 _NODE = Path(__file__).parent / "fakes/commit_node.py"
 # What the nodes of a bisect answer: a commit beside the known-good one, by pairs.
 RATIOS = {"fast": 1.0, "slow": 1.3}
+# And "profiled": slow, and what a step of both sides does.
 
 
 def a_fleet(folder, *, nodes=3, resume=False, extra=""):
@@ -26,9 +30,10 @@ def prepare(folder, answers, monkeypatch):
     folder.mkdir(exist_ok=True)
     answer(folder, answers)
     for word, ratio in RATIOS.items():
-        files.write(
-            folder / f"{word}.json", a_run(a_measured("w", 1e-3), **beside(ratio, workload="w"))
-        )
+        files.write(folder / f"{word}.json", _paired(ratio))
+    profiles = step_profiles.both(step_profiles.a_step(), step_profiles.a_step(), workload="w")
+    run = msgspec.structs.replace(_paired(RATIOS["slow"]), profiled=(profiles,))
+    files.write(folder / "profiled.json", run)
     files.write(folder / "steady.json", a_run(a_measured("w", *STEADY)))
     python = folder / "python"
     python.write_text(
@@ -37,6 +42,10 @@ def prepare(folder, answers, monkeypatch):
     )
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
+
+
+def _paired(ratio):
+    return a_run(a_measured("w", 1e-3), **beside(ratio, workload="w"))
 
 
 def answer(folder, answers):

@@ -48,7 +48,7 @@ def nodes(repository, tmp_path, monkeypatch):
 
     def prepared(culprit, **more):
         answers = {at: "slow" if number >= culprit else "fast" for number, at in enumerate(ids)}
-        answers |= {f"{ids[culprit]} beside {ids[culprit - 1]}": "slow"}
+        answers |= {f"{ids[culprit]} beside {ids[culprit - 1]}": "profiled"}
         answers |= {ids[int(name[1:])]: word for name, word in more.items()}
         commit_fleets.prepare(tmp_path / "nodes", answers | {"others": "fast"}, monkeypatch)
         return tmp_path / "nodes"
@@ -56,10 +56,10 @@ def nodes(repository, tmp_path, monkeypatch):
     return prepared
 
 
-def bisected(repository, folder, *, resume=False, count=3, **more):
+def bisected(repository, folder, *, resume=False, count=3, explain=False, **more):
     return bisect.bisect(
         bisect.BisectOptions(
-            measuring=MeasureOptions(root=repository.root, select=("w",), explain=False),
+            measuring=MeasureOptions(root=repository.root, select=("w",), explain=explain),
             good="c0",
             bad=f"c{LAST}",
             fleet=commit_fleets.a_fleet(folder, nodes=count, resume=resume),
@@ -81,7 +81,7 @@ def test_the_commits_of_a_round_are_measured_together_and_the_culprit_beside_its
 ):
     folder = nodes(5)
 
-    answer = bisected(repository, folder)
+    answer = bisected(repository, folder, explain=True)
 
     assert (answer.outcome, answer.low, answer.high, answer.rounds) == ("found", 4, 5, 2)
     first, *rounds, last = numbers(repository, folder)
@@ -96,6 +96,10 @@ def test_the_commits_of_a_round_are_measured_together_and_the_culprit_beside_its
     assert asked[0]["limits"] is None
     margin = asked[1]["limits"]["default"]["step_time_s"]["margin"]
     assert 1 + margin == pytest.approx(1.3**0.5, rel=1e-2)
+    # What the node has profiled of the last two explains the culprit.
+    assert [work["explained"] for work in asked] == [False] * 5 + [True]
+    assert answer.explained.base == parent
+    assert [each.explanation is not None for each in answer.explained.workloads] == [True]
 
 
 def test_a_round_has_as_many_commits_as_there_are_nodes(repository, nodes):

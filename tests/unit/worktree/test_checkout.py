@@ -362,6 +362,13 @@ def test_worktrees_of_a_label_are_removed_and_no_others(forked, tmp_path):
     assert forked.worktrees() == [str(forked.root), str(others)]
     assert not ours.exists()
 
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(forked.root / ".git/worktrees/others/gitdir", (two_days_ago, two_days_ago))
+    worktree_dir.sweep(forked.root)
+
+    assert forked.worktrees() == [str(forked.root)], "nobody went on with it"
+    assert not others.exists()
+
 
 @pytest.mark.parametrize("label", ["", "a1"])
 def test_a_worktree_whose_folder_is_gone_is_forgotten_after_a_day(forked, tmp_path, label):
