@@ -140,7 +140,8 @@ class NodeClass(Struct, frozen=True, kw_only=True):
     ("pool=h100"), resources of Ray ("GPU:8"), CUDA devices of this machine ("0,1"). At most
     ``nodes`` units run at once. ``gate = false`` shows what the class measured, and never fails a
     job for it. A node whose canaries take longer than those of its class by more than
-    ``canary_limit`` (0.25 = 25 %), and by more than these differ, measures nothing.
+    ``canary_limit`` (0.25 = 25 %), and by more than these differ, measures nothing
+    while another node can be tried.
     """
 
     select: Text = ""

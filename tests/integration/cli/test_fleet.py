@@ -10,7 +10,7 @@ from ci_perf.model.run import Run
 from ci_perf.system import files, processes
 from tests import repositories
 from tests.processes import is_alive, is_measuring, wait_until
-from tests.projects import GOOD, QUICK, Project
+from tests.projects import FAST, GOOD, NAP, NAP_SETTINGS, QUICK, SLOW, Project
 
 # Units are given what a shell needs, and what the owner names: these say that nobody waits.
 FLEET = 'environment = ["CI_PERF_RUN_WAIT", "CI_PERF_RUN_RECORD"]\n[class.cpu]\nnodes = 2\n'
@@ -104,6 +104,29 @@ def test_a_node_that_is_not_of_its_class_launches_no_workload(tmp_path):
     (failed,) = files.read(tmp_path / "fleet/run.json", Run).failed
     assert "cpu_model: expected 'Quantum 9000', found " in failed.reason
     assert not launched.exists()
+
+
+@pytest.mark.fleet
+def test_a_loss_is_proven_by_the_second_of_two_waves(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    project = Project(git.root).workload("calm", NAP).workload("nap", NAP)
+    project.suite("calm", "nap", settings=NAP_SETTINGS, device="cpu")
+    git.commit(product_py=FAST)
+    git.ask("switch", "--quiet", "--create", "branch")
+    git.commit(product_py=SLOW)
+    (tmp_path / "fleet.toml").write_text(FLEET)
+
+    done = project.run(*RUN, "--shards", "2", "--against", "main", "--", "--no-explain")
+
+    assert done.code == 1, done.err
+    run = files.read(tmp_path / "fleet/run.json", Run)
+    assert {session.unit for session in run.sessions} == {"pairs-1-of-2", "pairs-2-of-2"}
+    assert {paired.workload for paired in run.paired if paired.pairs} == {"calm", "nap"}
+    screens = [files.read(path, Run) for path in (tmp_path / "fleet/screen/runs").iterdir()]
+    assert [run.paired for run in screens] == [(), ()]
+    comparison = files.read(tmp_path / "fleet/comparison.json", Comparison)
+    proven = {row.workload for row in comparison.rows if row.verdict is Verdict.REGRESSED}
+    assert proven == {"calm", "nap"}
 
 
 @pytest.mark.parametrize(
