@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+import ci_perf
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import backfill, bisect
@@ -255,3 +256,30 @@ def test_no_session_stands_before_one_that_an_interrupt_has_cut_off(
     assert recorded(repository, baselines) == ["c1", "c2", "c3", "c4"]
     assert [commit for commit, *_ in launched(folder)].count(second) == 2
     assert len(launched(folder)) == 5
+
+
+def test_a_queue_of_the_owner_measures_commits(repository, nodes, tmp_path):
+    folder = nodes(1)
+    (tmp_path / "submit").write_text('setsid "$1" > /dev/null 2>&1 &\necho $!\n')
+    (tmp_path / "poll").write_text(
+        "while read -r handle; do\n"
+        "  if [ -d /proc/$handle ] && ! grep -q 'State:.Z' /proc/$handle/status\n"
+        '  then echo "$handle running here"; else echo "$handle ended here"; fi\n'
+        "done\n"
+    )
+    commands = {name: ["sh", str(tmp_path / name)] for name in ("submit", "poll")}
+    commands["submit"].append("{script}")
+    engine = "".join(f"{name} = {json.dumps(words)}\n" for name, words in commands.items())
+    table = tmp_path / "fleet.toml"
+    table.write_text(f'[engine.command]\n{engine}cancel = ["xargs", "kill"]\n[class.cpu]\n')
+
+    answer = ci_perf.bisect(
+        *("c0", "c1", "w"),
+        root=repository.root,
+        engine="command",
+        nodes=table,
+        fleet_output=tmp_path / "fleet",
+    )
+
+    assert (answer.outcome, answer.high, answer.sessions) == ("found", 1, 1)
+    assert len(launched(folder)) == 1

@@ -182,3 +182,12 @@ def test_a_regression_is_proven_by_pairs_on_the_nodes_of_slurm(cluster, tmp_path
     run = files.read(tmp_path / "out/run.json", Run)
     assert sorted(session.unit for session in run.merged_from) == ["1-of-2", "2-of-2"]
     assert cluster.queue() == []
+
+    found = project.run(
+        *("bisect", "main", "change", "a", "--engine", "slurm", "--nodes", fleet, "--wait", "0s"),
+        *("--fleet-output", tmp_path / "bisect", "-o", tmp_path / "found.txt"),
+    )
+
+    assert found.code == 0, found.err
+    assert git.worktrees() == [str(git.root)], "a node has left what it checked out"
+    assert cluster.queue() == []
