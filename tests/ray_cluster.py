@@ -1,7 +1,7 @@
 """A Ray of two nodes on this machine: real raylets, in a process of their own.
 
 `python -m tests.ray_cluster` starts it, says where it is, and ends it at the end of stdin. A line
-with the name of a node there kills that node, with all that it runs.
+"node NAME" there kills a node with all that it runs, "raylet NAME" its raylet alone.
 """
 
 import contextlib
@@ -17,15 +17,15 @@ _STORE_BYTES = 80 * 2**20
 
 
 class RayCluster:
-    """Two nodes; `loses` kills one: the first is the head, without which there is no cluster."""
+    """Two nodes; `loses` kills "node n2" or "raylet n2", and not the first, which is the head."""
 
     def __init__(self, process, address):
         self._process, self.address = process, address
 
-    def loses(self, name):
-        self._process.stdin.write(f"{name}\n")
+    def loses(self, what):
+        self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()
-        assert self._process.stdout.readline() == f"{name} is dead\n"
+        assert self._process.stdout.readline() == f"{what} is dead\n"
 
 
 @contextlib.contextmanager
@@ -54,9 +54,9 @@ def main(arguments):
     nodes = {"n1": cluster.head_node, "n2": cluster.add_node(**_a_node("n2"), wait=True)}
     _say(cluster.address)
     for line in sys.stdin:
-        name = line.strip()
-        _kill(nodes[name])
-        _say(f"{name} is dead")
+        what, name = line.split()
+        _kill(nodes[name], is_whole=what == "node")
+        _say(f"{what} {name} is dead")
     cluster.shutdown()
 
 
@@ -75,10 +75,10 @@ def _a_node(name):
     }
 
 
-def _kill(node):
-    """Kill the raylet and all below it, as if the machine had lost its power."""
+def _kill(node, *, is_whole):
+    """Kill the raylet; with all below it, as if the machine had lost its power."""
     raylet = node.all_processes["raylet"][0].process.pid
-    below = [process.pid for process in processes.below(raylet)]
+    below = [process.pid for process in processes.below(raylet)] if is_whole else []
     for pid in [raylet, *below]:
         processes.kill(pid)
 

@@ -1,22 +1,21 @@
 """Ray: a task per attempt, which Ray must not try again. Checkout and results travel as bytes.
 
-The only file that knows the package ray, an extra for those who have a cluster with Ray.
+With ray_task.py the only file that knows the package ray, an extra for those who have a cluster.
 """
 
 import contextlib
 import os
 import re
-import subprocess
+import socket
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ci_perf.errors import EngineError, InvalidFileError, UsageError
-from ci_perf.fleet import node, transfer
+from ci_perf.fleet import node, ray_task, transfer
 from ci_perf.fleet.engine import EngineJob, Observation, Placed
 from ci_perf.fleet.transfer import PackedCheckout
 from ci_perf.model.fleet import JobFile, NodeClass, RayTable
@@ -27,6 +26,7 @@ _POLL_S = 1.0
 # An agent gives its command time to tidy up, a task its agent, and we give it to the task.
 _AGENT_S = node.TIDY_UP_S + 1
 _TASK_S = _AGENT_S + 1
+_CONNECT_S = 10.0
 _MOST_CHARS = 500
 _RESOURCE = re.compile(r"\s*([^,:\s][^,]*?)(?::([0-9]+(?:\.[0-9]+)?))?\s*", re.ASCII)
 # What Ray raises where nobody knows what came of an attempt.
@@ -70,7 +70,7 @@ class RayEngine:
         """See FleetEngine. Raises EngineError; UsageError and CiPerfError of `transfer.pack`."""
         ray = self._connected()
         options = _placement(job, self._nodes())
-        agent = ray.remote(max_retries=0, max_calls=1, num_returns="streaming")(_attempt)
+        agent = ray.remote(max_retries=0, max_calls=1, num_returns="streaming")(ray_task.attempt)
         command = [self._python, "-P", "-m", transfer.MODULE]
         folders = [Path(folder) for folder in files.read(Path(job.file), JobFile).folders]
         try:
@@ -122,10 +122,12 @@ class RayEngine:
         """Return ray, as the driver of a cluster. Raises EngineError and UsageError."""
         if self._ray is None:
             ray, address = _imported(), self._table.address
+            if address == "auto":
+                address = os.environ.get("RAY_ADDRESS", address)
             try:
-                with (
-                    signals.deferred()
-                ):  # Ray handles SIGTERM in its own way, until the end of this
+                _check_head(address)
+                # Ray goes on to handle SIGTERM in its own way; the end of this puts ours back.
+                with signals.deferred() as deferral, deferral.suspended():
                     ray.init(address=address, log_to_driver=False, logging_level="CRITICAL")
             except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
                 raise EngineError(
@@ -134,7 +136,7 @@ class RayEngine:
                     "`address` in [engine.ray] may help"
                 ) from None
             # Workers need not have ci_perf: the task is sent as it is.
-            ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+            ray.cloudpickle.register_pickle_by_value(ray_task)
             # Ray prints what it thinks of its nodes, and stdout is for the report.
             self._left.enter_context(contextlib.redirect_stdout(sys.stderr))
             self._ray = ray
@@ -259,6 +261,13 @@ def _said(error: Exception) -> str:
     return " ".join(words)[:_MOST_CHARS]
 
 
+def _check_head(address: str) -> None:
+    """Raise OSError where nobody listens: Ray would try for minutes."""
+    host, sign, port = address.rpartition(":")
+    if sign and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+
+
 def _imported() -> Any:  # noqa: ANN401  it may be missing
     try:
         import ray
@@ -268,34 +277,3 @@ def _imported() -> Any:  # noqa: ANN401  it may be missing
             "`pip install 'ci-perf[ray]'`"
         ) from None
     return ray
-
-
-def _attempt(
-    command: Sequence[str], said: bytes, repository: bytes, tidy_up_s: float, most: int
-) -> Iterator[bytes]:
-    """Run an agent in a worker of Ray, which need not have ci_perf: standard library only.
-
-    Yields the id of the node, what the agent has written, and its exit code with its last words.
-    """
-    import ray
-
-    yield ray.get_runtime_context().get_node_id().encode()
-    file = tempfile.TemporaryFile
-    with file() as given, file() as written, file() as errors:
-        given.write(said + repository)
-        given.seek(0)
-        command = [*command, str(os.getpid())]
-        agent = subprocess.Popen(command, stdin=given, stdout=written, stderr=errors)
-        try:
-            while agent.poll() is None:  # Ray cancels a task by an exception, which ends no wait()
-                time.sleep(0.1)
-        finally:
-            agent.terminate()
-            try:
-                agent.wait(tidy_up_s)
-            finally:
-                agent.kill()
-        written.seek(0)
-        yield written.read(most + 1)
-        errors.seek(max(0, errors.seek(0, os.SEEK_END) - 2000))
-        yield f"{agent.returncode} {errors.read().decode(errors='replace')}".encode()

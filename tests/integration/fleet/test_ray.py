@@ -6,6 +6,9 @@ The first test is for every day; the others take a minute or two together: `pyte
 import contextlib
 import json
 import signal
+import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -38,9 +41,9 @@ def project(cluster, tmp_path):
     return repositories.init(tmp_path / "project")
 
 
-def a_fleet(cluster, **more):
+def a_fleet(cluster, python="", **more):
     return FleetFile(
-        engine=EngineTables(ray=RayTable(address=cluster.address)),
+        engine=EngineTables(ray=RayTable(address=cluster.address, python=python)),
         classes={"cpu": NodeClass(**{"select": "CPU", "nodes": 2, **more})},
         environment=("FLEET_UNIT_NOTES",),
     )
@@ -87,6 +90,44 @@ def test_units_are_measured_on_ray_and_given_no_credential(cluster, project):
     assert {*next(each["nodes"] for each in runs if each["unit"] == "lost")} == {"n1", "n2"}
 
 
+ASKING = """
+import pathlib, signal, sys
+from ci_perf.errors import EngineError
+from ci_perf.fleet.ray import RayEngine
+from ci_perf.model.fleet import RayTable
+engine = RayEngine(RayTable(address=sys.argv[1]), python="", root=pathlib.Path())
+try:
+    engine.poll([])
+except EngineError as error:
+    print(error)
+is_ours = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+print("while it is asked, this goes to stderr")
+engine.close()
+print(is_ours)
+"""
+
+
+def asked(address):
+    asking = [sys.executable, "-c", ASKING, address]
+    return subprocess.run(asking, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_a_head_that_does_not_answer_is_named_at_once():
+    with socket.socket() as nobody_listens:
+        nobody_listens.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody_listens.getsockname()[1]}"
+
+        said, *_ = asked(address)
+
+    assert said.startswith(f"Ray at '{address}': expected a cluster of Ray 2.")
+    assert "found: [Errno 111] Connection refused" in said
+
+
+@pytest.mark.fleet
+def test_signals_and_stdout_are_ours_after_ray_was_asked(cluster):
+    assert asked(cluster.address) == ["True"]
+
+
 @pytest.mark.fleet
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_task_and_no_process(cluster, project, number):
@@ -126,24 +167,37 @@ def test_a_unit_that_hangs_is_cancelled_on_both_nodes(cluster, project):
 
 
 @pytest.mark.fleet
-def test_what_no_node_of_ray_has_is_said(cluster, project):
-    fleet = a_fleet(cluster, select="CPU:0.5")
+@pytest.mark.parametrize(
+    ("select", "python", "kind", "why"),
+    [
+        (
+            "CPU:0.5",
+            "",
+            "failed",
+            "expected all of a node, on which a unit is alone, found 'CPU:0.5'",
+        ),
+        ("CPU", "/nowhere/python", "lost", "No such file or directory: '/nowhere/python'"),
+    ],
+)
+def test_what_no_node_of_ray_has_is_said(cluster, project, select, python, kind, why):
+    fleet = a_fleet(cluster, python=python, select=select)
 
     said = said_by(start(cluster, project, "u=measure:0", fleet=fleet))
 
-    assert said["endings"] == {"u": "failed"}
-    assert "expected all of a node, on which a unit is alone, found 'CPU:0.5'" in said["lines"][-1]
+    assert said["endings"] == {"u": kind}
+    assert why in said["lines"][-1]
 
 
 @pytest.mark.fleet
-def test_units_of_a_node_that_dies_are_measured_on_the_other(project, tmp_path):
+@pytest.mark.parametrize("what", ["node", "raylet"])
+def test_units_of_a_node_that_dies_are_measured_on_the_other(project, tmp_path, what):
     notes = tmp_path / "notes"
     notes.mkdir()
     with ray_cluster.running({"FLEET_UNIT_NOTES": str(notes)}) as mortal:
         mortal.notes = notes
         controller = start(mortal, project, *(f"u{i}=wait:0" for i in range(3)))
         wait_until(lambda: len(running(mortal)) == 2)
-        mortal.loses("n2")
+        mortal.loses(f"{what} n2")
         (tmp_path / "go").touch()
         said = said_by(controller)
 
@@ -182,4 +236,4 @@ def test_a_regression_is_proven_by_pairs_on_nodes_that_share_no_folder(cluster, 
     assert worse == {"a", "b"}
     assert project.worktrees() == [str(project.root)]
     run = files.read(tmp_path / "out/run.json", Run)
-    assert sorted(session.unit for session in run.merged_from) == ["1-of-2", "2-of-2"]
+    assert sorted(session.unit for session in run.merged_from) == ["pairs-1-of-2", "pairs-2-of-2"]
