@@ -6,8 +6,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[3] / "ci_perf"
 
 # measuring/ holds the programs of child processes: what they write is read by their parent.
-# __main__ says what is missing where the command line cannot be imported.
-ALLOWED = {"cli", "measuring", "__main__.py"}
+# __main__ says what is missing where the command line cannot be imported. What a node of Ray writes
+# is read by the task that started it; what Ray prints in the controller is kept off stdout.
+ALLOWED = {"cli", "measuring", "__main__.py", "fleet/transfer.py", "fleet/ray.py"}
 WRITERS = {("sys", "stdout"), ("sys", "stderr"), ("click", "echo"), ("click", "secho")}
 
 
@@ -30,4 +31,4 @@ def test_only_the_command_line_and_programs_of_child_processes_write_to_standard
     }
 
     assert "cli/console.py" in writers
-    assert {file for file in writers if file.partition("/")[0] not in ALLOWED} == set()
+    assert {file for file in writers if not {file, file.partition("/")[0]} & ALLOWED} == set()
