@@ -6,8 +6,10 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 from ci_perf.system import linux, processes
 
@@ -31,9 +33,12 @@ class RayCluster:
 @contextlib.contextmanager
 def running(environment):
     """Start a cluster whose nodes have these variables; end it with the block."""
+    # Short: the path of a socket ends at 107 bytes.
+    folder = tempfile.mkdtemp(prefix="ray-")
+    ours = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.ray_cluster", str(os.getpid())],
-        env={**os.environ, **environment, "RAY_USAGE_STATS_ENABLED": "0"},
+        env={**os.environ, **environment, **ours},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -44,6 +49,7 @@ def running(environment):
         yield RayCluster(process, process.stdout.readline().strip())
     finally:
         process.communicate()
+        shutil.rmtree(folder, ignore_errors=True)  # a killed node may still end
 
 
 def main(arguments):
