@@ -44,6 +44,20 @@ def class_of(name: str | None, fleet: FleetFile, *, path: Path) -> str:
     )
 
 
+def check(name: FleetEngineName, fleet: FleetFile, *, path: Path) -> None:
+    """Refuse a file that does not describe this engine. Raises UsageError that names the file."""
+    if name in {"command", "kubernetes"} and getattr(fleet.engine, name) is None:
+        raise UsageError(f"{path}: expected a table [engine.{name}], found none")
+    try:
+        if name == "local":
+            local.check(fleet.classes)
+        if name == "ray":
+            for class_name, node_class in fleet.classes.items():
+                ray.resources(class_name, node_class)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
 def engine(
     name: FleetEngineName,
     fleet: FleetFile,
@@ -57,10 +71,10 @@ def engine(
 
     Where units name their commits, what is checked out at `root` may be changed.
     """
+    check(name, fleet, path=path)
     tables = fleet.engine
     match name:
         case "local":
-            local.check(fleet.classes)
             return LocalEngine(fleet.environment, os.environ)
         case "slurm":
             return SlurmEngine(
@@ -72,8 +86,6 @@ def engine(
             kubernetes.check(folder, root, tables.kubernetes)
             return KubernetesEngine(tables.kubernetes, _named(fleet.environment, os.environ))
         case "ray":
-            for class_name, node_class in fleet.classes.items():
-                ray.resources(class_name, node_class)
             if is_checkout_measured:
                 transfer.check(root)
             return RayEngine(tables.ray, python=python(name, fleet), root=root)

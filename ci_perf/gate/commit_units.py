@@ -113,6 +113,7 @@ class CommitBatches:
         self._fleet, self._options = fleet, options
         self._ending, self._notify = ending, notify
         self._file = fleet_file.load(fleet.nodes)
+        fleet_file.check(fleet.engine, self._file, path=fleet.nodes)  # before anything is written
         self._class = fleet_file.class_of(fleet.machine_class, self._file, path=fleet.nodes)
         self._attempts = attempts
         known = layout.read_everything(Path(options.root, options.baselines), options.suite)

@@ -24,7 +24,7 @@ from ci_perf.model.run import Run
 from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.model.suite import FailOn
 from ci_perf.report.units import numbered
-from ci_perf.system import files
+from ci_perf.system import files, git
 
 PLAN = "plan.json"
 # The folders of two waves.
@@ -202,6 +202,7 @@ def run(options: FleetRunOptions, *, notify: Notify) -> FleetVerdict:
     merged and written.
     """
     file = fleet_file.load(options.nodes)
+    fleet_file.check(options.engine, file, path=options.nodes)  # before anything is written
     folder = Path(options.folder).resolve()
     planned = _planned(options, file, folder, notify)
     fleet = _Fleet(
@@ -330,8 +331,10 @@ def _planned(options: FleetRunOptions, fleet: FleetFile, folder: Path, notify: N
     kept = folder / PLAN
     if options.plan is not None:
         planned = files.read(options.plan, WorkPlan)
+        _check_commit(planned, options.plan, options.sharding.root)
     elif options.resume and kept.exists():
-        return files.read(kept, WorkPlan)
+        planned = files.read(kept, WorkPlan)
+        _check_commit(planned, kept, options.sharding.root)
     else:
         several = tuple(fleet.classes) if len(fleet.classes) > 1 else ()
         planned = shards.plan(
@@ -339,6 +342,16 @@ def _planned(options: FleetRunOptions, fleet: FleetFile, folder: Path, notify: N
         )
     _keep(planned, folder)
     return planned
+
+
+def _check_commit(planned: WorkPlan, path: Path, root: Path) -> None:
+    """Refuse a plan of another commit: every unit would fail, and failed for good. UsageError."""
+    here = git.source(root).commit
+    if planned.source.commit != here:
+        raise UsageError(
+            f"{path}: expected a plan of commit {here!r}, which is checked out, found one of "
+            f"{planned.source.commit!r}; check that commit out, or plan this one"
+        )
 
 
 def _keep(planned: WorkPlan, folder: Path) -> None:

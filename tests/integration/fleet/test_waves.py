@@ -44,7 +44,7 @@ class Waves:
     def __init__(self, folder, fleet_toml=ONE_CLASS):
         self.folder = folder
         git = repositories.init(folder / "project")
-        self.root = git.root
+        self.git, self.root = git, git.root
         project = Project(git.root)
         for name in NAMES:
             project.workload(name)
@@ -155,6 +155,27 @@ def test_what_began_in_one_wave_does_not_go_on_in_two(waves):
 
     with pytest.raises(UsageError, match="found that of a fleet run in one wave"):
         waves.run(resume=True)
+
+
+def test_a_plan_of_another_commit_is_refused_before_its_units_fail(waves):
+    waves.run(one_wave=True)
+    kept, journal = (waves.folder / "fleet" / name for name in ("plan.json", "journal.jsonl"))
+    before = journal.read_bytes()
+    (waves.root / "later").touch()
+    waves.git.commit()
+
+    for more in ({"resume": True}, {"plan": kept}):
+        with pytest.raises(UsageError, match=f"plan.json: .* found one of '{waves.commit}'; check"):
+            waves.run(one_wave=True, **more)
+    assert journal.read_bytes() == before
+
+
+def test_nothing_is_planned_where_fleet_toml_does_not_fit_the_engine(waves):
+    (waves.folder / "fleet.toml").write_text(f'{ONE_CLASS}select = "0"\n')
+
+    with pytest.raises(UsageError, match=r"fleet.toml: \[class.cpu\]: expected a CUDA device"):
+        waves.run()
+    assert not (waves.folder / "fleet").exists()
 
 
 UNITS = {"screen": ("1-of-2", "2-of-2"), "pairs": ("pairs-1-of-2", "pairs-2-of-2")}

@@ -94,8 +94,8 @@ def test_what_no_pod_would_find_is_refused(tmp_path):
 def test_a_slot_without_a_device_is_refused(tmp_path):
     fleet = FleetFile(classes={"a": NodeClass(select="0,1", nodes=3)})
 
-    with pytest.raises(UsageError, match=r"for each of 3 nodes, found 2"):
-        fleet_file.engine("local", fleet, path=tmp_path, folder=tmp_path, root=tmp_path)
+    with pytest.raises(UsageError, match=r"/f.toml: \[class.a\]: .* of 3 nodes, found 2"):
+        fleet_file.engine("local", fleet, path=tmp_path / "f.toml", folder=tmp_path, root=tmp_path)
 
 
 def test_units_of_a_plan_find_their_class(tmp_path):
