@@ -157,6 +157,10 @@ def check_target(path: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         with tempfile.TemporaryFile(dir=_target(path).parent):
             pass
+    except FileNotFoundError:
+        raise CannotWriteError(
+            f"{path}: cannot be written: there is no such folder; next: mkdir -p {path.parent}"
+        ) from None
     except OSError as error:
         raise CannotWriteError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -156,7 +156,8 @@ def test_an_unwritable_target_says_so_before_it_costs_an_hour(project):
     done = project.run("run", "-o", "no/such/folder/run.json")
 
     assert done.code == ExitCode.NO_ANSWER
-    assert "no/such/folder/run.json: cannot be written" in done.err
+    assert "no/such/folder/run.json: cannot be written: there is no such folder" in done.err
+    assert "next: mkdir -p " in done.err
     assert "good:" not in done.err
 
 
