@@ -180,7 +180,7 @@ def test_a_regression_is_proven_by_pairs_on_the_nodes_of_slurm(cluster, tmp_path
     assert worse == {"a", "b"}
     # Base and head of a workload met on one node.
     run = files.read(tmp_path / "out/run.json", Run)
-    assert sorted(session.unit for session in run.merged_from) == ["1-of-2", "2-of-2"]
+    assert sorted(s.unit for s in run.merged_from) == ["pairs-1-of-2", "pairs-2-of-2"]
     assert cluster.queue() == []
 
     found = project.run(
