@@ -98,7 +98,8 @@ record = click.option(
     default=True,
     show_default=True,
     help="Launch each measured workload once more, not timed, to record what it takes from the "
-    "repository: a later check need not measure it where nothing of that has changed.",
+    "repository, unless an earlier record holds for it: a later check need not measure it where "
+    "nothing of that has changed.",
 )
 explain = click.option(
     "--explain/--no-explain",

@@ -48,10 +48,11 @@ class MeasureOptions:
     ``budget_s``; a workload that runs the same program on both sides is not launched, unless
     ``all_workloads``. ``add`` are earlier runs, whose pairs count for the same commits;
     ``checks_before`` is how many checks of the pull request were before. With ``record``, a launch
-    that is not timed records what each measured workload takes from the repository; with
-    ``explain``, up to three pairs profile a step of both sides where pairs have proven a change,
-    within ``explain_budget_s``. ``traces`` is a folder for traces, taken as ``tracing`` says,
-    ``snapshot`` one for snapshots of CUDA's memory. Also an interrupted run is in ``run_output``.
+    that is not timed records what each measured workload takes from the repository, unless an
+    earlier record holds for it; with ``explain``, up to three pairs profile a step of both sides
+    where pairs have proven a change, within ``explain_budget_s``. ``traces`` is a folder for
+    traces, taken as ``tracing`` says, ``snapshot`` one for snapshots of CUDA's memory. Also an
+    interrupted run is in ``run_output``.
     ``unit`` is the id of the unit of work, where these are the options of one (`shards.narrowed`),
     and ``node`` what the machine must be: else a refusal is in ``run_output``.
     """
