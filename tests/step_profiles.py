@@ -8,6 +8,7 @@ from ci_perf.model.explanation import Cause, OperatorChange, ShareOfChange
 from ci_perf.model.step_profile import (
     AuthorFunction,
     FunctionUse,
+    LibraryCall,
     OperatorUse,
     ProfiledPair,
     ProfiledPairs,
@@ -66,12 +67,20 @@ def _scaled(step, by):
         step,
         operators=tuple(scale(use, "call_s") for use in step.operators),
         functions=tuple(scale(use, "working_s", "waiting_s") for use in step.functions),
+        library_calls=tuple(scale(use, "working_s", "waiting_s") for use in step.library_calls),
     )
 
 
 def a_called(function, calls=1.0, **times):
     """A function and what it takes itself: `working_s`, `waiting_s`, `waits_in`."""
     return FunctionUse(function=a_function(function), calls=calls, **times)
+
+
+def a_library_call(callee="json.dumps", calls=1.0, function="log", seconds=None, **more):
+    """What a function calls of a library; `seconds` is CPU time of all these calls together."""
+    times = {} if seconds is None else {"working_s": seconds, "waiting_s": 0.0}
+    caller = a_function(function)
+    return LibraryCall(callee=callee, caller=caller, line=12, calls=calls, **(times | more))
 
 
 def a_cause(kind="new", function="Net.forward", *changes, calls=(0, 8), **more):

@@ -32,7 +32,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             "    del history[:-50]\n    json.dumps([*NUMBERS.items()] * 60, indent=1)\n",
         ),
         at="log",
-        kinds="slower",
+        kinds="slower new more",
         is_exact=False,
     ),
     "more read than is needed": plant(
@@ -105,7 +105,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ("import threading\n", "import copy\nimport threading\n"),
         ("for record in RECORDS]", "for record in copy.deepcopy(RECORDS[:16]) + RECORDS[16:]]"),
         at="fetch",
-        kinds="slower",
+        kinds="slower new",
         is_exact=False,
     ),
     "an augmentation more": plant(
@@ -375,7 +375,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             '    return torch.from_numpy(work.astype("float32"))',
         ),
         at="smooth build.<locals>.step",
-        kinds="slower",
+        kinds="slower new",
         operators="planted::smooth",
         is_exact=False,
     ),

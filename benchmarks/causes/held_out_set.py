@@ -110,7 +110,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         ("import threading\n", "import queue\nimport threading\n"),
         at="fetch",
-        kinds="waits",
+        kinds="waits new",
         is_exact=False,
     ),
     "two sleeps": plant(
@@ -118,7 +118,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ("    return torch.tensor(rows)", "    time.sleep(0.002)\n    return torch.tensor(rows)"),
         ("def log(loss):\n", "def log(loss):\n    time.sleep(0.005)\n"),
         at="log collate",
-        kinds="waits",
+        kinds="waits new",
         is_exact=False,
         seconds={"collate": 0.002, "log": 0.005},
     ),

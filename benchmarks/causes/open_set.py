@@ -149,7 +149,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             ),
         ),
         at="normalise",
-        kinds="slower",
+        kinds="slower new",
         is_exact=False,
     ),
     "each sample twice": plant(
@@ -159,14 +159,14 @@ CAUSES: Final[Mapping[str, Planted]] = {
         kinds="calls",
     ),
     "a loader that sleeps": plant(
-        "loader", _SLEEP, at="fetch", kinds="waits", is_exact=False, seconds={"fetch": 0.004}
+        "loader", _SLEEP, at="fetch", kinds="waits new", is_exact=False, seconds={"fetch": 0.004}
     ),
     "sleep and spin": plant(
         "loader",
         _SLEEP,
         ("def log(loss):\n", "def log(loss):\n" + _SPIN.format(0.006)),
         at="log fetch",
-        kinds="waits slower",
+        kinds="waits slower new",
         is_exact=False,
         seconds={"fetch": 0.004, "log": 0.006},
     ),

@@ -63,7 +63,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             ),
         ),
         at="decoded",
-        kinds="slower",
+        kinds="slower new",
         is_exact=False,
     ),
     "crops at random places": plant(
@@ -91,7 +91,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             "    return [normalise(json.loads(text)) for text in TEXTS]",
         ),
         at="fetch fetch.<locals>.<listcomp>",
-        kinds="slower",
+        kinds="slower new",
         is_exact=False,
     ),
     "rows made tensors one by one": plant(
@@ -231,7 +231,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             ),
         ),
         at="normalised",
-        kinds="breaks_graph slower",
+        kinds="breaks_graph slower new",
     ),
     "rows one by one in the custom operator": plant(
         "kernels",
@@ -333,7 +333,7 @@ CAUSES: Final[Mapping[str, Planted]] = {
             "        time.sleep(4e-5)\n        return self.states, -self.states.square().sum(dim=1)",
         ),
         at="World.advance",
-        kinds="waits",
+        kinds="waits new",
         is_exact=False,
     ),
     "a tensor written into a line of the log": plant(

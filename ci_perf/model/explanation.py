@@ -7,13 +7,14 @@ import msgspec
 from ci_perf.model.base import Amount, Bytes, Count, Finite, Name, Seconds, Struct, Text
 from ci_perf.model.step_profile import AuthorFunction, IdleReason, LoaderKind, RankTimes
 
-# "new" and "gone": operators on one side only. "more" and "fewer": the same ones, as often or not.
-# "other_shape": the same ones with other shapes, types, strides or flags. "recomputed": forward
-# operators that run again in the backward pass. "synchronises": operators that make the host wait
-# for the device. "calls": the function itself is called more or less often, and dispatches what it
-# did. "slower" and "faster": the same work takes longer or not. "waits": the function waits longer.
-# "grows": each step leaves more memory behind. "holds_more" and "holds_less": more or fewer bytes
-# are alive at the peak. "breaks_graph": torch.compile breaks the graph more often.
+# "new" and "gone": operators, or calls of libraries, on one side only. "more" and "fewer": the same
+# ones, as often or not. "other_shape": the same operators with other shapes, types, strides or
+# flags. "recomputed": forward operators that run again in the backward pass. "synchronises":
+# operators that make the host wait for the device. "calls": the function itself is called more or
+# less often, and dispatches what it did. "slower" and "faster": the same work takes longer or not.
+# "waits": the function waits longer. "grows": each step leaves more memory behind. "holds_more" and
+# "holds_less": more or fewer bytes are alive at the peak. "breaks_graph": torch.compile breaks the
+# graph more often.
 CauseKind = Literal[
     "new",
     "gone",
@@ -41,7 +42,10 @@ MOST_CAUSE_OPERATORS = 4
 
 
 class OperatorChange(Struct, frozen=True, kw_only=True):
-    """One operator that a function dispatches differently; calls are per step."""
+    """One operator that a function dispatches differently; calls are per step.
+
+    Or one function of a library, or a built-in one, that it calls differently ("json.dumps").
+    """
 
     kind: CauseKind
     operator: Text
@@ -64,7 +68,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     which); `None` where no function of the repository was on the stack. ``line`` is that of the
     first operator, or of the function. ``operators`` are the most telling ones first; ``further``
     ones differ, too. ``kind`` is that of the first one. ``calls_base`` and ``calls_head`` are per
-    step, of all these operators together, or of the function where ``kind`` is "calls".
+    step, of all these operators together, or of the function where ``kind`` is "calls": then the
+    operators are calls of libraries, if any.
     ``arguments_base`` and ``arguments_head`` are those of the first operator where ``kind`` is
     "other_shape". ``phase`` is empty where there is none, or several. ``is_backward``: all of it is
     in the backward pass. ``delta_s`` is how many seconds of a step it adds, the median over the

@@ -9,6 +9,7 @@ from ci_perf.model.program import Digest, RelativePath
 
 MOST_OPERATORS = 500
 MOST_FUNCTIONS = 500
+MOST_LIBRARY_CALLS = 1_000
 MOST_ALLOCATIONS = 100
 MOST_PROFILED_PAIRS = 10
 MOST_TIMED_OPERATORS = 200
@@ -76,6 +77,24 @@ class FunctionUse(Struct, frozen=True, kw_only=True):
     working_s: Seconds | None = None
     waiting_s: Seconds | None = None
     waits_in: Text = ""
+
+
+class LibraryCall(Struct, frozen=True, kw_only=True):
+    """How often a function of the repository itself calls one of a library, or a built-in one.
+
+    ``callee`` is its name ("json.dumps", "zlib.crc32", "str.join"); a class stands for its
+    ``__init__``. ``line`` is where the call stands in the caller's file. ``calls`` are per step; a
+    generator that goes on counts as called. ``working_s`` and ``waiting_s`` are as in FunctionUse:
+    of all these calls together, without what the repository's functions do in them. Torch is not
+    among them, nor what the garbage collector calls.
+    """
+
+    callee: Text
+    caller: AuthorFunction
+    line: Count = 0
+    calls: Amount
+    working_s: Seconds | None = None
+    waiting_s: Seconds | None = None
 
 
 class Allocation(Struct, frozen=True, kw_only=True):
@@ -210,16 +229,16 @@ class RankTimes(Struct, frozen=True, kw_only=True):
 class StepProfile(Struct, frozen=True, kw_only=True):
     """What one launch found. What differed between its steps is in ``varies``, and not counted.
 
-    An entry is "aten::mm in Net.forward (src/net.py)", "aten::mm" where no function of the
-    repository was on the stack, "calls of Net.forward (src/net.py)", or at last "and 12 more".
-    ``cut`` is how many uses are missing, because there were too many. ``step_s`` is the median time
-    of a step of this launch that nothing watched; a compiled step runs eagerly in such a launch.
-    ``memory`` is `None` where it was not followed. ``host`` and ``device`` are of the trace of
-    torch's profiler, which ``trace_file`` names where it was kept. Where somebody has asked for a
-    snapshot of CUDA's memory, ``snapshot_file`` names it, and ``memory_summary`` is the table of
-    torch's allocator for the same steps. ``ranks`` is `None` for a workload of one process.
-    ``missing`` says why something
-    is not there, by "step_s", "operators" (their times), "functions" (theirs), "memory", "trace",
+    An entry is "aten::mm in Net.forward (src/net.py)", "json.dumps in log (src/log.py)", "aten::mm"
+    where no function of the repository was on the stack, "calls of Net.forward (src/net.py)", or at
+    last "and 12 more". ``cut`` is how many uses are missing, because there were too many.
+    ``step_s`` is the median time of a step of this launch that nothing watched; a compiled step
+    runs eagerly in such a launch. ``memory`` is `None` where it was not followed. ``host`` and
+    ``device`` are of the trace of torch's profiler, which ``trace_file`` names where it was kept.
+    Where somebody has asked for a snapshot of CUDA's memory, ``snapshot_file`` names it, and
+    ``memory_summary`` is the table of torch's allocator for the same steps. ``ranks`` is `None` for
+    a workload of one process. ``missing`` says why something is not there, by "step_s", "operators"
+    (their times), "functions" (theirs), "library_calls", "library_times", "memory", "trace",
     "device", "ranks", "snapshot", "trace_file", "snapshot_file" or "teardown".
     ``absent`` is a sentence: why there is nothing; all else is empty then.
     """
@@ -228,6 +247,9 @@ class StepProfile(Struct, frozen=True, kw_only=True):
     step_s: Seconds | None = None
     operators: Annotated[tuple[OperatorUse, ...], msgspec.Meta(max_length=MOST_OPERATORS)] = ()
     functions: Annotated[tuple[FunctionUse, ...], msgspec.Meta(max_length=MOST_FUNCTIONS)] = ()
+    library_calls: Annotated[
+        tuple[LibraryCall, ...], msgspec.Meta(max_length=MOST_LIBRARY_CALLS)
+    ] = ()
     memory: MemoryUse | None = None
     host: HostTimes | None = None
     device: DeviceTimes | None = None

@@ -183,13 +183,13 @@ def _location(place: AuthorFunction, line: int) -> str:
 
 
 def _what(cause: Cause) -> Phrase:
-    if cause.kind == "calls":
+    if cause.kind == "calls" and not cause.operators:
         return (Words(_called(cause)), *_waits_in(cause, "; waits in "))
     if not cause.operators:
         said = Words(_OF_FUNCTION.get(cause.kind, "does something else"))
         return (said, *_waits_in(cause, " in "))
     kinds = list(dict.fromkeys(change.kind for change in cause.operators))
-    parts: list[Phrase] = []
+    parts: list[Phrase] = [(Words(_called(cause)),)] if cause.kind == "calls" else []
     for kind in kinds:
         named = [(change.operator,) for change in cause.operators if change.kind == kind]
         shapes = _shapes(cause) if kind == cause.kind == "other_shape" else ()

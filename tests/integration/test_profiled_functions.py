@@ -66,6 +66,47 @@ def test_waiting_is_told_from_working_and_belongs_to_the_innermost_function(tmp_
     assert profile.missing.keys() == {"memory", "trace"}
 
 
+LIBRARIES = f"""{HEAD}
+import copy
+import json
+import random
+import zlib
+import torch
+RECORDS = [[number] * 50 for number in range(50)]
+def log(records):
+    return json.dumps(records)
+def decode():
+    for record in RECORDS:
+        zlib.crc32(bytes(1_000_000))
+    return torch.tensor(RECORDS).float().mean().item()
+def build(context):
+    def step():
+        decode()
+        log(copy.deepcopy(RECORDS))
+        [abs(-1) for _ in range(random.randrange(1_000))]
+    return Workload(step=step)
+"""
+
+
+def test_calls_of_libraries_are_counted_and_timed_by_function(tmp_path):
+    profile = result_of(profiled.launcher(tmp_path / "repository")(LIBRARIES))
+    calls = {(use.caller.function, use.callee): use for use in profile.library_calls}
+
+    assert {name: use.calls for name, use in calls.items()} == {
+        ("decode", "zlib.crc32"): 50,
+        ("log", "json.dumps"): 1,
+        ("build.<locals>.step", "copy.deepcopy"): 1,
+        ("build.<locals>.step", "random.Random.randrange"): 1,
+    }
+    assert "abs in build.<locals>.step (it.py)" in profile.varies
+    line = LIBRARIES.splitlines().index("        zlib.crc32(bytes(1_000_000))") + 1
+    assert calls["decode", "zlib.crc32"].line == line
+    # It is a hundred times as much; what watching takes is not in there.
+    slow, fast = calls["decode", "zlib.crc32"], calls["log", "json.dumps"]
+    assert slow.working_s > fast.working_s > 0
+    assert slow.working_s < profile.step_s
+
+
 # Items say whether a worker is watched: by the hook, or by the mode under which it was forked.
 LOADING = f"""{HEAD}
 import sys

@@ -102,6 +102,7 @@ def explain(
     sides = Sides.of(pairs)
     differences = Differences.of(sides, on_device=on_device)
     clock = Clock.of(sides, differences.keys(), differences.recomputed())
+    differences = sizes.notable(differences, sides, clock)
     of_time = [
         *_breaks(breaks, is_gain=is_gain),
         *_exact(sides, differences, clock, is_gain=is_gain),
@@ -136,7 +137,7 @@ def _exact(
         *exact.of_operators(
             sides, differences, lambda each: sizes.median_s(each, clock), is_gain=is_gain
         ),
-        *exact.of_functions(sides, differences.of_place.keys(), is_gain=is_gain),
+        *exact.of_functions(sides, differences, is_gain=is_gain),
     ]
     return sizes.timed(different, differences, sides, clock)
 

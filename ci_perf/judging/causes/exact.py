@@ -1,9 +1,12 @@
-"""What a step of the head does differently: counts that are the same in all launches of a side."""
+"""What a step of the head does differently: counts that are the same in all launches of a side.
+
+Calls of libraries and of built-in functions are told like operators.
+"""
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from ci_perf.judging.causes.launches import (
@@ -40,12 +43,16 @@ _RECOMPUTED: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class OperatorDifference:
-    """One operator in one function, with its uses on both sides; ``kind`` is what has changed."""
+    """One operator in one function, with its uses on both sides; ``kind`` is what has changed.
+
+    ``is_library``: it is no operator, but a call of a library or of a built-in function.
+    """
 
     key: Key
     base: Sequence[OperatorUse]
     head: Sequence[OperatorUse]
     kind: CauseKind
+    is_library: bool = False
 
     @property
     def calls_base(self) -> float:
@@ -81,9 +88,14 @@ Seconds = Callable[[OperatorDifference], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """All operators that differ, by function."""
+    """All operators that differ, by function.
+
+    ``of_called`` are what functions call of libraries that themselves are called more or less
+    often, and dispatch what they did.
+    """
 
     of_place: Mapping[Place | None, Sequence[OperatorDifference]]
+    of_called: Mapping[Place | None, Sequence[OperatorDifference]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sides: Sides, *, on_device: bool) -> "Differences":
@@ -95,12 +107,14 @@ class Differences:
             if (recomputed := _recomputed(place, base, head))
         }
         by_place: dict[Place | None, list[OperatorDifference]] = defaultdict(list)
-        for key in sides.operators():
-            before, after = base.uses.get(key, ()), head.uses.get(key, ())
-            if _moved(before, after):
-                is_again = key in again.get(key[0], ())
-                kind = _kind(key, before, after, is_again=is_again, on_device=on_device)
-                by_place[key[0]].append(OperatorDifference(key, before, after, kind))
+        for keys, is_library in ((sides.operators(), False), (sides.library_calls(), True)):
+            for key in keys:
+                before, after = base.uses_of(key), head.uses_of(key)
+                if _moved(before, after):
+                    is_again = key in again.get(key[0], ())
+                    kind = _kind(key, before, after, is_again=is_again, on_device=on_device)
+                    difference = OperatorDifference(key, before, after, kind, is_library)
+                    by_place[key[0]].append(difference)
         return cls(by_place)
 
     def keys(self) -> frozenset[Key]:
@@ -134,7 +148,7 @@ def of_operators(
 
 
 def of_functions(
-    sides: Sides, explained: Collection[Place | None], *, is_gain: bool
+    sides: Sides, differences: Differences, *, is_gain: bool
 ) -> Iterator[PossibleCause]:
     """Yield functions that are called more or less often, and dispatch what they did."""
     if not sides.has_functions:
@@ -143,14 +157,17 @@ def of_functions(
     places = base.places() | head.places()
     for place in sorted(base.functions.keys() | head.functions.keys()):
         calls_base, calls_head = base.calls_of(place), head.calls_of(place)
-        is_known = place in explained or place in sides.varying_functions
+        is_known = place in differences.of_place or place in sides.varying_functions
         if is_known or is_equal(calls_base, calls_head):
             continue
+        called = _operators(differences.of_called.get(place, ()))
         cause = Cause(
             kind="calls",
             place=shortened(places[place]),
             in_head=calls_head > 0,
             line=places[place].line,
+            operators=called[:MOST_CAUSE_OPERATORS],
+            further=max(0, len(called) - MOST_CAUSE_OPERATORS),
             calls_base=calls_base,
             calls_head=calls_head,
         )

@@ -5,13 +5,14 @@ A function is known by its file and its qualified name, never by its line.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ci_perf.model.step_profile import (
     AuthorFunction,
     FunctionUse,
+    LibraryCall,
     MemoryUse,
     OperatorUse,
     ProfiledPair,
@@ -36,12 +37,18 @@ Key = tuple[Place | None, str, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class ProfiledLaunch:
-    """What one launch found, by what joins it with others."""
+    """What one launch found, by what joins it with others.
+
+    Calls of libraries are told like operators that the function dispatches, in ``library``; their
+    time is a part of the function's own. ``has_library`` says that they were counted.
+    """
 
     uses: Mapping[Key, Sequence[OperatorUse]]
     functions: Mapping[Place, Sequence[FunctionUse]]
     step_s: float | None
     memory: MemoryUse | None
+    library: Mapping[Key, Sequence[OperatorUse]]
+    has_library: bool
 
     @classmethod
     def of(cls, profile: StepProfile) -> "ProfiledLaunch":
@@ -55,11 +62,21 @@ class ProfiledLaunch:
         for called in profile.functions:
             if called.calls > 0:
                 functions[place_of(called.function)].append(called)
-        return cls(uses, functions, profile.step_s, profile.memory)
+        library: dict[Key, list[OperatorUse]] = defaultdict(list)
+        for call in profile.library_calls:
+            if call.calls > 0:
+                library[place_of(call.caller), "", False, call.callee].append(_as_operator(call))
+        has_library = bool(functions) and "library_calls" not in profile.missing
+        return cls(uses, functions, profile.step_s, profile.memory, library, has_library)
+
+    def uses_of(self, key: Key) -> Sequence[OperatorUse]:
+        """Return the uses of an operator, or the calls of a library's function."""
+        return self.uses.get(key) or self.library.get(key, ())
 
     def places(self) -> dict[Place, AuthorFunction]:
         """Return every function that the launch names, with its line there."""
-        callers = (use.caller for uses in self.uses.values() for use in uses if use.caller)
+        every = (*self.uses.values(), *self.library.values())
+        callers = (use.caller for uses in every for use in uses if use.caller)
         called = (use.function for uses in self.functions.values() for use in uses)
         return {place_of(function): function for function in (*callers, *called)}
 
@@ -111,7 +128,16 @@ class Sides:
 
     def operators(self) -> list[Key]:
         """Return all operators that do not vary, in a fixed order."""
-        seen = {key for launch in (*self.base, *self.head) for key in launch.uses}
+        return self._stable({key for launch in (*self.base, *self.head) for key in launch.uses})
+
+    def library_calls(self) -> list[Key]:
+        """Return all calls of libraries that do not vary; none where a launch did not count."""
+        launches = (*self.base, *self.head)
+        if not all(launch.has_library for launch in launches):
+            return []
+        return self._stable({key for launch in launches for key in launch.library})
+
+    def _stable(self, seen: Collection[Key]) -> list[Key]:
         stable = (key for key in seen if (key[0], key[3]) not in self.varying_operators)
         return sorted(stable, key=repr)
 
@@ -129,6 +155,22 @@ def comparable(profiled: ProfiledPairs) -> tuple[list[ProfiledPair], str]:
 def place_of(function: AuthorFunction) -> Place:
     """Return what joins a function of two commits."""
     return function.file, function.function
+
+
+def _as_operator(call: LibraryCall) -> OperatorUse:
+    """Return a call as an operator without arguments: one of many takes a part of their time."""
+    seconds = None
+    if call.working_s is not None and call.waiting_s is not None:
+        seconds = (call.working_s + call.waiting_s) / max(call.calls, ROUNDING)
+    return OperatorUse(
+        operator=call.callee,
+        signature="",
+        arguments="",
+        caller=call.caller,
+        line=call.line,
+        calls=call.calls,
+        call_s=seconds,
+    )
 
 
 def by_signature(uses: Iterable[OperatorUse]) -> dict[str, float]:
@@ -177,11 +219,11 @@ def _named_as_varying(
 
 
 def _other_operators(first: ProfiledLaunch, other: ProfiledLaunch) -> set[tuple[Place | None, str]]:
-    keys = first.uses.keys() | other.uses.keys()
+    keys = {key for each in (first, other) for key in (*each.uses, *each.library)}
     return {
         (key[0], key[3])
         for key in keys
-        if _differ(by_signature(first.uses.get(key, ())), by_signature(other.uses.get(key, ())))
+        if _differ(by_signature(first.uses_of(key)), by_signature(other.uses_of(key)))
     }
 
 

@@ -29,6 +29,8 @@ _UNKNOWN_SPREAD: Final = 0.05
 # The standard deviation of a normal distribution, from the median of absolute values.
 _SIGMA: Final = 1.4826
 _SHORTEST_S: Final = 1e-9
+# Of the time of a library's function: what a function takes itself wanders, too.
+_LEAST_BELIEVED: Final = 0.5
 # `loss.backward()` makes the first gradient of ones, in the function that calls it.
 _BEGINS_BACKWARD: Final = "aten::ones_like"
 
@@ -39,12 +41,14 @@ class LaunchTimes:
 
     ``within`` are the operators that run in a function itself. ``behind`` are those that autograd
     runs: their time passes in ``calls_backward``, whosever their forward operators are.
+    ``of_libraries`` is what functions' calls of libraries take while they are watched.
     """
 
     launch: ProfiledLaunch
     within: Mapping[Place | None, float]
     behind: float
     calls_backward: Place | None
+    of_libraries: Mapping[Place | None, float]
 
     @classmethod
     def of(cls, launch: ProfiledLaunch, recomputed: Collection[Key]) -> "LaunchTimes":
@@ -59,7 +63,10 @@ class LaunchTimes:
             else:
                 within[key[0]] += seconds
         caller = _calls_backward(launch, within) if has_backward else None
-        return cls(launch, within, behind, caller)
+        of_libraries: dict[Place | None, float] = defaultdict(float)
+        for key, uses in launch.library.items():
+            of_libraries[key[0]] += math.fsum(use.calls * (use.call_s or 0.0) for use in uses)
+        return cls(launch, within, behind, caller, of_libraries)
 
     @property
     def operators_s(self) -> float:
@@ -75,14 +82,27 @@ class LaunchTimes:
         return max(math.fsum(working), self.operators_s)
 
     def operator_s(self, key: Key, signatures: Collection[str] | None = None) -> float | None:
-        """Return what an operator takes: with these forms of arguments, or with all."""
+        """Return what an operator or a library takes: with these arguments, or with all."""
         total = 0.0
-        for use in self.launch.uses.get(key, ()):
+        for use in self.launch.uses_of(key):
             if signatures is None or use.signature in signatures:
                 if use.call_s is None:
                     return None
                 total += use.calls * use.call_s
-        return total
+        is_library = bool(total) and key in self.launch.library and key not in self.launch.uses
+        return total * self._of_own(key[0]) if is_library and key[0] else total
+
+    def _of_own(self, place: Place) -> float:
+        """Return how much of what was watched of libraries is believed.
+
+        Watching a call that calls many others slows it, and all of it is a part of what its
+        function takes itself, which was timed without that.
+        """
+        own, waiting = self.own_s(place), self.waiting_s(place)
+        watched = self.of_libraries.get(place, 0.0)
+        if own is None or waiting is None or not watched:
+            return 1.0
+        return min(max((own + waiting) / watched, _LEAST_BELIEVED), 1.0)
 
     def working_s(self, place: Place) -> float | None:
         """Return the CPU time of a function, operators within included."""

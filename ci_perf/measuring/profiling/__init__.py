@@ -122,12 +122,14 @@ def _with_times(
         "functions", lambda: passes.time_functions(profile, working_s), steps=1
     )
     profile = timed or profile
+    timed = instruments.take("library_times", lambda: passes.time_library_calls(profile), steps=1)
+    profile = timed or profile
     if passes.group.world_size > 1:
         ranks = instruments.take(
             "ranks", lambda: passes.times_of_ranks(local_step, working_s), steps=LOCAL_STEPS
         )
         profile = msgspec.structs.replace(profile, ranks=ranks)
-    missing = dict(instruments.absent)
+    missing = profile.missing | instruments.absent
     if profile.memory is None:
         missing["memory"] = _NOT_FOLLOWED
     return msgspec.structs.replace(profile, missing=missing)

@@ -1,4 +1,4 @@
-"""Count and time the repository's functions, in the thread that runs the step.
+"""Count the repository's functions and what they call, and time them, in the step's thread.
 
 Other threads, such as those that load data ahead, have no step to which their calls belong; what
 this thread waits for them shows as waiting; so does what it waits for a device.
@@ -6,16 +6,16 @@ this thread waits for them shows as waiting; so does what it waits for a device.
 
 import contextlib
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from ci_perf.measuring.profiling import thread_clock
+from ci_perf.measuring.profiling import library_calls, thread_clock
+from ci_perf.measuring.profiling.library_calls import hooked
 from ci_perf.measuring.profiling.origins import AuthorCode, shown
 from ci_perf.measuring.profiling.tables import Counted
 from ci_perf.measuring.profiling.thread_clock import Lap, quartile
@@ -39,17 +39,34 @@ _LEAST_WAITING: Final = 0.05
 _MOST_OF_IT: Final = 0.5
 
 
+class Watched(NamedTuple):
+    """The calls of one step: of the repository's functions, and what these call elsewhere."""
+
+    functions: Counted[AuthorFunction]
+    library: Counted[library_calls.Call]
+
+
 @contextlib.contextmanager
-def watch(code: AuthorCode) -> Iterator[Counted[AuthorFunction]]:
+def watch(code: AuthorCode) -> Iterator[Watched]:
     """Within, count calls. A generator that goes on counts as called, as profilers see it."""
-    counted: Counted[AuthorFunction] = Counted()
+    counted = Watched(Counted(), Counted())
+    names = library_calls.Names(code)
+    collecting = library_calls.Collecting()
 
     def hook(frame: FrameType, event: str, argument: object) -> None:
-        del argument
-        if event == "call" and (function := code.function(frame.f_code)):
-            counted.note(function)
+        if event == "call":
+            if function := code.function(frame.f_code):
+                counted.functions.note(function)
+                return
+            call = names.python(frame)
+        elif event == "c_call":
+            call = names.builtin(frame, argument)
+        else:
+            return
+        if call is not None and not collecting.is_on:
+            counted.library.note(call)
 
-    with _hooked(hook):
+    with collecting.followed(), hooked(hook):
         yield counted
 
 
@@ -206,7 +223,7 @@ def time_own(code: AuthorCode, stack: Stack, *, with_builtins: bool = False) -> 
         else:
             stack.leave_builtin()
 
-    with _hooked(hook):
+    with hooked(hook):
         yield
 
 
@@ -328,13 +345,3 @@ def _name_of(builtin: object) -> str:
     module = getattr(builtin, "__module__", None)
     name = getattr(builtin, "__qualname__", type(builtin).__name__)
     return shown(name if module in {None, "builtins"} else f"{module}.{name}")
-
-
-@contextlib.contextmanager
-def _hooked(hook: Callable[[FrameType, str, Any], None]) -> Iterator[None]:
-    before = sys.getprofile()
-    sys.setprofile(hook)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)

@@ -36,6 +36,7 @@ class AuthorCode:
         self._places = Places(root)
         # With the code itself, whose place in memory another one could take.
         self.known: dict[int, tuple[CodeType, AuthorFunction | None]] = {}
+        self._parts: dict[int, tuple[CodeType, bool]] = {}
 
     def function(self, code: CodeType) -> AuthorFunction | None:
         """Return the function that a code is of; `None` where it is not the repository's."""
@@ -43,6 +44,22 @@ class AuthorCode:
         if known is None:
             known = self.known[id(code)] = code, self._function(code)
         return known[1]
+
+    def calling(self, frame: FrameType) -> AuthorFunction | None:
+        """Return the function whose own code a frame runs; `None` where it is not the repository's.
+
+        A comprehension belongs to the innermost function of the repository around it.
+        """
+        code = frame.f_code
+        function = self.function(code)
+        if function is None and code.co_name in _WITHIN:
+            part = self._parts.get(id(code))
+            if part is None:
+                is_part = bool(self._places.in_repository(code.co_filename))
+                part = self._parts[id(code)] = code, is_part
+            if part[1]:
+                function, _, _ = self.caller(frame, None)
+        return function
 
     def caller(
         self, frame: FrameType | None, engine: CodeType | None

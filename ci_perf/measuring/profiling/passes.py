@@ -15,7 +15,7 @@ import msgspec
 from ci_perf.measuring.device import CpuDevice, Device, Step
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import TimeLeft
-from ci_perf.measuring.profiling import functions, operators, thread_clock
+from ci_perf.measuring.profiling import functions, library_calls, operators, thread_clock
 from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.storages import Storages
 from ci_perf.measuring.profiling.tables import Counted, Operation, joined
@@ -24,7 +24,6 @@ from ci_perf.measuring.profiling.wrappers import Boundaries
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.step_profile import (
     MOST_RANKS,
-    AuthorFunction,
     FunctionUse,
     RankTimes,
     StepProfile,
@@ -57,6 +56,7 @@ _TIMED_CALLS = _Limit(15, 8.0, 0.25)
 _TIMED_FUNCTIONS = _Limit(12, 6.0, 0.2)
 # Only to find where most of the waiting passes.
 _TIMED_BUILTINS = _Limit(3, 2.0, 0.1)
+_TIMED_CALLS_OF_LIBRARIES = _Limit(8, 3.0, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Passes:
         may_take_s = _SHARE * self.left.seconds
         end = time.monotonic() + may_take_s
         of_operators: list[Counted[Operation]] = []
-        of_functions: list[Counted[AuthorFunction]] = []
+        of_functions: list[functions.Watched] = []
         with self.watcher.following(self.here):
             if memory is not None:
                 memory.begin()
@@ -103,7 +103,11 @@ class Passes:
                 of_functions.append(self._count_functions())
                 if memory is not None:
                     memory.step_ended()
-        profile = joined(of_operators, of_functions)
+        profile = joined(
+            of_operators,
+            [step.functions for step in of_functions],
+            [step.library for step in of_functions],
+        )
         if memory is None or memory.is_late:
             return profile
         return msgspec.structs.replace(profile, memory=memory.use())
@@ -190,6 +194,25 @@ class Passes:
         )
         return msgspec.structs.replace(profile, functions=uses)
 
+    def time_library_calls(self, profile: StepProfile) -> StepProfile:
+        """Return the profile with the times of the calls of libraries that it counts."""
+        if self.group.maximum(float(bool(profile.library_calls))) == 0:
+            return profile
+        calls = [
+            library_calls.Call(use.caller, use.callee, use.line) for use in profile.library_calls
+        ]
+        watching = library_calls.watching_of()
+
+        def once() -> library_calls.LibraryTimes:
+            with library_calls.timing(self.code, calls) as times:
+                self.run()
+            return times
+
+        with self.watcher.following(self.here):
+            steps = self._repeat(_TIMED_CALLS_OF_LIBRARIES, once)
+        uses = library_calls.timed(profile.library_calls, steps, watching)
+        return msgspec.structs.replace(profile, library_calls=tuple(uses))
+
     def _timed(self, watched: _Watched, uses: Iterable[FunctionUse]) -> functions.Times:
         """Run a step, of which `watched` tells a stack where functions begin and end."""
         times = functions.Times(use.function for use in uses)
@@ -222,7 +245,7 @@ class Passes:
             self.run()
         return counted
 
-    def _count_functions(self) -> Counted[AuthorFunction]:
+    def _count_functions(self) -> functions.Watched:
         with functions.watch(self.code) as counted:
             self.run()
         return counted

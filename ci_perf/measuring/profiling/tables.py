@@ -5,11 +5,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from ci_perf.measuring.profiling.library_calls import Call
 from ci_perf.model.step_profile import (
     MOST_FUNCTIONS,
+    MOST_LIBRARY_CALLS,
     MOST_OPERATORS,
     AuthorFunction,
     FunctionUse,
+    LibraryCall,
     OperatorUse,
     StepProfile,
 )
@@ -22,6 +25,7 @@ _Kind = tuple[str, AuthorFunction | None, bool, str]
 # A step that never repeats itself, a million times, must not take the memory of the launch.
 MOST_KEPT: Final = 20_000
 _MOST_VARYING: Final = 100
+_TOO_MANY: Final = "the step calls too many functions of libraries, or too many change"
 
 
 class Operation(NamedTuple):
@@ -61,12 +65,14 @@ class Counted(Generic[K]):
 
 
 def joined(
-    of_operators: Sequence[Counted[Operation]], of_functions: Sequence[Counted[AuthorFunction]]
+    of_operators: Sequence[Counted[Operation]],
+    of_functions: Sequence[Counted[AuthorFunction]],
+    of_libraries: Sequence[Counted[Call]] = (),
 ) -> StepProfile:
     """Return what all steps have in common; the most called are kept where there are too many.
 
     Where an operator of a function varies in one way, none of its calls there is counted: shapes
-    that are drawn by chance agree now and then.
+    that are drawn by chance agree now and then. Too many calls of libraries lose only themselves.
     """
     operations, varying_operators, lost_operators = _common(
         of_operators, _kind, MOST_OPERATORS, order=_order
@@ -74,12 +80,16 @@ def joined(
     functions, varying_functions, lost_functions = _common(
         of_functions, _itself, MOST_FUNCTIONS, order=_place
     )
-    varies = sorted(
-        {
-            *(f"{operator}{_where(caller)}" for operator, caller, _, _ in varying_operators),
-            *(f"calls of {_spelled(function)}" for function in varying_functions),
-        }
+    names = {
+        *(f"{operator}{_where(caller)}" for operator, caller, _, _ in varying_operators),
+        *(f"calls of {_spelled(function)}" for function in varying_functions),
+    }
+    calls, varying_calls, lost_calls = _common(
+        of_libraries or [Counted()], _callee, MOST_LIBRARY_CALLS, order=_call_order
     )
+    names_of_calls = {f"{callee}{_where(caller)}" for callee, caller in varying_calls}
+    has_calls = not lost_calls and len(names | names_of_calls) <= _MOST_VARYING
+    varies = sorted(names | names_of_calls if has_calls else names)
     more = len(varies) - _MOST_VARYING
     if more > 0:
         varies[_MOST_VARYING:] = [f"and {more} more"]
@@ -91,8 +101,14 @@ def joined(
         functions=tuple(
             FunctionUse(function=function, calls=float(calls)) for function, calls in functions
         ),
+        library_calls=tuple(
+            LibraryCall(**call._asdict(), calls=float(times)) for call, times in calls
+        )
+        if has_calls
+        else (),
         varies=tuple(varies),
         cut=lost_operators + lost_functions,
+        missing={} if has_calls else {"library_calls": _TOO_MANY},
     )
 
 
@@ -119,6 +135,14 @@ def _kind(use: Operation) -> _Kind:
 
 def _itself(function: AuthorFunction) -> AuthorFunction:
     return function
+
+
+def _callee(call: Call) -> tuple[str, AuthorFunction]:
+    return call.callee, call.caller
+
+
+def _call_order(call: Call) -> tuple[object, ...]:
+    return (*_place(call.caller), call.line, call.callee)
 
 
 def _order(use: Operation) -> tuple[object, ...]:

@@ -12,6 +12,7 @@ from ci_perf.model.step_profile import (
     Allocation,
     AuthorFunction,
     FunctionUse,
+    LibraryCall,
     MemoryUse,
     OperatorUse,
     ProfiledPair,
@@ -291,6 +292,15 @@ called = st.builds(
     waiting_s=st.none() | seconds,
     waits_in=texts,
 )
+library_calls = st.builds(
+    LibraryCall,
+    callee=texts,
+    caller=functions.filter(bool),
+    line=lines,
+    calls=calls,
+    working_s=st.none() | seconds,
+    waiting_s=st.none() | seconds,
+)
 memories = st.builds(
     MemoryUse,
     peak_bytes=lines,
@@ -314,6 +324,7 @@ steps = st.builds(
     steps=st.integers(0, 3),
     operators=st.lists(uses, max_size=12).map(tuple),
     functions=st.lists(called, max_size=8).map(tuple),
+    library_calls=st.lists(library_calls, max_size=8).map(tuple),
     step_s=st.none() | seconds,
     memory=st.none() | memories,
     varies=st.lists(texts, max_size=3).map(tuple),

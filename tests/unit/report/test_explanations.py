@@ -123,6 +123,11 @@ def test_a_called_function_is_told_in_words(calls, what):
             "0 → 1",
         ),
         (
+            a_cause("calls", "f", ("new", "json.dumps", 0, 2), calls=(0, 1)),
+            "calls it; the base does not; new: json.dumps",
+            "0 → 1",
+        ),
+        (
             a_cause("grows", "f", ("grows", "aten::clone", 0, 0), bytes_base=0, bytes_head=65536),
             "each step leaves memory behind: aten::clone",
             "0 B → 64.0 KiB",
