@@ -182,7 +182,7 @@ def _wait(
             raise KeyboardInterrupt
         if clock() >= deadline:
             return False
-        processes.wait_briefly(child.pid, _POLL_S)
+        time.sleep(_POLL_S)
     return True
 
 

@@ -84,7 +84,7 @@ def step():
     reason = "ValueError: no more data"
     assert bool(profile.operators) == bool(profile.functions) == counted
     assert profile.absent == ("" if counted else reason)
-    lost = ("step_s", "operators", "functions", "trace") if counted else ()
+    lost = ("step_s", "operators", "functions", "library_times", "trace") if counted else ()
     assert profile.missing == dict.fromkeys(lost, reason)
     assert profile.step_s is None
     assert all(use.call_s is None for use in profile.operators)

@@ -29,8 +29,9 @@ _UNKNOWN_SPREAD: Final = 0.05
 # The standard deviation of a normal distribution, from the median of absolute values.
 _SIGMA: Final = 1.4826
 _SHORTEST_S: Final = 1e-9
-# Of the time of a library's function: what a function takes itself wanders, too.
-_LEAST_BELIEVED: Final = 0.5
+# Of the time of a library's function, where operators take most of its caller's: what a function
+# takes beside many operators is known only roughly.
+_LEAST_BELIEVED: Final = 0.25
 # `loss.backward()` makes the first gradient of ones, in the function that calls it.
 _BEGINS_BACKWARD: Final = "aten::ones_like"
 
@@ -102,7 +103,8 @@ class LaunchTimes:
         watched = self.of_libraries.get(place, 0.0)
         if own is None or waiting is None or not watched:
             return 1.0
-        return min(max((own + waiting) / watched, _LEAST_BELIEVED), 1.0)
+        is_known = own >= (self.working_s(place) or 0.0) / 2
+        return min(max((own + waiting) / watched, 0.0 if is_known else _LEAST_BELIEVED), 1.0)
 
     def working_s(self, place: Place) -> float | None:
         """Return the CPU time of a function, operators within included."""

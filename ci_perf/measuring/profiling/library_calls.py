@@ -24,9 +24,9 @@ _IMPORTS: Final = "importlib._bootstrap"
 # A frozen module of the standard library has a name such as "<frozen posixpath>".
 _FILES: Final = ("/", "<frozen ")
 _CLASS: Final = ".__init__"
-# Of what was watched with events in it: what these take of it is not known better.
+# Of what was watched: what watching takes of it is not known better.
 _LEAST_LEFT: Final = 0.25
-_TRIALS: Final = 5
+_TRIALS: Final = 3
 _CALLS: Final = 1_000
 # What stands in the place of a library and of its caller, to learn what watching them takes.
 _TRIAL: Final = compile(
@@ -151,7 +151,7 @@ class Collecting:
 # --- times
 
 
-class _Spent:
+class Spent:
     """Nanoseconds, and what was watched in them: calls, and events of what these call."""
 
     __slots__ = ("calls", "events", "waiting", "working")
@@ -166,21 +166,20 @@ class Watching(NamedTuple):
     call_ns: float = 0.0
     event_ns: float = 0.0
 
-    def less(self, spent: _Spent) -> Lap:
+    def less(self, spent: Spent) -> Lap:
         """Return what was spent, without that; some is left, for that is known only roughly."""
         watching = spent.calls * self.call_ns + spent.events * self.event_ns
-        least = _LEAST_LEFT * spent.working if spent.events else 0
-        return Lap(round(max(spent.working - watching, least)), spent.waiting)
+        return Lap(round(max(spent.working - watching, _LEAST_LEFT * spent.working)), spent.waiting)
 
 
 class LibraryTimes:
     """How long the calls of one step take, each without what the repository does in it."""
 
     def __init__(self, calls: Iterable[Call], clock: ThreadClock) -> None:
-        self.spent: dict[Call, _Spent] = {call: _Spent() for call in calls}
+        self.spent: dict[Call, Spent] = {call: Spent() for call in calls}
         self._clock = clock
         # Frames with the call that goes on in them; `None` is not timed.
-        self._open: list[tuple[FrameType, bool, _Spent | None]] = []
+        self._open: list[tuple[FrameType, bool, Spent | None]] = []
         # Since the last turn.
         self.events = 0
 
@@ -271,12 +270,12 @@ def hooked(hook: Callable[[FrameType, str, Any], None]) -> Iterator[None]:
 
 
 def timed(
-    uses: Iterable[LibraryCall], steps: Sequence[LibraryTimes], watching: Watching
+    uses: Iterable[LibraryCall], steps: Sequence[tuple[LibraryTimes, Watching]]
 ) -> Iterator[LibraryCall]:
-    """Yield the calls with their times: 25 % quantiles over steps."""
+    """Yield the calls with their times: 25 % quantiles over steps, each with its own watching."""
     for use in uses:
         call = Call(use.caller, use.callee, use.line)
-        laps = [watching.less(step.spent[call]) for step in steps]
+        laps = [watching.less(step.spent[call]) for step, watching in steps]
         yield LibraryCall(
             **call._asdict(),
             calls=use.calls,
@@ -286,14 +285,14 @@ def timed(
 
 
 def watching_of() -> Watching:
-    """Measure what watching takes."""
+    """Measure what watching takes now: it takes longer on a machine that slows down."""
     library: dict[str, Any] = {"__name__": "trial"}
     exec(_TRIAL, library)  # noqa: S102  a text of ours
     code = AuthorCode("/nowhere")
     itself = _call_all.__code__
     code.known[id(itself)] = itself, AuthorFunction(file="trial.py", function="f", line=1)
 
-    def trial(function: Callable[[], object], count: int) -> _Spent:
+    def trial(function: Callable[[], object], count: int) -> Spent:
         callee = "trial.outer" if function is library["outer"] else "sys.getrecursionlimit"
         line = itself.co_firstlineno + 2
         call = Call(code.known[id(itself)][1], callee, line)  # type: ignore[arg-type]

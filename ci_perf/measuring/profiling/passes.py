@@ -201,16 +201,15 @@ class Passes:
         calls = [
             library_calls.Call(use.caller, use.callee, use.line) for use in profile.library_calls
         ]
-        watching = library_calls.watching_of()
 
-        def once() -> library_calls.LibraryTimes:
+        def once() -> tuple[library_calls.LibraryTimes, library_calls.Watching]:
             with library_calls.timing(self.code, calls) as times:
                 self.run()
-            return times
+            return times, library_calls.watching_of()
 
         with self.watcher.following(self.here):
             steps = self._repeat(_TIMED_CALLS_OF_LIBRARIES, once)
-        uses = library_calls.timed(profile.library_calls, steps, watching)
+        uses = library_calls.timed(profile.library_calls, steps)
         return msgspec.structs.replace(profile, library_calls=tuple(uses))
 
     def _timed(self, watched: _Watched, uses: Iterable[FunctionUse]) -> functions.Times:

@@ -231,7 +231,7 @@ def test_calls_take_what_passes_in_them_without_what_the_repository_does(tmp_pat
         step()
     took = {
         (use.caller.function, use.callee): (use.working_s or 0.0, use.waiting_s or 0.0)
-        for use in library_calls.timed(calls, [times], Watching())
+        for use in library_calls.timed(calls, [(times, Watching())])
     }
 
     assert took["step", "time.sleep"][1] > 0.001
@@ -246,3 +246,7 @@ def test_what_watching_takes_is_taken_off():
 
     assert watching.call_ns > 0
     assert watching.event_ns > 0
+    spent = library_calls.Spent()
+    spent.working, spent.waiting, spent.calls, spent.events = 1_000, 7, 2, 10
+    assert Watching(call_ns=100, event_ns=10).less(spent) == (700, 7)
+    assert Watching(call_ns=100, event_ns=1_000).less(spent) == (250, 7)
