@@ -36,6 +36,7 @@ from benchmarks.causes import (
     planted,
     scoring,
     second_frozen_set,
+    third_frozen_set,
 )
 from benchmarks.causes.launching import Averages, Repository
 from benchmarks.causes.planted import Planted
@@ -52,6 +53,7 @@ SETS: Mapping[str, Mapping[str, Planted]] = {
     "held out": held_out_set.CAUSES,
     "frozen": frozen_set.CAUSES,
     "second frozen": second_frozen_set.CAUSES,
+    "third frozen": third_frozen_set.CAUSES,
 }
 CAUSES: Mapping[str, Planted] = {
     name: cause for causes in SETS.values() for name, cause in causes.items()

@@ -75,9 +75,12 @@ class Launcher(Protocol):
     ) -> tuple[WorkerResult | TaskFailure, ...]:
         """Run tasks one after the other, after their processes have imported code all at once.
 
-        Each has the machine for itself from then on: those that wait are stopped. None may be of
-        several ranks. `begin` hears the number (from 0) of the task that runs next, `end` what came
-        of it. `memory_check.processes_at_once` says how many the machine can hold.
+        Each has the machine for itself from then on: those that wait are stopped. Tasks of one
+        workload file, or of one workload on two sides, import all their code; of others only
+        installed libraries: what a file does while it is imported must not reach the others. None
+        may be of several nodes. `begin` hears the number
+        (from 0) of the task that runs next, `end` what came of it.
+        `memory_check.processes_at_once` says how many the machine can hold.
         """
 
     def shell(

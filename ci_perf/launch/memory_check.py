@@ -20,6 +20,7 @@ _CONTEXT_BYTES = 2**30
 
 # What a process holds that has imported torch and transformers: 0.4 GB with the build for CPUs.
 _IMPORTED_BYTES = 2**30
+_PER_CORE = 2
 # More would fight for the disk, and be lost together when a session is interrupted.
 _MOST_AT_ONCE = 16
 
@@ -70,8 +71,9 @@ def processes_at_once(
 ) -> int:
     """Return how many processes may import at once and wait for their turn: one at least.
 
-    One per core (by default those that we may use), as an import is one thread's work, in half of
-    the memory that is free: the other half is for the one that has its turn.
+    Two per core (by default those that we may use): an import is one thread's work, and the longest
+    would leave the other cores idle. In half of the memory that is free: the other half is for the
+    one that has its turn.
     """
     known = [_available(proc), *(free for _, free in _groups(proc, cgroups))]
     free = [bytes_ for bytes_ in known if bytes_ is not None]
@@ -80,7 +82,9 @@ def processes_at_once(
     return max(
         1,
         min(
-            cores or len(os.sched_getaffinity(0)), _MOST_AT_ONCE, min(free) // 2 // _IMPORTED_BYTES
+            _PER_CORE * (cores or len(os.sched_getaffinity(0))),
+            _MOST_AT_ONCE,
+            min(free) // 2 // _IMPORTED_BYTES,
         ),
     )
 

@@ -158,7 +158,12 @@ class TurnLauncher(ABC):
         end: Callable[[int, Outcome], object] = ignore,
     ) -> tuple[Outcome, ...]:
         """See Launcher."""
-        ahead = [msgspec.structs.replace(task, imports_ahead=len(tasks)) for task in tasks]
+        workloads = [task.workload for task in tasks]
+        is_one = 1 in (len({each.id for each in workloads}), len({each.file for each in workloads}))
+        ahead = [
+            msgspec.structs.replace(task, imports_ahead=len(tasks), only_libraries=not is_one)
+            for task in tasks
+        ]
         outcomes: list[Outcome] = []
 
         def note(number: int, outcome: Outcome) -> None:

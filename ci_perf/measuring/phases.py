@@ -51,13 +51,18 @@ def go_through(
     that is to profile what a step does times no blocks.
     """
     protocol = todo.workload.protocol
-    stopwatch.turn_taker = turn_client.of(todo)
+    stopwatch.turn_taker = turn_client.of(todo, stopwatch.folder)
     left = TimeLeft(limit_s(todo), stopwatch.turn_taker.clock)
     knobs.fix_process(protocol)
     watcher = Watcher()
     with stopwatch.phase(Phase.IMPORT):
-        loaded = user_code.load(Path(todo.workload.file), Path(todo.root), todo.python_path)
-        stopwatch.turn_taker.take()
+        take = stopwatch.turn_taker.take
+        file, root = Path(todo.workload.file), Path(todo.root)
+        with _imports_kept():
+            loaded = user_code.load(
+                file, root, todo.python_path, after_libraries=take if todo.only_libraries else None
+            )
+        take()
         if todo.imports_ahead:
             marks.hello()
         cache = counters.compile_cache()
@@ -154,6 +159,20 @@ def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:
         world_size=group.world_size,
         phase=watcher.phase,
     )
+
+
+@contextlib.contextmanager
+def _imports_kept() -> Iterator[None]:
+    """Import without the garbage collector, which would look for garbage in what stays.
+
+    What has been imported is left out of later collections, too.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.measuring.rank_outputs import Outputs
+from ci_perf.measuring.turn_client import RanksAgent
 from ci_perf.model import task
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.step_profile import StepProfile
@@ -77,6 +78,8 @@ def main(
     failure: TaskFailure | None = None
     try:
         todo = files.read(folder / task.TASK, Task)
+        if todo.turns:
+            RanksAgent(todo, folder).take_for_import()
         with tempfile.TemporaryDirectory() as here:  # pipes must be of this host
             _run(folder, Path(here), todo, worker, port or free_port, endpoint)
     except _RanksError as error:

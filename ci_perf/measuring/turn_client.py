@@ -7,15 +7,28 @@ launch/turn_scheduler.py.
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from ci_perf.model.process import Stop
-from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, Task, TurnAnswer, TurnRequest
+from ci_perf.model.task import (
+    IMPORTED,
+    RANKS_TURN,
+    TURN_ANSWERS,
+    TURN_REQUESTS,
+    Task,
+    TurnAnswer,
+    TurnRequest,
+    of_rank,
+)
 
 Clock = Callable[[], float]
+
+# How often an agent looks whether its ranks have imported; nothing is timed meanwhile.
+_LOOK_S = 0.01
 
 
 class TurnTaker(Protocol):
@@ -126,8 +139,55 @@ class Ahead(Shared):
         return stopped is None
 
 
-def of(todo: Task) -> TurnTaker:
-    """Return the turns that a task grants. Raises OSError."""
+class Rank(Alone):
+    """One of several ranks: it imports beside others, and waits once, for the turn of its agent."""
+
+    def __init__(self, folder: Path, rank: int, clock: Clock = time.perf_counter) -> None:
+        """`folder` is that of the launch."""
+        self._clock = clock
+        self._imported = folder / of_rank(IMPORTED, rank)
+        self._turn = folder / RANKS_TURN
+        self._waited_s = 0.0
+
+    def clock(self) -> float:
+        """See TurnTaker."""
+        return self._clock() - self._waited_s
+
+    def take(self) -> None:
+        """See TurnTaker."""
+        if not self._imported.exists():
+            start = self._clock()
+            self._imported.touch()
+            os.close(os.open(self._turn, os.O_RDONLY))  # waits until the agent has opened it
+            self._waited_s = self._clock() - start
+
+
+class RanksAgent:
+    """The agent of several ranks: it takes one turn for all of them, once they have imported."""
+
+    def __init__(self, todo: Task, folder: Path) -> None:
+        """`folder` is that of the launch. Raises OSError."""
+        self._own = Ahead(Path(todo.turns))
+        self._marks = [folder / of_rank(IMPORTED, rank) for rank in range(todo.workload.world_size)]
+        self._turn = folder / RANKS_TURN
+        os.mkfifo(self._turn, 0o600)
+
+    def take_for_import(self) -> None:
+        """Wait until code may be imported, then wait for the ranks in a thread."""
+        self._own.take_for_import()
+        threading.Thread(target=self._take_for_all, daemon=True).start()
+
+    def _take_for_all(self) -> None:
+        while not all(mark.exists() for mark in self._marks):
+            time.sleep(_LOOK_S)
+        self._own.take()
+        os.open(self._turn, os.O_RDWR | os.O_NONBLOCK)  # open to the end of this process
+
+
+def of(todo: Task, folder: Path) -> TurnTaker:
+    """Return the turns that a task grants; `folder` is that of the launch. Raises OSError."""
     if not todo.turns:
         return Alone()
+    if todo.workload.launch == "torchrun":
+        return Rank(folder, int(os.environ["RANK"]))
     return (Ahead if todo.imports_ahead else Shared)(Path(todo.turns))

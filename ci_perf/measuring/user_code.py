@@ -1,13 +1,17 @@
-"""Load a workload file, build what it describes, refuse code of the other side, and name remedies.
+"""Load a workload file and what it imports, refuse code of the other side, and name remedies.
 
 The only place that runs an author's import.
 """
 
+import ast
+import contextlib
 import importlib.util
+import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,23 +44,35 @@ _SHOWN = 3
 # The tool measures both sides, also where its own repository is under measure.
 OURS = Path(os.path.realpath(__file__)).parents[1]
 _INSTALLED = {"dist-packages", "site-packages"}
+_BUILT_IN = {"built-in", "frozen"}
 
 
 class WorkloadError(Exception):
     """The workload file breaks its contract; the message says how."""
 
 
-def load(file: Path, root: Path, python_path: Sequence[str] = ()) -> "Builder":
+def load(
+    file: Path,
+    root: Path,
+    python_path: Sequence[str] = (),
+    *,
+    after_libraries: Callable[[], object] | None = None,
+) -> "Builder":
     """Import FILE with the repository and the file's own folder on the path.
 
     The repository comes first: its package is under measure, not an installed copy; then the
     folders of it in `python_path`, such as `src`. The file's folder comes last:
-    workloads/transformers.py must not stand in for the library of that name.
+    workloads/transformers.py must not stand in for the library of that name. With
+    `after_libraries` the installed libraries that FILE imports before anything else come first;
+    then that is called, and all the rest follows.
 
     Raises WorkloadError where there is no `build`, and whatever the file raises.
     """
     sources = [str(root), *(str(root / folder) for folder in python_path)]
     sys.path = [*sources, *sys.path, str(file.parent)]
+    if after_libraries is not None:
+        import_libraries(file)
+        after_libraries()
     spec = importlib.util.spec_from_file_location(f"ci_perf_workload_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None
@@ -70,6 +86,55 @@ def load(file: Path, root: Path, python_path: Sequence[str] = ()) -> "Builder":
             f"{'none' if build is None else type(build).__name__}"
         )
     return Builder(file.name, build)
+
+
+def import_libraries(file: Path) -> None:
+    """Run the imports with which FILE begins, as far as they are of installed libraries.
+
+    They are its own statements, in their order: nothing is imported that it would not import at
+    this point by itself.
+
+    What cannot be imported, or read, is left to whoever imports the file: it fails there again, in
+    its place. Raises what a library raises that is no `Exception`.
+    """
+    with contextlib.suppress(Exception):
+        tree = ast.parse(file.read_bytes(), str(file))
+        first = itertools.takewhile(
+            lambda each: _is_docstring(each) or _imports_libraries(each), tree.body
+        )
+        begin = ast.Module(body=list(first), type_ignores=[])
+        exec(compile(begin, str(file), "exec"), {"__name__": __name__})  # noqa: S102  the author's
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _imports_libraries(statement: ast.stmt) -> bool:
+    names = list(_named_by(statement))
+    return bool(names) and all(_is_library(name.partition(".")[0]) for name in names)
+
+
+def _named_by(statement: ast.stmt) -> Iterator[str]:
+    """Yield the modules that a statement imports; nothing of another one, or of `from . import`."""
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+        yield statement.module
+
+
+def _is_library(name: str) -> bool:
+    """Whether a top-level module is Python's own, installed or ours, and none of the repository."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return False
+    origin = Path(spec.origin)
+    return (
+        spec.origin in _BUILT_IN
+        or bool(_INSTALLED & set(origin.parts))
+        or origin.is_relative_to(sysconfig.get_path("stdlib"))
+        or origin.is_relative_to(OURS)
+    )
 
 
 class Builder:

@@ -49,6 +49,9 @@ EVIDENCE = "evidence.json"
 # The pipes of a resident process, in the folder that `Task.turns` names.
 TURN_REQUESTS = "asked"
 TURN_ANSWERS = "granted"
+# A rank has imported; the pipe that its agent opens when all of them have their turn.
+IMPORTED = "imported"
+RANKS_TURN = "ranks-turn"
 
 
 # Programs that import much and compile with torch took up to 2.3 times as long.
@@ -120,7 +123,8 @@ class Task(Struct, frozen=True, kw_only=True):
     ``gpus`` are the UUIDs of the devices that it may use, none on a CPU. ``turns`` is the folder
     by which a process takes turns with others; empty for one that has the machine for itself. With
     ``imports_ahead`` (how many import at once) it takes two, to import and for all the rest;
-    without, it shares every block with its partner.
+    without, it shares every block with its partner. With ``only_libraries`` the first of the two is
+    for installed libraries alone. Of several ranks their agent takes the turns.
     ``python_path`` are folders below the root that are searched right after it; nothing may be
     imported from ``foreign_root``, the other side of a comparison. A launch that is to ``record``
     its program is slower, so that its times mean nothing, and goes on for ``record_steps`` steps.
@@ -137,6 +141,7 @@ class Task(Struct, frozen=True, kw_only=True):
     gpus: tuple[Name, ...] = ()
     turns: Text = ""
     imports_ahead: Count = 0
+    only_libraries: bool = False
     python_path: tuple[Text, ...] = ()
     foreign_root: Text = ""
     record: bool = False

@@ -146,14 +146,12 @@ def next_workload(waiting: Mapping[str, Waiting]) -> str:
 def batches(workloads: Sequence[PlannedWorkload], most: int) -> Iterator[tuple[int, int]]:
     """Cut launches into those whose processes import at once: (first, end), in their order.
 
-    `most` at once, and only of one file: what the file of another workload does while it is
-    imported must not reach this one. Ranks are launched by themselves.
+    `most` at once; those of several nodes are launched by themselves.
     """
     first = 0
     for position, workload in enumerate(workloads):
-        launches = {workload.launch, workloads[first].launch}
-        is_alike = workload.file == workloads[first].file and launches == {"process"}
-        if position > first and (not is_alike or position - first == most):
+        is_alone = max(workload.nodes, workloads[first].nodes) > 1
+        if position > first and (is_alone or position - first == most):
             yield first, position
             first = position
     if workloads:

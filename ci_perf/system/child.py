@@ -182,7 +182,7 @@ def _wait(
             raise KeyboardInterrupt
         if clock() >= deadline:
             return False
-        time.sleep(_POLL_S)
+        processes.wait_briefly(child.pid, _POLL_S)
     return True
 
 

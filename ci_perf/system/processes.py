@@ -5,9 +5,11 @@ Descendants are read from /proc: without /proc there are none.
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +47,19 @@ def below(root: int, *, but: Collection[int] = ()) -> list[ProcessEntry]:
         descendants += born
         parents += [p.pid for p in born]
     return descendants
+
+
+def wait_briefly(pid: int, timeout_s: float) -> None:
+    """Return when a child of ours has ended, or after `timeout_s` seconds."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:  # a kernel before Linux 5.3, or one that forbids it
+        time.sleep(timeout_s)
+        return
+    try:
+        select.select([handle], [], [], timeout_s)
+    finally:
+        os.close(handle)
 
 
 def carrying(variable: str, value: str) -> list[int]:

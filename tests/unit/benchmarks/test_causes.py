@@ -32,14 +32,16 @@ def test_every_cause_is_a_program_beside_two_decoys(name):
 
 
 def test_half_of_the_causes_were_written_for_frozen_rules():
-    frozen = [command.SETS[name] for name in ("frozen", "second frozen")]
+    frozen = [command.SETS[name] for name in ("frozen", "second frozen", "third frozen")]
 
     assert len(command.CAUSES) == sum(len(causes) for causes in command.SETS.values())
     assert sum(map(len, frozen)) >= len(command.CAUSES) / 2
     assert len({cause.model for cause in command.CAUSES.values()}) == len(MODELS) >= 8
 
 
-@pytest.mark.parametrize(("name", "least_models"), [("frozen", 8), ("second frozen", 10)])
+@pytest.mark.parametrize(
+    ("name", "least_models"), [("frozen", 8), ("second frozen", 10), ("third frozen", 20)]
+)
 def test_a_frozen_set_is_spread_over_models(name, least_models):
     causes = command.SETS[name].values()
 

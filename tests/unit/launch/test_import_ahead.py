@@ -90,24 +90,19 @@ def test_what_begins_a_launch_may_stop_all_of_them():
         turn_scheduler.schedule_in_a_row([launch], never, begin=interrupt, end=lambda *_: None)
 
 
-LAUNCH = {False: "process", True: "torchrun"}
-
-
 @pytest.mark.parametrize(
-    ("files", "expected"),
+    ("nodes", "expected"),
     [
-        ("aaaaa", [(0, 2), (2, 4), (4, 5)]),
-        ("aabbc", [(0, 2), (2, 4), (4, 5)]),
-        ("abab", [(0, 1), (1, 2), (2, 3), (3, 4)]),
-        ("aRaa", [(0, 1), (1, 2), (2, 4)]),
-        ("RR", [(0, 1), (1, 2)]),
-        ("", []),
+        ([1, 1, 1, 1, 1], [(0, 2), (2, 4), (4, 5)]),
+        ([1, 2, 1, 1], [(0, 1), (1, 2), (2, 4)]),
+        ([2, 2], [(0, 1), (1, 2)]),
+        ([], []),
     ],
 )
-def test_only_launches_of_one_file_and_of_no_ranks_are_a_batch(files, expected):
+def test_launches_of_several_nodes_are_no_part_of_a_batch(nodes, expected):
     workloads = [
-        a_planned(f"w{i}", file="a.py" if file == "R" else f"{file}.py", launch=LAUNCH[file == "R"])
-        for i, file in enumerate(files)
+        a_planned(f"w{i}", launch="torchrun", nodes=count, world_size=count)
+        for i, count in enumerate(nodes)
     ]
 
     assert list(schedule.batches(workloads, 2)) == expected
