@@ -2,13 +2,15 @@
 
     nice python -m benchmarks.causes [--set SET] [--causes NAME …] [--pairs N] [--same N]
                                      [--keep FOLDER]
+    nice python -m benchmarks.causes --bases N [--same N] [--keep FOLDER]
 
 Each cause is planted beside two harmless decoys. Both sides are launched in turns as `check` would
 profile them, and explained by one pair and by three. The first table says whether the planted
 function stands first, with the right kind; where seconds were planted, whether a printed share
 holds them; and what three other tables show first, which name operators and no function: the usual
 ones of torch.profiler, and the trace diff of HolisticTraceAnalysis. The second compares launches of
-the base with each other: every line there is false.
+the base with each other: every line there is false. With --bases, no cause is planted: each model
+is launched so many times by itself, and only the second table is printed.
 
 The row that is explained has the change of steps that both sides ran in turns in one process. With
 --keep, launches are kept in a folder and not made again. The exit code is 1 where three pairs name
@@ -41,7 +43,7 @@ from benchmarks.causes import (
 from benchmarks.causes.launching import Averages, Repository
 from benchmarks.causes.planted import Planted
 from benchmarks.causes.scoring import Answer
-from ci_perf.model.step_profile import ProfiledPair
+from ci_perf.model.step_profile import ProfiledPair, StepProfile
 
 MODELS = Path(__file__).parent / "models"
 FEW, MANY = 1, 3
@@ -88,20 +90,29 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--causes", nargs="+", metavar="NAME", help="only names with this in them")
     parser.add_argument("--set", choices=SETS, help="only the causes of this set")
     parser.add_argument("--pairs", type=int, default=MANY, help="of each cause")
+    parser.add_argument("--bases", type=int, metavar="N", help="launch each model N times instead")
     parser.add_argument("--same", type=int, default=200, help="comparisons of the base with itself")
     parser.add_argument("--keep", type=Path, help="a folder for launches, used again")
     parser.add_argument("--trace-diff", metavar="PYTHON", help="one that has HolisticTraceAnalysis")
     options = parser.parse_args(arguments)
     models = {path.name.partition(".")[0]: path.read_text() for path in MODELS.iterdir()}
     scores: list[Score] = []
-    launched: dict[str, list[ProfiledPair]] = {}
+    launched: dict[str, list[StepProfile]] = {}
     with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch)
+        if options.bases:
+            launched = {
+                model: _bases(folder / "bases" / model, text, options.bases)
+                for model, text in models.items()
+            }
+            print(_same(launched, options.same))
+            return 0
         for name, cause in chosen(options.set, options.causes).items():
-            keep = (options.keep or Path(scratch)) / name.replace(" ", "-")
+            keep = folder / name.replace(" ", "-")
             of_cause = _launched(models, cause, keep, options)
             scores.append(_scored(name, cause, of_cause))
             print(_line(scores[-1]), flush=True)
-            launched.setdefault(cause.model, []).extend(of_cause.pairs)
+            launched.setdefault(cause.model, []).extend(pair.base for pair in of_cause.pairs)
     print(f"\n{_table(scores)}\n\n{_same(launched, options.same)}")
     first = [answer.is_first for score in scores for answer in score.by_three]
     return int(sum(first) < CLAIM * len(first))
@@ -115,6 +126,18 @@ def chosen(of_set: str | None, parts: Sequence[str] | None) -> Mapping[str, Plan
         for name, cause in causes.items()
         if not parts or any(part in name for part in parts)
     }
+
+
+def _bases(keep: Path, text: str, count: int) -> list[StepProfile]:
+    """Launch a model without a cause as often as it is not kept yet."""
+    kept = keep / "launches.json"
+    launches = (
+        msgspec.json.decode(kept.read_bytes(), type=list[StepProfile]) if kept.exists() else []
+    )
+    base = Repository.holding(keep, text)
+    launches += [base.profile() for _ in range(count - len(launches))]
+    kept.write_bytes(msgspec.json.encode(launches))
+    return launches
 
 
 def _launched(
@@ -218,14 +241,14 @@ def _share(answers: Sequence[bool]) -> str:
     return f"{sum(answers)}/{len(answers)}"
 
 
-def _same(launched: Mapping[str, Sequence[ProfiledPair]], most: int) -> str:
+def _same(launched: Mapping[str, Sequence[StepProfile]], most: int) -> str:
     """Compare launches of the same base, by one pair and by three: half of the comparisons each."""
     lines = [
         "| base against base | comparisons | with an exact line | with a measured line |",
         "|:--|--:|--:|--:|",
     ]
     for size, words in ((FEW, "one pair"), (MANY, "three pairs")):
-        by_model = [list(scoring.same(pairs, size)) for pairs in launched.values()]
+        by_model = [list(scoring.same(launches, size)) for launches in launched.values()]
         # In turns, so that a limit leaves all models in.
         mixed = [each for turn in itertools.zip_longest(*by_model) for each in turn if each]
         counted = mixed[: most // 2]

@@ -101,13 +101,12 @@ def _true_share(planted: Planted, function: str, of: Change) -> tuple[float, flo
     return (0.9, 1.0) if is_all and abs(of.head / of.base - 1) >= _KNOWN_CHANGE else None
 
 
-def same(pairs: Sequence[ProfiledPair], size: int) -> Iterator[tuple[int, int]]:
+def same(launches: Sequence[StepProfile], size: int) -> Iterator[tuple[int, int]]:
     """Compare bases with themselves: how many exact and measured lines each comparison has.
 
     Launches of one model meet in turns: each is in several comparisons, no two of which have the
     same pairs. The row is slower by 5 %, or faster by that.
     """
-    launches = [pair.base for pair in pairs]
     ratios = itertools.cycle((1.05, 0.95))
     for shift in range(1, len(launches), 2):
         places = range(0, len(launches) - shift, 2)
