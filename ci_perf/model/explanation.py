@@ -54,7 +54,10 @@ class OperatorChange(Struct, frozen=True, kw_only=True):
 
 
 class ShareOfChange(Struct, frozen=True, kw_only=True):
-    """How much of a row's change a cause takes, 1 for all of it, with the bounds of 95 %."""
+    """How much of a row's change a cause takes, 1 for all of it, with the bounds of 95 %.
+
+    ``high`` is at least the share with the cause's part of what no cause explains.
+    """
 
     share: Finite
     low: Finite

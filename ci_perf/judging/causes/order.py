@@ -119,10 +119,8 @@ def arranged(
     for each in (each for each in large if each.is_measured):
         causes.insert(_below_exact(each, causes), each)
     is_too_much = math.fsum(each.resolved.share for each in causes if each.resolved) > _MOST_SHARES
-    return (
-        [_cause(each, with_share=not is_too_much) for each in causes],
-        [_cause(each, with_share=not is_too_much) for each in others],
-    )
+    factor = 0.0 if is_too_much else _largest_factor(placed, change)
+    return [_cause(each, factor) for each in causes], [_cause(each, factor) for each in others]
 
 
 def contradicts(
@@ -177,12 +175,28 @@ def _finite(share: float) -> float | None:
     return share if abs(share) <= _LARGEST else None
 
 
-def _cause(placed: _Placed, *, with_share: bool) -> Cause:
-    seconds = placed.candidate.seconds
+def _largest_factor(placed: Sequence[_Placed], change: Moved | None) -> float:
+    """Return by what factor the estimates may be too small: where they explain a part only.
+
+    Times of calls are lower quartiles, and leave out what a call costs others (caches, memory). So
+    the rest may be spread over all causes as their estimates are.
+    """
+    if change is None or change.is_memory:
+        return 1.0
+    explained = math.fsum(each.estimate for each in placed if each.estimate is not None)
+    return 1 / explained if 0 < explained < 1 else 1.0
+
+
+def _cause(placed: _Placed, largest_factor: float) -> Cause:
+    """Return what is published; without a share where the factor is 0."""
+    seconds, share = placed.candidate.seconds, placed.resolved
+    if share is not None and share.share > 0:
+        high = max(share.high, min(largest_factor * share.share, 1.0))
+        share = msgspec.structs.replace(share, high=high)
     return msgspec.structs.replace(
         placed.candidate.cause,
         delta_s=statistics.median(seconds) if seconds else None,
-        share=placed.resolved if with_share else None,
+        share=share if largest_factor else None,
     )
 
 

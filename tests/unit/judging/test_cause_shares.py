@@ -1,0 +1,129 @@
+"""How much of a row's change each cause takes."""
+
+import msgspec
+import pytest
+
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Verdict
+from tests.comparisons import a_change
+from tests.step_profiles import a_called, a_step, a_use
+from tests.unit.judging.cause_rows import FASTER, SLOWER, STEP_S, explained, shown, step
+
+
+def test_operators_take_calls_times_the_time_of_a_call():
+    (cause,) = explained(step(), step(a_use("aten::sin", 4, "added", call_s=2e-3))).causes
+
+    assert cause.delta_s == pytest.approx(8e-3, rel=0.02)
+    assert cause.share.share == pytest.approx(0.8, rel=0.02)
+    assert cause.share.low < 0.8 < cause.share.high
+
+
+def test_what_replaces_an_operator_takes_only_the_difference():
+    base = step(a_use("aten::sdpa", 2, "attend", call_s=3e-3))
+    head = step(a_use("aten::bmm", 4, "attend", call_s=4e-3))
+    (cause,) = explained(base, head).causes
+
+    assert cause.delta_s == pytest.approx(10e-3, rel=0.02)
+
+
+def test_a_new_function_adds_its_own_python_beside_its_operators():
+    """Its 9 ms hold its operators' 4 ms, and 5 ms of its own: together, they are counted once."""
+    loop = a_use("aten::mm", 4, "per_sample", call_s=1e-3)
+    head = step(loop, called=(a_called("per_sample", working_s=9e-3),))
+    (cause,) = explained(step(called=(a_called("other", working_s=1e-3),)), head).causes
+
+    assert cause.delta_s == pytest.approx(9e-3, rel=0.03)
+
+
+def test_more_calls_take_more_even_where_watching_hides_it():
+    base = step(called=(a_called("normalise", 48, working_s=5e-3),))
+    head = step(called=(a_called("normalise", 96, working_s=4e-3),))
+    (cause,) = explained(base, head).causes
+
+    assert cause.kind == "calls"
+    # 48 calls more, of (5 ms + 4 ms) / 2 for the mean of 48 and 96 calls.
+    assert cause.delta_s == pytest.approx(3e-3, rel=0.02)
+
+
+def test_fewer_calls_take_less_even_where_watching_hides_it():
+    base = step(called=(a_called("normalise", 96, working_s=4e-3),))
+    head = step(called=(a_called("normalise", 48, working_s=5e-3),))
+    (cause,) = explained(base, head, FASTER).causes
+
+    assert cause.delta_s == pytest.approx(-3e-3, rel=0.02)
+
+
+def test_backward_operators_are_not_counted_again_in_the_function_that_calls_backward():
+    again = a_use("aten::mm", 4, "attend", call_s=2e-3, is_backward=True)
+    begins = a_use("aten::ones_like", 1, "step", call_s=1e-6)
+    base = step(begins, called=(a_called("step", working_s=1e-3), a_called("attend", working_s=0)))
+    head = step(
+        begins, again, called=(a_called("step", working_s=9e-3), a_called("attend", working_s=0))
+    )
+    explanation = explained(base, head)
+
+    assert shown(explanation) == [("new", "attend")]
+    assert explanation.causes[0].share.share == pytest.approx(0.8, rel=0.02)
+
+
+def test_a_gain_is_shared_out_alike():
+    (cause,) = explained(step(a_use("aten::sin", 4, "gone", call_s=2e-3)), step(), FASTER).causes
+
+    assert (cause.kind, cause.delta_s < 0) == ("gone", True)
+    assert cause.share.share == pytest.approx(0.8, rel=0.02)
+
+
+@pytest.mark.parametrize("wander", [(1.0,), (1.0, 1.01), (0.2, 1.0, 1.9)])
+def test_few_pairs_and_those_that_lie_apart_resolve_no_size(wander):
+    head = a_step(a_use("aten::sin", 4, "added", call_s=2e-3), step_s=STEP_S)
+    (cause,) = explained(a_step(step_s=STEP_S), head, wander=wander).causes
+
+    assert cause.share is None
+    assert cause.delta_s is not None
+
+
+def test_what_is_not_timed_has_no_seconds():
+    (cause,) = explained(step(), step(a_use("aten::sin", 4, "added"))).causes
+
+    assert (cause.delta_s, cause.share) == (None, None)
+
+
+def test_an_uncertain_change_widens_the_bounds():
+    head = step(a_use("aten::sin", 4, "added", call_s=2e-3))
+    sure = explained(step(), head).causes[0].share
+    interval = msgspec.structs.replace(SLOWER.interval, low=1.05, high=1.15)
+    unsure = explained(step(), head, msgspec.structs.replace(SLOWER, interval=interval))
+
+    assert unsure.causes[0].share.low < sure.low - 0.2
+
+
+def test_shares_that_add_up_to_too_much_are_not_shown():
+    added = [a_use("aten::sin", 4, f"f{i}", call_s=2e-3) for i in range(2)]
+    found = explained(step(), step(*added)).causes
+
+    assert [cause.share for cause in found] == [None, None]
+
+
+def test_a_row_that_causes_do_not_add_up_to_has_no_shares():
+    row = a_change("w", Verdict.REGRESSED, metric=metrics.FIRST_STEP)
+    (cause,) = explained(step(), step(a_use("aten::sin", 4, "added", call_s=2e-3)), row).causes
+
+    assert cause.share is None
+
+
+def test_where_causes_explain_a_part_each_may_have_its_part_of_the_rest():
+    """Of 10 ms they take 4 and 2: with the rest spread alike, two thirds and one third."""
+    added = [
+        a_use("aten::sin", 4, name, call_s=each_s) for name, each_s in (("f", 1e-3), ("g", 5e-4))
+    ]
+    first, second = (cause.share for cause in explained(step(), step(*added)).causes)
+
+    assert (first.high, second.high) == pytest.approx((2 / 3, 1 / 3), rel=0.02)
+    assert (first.share, second.share) == pytest.approx((0.4, 0.2), rel=0.02)
+    assert first.low > 0.35
+
+
+def test_a_lone_cause_takes_all_of_the_change_at_most():
+    (cause,) = explained(step(), step(a_use("aten::sin", 4, "added", call_s=2e-3))).causes
+
+    assert cause.share.high == 1.0
