@@ -42,7 +42,7 @@ from benchmarks.causes import (
 )
 from benchmarks.causes.launching import Averages, Repository
 from benchmarks.causes.planted import Planted
-from benchmarks.causes.scoring import Answer
+from benchmarks.causes.scoring import Answer, Steps
 from ci_perf.model.step_profile import ProfiledPair, StepProfile
 
 MODELS = Path(__file__).parent / "models"
@@ -80,7 +80,7 @@ class _Launched:
 
     pairs: list[ProfiledPair]
     averages: Sequence[Averages]
-    steps_s: tuple[float, float]
+    steps: Steps
     trace_diff: Mapping[str, float] | None
 
 
@@ -144,9 +144,11 @@ def _launched(
     models: Mapping[str, str], cause: Planted, keep: Path, options: argparse.Namespace
 ) -> _Launched:
     """Launch what is not kept yet."""
-    base, head = (
+    base, decoys, head = (
         Repository.holding(keep / side, text)
-        for side, text in zip(("base", "head"), planted.sources(models, cause), strict=True)
+        for side, text in zip(
+            ("base", "decoys", "head"), planted.sources(models, cause), strict=True
+        )
     )
     pairs = launching.kept(keep / "pairs.json")
     pairs += launching.pairs(base, head, options.pairs - len(pairs))
@@ -154,7 +156,7 @@ def _launched(
     return _Launched(
         pairs=pairs,
         averages=_kept(keep / "averages.json", lambda: launching.averages(base, head)),
-        steps_s=tuple(_kept(keep / "turns.json", lambda: launching.steps_s(base, head))),
+        steps=Steps(_kept(keep / "rounds.json", lambda: launching.rounds_s(base, decoys, head))),
         trace_diff=_kept(
             keep / "trace_diff.json", lambda: launching.trace_diff(options.trace_diff, base, head)
         )
@@ -170,7 +172,10 @@ def _kept(path: Path, make: Callable[[], Any]) -> Any:  # noqa: ANN401  JSON
 
 
 def _scored(name: str, cause: Planted, launched: _Launched) -> Score:
-    row = scoring.row(launched.steps_s, launched.pairs if cause.is_memory else ())
+    row = launched.steps.row()
+    if cause.is_memory:
+        row = scoring.row_of_memory(launched.pairs[0])
+    truth = scoring.true_shares(cause, launched.steps, row)
     by_mean, by_quartile = (
         scoring.is_first_by_average(cause, *launched.averages, column=column) for column in (0, 1)
     )
@@ -181,8 +186,8 @@ def _scored(name: str, cause: Planted, launched: _Launched) -> Score:
         name=name,
         planted=cause,
         change=(row.ratio or 1.0) - 1,
-        by_one=list(scoring.answers(cause, launched.pairs, row, FEW)),
-        by_three=list(scoring.answers(cause, launched.pairs, row, MANY)),
+        by_one=list(scoring.answers(cause, launched.pairs, row, FEW, truth)),
+        by_three=list(scoring.answers(cause, launched.pairs, row, MANY, truth)),
         tables=(by_mean, by_quartile, by_diff),
     )
 

@@ -73,10 +73,10 @@ def averages(*sides: Repository) -> list[Averages]:
     ]
 
 
-def steps_s(base: Repository, head: Repository) -> tuple[float, float]:
-    """Time steps of both sides in turns. Raises CalledProcessError."""
-    before, after = _answer("turns", base, head)
-    return before, after
+def rounds_s(*sides: Repository) -> list[list[float]]:
+    """Time steps of several sides in turns, round by round. Raises CalledProcessError."""
+    rounds: list[list[float]] = _answer("turns", *sides)
+    return rounds
 
 
 def trace_diff(python: str, *sides: Repository) -> dict[str, float]:

@@ -98,10 +98,13 @@ def plant(
     )
 
 
-def sources(models: Mapping[str, str], planted: Planted) -> tuple[str, str]:
-    """Return the text of both sides. A change that finds nothing to replace is an error."""
+def sources(models: Mapping[str, str], planted: Planted) -> tuple[str, str, str]:
+    """Return the text of the base, of the base with the decoys, and of the head.
+
+    A change that finds nothing to replace is an error.
+    """
     base = models[planted.model]
-    return base, _with_decoys(_changed(base, planted.changes))
+    return base, _with_decoys(base), _with_decoys(_changed(base, planted.changes))
 
 
 def _changed(text: str, changes: tuple[Change, ...]) -> str:

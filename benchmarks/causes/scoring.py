@@ -1,21 +1,28 @@
 """Whether an explanation is right: the planted function first, its kind, and its share."""
 
 import itertools
+import math
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from benchmarks.causes.launching import Averages
 from benchmarks.causes.planted import CALLED_BY, Planted
 from ci_perf.judging import causes
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Interval, Verdict
-from ci_perf.model.explanation import Cause, Explanation
+from ci_perf.model.explanation import Cause, Explanation, ShareOfChange
 from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 
 # Linux ends a sleep up to 50 µs late (timer slack), and the thread must be woken.
 _OVERSHOOT_S = 1e-4
 _KNOWN_CHANGE = 0.05
+_NORMAL_95 = 1.96
+
+# At least and at most.
+Shares = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +35,53 @@ class Answer:
     shares: tuple[bool, ...] = ()
 
 
-def row(steps_s: tuple[float, float], pairs: Sequence[ProfiledPair] = ()) -> Change:
-    """Return a row of step time, or one of memory of these pairs."""
-    base, head = steps_s
-    metric = metrics.STEP_TIME
-    if pairs:
-        base, head = _bytes(pairs[0].base), _bytes(pairs[0].head)
-        metric = metrics.PEAK_ALLOCATED
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A median, with the bounds of 95 % by order statistics."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Bounds":
+        """Take them of values that do not depend on each other (David and Nagaraja, 2003)."""
+        ordered, count = sorted(values), len(values)
+        cut = max(0, math.floor((count - _NORMAL_95 * math.sqrt(count)) / 2))
+        return cls(ordered[cut], statistics.median(ordered), ordered[-1 - cut])
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Seconds of a step of the base, of the base with decoys, and of the head, round by round."""
+
+    rounds: Sequence[Sequence[float]]
+
+    def row(self) -> Change:
+        """Return the row of step time that a check would have: with its interval."""
+        base_s = statistics.median(base for base, _, _ in self.rounds)
+        ratio = Bounds.of([head / base for base, _, head in self.rounds])
+        interval = Interval(low=ratio.low, high=ratio.high)
+        return row((base_s, base_s * ratio.median), interval=interval)
+
+    def of_cause(self) -> Bounds:
+        """Return the seconds that the cause adds, without those of the decoys."""
+        return Bounds.of([head - decoys for _, decoys, head in self.rounds])
+
+
+def row_of_memory(pair: ProfiledPair) -> Change:
+    """Return the row of memory that a check would have."""
+    return row((_bytes(pair.base), _bytes(pair.head)), metric=metrics.PEAK_ALLOCATED)
+
+
+def row(
+    sides: tuple[float, float],
+    *,
+    metric: metrics.Metric = metrics.STEP_TIME,
+    interval: Interval | None = None,
+) -> Change:
+    """Return a row that has moved, by numbers of the base and of the head."""
+    base, head = sides
     ratio = head / base
     return Change(
         workload="model",
@@ -47,7 +94,7 @@ def row(steps_s: tuple[float, float], pairs: Sequence[ProfiledPair] = ()) -> Cha
         items_per_step=1.0,
         item_unit="item",
         ratio=ratio,
-        interval=Interval(low=ratio, high=ratio),
+        interval=interval or Interval(low=ratio, high=ratio),
         limit=0.01,
         margin=0.02,
         smallest_detectable=None,
@@ -64,9 +111,13 @@ def explained(pairs: Iterable[ProfiledPair], of: Change) -> Explanation:
 
 
 def answers(
-    planted: Planted, pairs: Sequence[ProfiledPair], of: Change, size: int
+    planted: Planted,
+    pairs: Sequence[ProfiledPair],
+    of: Change,
+    size: int,
+    truth: Mapping[str, Shares] = MappingProxyType({}),
 ) -> Iterator[Answer]:
-    """Explain a row by every subset of so many pairs."""
+    """Explain a row by every subset of so many pairs; `truth` are the shares that are known."""
     for subset in itertools.combinations(pairs, size):
         explanation = explained(subset, of)
         first = explanation.causes[0] if explanation.causes else None
@@ -75,30 +126,42 @@ def answers(
             is_first=is_first,
             is_kind=is_first and first is not None and first.kind in planted.kinds,
             first=_said(first) if first else explanation.trouble or "nothing",
-            shares=tuple(_shares(planted, explanation, of)),
+            shares=tuple(_shares(explanation, truth)),
         )
 
 
-def _shares(planted: Planted, explanation: Explanation, of: Change) -> Iterator[bool]:
-    """Say of each printed share whether it holds the truth, where that is known."""
+def _shares(explanation: Explanation, truth: Mapping[str, Shares]) -> Iterator[bool]:
+    """Say of the printed shares of each function whether they hold what is known of it."""
+    printed: dict[str, list[ShareOfChange]] = defaultdict(list)
     for cause in (*explanation.causes, *explanation.others):
-        truth = _true_share(planted, _function(cause), of)
-        if cause.share is not None and truth is not None:
-            low, high = truth
-            yield cause.share.low <= high and low <= cause.share.high
+        if cause.share is not None:
+            printed[_function(cause)].append(cause.share)
+    for function in printed.keys() & truth.keys():
+        low, high = truth[function]
+        of_function = printed[function]
+        yield (
+            math.fsum(share.low for share in of_function) <= high
+            and low <= math.fsum(share.high for share in of_function)
+        )
 
 
-def _true_share(planted: Planted, function: str, of: Change) -> tuple[float, float] | None:
-    """Return what a function takes of a change, at least and at most.
+def true_shares(planted: Planted, steps: Steps, of: Change) -> dict[str, Shares]:
+    """Return what functions take of a change, at least and at most, where that is known.
 
     Where only one function is changed it takes all but what the decoys do. A small change is not
     known well enough.
     """
-    seconds = (planted.seconds or {}).get(function)
-    if seconds is not None:
-        return seconds / (of.head - of.base), (seconds + _OVERSHOOT_S) / (of.head - of.base)
-    is_all = planted.functions == {function} and not (planted.seconds or planted.is_memory)
-    return (0.9, 1.0) if is_all and abs(of.head / of.base - 1) >= _KNOWN_CHANGE else None
+    delta = of.head - of.base
+    if planted.seconds:
+        return {
+            function: (seconds / delta, (seconds + _OVERSHOOT_S) / delta)
+            for function, seconds in planted.seconds.items()
+        }
+    if planted.is_memory or len(planted.functions) > 1 or abs(delta / of.base) < _KNOWN_CHANGE:
+        return {}
+    added = steps.of_cause()
+    ends = sorted((added.low / delta, added.high / delta))
+    return dict.fromkeys(planted.functions, (ends[0], ends[1]))
 
 
 def same(launches: Sequence[StepProfile], size: int) -> Iterator[tuple[int, int]]:

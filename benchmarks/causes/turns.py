@@ -1,18 +1,15 @@
-"""Time steps of both sides in turns, in one process: by how much the head is slower.
+"""Time steps of several files in turns, in one process: what slows a few rounds slows all of them.
 
-    python -m benchmarks.causes.turns BASE HEAD
+    python -m benchmarks.causes.turns FILE…
 
-Prints JSON: seconds of a step of both files. That of the base is the median over rounds, that of
-the head is longer by the median ratio of a round: what slows a few rounds slows both sides. The
-time in which the step was ready to run and others had its CPU is no part of either, where Linux
-tells it.
+Prints JSON: of each round the seconds of a step of each file. The time in which the step was ready
+to run and others had its CPU is no part of them, where Linux tells it.
 """
 
 import json
-import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,21 +42,20 @@ def namespace(file: str) -> str:
     return f"planted_{Path(file).parent.name}"
 
 
-def medians_s(base: str, head: str) -> tuple[float, float]:
-    """Time the steps of both files."""
+def rounds_s(files: Sequence[str]) -> list[list[float]]:
+    """Time the steps of the files: of each round one step of each."""
     torch.set_num_threads(1)
-    steps = loaded(base), loaded(head)
+    steps = [loaded(file) for file in files]
     for _ in range(_WARMUP):
         for step in steps:
             step()
-    rounds: list[tuple[float, float]] = []
+    rounds: list[list[float]] = []
     begin = time.perf_counter()
     while len(rounds) < _LEAST_ROUNDS or (
         len(rounds) < _ROUNDS and time.perf_counter() - begin < _MOST_S
     ):
-        rounds.append((_timed_s(steps[0]), _timed_s(steps[1])))
-    base_s = statistics.median(before for before, _ in rounds)
-    return base_s, base_s * statistics.median(after / before for before, after in rounds)
+        rounds.append([_timed_s(step) for step in steps])
+    return rounds
 
 
 def _timed_s(step: Callable[[], object]) -> float:
@@ -78,4 +74,4 @@ def _ready_s() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(medians_s(sys.argv[1], sys.argv[2])))
+    print(json.dumps(rounds_s(sys.argv[1:])))

@@ -56,7 +56,7 @@ class OperatorChange(Struct, frozen=True, kw_only=True):
 class ShareOfChange(Struct, frozen=True, kw_only=True):
     """How much of a row's change a cause takes, 1 for all of it, with the bounds of 95 %.
 
-    ``high`` is at least the share with the cause's part of what no cause explains.
+    ``high`` is at least the share with all that no cause explains.
     """
 
     share: Finite
@@ -77,9 +77,9 @@ class Cause(Struct, frozen=True, kw_only=True):
     "other_shape". ``phase`` is empty where there is none, or several. ``is_backward``: all of it is
     in the backward pass. ``delta_s`` is how many seconds of a step it adds, the median over the
     pairs; `None` where nobody timed it. ``share`` is its part of the row's change; `None` where its
-    bounds hold 0, or the pairs are too few. ``bytes_base`` and ``bytes_head`` are those of a cause
-    of memory: at the peak, or per step where it "grows"; its calls are 0. Those of "breaks_graph"
-    are per launch. ``in_build`` tells that `build` holds them. ``waits_in`` is the built-in
+    bounds hold 0, the pairs are too few, or the step is compiled. ``bytes_base`` and ``bytes_head``
+    are those of a cause of memory: at the peak, or per step where it "grows"; its calls are 0.
+    Those of "breaks_graph" are per launch. ``in_build`` tells that `build` holds them. ``waits_in`` is the built-in
     function in which the function waits.
     """
 

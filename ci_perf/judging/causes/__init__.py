@@ -39,7 +39,7 @@ def attach(
     sides: dict[str, ProfiledPairs] = {}
     for of_workload in profiled:
         sides.setdefault(of_workload.workload, of_workload)
-    breaks = _graph_breaks(rows)
+    breaks, compiled = _graph_breaks(rows), _compiled(rows)
     explained = list(rows)
     for index, row in _chosen(rows, sides):
         explanation = explain(
@@ -48,6 +48,7 @@ def attach(
             row=row,
             on_device=row.workload in on_device,
             breaks=breaks.get(row.workload),
+            is_compiled=row.workload in compiled,
         )
         explained[index] = msgspec.structs.replace(row, explanation=explanation)
     return explained
@@ -70,6 +71,17 @@ def _chosen(
         yield min(places, key=place)
 
 
+def _compiled(rows: Iterable[Row]) -> frozenset[str]:
+    """Return the workloads of which a side compiles graphs."""
+    return frozenset(
+        row.workload
+        for row in rows
+        if isinstance(row, Change)
+        and row.metric == metrics.GRAPHS.name
+        and max(row.head, row.base) > 0
+    )
+
+
 def _graph_breaks(rows: Iterable[Row]) -> dict[str, Change]:
     """Return the rows of workloads whose graphs break more often."""
     return {
@@ -88,13 +100,15 @@ def explain(
     row: Change | None = None,
     on_device: bool = False,
     breaks: Change | None = None,
+    is_compiled: bool = False,
 ) -> Explanation:
     """Name what the head does differently, the likeliest causes first.
 
     What differs in one function is one cause. Of a `row` the causes know how much of it they take;
     without one, in which direction a row would have moved (`is_gain`). The kind of a cause is that
     of its first operator: kinds that move a row to this side come first, then those with the most
-    calls. `breaks` is the workload's row of graph breaks, where there are more of them.
+    calls. `breaks` is the workload's row of graph breaks, where there are more of them. Causes of a
+    compiled step have no shares: what is profiled runs as Python.
     """
     pairs, trouble = comparable(profiled)
     if trouble:
@@ -109,7 +123,7 @@ def explain(
         *measured.of_operators(sides, differences, clock, is_gain=is_gain),
         *measured.of_functions(sides, differences, clock, is_gain=is_gain),
     ]
-    change = order.moved(row) if row else None
+    change = order.moved(row, is_compiled=is_compiled) if row else None
     if change and order.contradicts(_step_ratios(pairs), of_time, change):
         return Explanation(trouble=_CONTRADICTION, pairs=len(pairs))
     of_memory = list(memory.candidates(sides, is_gain=is_gain))

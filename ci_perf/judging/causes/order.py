@@ -29,12 +29,14 @@ _WHOLE_STEPS: Final = frozenset({metrics.STEP_TIME.name, metrics.STEP_CPU.name})
 class Moved:
     """How far a row has moved, in its unit: head minus base, and how uncertain that is.
 
-    ``error`` is half the width of the row's interval, as a share of the change.
+    ``error`` is half the width of the row's interval, as a share of the change. Of a compiled step
+    nobody knows which share a cause has: what is profiled runs as Python.
     """
 
     delta: float
     error: float = 0.0
     is_memory: bool = False
+    is_compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,14 @@ class _Placed:
         return is_surely or self.estimate < LEAST_SHARE <= largest
 
 
-def moved(row: Change) -> Moved | None:
+def moved(row: Change, *, is_compiled: bool = False) -> Moved | None:
     """Read off a row how far it has moved; `None` where causes do not add up to its metric."""
     if is_memory(row):
-        change = Moved(row.head - row.base, is_memory=True)
+        change = Moved(row.head - row.base, is_memory=True, is_compiled=is_compiled)
     elif row.metric in _WHOLE_STEPS and row.ratio is not None and row.ratio != 1:
         half = (row.interval.high - row.interval.low) / 2 if row.interval else 0.0
-        change = Moved(row.base * (row.ratio - 1), half / abs(row.ratio - 1))
+        error = half / abs(row.ratio - 1)
+        change = Moved(row.base * (row.ratio - 1), error, is_compiled=is_compiled)
     else:
         return None
     is_usable = math.isfinite(change.delta) and change.delta != 0 and change.error < 1
@@ -118,9 +121,11 @@ def arranged(
     causes = [*(each for each in large if not each.is_measured), *unresolved]
     for each in (each for each in large if each.is_measured):
         causes.insert(_below_exact(each, causes), each)
-    is_too_much = math.fsum(each.resolved.share for each in causes if each.resolved) > _MOST_SHARES
-    factor = 0.0 if is_too_much else _largest_factor(placed, change)
-    return [_cause(each, factor) for each in causes], [_cause(each, factor) for each in others]
+    explained = math.fsum(each.resolved.share for each in causes if each.resolved)
+    if explained > _MOST_SHARES or (change and change.is_compiled):
+        return [_cause(each, None) for each in causes], [_cause(each, None) for each in others]
+    total = 1.0 if change is None or change.is_memory else _total(placed)
+    return [_cause(each, total) for each in causes], [_cause(each, total) for each in others]
 
 
 def contradicts(
@@ -175,28 +180,27 @@ def _finite(share: float) -> float | None:
     return share if abs(share) <= _LARGEST else None
 
 
-def _largest_factor(placed: Sequence[_Placed], change: Moved | None) -> float:
-    """Return by what factor the estimates may be too small: where they explain a part only.
+def _total(placed: Iterable[_Placed]) -> float:
+    """Return what all estimates add up to, 1 where they explain the change."""
+    return math.fsum(each.estimate for each in placed if each.estimate is not None)
+
+
+def _cause(placed: _Placed, total: float | None) -> Cause:
+    """Return what is published; without a share where there is no total.
 
     Times of calls are lower quartiles, and leave out what a call costs others (caches, memory). So
-    the rest may be spread over all causes as their estimates are.
+    what all estimates together leave unexplained may belong to any of the causes; where they
+    explain too much, each may be too large by as much.
     """
-    if change is None or change.is_memory:
-        return 1.0
-    explained = math.fsum(each.estimate for each in placed if each.estimate is not None)
-    return 1 / explained if 0 < explained < 1 else 1.0
-
-
-def _cause(placed: _Placed, largest_factor: float) -> Cause:
-    """Return what is published; without a share where the factor is 0."""
     seconds, share = placed.candidate.seconds, placed.resolved
-    if share is not None and share.share > 0:
-        high = max(share.high, min(largest_factor * share.share, 1.0))
-        share = msgspec.structs.replace(share, high=high)
+    if share is not None and total is not None and share.share > 0:
+        high = max(share.high, min(share.share + max(1 - total, 0.0), 1.0))
+        low = min(share.low, share.share / max(total, 1.0))
+        share = msgspec.structs.replace(share, low=low, high=high)
     return msgspec.structs.replace(
         placed.candidate.cause,
         delta_s=statistics.median(seconds) if seconds else None,
-        share=share if largest_factor else None,
+        share=None if total is None else share,
     )
 
 

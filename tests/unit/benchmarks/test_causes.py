@@ -23,9 +23,10 @@ def pairs(*added):
 
 @pytest.mark.parametrize("name", command.CAUSES)
 def test_every_cause_is_a_program_beside_two_decoys(name):
-    base, head = planted.sources(MODELS, command.CAUSES[name])
+    base, decoys, head = planted.sources(MODELS, command.CAUSES[name])
 
     ast.parse(base)
+    ast.parse(decoys)
     assert {"tidy", "note"} <= {
         node.name for node in ast.walk(ast.parse(head)) if isinstance(node, ast.FunctionDef)
     }
@@ -91,3 +92,23 @@ def test_a_trace_diff_is_right_by_an_operator_or_by_one_that_calls_it():
         return scoring.is_first_by_trace_diff(checked, diff)
 
     assert (first("aten::item"), first("aten::view")) == (True, False)
+
+
+def test_a_share_is_right_where_it_holds_what_the_cause_takes_without_the_decoys():
+    """The head is 10 ms slower; 1 ms of them is that of the decoys."""
+    steps = scoring.Steps([(0.1, 0.101, 0.11)] * 20)
+    truth = scoring.true_shares(EXTRA, steps, steps.row())
+    assert truth == {"Block.forward": pytest.approx((0.9, 0.9))}
+
+    def answer(cause_ms, decoys_ms):
+        added = a_use("aten::sin", 1, "Block.forward", call_s=cause_ms * 1e-3)
+        decoy = a_use("aten::view", 1, "tidy", call_s=decoys_ms * 1e-3)
+        (found,) = scoring.answers(EXTRA, pairs(added, decoy), steps.row(), 3, truth)
+        return found.shares
+
+    assert (answer(9, 1), answer(4, 0.5), answer(4, 5), answer(10.8, 0.1)) == (
+        (True,),
+        (True,),
+        (False,),
+        (False,),
+    )
