@@ -29,9 +29,6 @@ _UNKNOWN_SPREAD: Final = 0.05
 # The standard deviation of a normal distribution, from the median of absolute values.
 _SIGMA: Final = 1.4826
 _SHORTEST_S: Final = 1e-9
-# Of the time of a library's function, where operators take most of its caller's: what a function
-# takes beside many operators is known only roughly.
-_LEAST_BELIEVED: Final = 0.25
 # `loss.backward()` makes the first gradient of ones, in the function that calls it.
 _BEGINS_BACKWARD: Final = "aten::ones_like"
 
@@ -42,14 +39,12 @@ class LaunchTimes:
 
     ``within`` are the operators that run in a function itself. ``behind`` are those that autograd
     runs: their time passes in ``calls_backward``, whosever their forward operators are.
-    ``of_libraries`` is what functions' calls of libraries take while they are watched.
     """
 
     launch: ProfiledLaunch
     within: Mapping[Place | None, float]
     behind: float
     calls_backward: Place | None
-    of_libraries: Mapping[Place | None, float]
 
     @classmethod
     def of(cls, launch: ProfiledLaunch, recomputed: Collection[Key]) -> "LaunchTimes":
@@ -64,10 +59,7 @@ class LaunchTimes:
             else:
                 within[key[0]] += seconds
         caller = _calls_backward(launch, within) if has_backward else None
-        of_libraries: dict[Place | None, float] = defaultdict(float)
-        for key, uses in launch.library.items():
-            of_libraries[key[0]] += math.fsum(use.calls * (use.call_s or 0.0) for use in uses)
-        return cls(launch, within, behind, caller, of_libraries)
+        return cls(launch, within, behind, caller)
 
     @property
     def operators_s(self) -> float:
@@ -90,21 +82,7 @@ class LaunchTimes:
                 if use.call_s is None:
                     return None
                 total += use.calls * use.call_s
-        is_library = bool(total) and key in self.launch.library and key not in self.launch.uses
-        return total * self._of_own(key[0]) if is_library and key[0] else total
-
-    def _of_own(self, place: Place) -> float:
-        """Return how much of what was watched of libraries is believed.
-
-        Watching a call that calls many others slows it, and all of it is a part of what its
-        function takes itself, which was timed without that.
-        """
-        own, waiting = self.own_s(place), self.waiting_s(place)
-        watched = self.of_libraries.get(place, 0.0)
-        if own is None or waiting is None or not watched:
-            return 1.0
-        is_known = own >= (self.working_s(place) or 0.0) / 2
-        return min(max((own + waiting) / watched, 0.0 if is_known else _LEAST_BELIEVED), 1.0)
+        return total
 
     def working_s(self, place: Place) -> float | None:
         """Return the CPU time of a function, operators within included."""

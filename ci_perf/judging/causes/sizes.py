@@ -15,7 +15,6 @@ import msgspec
 from ci_perf.judging.causes.exact import Differences, OperatorDifference
 from ci_perf.judging.causes.launches import Place, Sides, is_equal
 from ci_perf.judging.causes.possible import (
-    FEWEST_PAIRS,
     PossibleCause,
     have_one_sign,
     mean_of,
@@ -121,12 +120,12 @@ def is_seen(seconds: Sequence[float], clock: Clock) -> bool:
 
 
 def _is_large_in_each_pair(seconds: Sequence[float], clock: Clock) -> bool:
-    """Whether three or more pairs show notable seconds, however far these lie apart.
+    """Whether all pairs, if only one, show notable seconds, however far these lie apart.
 
     That is enough to say where most of the time goes of a function that does something else.
     """
     is_large = min(map(abs, seconds), default=0.0) > NOTABLE * clock.step_s
-    return len(seconds) >= FEWEST_PAIRS and is_large and have_one_sign(seconds)
+    return is_large and have_one_sign(seconds)
 
 
 def _added_to_own(place: Place, clock: Clock) -> list[float]:

@@ -111,6 +111,20 @@ def test_a_function_with_other_operators_may_wait_longer_however_much_that_wande
     assert cause.share is None
 
 
+def test_one_pair_says_what_a_function_with_another_operator_takes_itself():
+    """The list of a lookup takes 8 ms to read, and the operator that looks up next to nothing."""
+    head = step(
+        a_use("aten::index", 1, "gathered", call_s=1e-6),
+        DECOY,
+        called=(a_called("gathered", working_s=12e-3),),
+    )
+    base = step(called=(a_called("gathered", working_s=4e-3),))
+    explanation = explained(base, head, wander=(1.0,))
+
+    assert (shown(explanation), left(explanation)) == ([("new", "gathered")], ["decoy"])
+    assert explanation.causes[0].delta_s == pytest.approx(8e-3, rel=0.01)
+
+
 # --- several launches of one side
 
 
