@@ -79,8 +79,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     pairs; `None` where nobody timed it. ``share`` is its part of the row's change; `None` where its
     bounds hold 0, the pairs are too few, or the step is compiled. ``bytes_base`` and ``bytes_head``
     are those of a cause of memory: at the peak, or per step where it "grows"; its calls are 0.
-    Those of "breaks_graph" are per launch. ``in_build`` tells that `build` holds them. ``waits_in`` is the built-in
-    function in which the function waits.
+    Those of "breaks_graph" are per launch. ``in_build`` tells that `build` holds them. ``waits_in``
+    is the built-in function in which the function waits.
     """
 
     kind: CauseKind

@@ -122,10 +122,10 @@ def arranged(
     for each in (each for each in large if each.is_measured):
         causes.insert(_below_exact(each, causes), each)
     explained = math.fsum(each.resolved.share for each in causes if each.resolved)
-    if explained > _MOST_SHARES or (change and change.is_compiled):
-        return [_cause(each, None) for each in causes], [_cause(each, None) for each in others]
-    total = 1.0 if change is None or change.is_memory else _total(placed)
-    return [_cause(each, total) for each in causes], [_cause(each, total) for each in others]
+    if explained > _MOST_SHARES or change is None or change.is_compiled:
+        return [_cause(each) for each in causes], [_cause(each) for each in others]
+    left = _Left.by(causes, change)
+    return [_cause(each, left) for each in causes], [_cause(each, left) for each in others]
 
 
 def contradicts(
@@ -180,27 +180,39 @@ def _finite(share: float) -> float | None:
     return share if abs(share) <= _LARGEST else None
 
 
-def _total(placed: Iterable[_Placed]) -> float:
-    """Return what all estimates add up to, 1 where they explain the change."""
-    return math.fsum(each.estimate for each in placed if each.estimate is not None)
-
-
-def _cause(placed: _Placed, total: float | None) -> Cause:
-    """Return what is published; without a share where there is no total.
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What causes leave unexplained of a row's change, or how many times as much they explain.
 
     Times of calls are lower quartiles, and leave out what a call costs others (caches, memory). So
-    what all estimates together leave unexplained may belong to any of the causes; where they
-    explain too much, each may be too large by as much.
+    what is unexplained may belong to any of the causes; where they explain too much, each may be
+    too large by as much.
     """
+
+    unexplained: float = 0.0
+    excess: float = 1.0
+
+    @classmethod
+    def by(cls, causes: Iterable[_Placed], change: Moved) -> "_Left":
+        if change.is_memory:
+            return cls()
+        total = math.fsum(each.estimate for each in causes if each.estimate is not None)
+        return cls(max(1 + change.error - total, 0.0), max(total, 1.0))
+
+    def widened(self, share: ShareOfChange) -> ShareOfChange:
+        if share.share <= 0:
+            return share
+        low, high = share.share / self.excess, share.share + self.unexplained
+        return ShareOfChange(share=share.share, low=min(share.low, low), high=max(share.high, high))
+
+
+def _cause(placed: _Placed, left: _Left | None = None) -> Cause:
+    """Return what is published: with its share where it is known what causes leave."""
     seconds, share = placed.candidate.seconds, placed.resolved
-    if share is not None and total is not None and share.share > 0:
-        high = max(share.high, min(share.share + max(1 - total, 0.0), 1.0))
-        low = min(share.low, share.share / max(total, 1.0))
-        share = msgspec.structs.replace(share, low=low, high=high)
     return msgspec.structs.replace(
         placed.candidate.cause,
         delta_s=statistics.median(seconds) if seconds else None,
-        share=None if total is None else share,
+        share=left.widened(share) if left and share else None,
     )
 
 
