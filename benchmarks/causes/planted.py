@@ -42,6 +42,8 @@ CALLED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "aten::embedding_bag": ("aten::_embedding_bag",),
 }
 
+# The model whose step `torch.compile` compiles.
+COMPILED: Final = "compiled"
 HELPERS: Final = "# planted: helpers"
 _DECOYS: Final = "# planted: decoys "
 _HARMLESS: Final = """

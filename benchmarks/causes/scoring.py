@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from benchmarks.causes.launching import Averages
-from benchmarks.causes.planted import CALLED_BY, Planted
+from benchmarks.causes.planted import CALLED_BY, COMPILED, Planted
 from ci_perf.judging import causes
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Interval, Verdict
@@ -47,7 +47,7 @@ class Bounds:
     def of(cls, values: Sequence[float]) -> "Bounds":
         """Take them of values that do not depend on each other (David and Nagaraja, 2003)."""
         ordered, count = sorted(values), len(values)
-        cut = max(0, math.floor((count - _NORMAL_95 * math.sqrt(count)) / 2))
+        cut = max(0, math.floor((count - _NORMAL_95 * math.sqrt(count)) / 2) - 1)
         return cls(ordered[cut], statistics.median(ordered), ordered[-1 - cut])
 
 
@@ -104,10 +104,13 @@ def row(
     )
 
 
-def explained(pairs: Iterable[ProfiledPair], of: Change) -> Explanation:
+def explained(
+    pairs: Iterable[ProfiledPair], of: Change, *, is_compiled: bool = False
+) -> Explanation:
     """Explain a row by these pairs."""
     profiled = ProfiledPairs(workload="model", pairs=tuple(pairs))
-    return causes.explain(profiled, is_gain=of.verdict is Verdict.IMPROVED, row=of)
+    is_gain = of.verdict is Verdict.IMPROVED
+    return causes.explain(profiled, is_gain=is_gain, row=of, is_compiled=is_compiled)
 
 
 def answers(
@@ -119,7 +122,7 @@ def answers(
 ) -> Iterator[Answer]:
     """Explain a row by every subset of so many pairs; `truth` are the shares that are known."""
     for subset in itertools.combinations(pairs, size):
-        explanation = explained(subset, of)
+        explanation = explained(subset, of, is_compiled=planted.model == COMPILED)
         first = explanation.causes[0] if explanation.causes else None
         is_first = first is not None and _function(first) in planted.functions
         yield Answer(

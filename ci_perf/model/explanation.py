@@ -56,7 +56,7 @@ class OperatorChange(Struct, frozen=True, kw_only=True):
 class ShareOfChange(Struct, frozen=True, kw_only=True):
     """How much of a row's change a cause takes, 1 for all of it, with the bounds of 95 %.
 
-    ``high`` is at least the share with all that no cause explains.
+    ``high`` includes what no cause explains, where the share is positive.
     """
 
     share: Finite

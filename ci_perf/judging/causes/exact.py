@@ -90,8 +90,8 @@ Seconds = Callable[[OperatorDifference], float | None]
 class Differences:
     """All operators that differ, by function.
 
-    ``of_called`` are what functions call of libraries that themselves are called more or less
-    often, and dispatch what they did.
+    ``of_called`` are calls of libraries that differ in functions which are themselves called more
+    or less often, and dispatch the same operators.
     """
 
     of_place: Mapping[Place | None, Sequence[OperatorDifference]]

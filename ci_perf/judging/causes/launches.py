@@ -219,7 +219,9 @@ def _named_as_varying(
 
 
 def _other_operators(first: ProfiledLaunch, other: ProfiledLaunch) -> set[tuple[Place | None, str]]:
-    keys = {key for each in (first, other) for key in (*each.uses, *each.library)}
+    keys = first.uses.keys() | other.uses.keys()
+    if first.has_library and other.has_library:
+        keys |= first.library.keys() | other.library.keys()
     return {
         (key[0], key[3])
         for key in keys

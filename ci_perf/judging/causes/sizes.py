@@ -63,7 +63,8 @@ def _named_with(
     """Return the calls that take a notable part of what the operators take."""
     times = [abs(median_s(each, clock) or 0.0) for each in operators]
     least = max(_LEAST * clock.step_s, _LEAST_NAMED * max(times, default=0.0))
-    return [each for each in calls if abs(median_s(each, clock) or 0.0) >= least]
+    timed = ((each, median_s(each, clock)) for each in calls)
+    return [each for each, time in timed if time is None or abs(time) >= least]
 
 
 def _largest(calls: Sequence[OperatorDifference], clock: Clock) -> list[OperatorDifference]:
@@ -120,7 +121,7 @@ def is_seen(seconds: Sequence[float], clock: Clock) -> bool:
 
 
 def _is_large_in_each_pair(seconds: Sequence[float], clock: Clock) -> bool:
-    """Whether all pairs, if only one, show notable seconds, however far these lie apart.
+    """Whether every pair shows notable seconds of one sign; one pair is enough.
 
     That is enough to say where most of the time goes of a function that does something else.
     """
@@ -153,7 +154,12 @@ def _own(
             part if is_seen(part, clock) or _is_large_in_each_pair(part, clock) else []
             for part in (own, waiting)
         )
-    elif own and min(before, after) > 0 and any(part * (after - before) <= 0 for part in own):
+    elif (
+        own
+        and not calls  # they are counted already
+        and min(before, after) > 0
+        and any(part * (after - before) <= 0 for part in own)
+    ):
         own = _by_call(place, before, after, clock)
     return own, waiting
 

@@ -111,6 +111,21 @@ def test_calls_that_follow_those_of_their_function_are_not_named():
     assert (cause.kind, cause.operators) == ("calls", ())
 
 
+def test_calls_in_a_function_that_is_called_more_often_are_counted_once():
+    """By one pair the function seems to take less: what it takes is that of its calls."""
+
+    def side(calls, working_s):
+        return step(
+            a_use("aten::add", calls, "log", call_s=1e-5),
+            called=(a_called("log", calls, working_s=working_s, waiting_s=0.0),),
+            library_calls=(a_library_call("json.dumps", calls, seconds=calls * 1e-3),),
+        )
+
+    (cause,) = explained(side(10, 10.1e-3), side(20, 20.1e-3), wander=ONE).causes
+
+    assert cause.delta_s == pytest.approx(10e-3, rel=0.05)
+
+
 def test_watched_calls_take_what_their_function_takes_more_also_by_one_pair():
     """What was watched is ten times what the function takes when nobody watches its calls."""
     dumps = a_library_call("json.dumps", 2, seconds=120e-3)
