@@ -47,7 +47,10 @@ class Stopwatch:
         self.seconds[phase] = self.turn_taker.clock() - start
 
     def start_s(self, imports_at_once: int) -> float:
-        """Return what the launch has cost so far: of an import beside others, its share."""
+        """Return what the launch has cost so far: of an import beside others, its share.
+
+        That is too little where others import only libraries beside the file's own code.
+        """
         others_s = self.seconds[Phase.IMPORT] * (1 - 1 / max(1, imports_at_once))
         return sum(self.seconds.values()) - others_s
 

@@ -165,13 +165,16 @@ def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:
 def _imports_kept() -> Iterator[None]:
     """Import without the garbage collector, which would look for garbage in what stays.
 
-    What has been imported is left out of later collections, too.
+    What has been imported is left out of collections until the timed region ends. A file that
+    disables the collector keeps it so.
     """
-    gc.disable()
+    before = gc.get_threshold()
+    gc.set_threshold(0)
     try:
         yield
     finally:
-        gc.enable()
+        if gc.get_threshold()[0] == 0:
+            gc.set_threshold(*before)
         gc.freeze()
 
 

@@ -250,7 +250,8 @@ class Interleaving:
 
     def _launched(self, tasks: Sequence[Task]) -> tuple[_Outcome, ...]:
         """Launch both sides one after the other; they import at once where they may."""
-        is_alone = tasks[0].workload.nodes > 1 or self._checks.at_once() < len(tasks)
+        count = sum(schedule.processes(task.workload) for task in tasks)
+        is_alone = tasks[0].workload.nodes > 1 or self._checks.at_once() < count
         if is_alone:
             return tuple(self._runner.outcome(task) for task in tasks)
         return self._runner.outcomes(tasks)

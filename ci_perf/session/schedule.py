@@ -143,17 +143,23 @@ def next_workload(waiting: Mapping[str, Waiting]) -> str:
     return min(waiting, key=lambda name: (waiting[name].stage, waiting[name].decision_s))
 
 
+def processes(workload: PlannedWorkload) -> int:
+    """Return how many processes of a launch import the workload file: all of its ranks."""
+    return workload.world_size if workload.launch == "torchrun" else 1
+
+
 def batches(workloads: Sequence[PlannedWorkload], most: int) -> Iterator[tuple[int, int]]:
     """Cut launches into those whose processes import at once: (first, end), in their order.
 
-    `most` at once; those of several nodes are launched by themselves.
+    `most` processes at once; launches of several nodes, or of more ranks, come by themselves.
     """
-    first = 0
+    first = held = 0
     for position, workload in enumerate(workloads):
         is_alone = max(workload.nodes, workloads[first].nodes) > 1
-        if position > first and (is_alone or position - first == most):
+        if position > first and (is_alone or held + processes(workload) > most):
             yield first, position
-            first = position
+            first, held = position, 0
+        held += processes(workload)
     if workloads:
         yield first, len(workloads)
 

@@ -53,11 +53,13 @@ def wait_briefly(pid: int, timeout_s: float) -> None:
     """Return when a child of ours has ended, or after `timeout_s` seconds."""
     try:
         handle = os.pidfd_open(pid)
-    except OSError:  # a kernel before Linux 5.3, or one that forbids it
+    except (AttributeError, OSError):  # no Linux 5.3, a Python built without it, or forbidden
         time.sleep(timeout_s)
         return
     try:
-        select.select([handle], [], [], timeout_s)
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        poller.poll(1_000 * timeout_s)
     finally:
         os.close(handle)
 
