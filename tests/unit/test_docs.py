@@ -135,6 +135,18 @@ def test_every_document_is_in_the_index():
     assert expected - {index} <= linked
 
 
+def test_every_schema_is_in_the_index():
+    (row,) = re.findall(r"^.*\(schema/\).*$", text("docs/README.md"), re.MULTILINE)
+    names = {path.name.partition(".")[0] for path in (ROOT / "docs/schema").iterdir()}
+
+    assert {name for name in names if not re.search(rf"\b{name}\b", row)} == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_document_has_no_unmerged_part(document):
+    assert not re.search(r"^(<{7}|>{7}) ", unfenced(document), re.MULTILINE)
+
+
 # --- commands
 
 
