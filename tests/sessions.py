@@ -40,14 +40,17 @@ class OneAfterTheOther(abc.ABC):
 class Launches(OneAfterTheOther):
     """A launcher that notes whose turn it is; `answers` says what comes of a launch, by side."""
 
-    def __init__(self, answers=lambda _side, _task: None):
+    def __init__(self, answers=lambda _side, _task: None, *, device="cpu"):
         self.turns = []
         self.tasks = []
         self.pairs = 0
         self._answers = answers
+        self._device = device
 
     def describe(self, _device, _threads, _devices, _interrupted=None):
-        return MachineDescription(device="cpu", locks=(), gpus=(), environment=an_environment())
+        return MachineDescription(
+            device=self._device, locks=(), gpus=(), environment=an_environment()
+        )
 
     def launch(self, task, _interrupted=None):
         side = Path(task.root).name

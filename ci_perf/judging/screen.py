@@ -36,7 +36,7 @@ from ci_perf.judging.policy import (
 )
 from ci_perf.judging.variability import Variance
 
-# A suspect's base is launched once, uncounted, before its first pair.
+# A suspect's base may be launched once, uncounted, before its first pair.
 _WARM_UPS = 1
 # Looks that so few workloads reach add nothing to the mean.
 _NEGLIGIBLE = 0.01

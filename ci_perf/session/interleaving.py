@@ -59,7 +59,8 @@ class _Base:
 
     workload: PlannedWorkload
     is_own_file: bool = False
-    ready: WorkerResult | None = None
+    is_begun: bool = False
+    warmed_up: WorkerResult | None = None
     first: _Side = "base"
     may_be_resident: bool = True
     pairs: list[Pair] = field(default_factory=list)
@@ -184,18 +185,22 @@ class Interleaving:
             expected=expected,
             launch_s=self._runner.launch_s(name),
             at_once=schedule.at_once(self._expected[name]),
+            warm_ups=self._warm_ups(name),
         )
 
     def _forecast(self, names: Sequence[str]) -> Forecast:
         launches_s = {name: self._runner.launch_s(name) for name in names}
-        return schedule.forecast(launches_s, self._against.budget_s)
+        warm_ups = {name: self._warm_ups(name) for name in names}
+        return schedule.forecast(launches_s, self._against.budget_s, warm_ups)
 
     def _launch(self, base: _Base, left: int) -> None:
         """Launch the next pair of a workload, or what has to come before it."""
         name, before = base.workload.id, len(base.pairs)
         self._listener.pair_started(name, before + 1, left)
-        if base.ready is None:
-            self._make_ready(base)
+        if not base.is_begun:
+            self._begin(base)
+        if self._warm_ups(name):
+            self._warm_up(base)
         else:
             self._launch_both(base)
         self._spent_s = self._clock() - self._start
@@ -204,24 +209,37 @@ class Interleaving:
         elif len(base.pairs) > before:
             self._listener.pair_finished(name, self._spent_s)
 
-    def _make_ready(self, base: _Base) -> None:
-        """Launch the base once, uncounted: the head's caches are warm by now, too.
+    def _begin(self, base: _Base) -> None:
+        """Draw which side comes first, and have each run its own workload file.
 
-        Each side runs its own workload file, so that a change of that file shows. A base that has
-        no such file runs the head's.
+        So a change of that file shows. A base that has no such file runs the head's.
         """
         own = self._own_file(base.workload)
         if own is not None and _is_changed(Path(own.file), Path(base.workload.file)):
             base.workload, base.is_own_file = own, True
-        outcome = self._tried(base)
-        if isinstance(outcome, TaskFailure):
-            base.failure = outcome
-            return
-        base.ready, base.first = outcome, self._random.choice(("base", "head"))
+        base.first = self._random.choice(("base", "head"))
+        base.is_begun = True
 
-    def _tried(self, base: _Base) -> _Outcome:
+    def _warm_ups(self, workload: str) -> int:
+        """Return how many launches must fill the base's caches before its first pair.
+
+        Kernels and compiled code are kept from launch to launch. On a CPU the head's launches show
+        whether there are any.
+        """
+        compiles = [result.process.compiles for result in self._runner.results(workload)]
+        has_caches = self._runner.device != "cpu" or any(
+            counts is None or counts.graphs or counts.cache == "filled" for counts in compiles
+        )
+        return int(has_caches and self._bases[workload].warmed_up is None)
+
+    def _warm_up(self, base: _Base) -> None:
+        """Launch the base once, uncounted: the head's caches are filled by now, too."""
         outcome = self._runner.outcome(self._task(base, "base", index=0))
-        return self._checked(base.workload.id, outcome)
+        checked = self._checked(base.workload.id, outcome)
+        if isinstance(checked, TaskFailure):
+            base.failure = checked
+        else:
+            base.warmed_up = checked
 
     def _own_file(self, workload: PlannedWorkload) -> PlannedWorkload | None:
         """Return the workload with the file that the base has of it, if it has one."""
@@ -273,7 +291,7 @@ class Interleaving:
         """Refuse a base whose step does another amount of work: its time says something else."""
         if isinstance(base, TaskFailure):
             return base
-        head = self._runner.result(workload)
+        head = self._runner.results(workload)[0]
         if (base.items_per_step, base.item_unit) == (head.items_per_step, head.item_unit):
             return base
         return TaskFailure(
@@ -298,10 +316,11 @@ class Interleaving:
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""
-        if self._runner.device != "cpu" or base.ready is None or not base.may_be_resident:
+        if self._runner.device != "cpu" or not base.may_be_resident:
             return False
-        head = self._runner.result(base.workload.id)
-        peaks = [memory_check.peak_of(result.process.memory) for result in (base.ready, head)]
+        head = self._runner.results(base.workload.id)[0]
+        sides = (base.warmed_up or head, head)
+        peaks = [memory_check.peak_of(result.process.memory) for result in sides]
         return not self._checks.memory(base.workload, peaks)
 
 

@@ -371,9 +371,9 @@ class SessionRunner:
         self._is_suspect = self._is_suspect or bool(lost)
         return outcome
 
-    def result(self, workload: str) -> WorkerResult:
-        """Return what the first process of a workload delivered that has not failed."""
-        return self._of(workload).results[0]
+    def results(self, workload: str) -> Sequence[WorkerResult]:
+        """Return what each process of a workload delivered that has not failed."""
+        return self._of(workload).results
 
     def launch_s(self, workload: str) -> float:
         """Return how long a launch of a workload takes that has not failed, start to end."""

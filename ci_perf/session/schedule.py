@@ -118,17 +118,21 @@ def at_once(expected: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A suspect: its pairs so far, those expected to come, a launch's time, and its first turn."""
+    """A suspect: its pairs so far, those expected to come, a launch's time, and its first turn.
+
+    Before its first pair `warm_ups` launches fill the caches of the base.
+    """
 
     pairs: int
     expected: float
     launch_s: float
     at_once: int = _AT_ONCE
+    warm_ups: int = 0
 
     @property
     def decision_s(self) -> float:
-        """How long it is expected to take; before the first pair the base's caches are warmed."""
-        return self.launch_s * (2 * self.expected + (0 if self.pairs else 1))
+        """How long it is expected to take."""
+        return self.launch_s * (2 * self.expected + (0 if self.pairs else self.warm_ups))
 
     @property
     def stage(self) -> int:
@@ -178,20 +182,27 @@ class Forecast:
     enough_s: float
 
 
-def forecast(launches_s: Mapping[str, float], budget_s: float) -> Forecast:
+def forecast(
+    launches_s: Mapping[str, float], budget_s: float, warm_ups: Mapping[str, int]
+) -> Forecast:
     """Say what the budget allows if no suspect is decided before its last look.
 
     `launches_s` is how long one launch of each suspect takes, worst first. A pair takes two, and
-    the base's first launch only warms its caches.
+    so many `warm_ups` come before the first.
     """
     pairs, left_s = dict.fromkeys(launches_s, 0), budget_s
     while waiting := {
-        name: Waiting(count, next(look for look in LOOKS if look > count) - count, launches_s[name])
+        name: Waiting(
+            count,
+            next(look for look in LOOKS if look > count) - count,
+            launches_s[name],
+            warm_ups=warm_ups[name],
+        )
         for name, count in pairs.items()
         if count < MOST_PAIRS
     }:
         name = next_workload(waiting)
-        left_s -= launches_s[name] * (2 if pairs[name] else 3)
+        left_s -= launches_s[name] * (2 if pairs[name] else 2 + warm_ups[name])
         if left_s < 0:
             break
         pairs[name] += 1
@@ -199,5 +210,8 @@ def forecast(launches_s: Mapping[str, float], budget_s: float) -> Forecast:
         pairs=sum(pairs.values()),
         answerable=sum(count >= PAIRS_FOR_ALARM for count in pairs.values()),
         suspects=len(pairs),
-        enough_s=(1 + 2 * PAIRS_FOR_ALARM) * math.fsum(launches_s.values()),
+        enough_s=math.fsum(
+            (warm_ups[name] + 2 * PAIRS_FOR_ALARM) * launch_s
+            for name, launch_s in launches_s.items()
+        ),
     )

@@ -5,7 +5,7 @@ import pytest
 
 from ci_perf.judging import causes
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import Change, Verdict
 from tests.comparisons import a_change
 from tests.step_profiles import a_called, a_step, a_use, timed_pairs
 from tests.unit.judging.cause_rows import FASTER, SLOWER, STEP_S, explained, shown, step
@@ -149,6 +149,8 @@ def test_causes_of_a_compiled_step_have_no_shares():
     def share(graphs):
         row = a_change("w", metric=metrics.GRAPHS, base=graphs, head=graphs)
         explained_row, _ = causes.attach([SLOWER, row], [pairs])
+        assert isinstance(explained_row, Change)
+        assert explained_row.explanation is not None
         (cause,) = explained_row.explanation.causes
         return cause.share
 

@@ -119,12 +119,26 @@ def test_suspects_follow_each_other_and_whoever_was_second_comes_first(interleav
     assert all(side != other for side, other in itertools.pairwise(firsts))
 
 
-def test_the_first_launch_of_the_base_warms_its_caches_and_counts_for_nothing(interleaved):
-    launcher = Launches()
+@pytest.mark.parametrize(
+    ("device", "graphs", "cache", "launches"),
+    [
+        ("cpu", 0, "empty", 2),
+        ("cpu", 1, "empty", 3),
+        ("cpu", 0, "filled", 3),
+        ("cuda:0", 0, "empty", 3),  # kernels are kept, too
+    ],
+)
+def test_the_base_is_launched_once_more_where_that_fills_caches(
+    interleaved, device, graphs, cache, launches
+):
+    """That launch counts for nothing."""
+    launcher = Launches(
+        lambda _side, task: a_result(task.index, graphs=graphs, cache=cache), device=device
+    )
 
     run = interleaved(launcher, {"a": 2, "b": 0})
 
-    assert len(launcher.of("base")) == 3
+    assert len(launcher.of("base")) == launches
     assert len(paired(run).pairs) == 2
 
 
@@ -196,7 +210,11 @@ def test_before_the_first_pair_it_is_told_how_many_the_budget_allows(interleaved
     interleaved(Slow(), {"a": 4, "b": 4}, budget_s=100.0, listener=listener, clock=clock)
 
     (told,) = [said for said in listener.heard if said[0] == "interleaving"]
-    assert told[1:] == (("a", "b"), 100.0, schedule.forecast({"a": 10.0, "b": 5.0}, 100.0))
+    assert told[1:] == (
+        ("a", "b"),
+        100.0,
+        schedule.forecast({"a": 10.0, "b": 5.0}, 100.0, {"a": 0, "b": 0}),
+    )
 
 
 def test_the_run_says_how_base_and_head_took_turns(interleaved):
@@ -291,7 +309,7 @@ def test_an_interrupt_keeps_the_pairs_that_are_there(interleaved):
     count = itertools.count()
 
     def third_of_base(side, _task):
-        if side == "base" and next(count) == 3:
+        if side == "base" and next(count) == 2:
             raise KeyboardInterrupt
 
     run = interleaved(Launches(third_of_base), {"a": 9, "b": 0})

@@ -56,14 +56,15 @@ ENOUGH_FOR_ONE_S = (1 + 2 * PAIRS_FOR_ALARM) * 10.0
     ],
 )
 def test_a_forecast_is_what_launches_of_ten_seconds_leave_room_for(budget_s, pairs, answerable):
-    found = schedule.forecast({"a": 10.0, "b": 10.0}, budget_s)
+    found = schedule.forecast({"a": 10.0, "b": 10.0}, budget_s, {"a": 1, "b": 1})
 
     assert (found.pairs, found.answerable, found.suspects) == (pairs, answerable, 2)
 
 
 def test_what_would_be_enough_is_enough_and_no_more():
     launches_s = {"a": 3.0, "b": 10.0, "c": 0.5}
-    enough_s = schedule.forecast(launches_s, 0.0).enough_s
+    warm_ups = {"a": 1, "b": 0, "c": 1}
+    enough_s = schedule.forecast(launches_s, 0.0, warm_ups).enough_s
 
-    assert schedule.forecast(launches_s, enough_s).answerable == 3
-    assert schedule.forecast(launches_s, enough_s - 0.1).answerable == 2
+    assert schedule.forecast(launches_s, enough_s, warm_ups).answerable == 3
+    assert schedule.forecast(launches_s, enough_s - 0.1, warm_ups).answerable == 2

@@ -161,7 +161,7 @@ def test_a_budget_too_small_for_all_answers_for_the_worst(check):
     slower = {
         ("head", name): ratio * QUIET for name, ratio in {"a": 1.1, "b": 11, "c": 1.2}.items()
     }
-    enough_for_one_s = schedule.forecast({"b": 10.0}, 0.0).enough_s
+    enough_for_one_s = schedule.forecast({"b": 10.0}, 0.0, {"b": 0}).enough_s
 
     run, comparison = check(Slow(slower), "a", "b", "c", budget_s=enough_for_one_s, clock=clock)
 
