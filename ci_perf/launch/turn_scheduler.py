@@ -6,6 +6,7 @@ is timed, and what they fetched ahead would make its own next block look fast.
 """
 
 import contextlib
+import functools
 import os
 import random
 import select
@@ -21,7 +22,7 @@ from typing import Protocol, TypeVar
 
 from ci_perf.launch import Interrupted
 from ci_perf.model.task import TURN_ANSWERS, TURN_REQUESTS, TurnAnswer, TurnRequest
-from ci_perf.system import scratch
+from ci_perf.system import processes, scratch
 
 T = TypeVar("T")
 
@@ -38,15 +39,31 @@ class Resident(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroup:
-    """A child of ours that leads a group of its own."""
+    """A child of ours that leads a group of its own.
+
+    ``has_sessions``: processes below it may have left the group, as ranks do. To find them takes
+    milliseconds, too long between the blocks of a pair.
+    """
 
     child: "subprocess.Popen[bytes]"
+    has_sessions: bool
 
     def signal(self, what: signal.Signals) -> None:
         """See Resident."""
-        if self.child.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.child.pid, what)
+        if self.child.poll() is not None:
+            return
+        _send(os.killpg, self.child.pid, what)
+        send = functools.partial(_send, os.kill)
+        if self.has_sessions and not processes.signal_below(self.child.pid, what, send):
+            raise OSError(
+                f"process {self.child.pid}: expected it and those below it to stop, found that "
+                "they start others all the time"
+            )
+
+
+def _send(kill: Callable[[int, signal.Signals], object], number: int, what: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        kill(number, what)
 
 
 class Slot:
@@ -57,9 +74,10 @@ class Slot:
     them may be anything; the end of the process is told by a pipe that has no name.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Make the pipes in `folder`, which is made. Raises OSError."""
+    def __init__(self, folder: Path, *, has_sessions: bool = False) -> None:
+        """Make the pipes in `folder`, which is made. See ProcessGroup. Raises OSError."""
         folder.mkdir()
+        self._has_sessions = has_sessions
         self.folder = folder
         # What the process asked for last; the measured code may have written any byte.
         self.request = b""
@@ -75,7 +93,7 @@ class Slot:
 
     def started(self, child: "subprocess.Popen[bytes]") -> None:
         """Let this child take the turns; it leads a group of its own."""
-        self.assign(ProcessGroup(child))
+        self.assign(ProcessGroup(child, self._has_sessions))
 
     def assign(self, resident: "Resident") -> None:
         """Let this process take the turns."""
@@ -90,6 +108,11 @@ class Slot:
         waited_s, since = self._waited
         now = time.monotonic()
         return now - waited_s - (0.0 if since is None else now - since)
+
+    @property
+    def handles(self) -> tuple[int, int]:
+        """What becomes readable when the process asks for a turn, or has ended."""
+        return self._requests, self._end_read
 
     @property
     def is_taken(self) -> bool:
@@ -118,7 +141,7 @@ class Slot:
 
     def _next_request(self) -> bytes:
         while True:
-            ready, _, _ = select.select([self._requests, self._end_read], [], [])
+            ready, _, _ = select.select(self.handles, [], [])
             if self._end_read in ready:
                 return _ENDED
             with contextlib.suppress(BlockingIOError):  # another process has read it
@@ -180,7 +203,10 @@ def schedule_in_a_row(
         return stop.is_set() or interrupted()
 
     results: list[T] = []
-    with _slots(len(launches)) as slots, ThreadPoolExecutor(len(launches)) as threads:
+    with (
+        _slots(len(launches), have_sessions=True) as slots,
+        ThreadPoolExecutor(len(launches)) as threads,
+    ):
         try:
             outcomes = [
                 threads.submit(_run_in_slot, slot, launch, must_stop)
@@ -203,12 +229,22 @@ def schedule_in_a_row(
 def _import_at_once(slots: Sequence[Slot]) -> None:
     """Wait until all processes have started, then until all have imported what they run."""
     for _ in (TurnRequest.IMPORT, TurnRequest.PHASE):
-        for slot in slots:
-            slot.wait_for_request()
+        _wait_for_requests(slots)
         importing = [slot for slot in slots if slot.request == TurnRequest.IMPORT]
         for slot in importing:
             slot.answer(TurnAnswer.TAKE)
         slots = importing
+
+
+def _wait_for_requests(slots: Sequence[Slot]) -> None:
+    """Stop each process when it asks: time must not pass for it while a slower one imports."""
+    waiting = list(slots)
+    while waiting:
+        ready, _, _ = select.select([each for slot in waiting for each in slot.handles], [], [])
+        asking = [slot for slot in waiting if not set(ready).isdisjoint(slot.handles)]
+        for slot in asking:
+            slot.wait_for_request()
+            waiting.remove(slot)
 
 
 def _run_in_slot(slot: Slot, launch: Callable[[Slot, Interrupted], T], must_stop: Interrupted) -> T:
@@ -233,10 +269,10 @@ def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None]) -> None:
 
 
 @contextlib.contextmanager
-def _slots(count: int) -> Iterator[list[Slot]]:
+def _slots(count: int, *, have_sessions: bool = False) -> Iterator[list[Slot]]:
     with scratch.folder() as folder, contextlib.ExitStack() as stack:
         slots: list[Slot] = []
         for number in range(count):
-            slots.append(Slot(folder.path / str(number)))
+            slots.append(Slot(folder.path / str(number), has_sessions=have_sessions))
             stack.callback(slots[-1].close)
         yield slots

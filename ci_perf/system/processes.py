@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -20,6 +20,8 @@ from ci_perf.system import signals
 _PROC = Path("/proc")
 # Of what a program says when it fails, for a message.
 _MOST_ERROR_BYTES = 2_000
+# More looks at the processes below one than an honest program needs to stop starting others.
+_LOOKS = 20
 
 
 class FailedProgramError(Exception):
@@ -47,6 +49,24 @@ def below(root: int, *, but: Collection[int] = ()) -> list[ProcessEntry]:
         descendants += born
         parents += [p.pid for p in born]
     return descendants
+
+
+def signal_below(
+    root: int, what: signal.Signals, send: Callable[[int, signal.Signals], object]
+) -> bool:
+    """Signal all descendants of `root`; return whether the last look found no further ones.
+
+    A process that is started while the others are being stopped is seen by the next look.
+    """
+    reached: set[int] = set()
+    for _ in range(_LOOKS):
+        pids = {process.pid for process in below(root)} - reached
+        if not pids:
+            return True
+        for pid in pids:
+            send(pid, what)
+        reached |= pids
+    return False
 
 
 def wait_briefly(pid: int, timeout_s: float) -> None:

@@ -6,16 +6,30 @@ from ci_perf.launch.local import LocalLauncher
 from tests.launches import BUILD, HEAD, PASS, failure_of, result_of
 
 RANKS = 2
-# Each line of `order` names the workload; ranks write at the same time.
+# Each line of `order` names the workload; ranks write at the same time. A thread of each rank ticks
+# for as long as it runs.
 NOTE = """
-import os
+import os, threading, time
+IS_RANK, TICKS = "RANK" in os.environ, {order!r} + ".ticks"
 def note(what):
     with open({order!r}, "a") as file:
         file.write(what + "\\n")
+def tick():
+    while True:
+        with open(TICKS, "a") as file:
+            file.write(".")
+        time.sleep(0.01)
+def beside():
+    before = os.path.getsize(TICKS)
+    time.sleep(0.2)
+    return "" if IS_RANK or os.path.getsize(TICKS) == before else " beside a rank"
+open(TICKS, "a").close()
+if IS_RANK:
+    threading.Thread(target=tick, daemon=True).start()
 """
 FILE = """
 import a_library
-a_library.note("{name} runs")
+a_library.note("{name} runs" + a_library.beside())
 """
 
 

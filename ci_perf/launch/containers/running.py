@@ -34,9 +34,6 @@ _OVER = frozenset({"created", "configured", "initialized", "exited", "stopped", 
 _TRIES = 10
 _MOMENT_S = 0.1
 
-# How often processes that start others meanwhile are looked for.
-_LOOKS = 20
-
 # As shells and engines tell the end by a signal: 137 is SIGKILL.
 _SIGNALLED = 128
 _KILLED = _SIGNALLED + 9
@@ -136,20 +133,9 @@ class ContainerProcesses:
     _init: int = field(default=0, init=False)
 
     def signal(self, what: signal.Signals) -> None:
-        """See turn_scheduler.Resident: to all but the init, which does no work. Raises OSError.
-
-        A process that is started while the others are being stopped is seen by the next look.
-        """
+        """See turn_scheduler.Resident: to all but the init, which does no work. Raises OSError."""
         first = self._first()
-        reached: set[int] = set()
-        for _ in range(_LOOKS if first else 0):
-            pids = {process.pid for process in processes.below(first)} - reached
-            if not pids:
-                return
-            for pid in pids:
-                _send(pid, what)
-            reached |= pids
-        if first:
+        if first and not processes.signal_below(first, what, _send):
             raise OSError(
                 f"container {self.name}: expected its processes to stop, found that they start "
                 "others all the time"

@@ -67,6 +67,28 @@ def test_nobody_runs_on_before_the_slowest_has_imported():
     assert log[:2] == ["quick imported", "slow imported"]
 
 
+def test_no_time_passes_for_who_has_imported_while_a_slower_one_imports():
+    """Once the limit of a quick workload ran out where it stood behind a slow one."""
+    slots = []
+
+    def quick(slot, must_stop):
+        slots.append(slot)
+        return player("quick", [])(slot, must_stop)
+
+    def until_it_stands_still():
+        for _ in range(1000):
+            (before,) = [slot.clock() for slot in slots]
+            time.sleep(0.01)
+            if slots[0].clock() == pytest.approx(before, abs=1e-9):
+                return "stands still"
+        return "goes on"
+
+    seen = []
+    in_a_row(player("slow", [], lambda: seen.append(until_it_stands_still())), quick)
+
+    assert seen == ["stands still"]
+
+
 def test_who_ends_while_importing_holds_nobody_up():
     log = []
 
