@@ -36,6 +36,8 @@ from ci_perf.workload import Context, Workload
 Keep = Callable[[WorkerResult | StepProfile], object]
 
 _ENDED = "the process ended before"
+# Objects of the youngest generation: more than an import makes. Nobody else sets this number.
+_NEVER_COLLECT = 2**31 - 1
 
 
 def go_through(
@@ -166,14 +168,15 @@ def _imports_kept() -> Iterator[None]:
     """Import without the garbage collector, which would look for garbage in what stays.
 
     What has been imported is left out of collections until the timed region ends. A file that
-    disables the collector keeps it so.
+    disables the collector, or sets other thresholds, keeps it so.
     """
     before = gc.get_threshold()
-    gc.set_threshold(0)
+    never = (_NEVER_COLLECT, *before[1:])
+    gc.set_threshold(*never)
     try:
         yield
     finally:
-        if gc.get_threshold()[0] == 0:
+        if gc.get_threshold() == never:
             gc.set_threshold(*before)
         gc.freeze()
 

@@ -4,7 +4,6 @@ The only place that runs an author's import.
 """
 
 import ast
-import contextlib
 import importlib.util
 import itertools
 import os
@@ -94,16 +93,18 @@ def import_libraries(file: Path) -> None:
     They are its own statements, in their order: nothing is imported that it would not import at
     this point by itself.
 
-    What cannot be imported, or read, is left to whoever imports the file: it fails there again, in
-    its place. Raises what a library raises that is no `Exception`.
+    A file that cannot be read or parsed is left to whoever imports it: it fails there again. Raises
+    what a library raises, which a second try might hide.
     """
-    with contextlib.suppress(Exception):
+    try:
         tree = ast.parse(file.read_bytes(), str(file))
         first = itertools.takewhile(
             lambda each: _is_docstring(each) or _imports_libraries(each), tree.body
         )
-        begin = ast.Module(body=list(first), type_ignores=[])
-        exec(compile(begin, str(file), "exec"), {"__name__": __name__})  # noqa: S102  the author's
+        begin = compile(ast.Module(body=list(first), type_ignores=[]), str(file), "exec")
+    except Exception:  # noqa: BLE001  a finder of the author's may raise anything
+        return
+    exec(begin, {"__name__": __name__})  # noqa: S102  the author's
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
