@@ -7,6 +7,7 @@ calls by name: imports, code that was made by `exec`, and what the garbage colle
 import contextlib
 import gc
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType, FrameType, ModuleType
@@ -126,14 +127,18 @@ class Collecting:
 
     def __init__(self) -> None:
         self.is_on = False
+        # Another thread may collect while this one goes on.
+        self._thread = threading.get_ident()
 
     def _begin_or_not(self, phase: str, info: object) -> None:
         del info
-        self.is_on |= phase == "start"
+        if threading.get_ident() == self._thread:
+            self.is_on |= phase == "start"
 
     def _end_or_not(self, phase: str, info: object) -> None:
         del info
-        self.is_on &= phase != "stop"
+        if threading.get_ident() == self._thread:
+            self.is_on &= phase != "stop"
 
     @contextlib.contextmanager
     def followed(self) -> Iterator[None]:
@@ -144,8 +149,9 @@ class Collecting:
         try:
             yield
         finally:
-            gc.callbacks.remove(begin)
-            gc.callbacks.remove(end)
+            for callback in (begin, end):
+                with contextlib.suppress(ValueError):  # the step has taken it out
+                    gc.callbacks.remove(callback)
 
 
 # --- times

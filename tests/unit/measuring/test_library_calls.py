@@ -124,6 +124,41 @@ def step():
     assert counted(source) == [("step", "gc.collect", 1)]
 
 
+def test_calls_count_while_another_thread_collects_garbage(counted):
+    source = """
+import gc, threading, zlib
+begun, done = threading.Event(), threading.Event()
+class Ring:
+    def __init__(self):
+        self.ring = self
+    def __del__(self):
+        begun.set()
+        done.wait()
+def collect():
+    Ring()
+    gc.collect()
+def step():
+    thread = threading.Thread(target=collect)
+    thread.start()
+    begun.wait()
+    zlib.crc32(b"")
+    done.set()
+    thread.join()
+"""
+    gc.collect()
+    assert ("step", "zlib.crc32", 1) in counted(source)
+
+
+def test_a_step_may_take_the_callbacks_of_the_collector_out(counted):
+    source = """
+import gc, zlib
+def step():
+    gc.callbacks.clear()
+    zlib.crc32(b"")
+"""
+    assert ("step", "zlib.crc32", 1) in counted(source)
+
+
 HOSTILE = """
 class Raising(type):
     def __getattribute__(cls, name):
