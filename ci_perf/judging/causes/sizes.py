@@ -95,6 +95,8 @@ def timed(
         operators = [_of_operator(each, clock) for each in of_place]
         calls = [_of_operator(each, clock) for each in of_place if each.is_library]
         own, waiting = _own(candidate.place, calls, sides, clock) if candidate.place else ([], [])
+        if candidate.place and not own and 0 < len(calls) < len(operators):
+            own = _counted_twice(candidate.place, calls, clock)
         waits_in = clock.waits_in(candidate.place) if candidate.place and waiting else ""
         yield dataclasses.replace(
             candidate,
@@ -162,6 +164,21 @@ def _own(
     ):
         own = _by_call(place, before, after, clock)
     return own, waiting
+
+
+def _counted_twice(place: Place, calls: Sequence[Sequence[float]], clock: Clock) -> list[float]:
+    """Return what `calls` of libraries take less, pair by pair, than was watched.
+
+    Operators that a library dispatches are its caller's, too. So beside operators, calls take no
+    more than what their function takes longer without these.
+    """
+    watched, longer = added(calls), _added_to_own(place, clock)
+    if not watched or not longer:
+        return []
+    return [
+        min(max(seconds, min(most, 0.0)), max(most, 0.0)) - most
+        for seconds, most in zip(longer, watched, strict=True)
+    ]
 
 
 def _by_call(place: Place, before: float, after: float, clock: Clock) -> list[float]:

@@ -52,6 +52,22 @@ def test_a_call_that_takes_nothing_is_no_cause_though_its_function_wanders(wande
     assert ("new", "log") not in shown(explained(base, head, wander=wander))
 
 
+@pytest.mark.parametrize("wander", [ONE, (1.0, 1.004, 0.997)])
+@pytest.mark.parametrize("part", [0.015, 0.05])
+def test_operators_that_a_library_dispatches_are_counted_once(wander, part):
+    """`einops.rearrange` does nothing but to dispatch one operator, which is its caller's, too."""
+    seconds = part * STEP_S
+    head = calling(
+        a_library_call("einops.rearrange", 1, seconds=seconds),
+        log=a_called("log", working_s=4e-3 + seconds, waiting_s=0.0),
+        uses=(a_use("aten::permute", 1, "log", call_s=seconds),),
+    )
+
+    (cause,) = explained(calling(), head, wander=wander).causes
+
+    assert cause.delta_s == pytest.approx(seconds, rel=0.1)
+
+
 def test_what_pairs_show_beside_the_call_is_in_its_line():
     """Of 8 ms that the function takes more, the call alone takes 5."""
     dumps = a_library_call("json.dumps", 2, seconds=5e-3)
