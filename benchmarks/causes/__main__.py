@@ -31,6 +31,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.causes import (
+    fourth_frozen_set,
     frozen_set,
     held_out_set,
     launching,
@@ -56,6 +57,7 @@ SETS: Mapping[str, Mapping[str, Planted]] = {
     "frozen": frozen_set.CAUSES,
     "second frozen": second_frozen_set.CAUSES,
     "third frozen": third_frozen_set.CAUSES,
+    "fourth frozen": fourth_frozen_set.CAUSES,
 }
 CAUSES: Mapping[str, Planted] = {
     name: cause for causes in SETS.values() for name, cause in causes.items()

@@ -33,7 +33,8 @@ def test_every_cause_is_a_program_beside_two_decoys(name):
 
 
 def test_half_of_the_causes_were_written_for_frozen_rules():
-    frozen = [command.SETS[name] for name in ("frozen", "second frozen", "third frozen")]
+    names = ("frozen", "second frozen", "third frozen", "fourth frozen")
+    frozen = [command.SETS[name] for name in names]
 
     assert len(command.CAUSES) == sum(len(causes) for causes in command.SETS.values())
     assert sum(map(len, frozen)) >= len(command.CAUSES) / 2
@@ -41,7 +42,8 @@ def test_half_of_the_causes_were_written_for_frozen_rules():
 
 
 @pytest.mark.parametrize(
-    ("name", "least_models"), [("frozen", 8), ("second frozen", 10), ("third frozen", 20)]
+    ("name", "least_models"),
+    [("frozen", 8), ("second frozen", 10), ("third frozen", 20), ("fourth frozen", 18)],
 )
 def test_a_frozen_set_is_spread_over_models(name, least_models):
     causes = command.SETS[name].values()
