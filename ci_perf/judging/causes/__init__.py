@@ -13,7 +13,7 @@ import msgspec
 from ci_perf.judging import idle
 from ci_perf.judging.causes import exact, measured, memory, order, sizes
 from ci_perf.judging.causes.exact import Differences
-from ci_perf.judging.causes.launches import Sides, comparable
+from ci_perf.judging.causes.launches import Place, Sides, comparable
 from ci_perf.judging.causes.possible import PossibleCause
 from ci_perf.judging.causes.seconds import Clock
 from ci_perf.judging.signs import SLOWED
@@ -116,6 +116,7 @@ def explain(
     sides = Sides.of(pairs)
     differences = Differences.of(sides, on_device=on_device)
     clock = Clock.of(sides, differences.keys(), differences.recomputed())
+    only_moved = differences.only_moved()
     differences = sizes.notable(differences, sides, clock)
     of_time = [
         *_breaks(breaks, is_gain=is_gain),
@@ -126,11 +127,12 @@ def explain(
     change = order.moved(row, is_compiled=is_compiled) if row else None
     if change and order.contradicts(_step_ratios(pairs), of_time, change):
         return Explanation(trouble=_CONTRADICTION, pairs=len(pairs))
+    of_time, elsewhere = _apart(of_time, only_moved)
     of_memory = list(memory.candidates(sides, is_gain=is_gain))
     if row is None:
         of_memory = memory.large(of_memory, sides)
     causes, others = _arranged(of_time, of_memory, row, change, is_gain=is_gain)
-    others = [*causes[MOST_CAUSES:], *others]
+    others = [*causes[MOST_CAUSES:], *others, *(each.cause for each in elsewhere)]
     return Explanation(
         causes=tuple(causes[:MOST_CAUSES]),
         others=tuple(others[:MOST_OTHERS]),
@@ -154,6 +156,15 @@ def _exact(
         *exact.of_functions(sides, differences, is_gain=is_gain),
     ]
     return sizes.timed(different, differences, sides, clock)
+
+
+def _apart(
+    candidates: list[PossibleCause], only_moved: Collection[Place | None]
+) -> tuple[list[PossibleCause], list[PossibleCause]]:
+    """Part what changes the row from code that only stands elsewhere, if there is anything else."""
+    elsewhere = [each for each in candidates if each.is_exact and each.place in only_moved]
+    left = [each for each in candidates if each not in elsewhere]
+    return (left, elsewhere) if left else (candidates, [])
 
 
 def _arranged(

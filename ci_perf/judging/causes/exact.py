@@ -39,6 +39,8 @@ _SYNCHRONISES: Final = frozenset(
 )
 # Of what a function does forward: so much of it again, in the backward pass, is a checkpoint.
 _RECOMPUTED: Final = 0.5
+# Per step: calls are whole numbers over a few steps, so that less is rounding.
+_NO_CALLS: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,25 @@ class Differences:
     def keys(self) -> frozenset[Key]:
         """Return all operators that differ."""
         return frozenset(each.key for of_place in self.of_place.values() for each in of_place)
+
+    def only_moved(self) -> frozenset[Place | None]:
+        """Return functions whose operators others dispatch that much less, or more, in turn.
+
+        All functions together do what they did: the code stands elsewhere, or has another name.
+        """
+        net: dict[tuple[str, bool, str, str], float] = defaultdict(float)
+        forms: dict[Place | None, list[tuple[str, bool, str, str]]] = defaultdict(list)
+        for place, of_place in self.of_place.items():
+            for each in of_place:
+                for signature, calls in each.moved.items():
+                    form = (*each.key[1:], signature)
+                    net[form] += calls
+                    forms[place].append(form)
+        return frozenset(
+            place
+            for place, of_place in forms.items()
+            if all(math.isclose(net[form], 0.0, abs_tol=_NO_CALLS) for form in of_place)
+        )
 
     def recomputed(self) -> frozenset[Key]:
         """Return those of the backward pass that only run forward operators again."""

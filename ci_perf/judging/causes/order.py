@@ -51,7 +51,7 @@ class _Placed:
     @property
     def is_measured(self) -> bool:
         """Whether only times show it."""
-        return self.candidate.cause.evidence == "measured"
+        return not self.candidate.is_exact
 
     @property
     def resolved(self) -> ShareOfChange | None:

@@ -55,6 +55,11 @@ class PossibleCause:
     seconds: Sequence[float] = ()
     amount: float | None = None
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether counts show it."""
+        return self.cause.evidence == "exact"
+
 
 @dataclass(frozen=True, slots=True)
 class Mean:

@@ -126,6 +126,29 @@ def test_a_renamed_function_is_new_and_gone():
     ]
 
 
+def test_code_that_only_stands_elsewhere_is_no_cause_beside_another_one():
+    """Once a harmless refactoring stood among the causes of a loop."""
+    head = a_step(a_use(calls=12, function="stage"), a_use("aten::std", 64, "prepare"))
+    base = a_step(a_use(calls=12, function="embed"), a_use("aten::std", 1, "prepare"))
+
+    explanation = explained(base, head)
+
+    assert [cause.place.function for cause in explanation.causes] == ["prepare"]
+    assert {cause.place.function for cause in explanation.others} == {"stage", "embed"}
+
+
+@pytest.mark.parametrize(
+    "stage", [a_use(calls=13, function="stage"), a_use(calls=12, function="stage", arguments="x")]
+)
+def test_code_that_stands_elsewhere_and_does_something_else_is_a_cause(stage):
+    head = a_step(stage, a_use("aten::std", 64, "prepare"))
+    base = a_step(a_use(calls=12, function="embed"), a_use("aten::std", 1, "prepare"))
+
+    named = [cause.place.function for cause in explained(base, head).causes]
+
+    assert set(named) == {"prepare", "stage", "embed"}
+
+
 def test_a_replaced_operator_is_one_cause_with_what_replaces_it():
     base = a_step(a_use("aten::sdpa", 4, "attend"))
     head = a_step(a_use("aten::bmm", 8, "attend"), a_use("aten::_softmax", 4, "attend"))
