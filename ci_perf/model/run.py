@@ -105,7 +105,7 @@ class Pair(Struct, frozen=True, kw_only=True):
 class Paired(Struct, frozen=True, kw_only=True):
     """One workload whose base was launched beside its head.
 
-    ``file`` says whose workload file the base ran: the head's, unless the base has another one.
+    ``file`` says whose text the base's workload file has: the head's, or another one of its own.
     ``trouble`` is why the base could not be launched, or not any more; ``output`` its last lines.
     """
 

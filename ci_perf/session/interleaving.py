@@ -212,11 +212,13 @@ class Interleaving:
     def _begin(self, base: _Base) -> None:
         """Draw which side comes first, and have each run its own workload file.
 
-        So a change of that file shows. A base that has no such file runs the head's.
+        So a change of that file shows, and of what it finds beside itself. A base that has no such
+        file runs the head's.
         """
         own = self._own_file(base.workload)
-        if own is not None and _is_changed(Path(own.file), Path(base.workload.file)):
-            base.workload, base.is_own_file = own, True
+        if own is not None:
+            base.is_own_file = _is_changed(Path(own.file), Path(base.workload.file))
+            base.workload = own
         base.first = self._random.choice(("base", "head"))
         base.is_begun = True
 

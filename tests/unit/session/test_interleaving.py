@@ -142,6 +142,20 @@ def test_the_base_is_launched_once_more_where_that_fills_caches(
     assert len(paired(run).pairs) == 2
 
 
+def test_a_base_runs_the_file_of_its_own_checkout_though_it_is_the_same(interleaved, tmp_path):
+    """Once it ran the head's, and so read the data files that lie beside the head's."""
+    for side in ("base", "head"):
+        (tmp_path / side / "workloads" / "a.py").write_text("# the same")
+    launcher = Launches()
+
+    run = interleaved(launcher, {"a": 2, "b": 0})
+
+    assert {task.workload.file for task in launcher.of("base")} == {
+        str(tmp_path / "base" / "workloads" / "a.py")
+    }
+    assert paired(run).file == "head"
+
+
 def test_which_side_comes_first_is_drawn(interleaved):
     drawn = Counter()
     for _ in range(40):
