@@ -6,6 +6,8 @@ error of the launch.
 
 import contextlib
 import dataclasses
+import itertools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ from ci_perf.measuring.recording.contents import Contents
 from ci_perf.measuring.recording.executed import Executed
 from ci_perf.measuring.recording.notes import Fact, Notes
 from ci_perf.measuring.recording.patched import Searches
-from ci_perf.measuring.recording.places import Owner, Places
+from ci_perf.measuring.recording.places import Owner, Places, absolute
 from ci_perf.model.program import Program, nothing_recorded
 from ci_perf.model.task import Task
 from ci_perf.system import files
@@ -97,6 +99,7 @@ class Recording:
             self._contents,
             executes=self._executed.note,
             searches_metadata=lambda path: self._searches.note([path], patched.METADATA),
+            is_installed=self._places.is_installed,
             is_profiled=not executed.TOLD_ONCE,
             drain=self.drain,
         )
@@ -118,6 +121,7 @@ class Recording:
         self.drain()
         self._audit.stop()
         is_partly_unseen = self._end() or self._has_unseen_device_threads()
+        self._note_import_paths()
         for path in native.mapped_files():
             self._contents.opened(path)
             if self._places.classify(path)[0] is Owner.OUTSIDE:
@@ -128,6 +132,23 @@ class Recording:
         return assembly.program(
             workload=self._todo.workload.id, steps=steps.count, wholly=is_partly_unseen
         )
+
+    def _note_import_paths(self) -> None:
+        """Note where imports have looked that our search has not heard of: finders, archives."""
+        heard = self._searches.folders()
+        for entry in {*sys.path, *sys.path_importer_cache}:
+            path = absolute(entry)
+            if path is None:
+                continue
+            if not os.path.isdir(path):
+                self._contents.read(path)
+            elif entry not in {*sys.path, *heard}:
+                self._contents.listed(path)
+        for finder in itertools.takewhile(lambda each: each is not self._searches, sys.meta_path):
+            module = sys.modules.get(getattr(finder, "__module__", None) or "")
+            file = getattr(module, "__file__", None)
+            if file and self._places.in_repository(file) is not None:
+                self._notes.add(Fact.OBSTACLE, "the program has a finder of modules of its own")
 
     def _has_unseen_device_threads(self) -> bool:
         """Whether autograd may call Python in threads of a device, which nobody sees."""

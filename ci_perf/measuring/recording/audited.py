@@ -15,7 +15,7 @@ from typing import Any
 from ci_perf.measuring.recording import callers
 from ci_perf.measuring.recording.contents import Contents
 from ci_perf.measuring.recording.notes import Fact, Notes
-from ci_perf.measuring.recording.places import absolute, is_installed
+from ci_perf.measuring.recording.places import absolute
 
 # Between two looks at what the kernel has told: it keeps 16,384 events.
 _DRAINED = 1000
@@ -27,10 +27,19 @@ _REPLACES = os.O_TRUNC | os.O_EXCL
 _HARMLESS_PROGRAMS = {"ldconfig", "lscpu", "nvidia-smi", "uname"}
 # Programs that these parts start read what torch generates from what the program has executed, or,
 # to find a library, nothing but the system's own files.
-_START_PROGRAMS = ("/torch/_inductor/", "/triton/", "/ctypes/util.py")
+_START_PROGRAMS = (
+    "-packages/torch/_inductor/",
+    "-packages/triton/",
+    f"{Path(os.__file__).parent}/ctypes/util.py",
+)
 # Python's own helper of multiprocessing: it imports the standard library alone.
 _TRACKER = "from multiprocessing.resource_tracker import main"
 
+
+# They fail where something is there, or is not: with their first argument, or their first two.
+_FAIL_WHERE_SOMETHING_IS = (
+    *("os.chdir", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink"),
+)
 
 _Handler = Callable[[Any, FrameType], None]
 _ATTRIBUTE = "object.__getattr__"
@@ -46,6 +55,7 @@ class Audit:
         *,
         executes: Callable[[CodeType], None],
         searches_metadata: Callable[[str], None],
+        is_installed: Callable[[object], bool],
         is_profiled: bool,
         drain: Callable[[], None],
     ) -> None:
@@ -58,6 +68,7 @@ class Audit:
         self._contents = contents
         self._executes = executes
         self._searches_metadata = searches_metadata
+        self._is_installed = is_installed
         self._is_profiled = is_profiled
         self._drain = drain
         self._heard = 0
@@ -68,6 +79,7 @@ class Audit:
             _ATTRIBUTE: self._attribute,
             "os.listdir": self._list,
             "os.scandir": self._scan,
+            **dict.fromkeys(_FAIL_WHERE_SOMETHING_IS, self._try),
             "import": self._import,
             "ctypes.dlopen": self._load,
             "sqlite3.connect": self._load,
@@ -88,7 +100,7 @@ class Audit:
 
     def hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         """Return what sys.addaudithook takes. It never raises: the program would see it."""
-        handlers, hear = self._handlers, self._hear
+        handlers, hear, is_installed = self._handlers, self._hear, self._is_installed
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
             handler = handlers.get(event)
@@ -153,6 +165,8 @@ class Audit:
         name, _, flags = arguments
         if (path := absolute(name)) is None or callers.is_linecache(frame):
             return
+        if isinstance(flags, int) and flags & os.O_EXCL:
+            self._contents.tried(path)
         if isinstance(flags, int) and flags & _WRITES:
             self._contents.written(path, keeps=not flags & _REPLACES)
         else:
@@ -170,6 +184,14 @@ class Audit:
     def _scan(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         if (path := self._listed(arguments[0], frame)) is not None:
             self._contents.scanned(path)
+
+    def _try(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+        if callers.is_import(frame):  # it writes compiled modules
+            return
+        for argument in arguments[:2]:
+            is_path = isinstance(argument, (str, bytes, os.PathLike))
+            if is_path and (path := absolute(argument)) is not None:
+                self._contents.tried(path)
 
     def _listed(self, folder: Any, frame: FrameType) -> str | None:  # noqa: ANN401
         """Return the folder that the program lists for itself."""
@@ -200,7 +222,7 @@ class Audit:
 
     def _profile(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
         del arguments
-        if self._is_profiled and not callers.is_thread_start(frame):
+        if self._is_profiled and not callers.is_of_recording(frame):
             self._notes.add(Fact.OBSTACLE, "the program uses a profiler of Python calls itself")
 
     def _socket(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401

@@ -56,9 +56,9 @@ def is_metadata(frame: FrameType) -> bool:
     return file.endswith(_METADATA) or "/pkg_resources/" in file
 
 
-def is_thread_start(frame: FrameType) -> bool:
-    """Whether a new thread gets the profiler: by Python's module threading, or by ours."""
-    return _module(frame) in {"threading", "executed"}
+def is_of_recording(frame: FrameType) -> bool:
+    """Whether the recording itself sets a profiler."""
+    return _module(frame) == "executed"
 
 
 def asks_existence(frame: FrameType | None) -> bool:

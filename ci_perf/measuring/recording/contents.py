@@ -77,6 +77,13 @@ class Contents:
         if (name := self._places.in_repository(path)) is not None:
             self._notes.add(Fact.ABSENT, name)
 
+    def tried(self, path: str) -> None:
+        """Note whether something is there: what the program does to it fails, or not."""
+        if os.path.lexists(path):
+            self.looked_for(path, as_file=False)
+        else:
+            self.missed(path)
+
     def listed(self, path: str) -> None:
         """Note the names in a folder."""
         owner, name = self._places.classify(path)

@@ -14,7 +14,7 @@ from ci_perf.measuring.recording import callers
 from ci_perf.measuring.recording.audited import Audit
 from ci_perf.measuring.recording.contents import Contents
 from ci_perf.measuring.recording.notes import Fact, Notes
-from ci_perf.measuring.recording.places import Owner, Places, absolute, is_installed
+from ci_perf.measuring.recording.places import Owner, Places, absolute
 from ci_perf.model import program
 
 _ENVIRONMENT_MODULES = ("os", "_collections_abc", "patched")
@@ -32,6 +32,7 @@ class Questions:
         self._contents = contents
         self._audit = audit
         self._roots = (places.root, places.real_root)
+        self._is_installed = places.is_installed
 
     def watch(self) -> None:
         """Put functions of ours in the place of theirs."""
@@ -47,6 +48,7 @@ class Questions:
 
     def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         audit, roots, note = self._audit, self._roots, self._note
+        is_installed = self._is_installed
 
         def call(path: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
             # Most questions are about files that are beyond the repository for sure.
@@ -226,6 +228,10 @@ class Searches:
                 # In a checkout of ci_perf this package lies below the root, and is no part of it.
                 if self._places.classify(os.path.join(folder, name))[0] is not Owner.INSTALLED:
                     self._notes.add(Fact.SEARCH, below, name)
+
+    def folders(self) -> set[str]:
+        """Return the folders for which this finder was asked."""
+        return {*self._folders}
 
     def note_loaded(self) -> None:
         """Note what was imported before the recording began."""

@@ -21,16 +21,6 @@ class Owner(Enum):
     OUTSIDE = "outside"
 
 
-def is_installed(path: object) -> bool:
-    """Whether a path is that of an installed package at first sight: most that are opened are."""
-    return (
-        type(path) is str
-        and path[:1] == "/"
-        and ("/site-packages/" in path or "/dist-packages/" in path)
-        and "/.." not in path
-    )
-
-
 class Places:
     """Classifies paths as the program spells them: absolute in the end, links not resolved."""
 
@@ -42,7 +32,21 @@ class Places:
         installed |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
         ignored = [scratch, *_OF_KERNEL, *_caches()]
         self._installed = _folders([*installed, *ignored])
+        self._below_root = _folders([root])
         self._known: dict[str, tuple[Owner, str]] = {}
+
+    def is_installed(self, path: object) -> bool:
+        """Whether a path is that of an installed package at first sight: most that are opened are.
+
+        A folder of the repository may have such a name, too.
+        """
+        return (
+            type(path) is str
+            and path[:1] == "/"
+            and ("/site-packages/" in path or "/dist-packages/" in path)
+            and "/.." not in path
+            and (not path.startswith(self._below_root) or path.startswith(self._installed))
+        )
 
     def classify(self, path: str) -> tuple[Owner, str]:
         """Return the owner of a path, and its name: below the root, or else the whole path."""
@@ -67,8 +71,6 @@ class Places:
             return (Owner.INSTALLED if is_installed else Owner.OUTSIDE), path
         parts = below.split("/")
         if any(len(folder) > len(path) - len(below) for folder in inside):
-            return Owner.INSTALLED, path
-        if not _INSTALLED.isdisjoint(parts):
             return Owner.INSTALLED, path
         return (Owner.GIT if ".git" in parts else Owner.REPOSITORY), below
 

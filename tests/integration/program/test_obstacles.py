@@ -70,6 +70,107 @@ def test_what_sees_more_than_code_is_found(tmp_path, files, changes, detail):
         assert difference.startswith(detail)
 
 
+IMPORTS = """
+import sys
+sys.path.insert(0, str(ROOT / "{entry}"))
+def outcome():
+    try:
+        import faster
+        return faster.NAME
+    except ImportError:
+        return 0
+"""
+FINDER = """
+import importlib.machinery
+def outcome():
+    found = importlib.machinery.PathFinder.find_spec("faster", [str(ROOT / "plugins")])
+    return found is not None
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "files", "changes", "detail"),
+    [
+        pytest.param(
+            IMPORTS.format(entry="vendored/site-packages"),
+            {"vendored/site-packages/faster.py": "NAME = 1\n"},
+            {"vendored/site-packages/faster.py": "NAME = 2\n"},
+            "vendored/site-packages/faster.py",
+            id="a folder that is named like one of installed packages",
+        ),
+        pytest.param(
+            IMPORTS.format(entry="fast.zip"), {}, {"fast.zip": "x"}, "fast.zip", id="an archive"
+        ),
+        pytest.param(
+            FINDER,
+            {"plugins/other.py": ""},
+            {"plugins/faster.py": ""},
+            "the names in plugins differ",
+            id="a finder that is asked by name",
+        ),
+    ],
+)
+def test_what_imports_look_into_is_found(tmp_path, body, files, changes, detail):
+    project = recorded(tmp_path, a_workload(body) | files)
+    assert project.program.obstacles == ()
+    (tmp_path / "changed").mkdir()
+
+    for difference in project.changed(tmp_path / "changed", changes).differences():
+        assert difference.startswith(detail)
+
+
+TRIES = """
+import os
+def outcome():
+    path = ROOT / "made"
+    try:
+        {tries}
+    except OSError:
+        return 1
+    {undoes}
+    return 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("tries", "undoes", "files", "changes"),
+    [
+        ("os.mkdir(path)", "os.rmdir(path)", {}, {"made": "x"}),
+        ("open(path, 'x').close()", "os.remove(path)", {}, {"made": "x"}),
+        ("os.chdir(path)", "os.chdir(ROOT)", {"made/x": ""}, {"made": None}),
+    ],
+)
+def test_who_learns_by_a_failure_that_something_is_there_looks_for_it(
+    tmp_path, tries, undoes, files, changes
+):
+    body = TRIES.format(tries=tries, undoes=undoes)
+    project = recorded(tmp_path, a_workload(body) | files)
+    (tmp_path / "changed").mkdir()
+
+    for difference in project.changed(tmp_path / "changed", changes).differences():
+        assert difference.startswith("made")
+
+
+OWN_FINDER = """
+import sys
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None
+sys.meta_path.insert(0, Finder)
+def outcome():
+    return 0
+"""
+PROFILES_THREADS = """
+import threading
+def hook(*_):
+    pass
+def outcome():
+    threading.setprofile(hook)
+    thread = threading.Thread(target=print)
+    thread.start()
+    thread.join()
+"""
 STARTS = """
 import subprocess
 def outcome():
@@ -90,6 +191,8 @@ READS_ALL = "import os\ndef outcome():\n    return len([*os.environ]) > 0\n"
         pytest.param(STARTS, "starts another one", id="a program"),
         pytest.param(CONNECTS, "opens a socket", id="a socket"),
         pytest.param(READS_ALL, "whole environment", id="all variables"),
+        pytest.param(OWN_FINDER, "a finder of modules of its own", id="a finder"),
+        pytest.param(PROFILES_THREADS, "a profiler", id="a profiler of threads"),
     ],
 )
 def test_what_cannot_be_recorded_is_always_measured(tmp_path, body, obstacle):
