@@ -95,8 +95,8 @@ def waited_text(waited_s: float, most_s: float) -> str:
 def lock_text(device: str, owner: str) -> str:
     """Say who holds a device, and how not to wait."""
     return (
-        f"waiting for {device}: held by {owner}; --lock-timeout says for how long, and "
-        "CI_PERF_LOCK_DIR names another folder of locks, for runs that cannot disturb each other"
+        f"waiting for {device}: held by {owner}; --lock-timeout sets how long to wait. Where both "
+        "runs cannot disturb each other, give one its own folder of locks: CI_PERF_LOCK_DIR"
     )
 
 

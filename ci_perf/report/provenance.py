@@ -104,7 +104,7 @@ def environment_summary(comparison: Comparison) -> Phrase:
 
 
 def _sessions_of_base(base: Side) -> Phrase:
-    return (Words("base of "), *sessions(base)) if base.sessions else (Words("no base"),)
+    return (Words("base of "), *sessions(base)) if base.sessions else (Words("no baseline"),)
 
 
 def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:

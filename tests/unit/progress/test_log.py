@@ -136,9 +136,9 @@ def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(cloc
         clock.now += 0.1
 
     text = (
-        "waiting for cpu: held by run a of robin, process 7 in /p; --lock-timeout says for how "
-        "long, and CI_PERF_LOCK_DIR names another folder of locks, for runs that cannot disturb "
-        "each other"
+        "waiting for cpu: held by run a of robin, process 7 in /p; --lock-timeout sets how long to "
+        "wait. Where both runs cannot disturb each other, give one its own folder of locks: "
+        "CI_PERF_LOCK_DIR"
     )
     assert said() == [
         f"{text} (at most 30 min 0 s)",
