@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ci_perf.measuring.recording.places import Places
+from ci_perf.measuring.recording.places import INSTALLED, Places
 from ci_perf.model.base import LARGEST
 from ci_perf.model.program import RelativePath
 from ci_perf.model.step_profile import AuthorFunction
@@ -55,11 +55,16 @@ class AuthorCode:
         if function is None and code.co_name in _WITHIN:
             part = self._parts.get(id(code))
             if part is None:
-                is_part = bool(self._places.in_repository(code.co_filename))
+                is_part = bool(self._file(code))
                 part = self._parts[id(code)] = code, is_part
             if part[1]:
                 function, _, _ = self.caller(frame, None)
         return function
+
+    def _file(self, code: CodeType) -> str | None:
+        """Return the author's file: of another environment in the checkout none is."""
+        file = self._places.in_repository(code.co_filename)
+        return file if file and INSTALLED.isdisjoint(file.split("/")) else None
 
     def caller(
         self, frame: FrameType | None, engine: CodeType | None
@@ -82,7 +87,7 @@ class AuthorCode:
         # What was made by `exec` has a name such as "<string>", or one of the program's choice.
         if not code.co_filename.startswith("/") or code.co_name in _WITHIN:
             return None
-        file = self._places.in_repository(code.co_filename)
+        file = self._file(code)
         if not file:
             return None
         try:

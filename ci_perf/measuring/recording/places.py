@@ -7,7 +7,7 @@ from enum import Enum
 
 from ci_perf.measuring import user_code
 
-_INSTALLED = {"dist-packages", "site-packages"}
+INSTALLED = {"dist-packages", "site-packages"}
 # The kernel's own files: the facts of the machine stand for them.
 _OF_KERNEL = ("/dev", "/proc", "/sys")
 
@@ -67,7 +67,7 @@ class Places:
         inside = [folder for folder in self._installed if (path + "/").startswith(folder)]
         # Where one lies in the other, the inner one is the more precise.
         if below is None:
-            is_installed = inside or not _INSTALLED.isdisjoint(path.split("/"))
+            is_installed = inside or not INSTALLED.isdisjoint(path.split("/"))
             return (Owner.INSTALLED if is_installed else Owner.OUTSIDE), path
         parts = below.split("/")
         if any(len(folder) > len(path) - len(below) for folder in inside):
