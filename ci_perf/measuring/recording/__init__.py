@@ -135,15 +135,10 @@ class Recording:
 
     def _note_import_paths(self) -> None:
         """Note where imports have looked that our search has not heard of: finders, archives."""
-        heard = self._searches.folders()
         for entry in {*sys.path, *sys.path_importer_cache}:
             path = absolute(entry)
-            if path is None:
-                continue
-            if not os.path.isdir(path):
+            if path is not None and not os.path.isdir(path):
                 self._contents.read(path)
-            elif entry not in {*sys.path, *heard}:
-                self._contents.listed(path)
         for finder in itertools.takewhile(lambda each: each is not self._searches, sys.meta_path):
             module = sys.modules.get(getattr(finder, "__module__", None) or "")
             file = getattr(module, "__file__", None)

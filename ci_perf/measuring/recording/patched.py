@@ -229,10 +229,6 @@ class Searches:
                 if self._places.classify(os.path.join(folder, name))[0] is not Owner.INSTALLED:
                     self._notes.add(Fact.SEARCH, below, name)
 
-    def folders(self) -> set[str]:
-        """Return the folders for which this finder was asked."""
-        return {*self._folders}
-
     def note_loaded(self) -> None:
         """Note what was imported before the recording began."""
         loaded = {name.partition(".")[0] for name in [*sys.modules]}

@@ -80,12 +80,6 @@ def outcome():
     except ImportError:
         return 0
 """
-FINDER = """
-import importlib.machinery
-def outcome():
-    found = importlib.machinery.PathFinder.find_spec("faster", [str(ROOT / "plugins")])
-    return found is not None
-"""
 
 
 @pytest.mark.parametrize(
@@ -100,13 +94,6 @@ def outcome():
         ),
         pytest.param(
             IMPORTS.format(entry="fast.zip"), {}, {"fast.zip": "x"}, "fast.zip", id="an archive"
-        ),
-        pytest.param(
-            FINDER,
-            {"plugins/other.py": ""},
-            {"plugins/faster.py": ""},
-            "the names in plugins differ",
-            id="a finder that is asked by name",
         ),
     ],
 )
