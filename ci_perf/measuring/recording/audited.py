@@ -37,8 +37,8 @@ _TRACKER = "from multiprocessing.resource_tracker import main"
 
 
 # They fail where something is there, or is not: with their first argument, or their first two.
-_FAIL_WHERE_SOMETHING_IS = (
-    *("os.chdir", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink"),
+_TELL_EXISTENCE = tuple(
+    f"os.{name}" for name in ("chdir", "link", "mkdir", "remove", "rename", "rmdir", "symlink")
 )
 
 _Handler = Callable[[Any, FrameType], None]
@@ -79,7 +79,7 @@ class Audit:
             _ATTRIBUTE: self._attribute,
             "os.listdir": self._list,
             "os.scandir": self._scan,
-            **dict.fromkeys(_FAIL_WHERE_SOMETHING_IS, self._try),
+            **dict.fromkeys(_TELL_EXISTENCE, self._try),
             "import": self._import,
             "ctypes.dlopen": self._load,
             "sqlite3.connect": self._load,
