@@ -5,6 +5,7 @@ Only this stage may say "regressed" or "improved". It sees the difference of a p
 within a launch nor what the screen predicted can make an alarm.
 """
 
+import functools
 import itertools
 import math
 import operator
@@ -20,7 +21,9 @@ from ci_perf.judging.policy import (
     BETA_CONFIRM,
     CALM_LOOKS,
     CALM_TOGETHER,
+    CALM_TOGETHER_WITHOUT_HISTORY,
     CALM_WEIGHTS,
+    CALM_WEIGHTS_WITHOUT_HISTORY,
     CONTRADICTING,
     DAY_KNOWN_DF,
     MOST_PRIOR_DF,
@@ -68,9 +71,15 @@ def alarm_reach(tail: float, pairs: int, *, trim: float = 0.0) -> float:
     return distributions.student_quantile(tail, df) / math.sqrt(pairs) if df > 0 else math.inf
 
 
-def calm_weights(trim: float) -> dict[int, float]:
-    """Return the looks of one run that may say "unchanged", and the share of beta of each."""
-    return TRIMMED_CALM_WEIGHTS if trim else dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True))
+@functools.cache
+def looks(*, trimmed: bool, has_history: bool, earlier: tuple[int, ...]) -> Looks:
+    """Return when a confirmation may decide, after so many pairs of each earlier run."""
+    calm = dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True))
+    if not has_history:
+        calm = CALM_WEIGHTS_WITHOUT_HISTORY
+    if trimmed:
+        calm = TRIMMED_CALM_WEIGHTS
+    return earlier_checks.looks(calm, runs=1 + len(earlier), before=sum(earlier))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +133,7 @@ class Confirmation:
     earlier: tuple[int, ...] = ()
     day: Day = USUAL_DAY
     one_mode: bool = False
-    looks: Looks = field(default=earlier_checks.ONE_RUN, init=False)
+    looks: Looks = field(init=False)
     _bases: list[float] = field(default_factory=list, init=False)
     _differences: list[float] = field(default_factory=list, init=False)
     _centre_of_all: Centre | None = field(default=None, init=False)
@@ -137,10 +146,7 @@ class Confirmation:
                 "expected 0 < alpha < 1 and a finite prior_variance and prior_df >= 0, "
                 f"found {self.alpha}, {self.prior_variance} and {self.prior_df}"
             )
-        if self.earlier or self.trimmed:
-            self.looks = earlier_checks.looks(
-                calm_weights(self.trim), runs=1 + len(self.earlier), before=sum(self.earlier)
-            )
+        self.looks = self._looks(self.earlier)
 
     def add(self, difference: float, *, base: float = 0.0) -> Outcome | None:
         """Take one more pair: head less base, and the base; return the outcome if it settles it."""
@@ -160,7 +166,8 @@ class Confirmation:
     def settled(self) -> Outcome:
         """Return "unchanged", which an earlier run has found by the pairs so far."""
         pairs = len(self._differences)
-        reach = self.reach(self._beta() * earlier_checks.ONE_RUN.calm_share(pairs), pairs)
+        share = self._looks(earlier=()).calm_share(pairs)
+        reach = self.reach(self._beta() * share, pairs)
         self._outcome = self._ended("unchanged", *self._around(reach, reach, self.spread()))
         return self._outcome
 
@@ -232,9 +239,17 @@ class Confirmation:
         """Return the chance of missing a change as large as the margin that this look may take."""
         return self._beta() * self.looks.calm[look]
 
+    def _looks(self, earlier: tuple[int, ...]) -> Looks:
+        return looks(trimmed=self.trimmed, has_history=self.prior_df > 0, earlier=earlier)
+
     def _beta(self) -> float:
-        # Looks err together where the history gives them their variance; a trimmed mean has none.
-        return BETA_CONFIRM * (CALM_TOGETHER if self._history().df > 0 else 1)
+        # Looks err together, but not those of a trimmed mean, nor where a history is forgotten:
+        # its early looks had another variance.
+        if self.trimmed:
+            return BETA_CONFIRM
+        if not self.prior_df:
+            return BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY
+        return BETA_CONFIRM * (CALM_TOGETHER if self._history().df else 1)
 
     def reach(self, tail: float, pairs: int) -> float:
         """Return how far the interval of "unchanged" reaches to one side, after `pairs`.

@@ -15,9 +15,9 @@ from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, NoisyMetric, Pairs
 from ci_perf.judging.policy import (
-    CALM_LOOKS,
     LOOKS,
     MOST_PAIRS,
+    PAIRS_WITHOUT_HISTORY,
     PREDICTING_SESSIONS,
     PolicyKind,
     policy_of,
@@ -220,7 +220,7 @@ def _unknown(metric: NoisyMetric) -> Decision:
         smallest_detectable=None,
         is_suspect=True,
         is_open=True,
-        expected_pairs=float(CALM_LOOKS[1]),
+        expected_pairs=float(PAIRS_WITHOUT_HISTORY),
     )
 
 

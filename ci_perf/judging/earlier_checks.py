@@ -23,8 +23,6 @@ from dataclasses import dataclass
 import msgspec
 
 from ci_perf.judging.policy import (
-    CALM_LOOKS,
-    CALM_WEIGHTS,
     LOOKS,
     MOST_PAIRS,
     WEIGHT_OF_SIGNS,
@@ -121,9 +119,6 @@ def looks(calm_of_one: Mapping[int, float], *, runs: int = 1, before: int = 0) -
 
 def _between(weights: dict[int, float], before: int, last: int, whole: float) -> dict[int, float]:
     return {pairs: weights[pairs] / whole for pairs in weights if before < pairs <= last}
-
-
-ONE_RUN = looks(dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,10 +54,17 @@ WEIGHT_OF_SIGNS = 1 / 15
 # earlier, because no alarm can come of it. Wherever an alarm is looked for, so is this.
 CALM_LOOKS = (1, 2, 3, 4, *LOOKS)
 CALM_WEIGHTS = tuple(look / 20 for look in (6, 4, 2, 2, 2, 1, 1, 2))
+# The same where no history knows how much launches differ. The pairs must show it themselves, so
+# one of them says nothing, and two or three only where they hardly differ (docs/decisions/024).
+CALM_WEIGHTS_WITHOUT_HISTORY = dict(
+    zip(CALM_LOOKS[1:], (look / 20 for look in (1, 2, 5, 4, 3, 2, 3)), strict=True)
+)
+# After how many pairs "unchanged" then mostly comes, where they differ by half the margin.
+PAIRS_WITHOUT_HISTORY = 4
 # What the looks may spend of beta together. They look at the same pairs and err together: of
 # changes as large as the margin 6.1 % are missed after any look, and not 9.6 % (100,000 simulated
-# cases; docs/decisions/024).
-CALM_TOGETHER = 1.6
+# cases; docs/decisions/024). Without a history 5.8 %, and not 9 %.
+CALM_TOGETHER, CALM_TOGETHER_WITHOUT_HISTORY = 1.6, 1.5
 # How many degrees of freedom must speak of today before a single pair may say "unchanged".
 DAY_KNOWN_DF = 3.0
 # Where launches have heavy tails, the mean of pairs leaves out this share of them on each side, as

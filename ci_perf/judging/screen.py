@@ -28,6 +28,7 @@ from ci_perf.judging.policy import (
     LAUNCH_PRIOR_DF,
     MOST_PAIRS,
     MOST_PRIOR_DF,
+    PAIRS_WITHOUT_HISTORY,
     SCREENED_LAUNCHES,
     SESSION_PRIOR_DF,
     Policy,
@@ -268,11 +269,11 @@ def expected_pairs(policy: Policy, variance: float, df: float) -> float:
     """Return after how many pairs "unchanged" will be said, in the mean, if nothing has changed.
 
     `variance` is that of a pair's difference, worth `df` observations. A look is taken to fail
-    whenever an earlier one that is surer has failed; without any history it is the first look that
-    needs none, and with too much noise the last one.
+    whenever an earlier one that is surer has failed; without any history it is the look that mostly
+    decides, and with too much noise the last one.
     """
     if variance <= 0 or df <= 0:
-        return float(CALM_LOOKS[1])
+        return float(PAIRS_WITHOUT_HISTORY)
     spread, open_share, before, pairs = math.sqrt(variance), 1.0, 0, 0.0
     for look, weight in zip(CALM_LOOKS, CALM_WEIGHTS, strict=True):
         pairs += (look - before) * open_share

@@ -15,7 +15,9 @@ from ci_perf.judging.policy import (
     BETA_CONFIRM,
     CALM_LOOKS,
     CALM_TOGETHER,
+    CALM_TOGETHER_WITHOUT_HISTORY,
     CALM_WEIGHTS,
+    CALM_WEIGHTS_WITHOUT_HISTORY,
     LOOKS,
     MOST_PAIRS,
     WEIGHT_OF_SIGNS,
@@ -25,6 +27,8 @@ from ci_perf.judging.policy import (
 from tests.confirmations import EXACT, MIRRORED, SHARES, TIME, a_confirmation, confirmed
 from tests.runs import a_process
 
+CALM_OF_HISTORY = dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True))
+
 small = st.floats(-0.1, 0.1)
 pairs_of_launches = st.lists(small, min_size=MOST_PAIRS, max_size=MOST_PAIRS)
 histories = st.tuples(st.sampled_from([0.0, 1e-6, 1e-4, 1e-2]), st.sampled_from([0.0, 0.5, 8.0]))
@@ -33,8 +37,9 @@ histories = st.tuples(st.sampled_from([0.0, 1e-6, 1e-4, 1e-2]), st.sampled_from(
 def of_scipy(differences, history, suspected):
     """The same rule by scipy: two one-sided tests for each answer, look after look."""
     (prior_variance, prior_df), (of_loss, of_gain) = history, SHARES[suspected]
+    weights = CALM_OF_HISTORY if prior_df else CALM_WEIGHTS_WITHOUT_HISTORY
     # A single pair says nothing while today is unknown.
-    for look, calm in zip(CALM_LOOKS[1:], CALM_WEIGHTS[1:], strict=True):
+    for look in CALM_LOOKS[1:]:
         seen = differences[:look]
         own = statistics.variance(seen)
         believed = 0.0 if own > 4 * 2 * prior_variance else prior_df
@@ -51,7 +56,10 @@ def of_scipy(differences, history, suspected):
             return "improved", look
         if look == MOST_PAIRS and (call := of_signs(seen, of_loss, of_gain)):
             return call, look
-        if inside < BETA_CONFIRM * (CALM_TOGETHER if believed else 1) * calm:
+        together = CALM_TOGETHER_WITHOUT_HISTORY
+        if prior_df:
+            together = CALM_TOGETHER if believed else 1
+        if inside < BETA_CONFIRM * together * weights[look]:
             return "unchanged", look
     return "inconclusive", MOST_PAIRS
 
@@ -111,7 +119,7 @@ def test_unchanged_comes_with_the_interval_of_the_two_one_sided_tests():
     found = confirmed(differences, **EXACT)
 
     tested = stats.ttest_1samp(differences[:3], 0.0).confidence_interval(
-        1 - 2 * BETA_CONFIRM * CALM_WEIGHTS[2]
+        1 - 2 * BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * CALM_WEIGHTS_WITHOUT_HISTORY[3]
     )
     assert (found.call, found.pairs) == ("unchanged", 3)
     assert (found.low, found.high) == pytest.approx(tuple(tested), rel=1e-8)
@@ -337,12 +345,12 @@ def test_whatever_was_measured_no_figure_is_nan(differences, prior_variance, pri
 
 
 @given(pairs_of_launches)
-def test_a_history_that_the_pairs_contradict_is_as_good_as_none(differences):
+def test_of_a_history_that_the_pairs_contradict_nothing_counts(differences):
     assume(all(statistics.variance(differences[:look]) > 1e-8 for look in CALM_LOOKS[1:]))
 
     calm = confirmed(differences, prior_variance=1e-9, prior_df=8.0)
 
-    assert calm == confirmed(differences, **EXACT)
+    assert calm == confirmed(differences, prior_variance=1e-12, prior_df=0.5)
 
 
 @pytest.mark.parametrize("difference", [math.nan, math.inf, 1e9])

@@ -40,11 +40,11 @@ def test_a_check_whose_number_nobody_knows_may_spend_everything():
 
 
 def test_a_run_alone_looks_as_the_policy_says():
-    looks = earlier_checks.ONE_RUN
+    looks = earlier_checks.looks(CALM)
 
     assert looks.alarm == pytest.approx(dict(zip(LOOKS, WEIGHTS, strict=True)))
     assert looks.signs == pytest.approx({MOST_PAIRS: WEIGHT_OF_SIGNS})
-    assert looks.calm == pytest.approx(dict(zip(CALM_LOOKS, CALM_WEIGHTS, strict=True)))
+    assert looks.calm == pytest.approx(CALM)
     assert looks.last == MOST_PAIRS
 
 

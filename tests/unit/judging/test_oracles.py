@@ -16,8 +16,8 @@ from ci_perf.judging.policy import (
     ALPHA,
     BETA_CONFIRM,
     BETA_SCREEN,
-    CALM_LOOKS,
-    CALM_WEIGHTS,
+    CALM_TOGETHER_WITHOUT_HISTORY,
+    CALM_WEIGHTS_WITHOUT_HISTORY,
     LOOKS,
     WEIGHT_OF_SIGNS,
     WEIGHTS,
@@ -121,8 +121,7 @@ def answer_of_signs(differences, suspected):
 def answer_of_others(launches, suspected):
     """What the p-values say at the first look at which they say something."""
     of_loss, of_gain = SHARES[suspected]
-    # A single pair says nothing while today is unknown.
-    for look, calm in zip(CALM_LOOKS[1:], CALM_WEIGHTS[1:], strict=True):
+    for look, calm in CALM_WEIGHTS_WITHOUT_HISTORY.items():
         base, head = np.array(launches[:look]).T
         alpha = ALPHA * WEIGHTS[LOOKS.index(look)] if look in LOOKS else 0.0
         if chance_of_a_loss(base, head) < alpha * of_loss:
@@ -131,7 +130,7 @@ def answer_of_others(launches, suspected):
             return "improved", look
         if look == LOOKS[-1] and (call := answer_of_signs(np.log(head / base), suspected)):
             return call, look
-        if chance_of_equivalence(base, head) < BETA_CONFIRM * calm:
+        if chance_of_equivalence(base, head) < BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * calm:
             return "unchanged", look
     return "inconclusive", LOOKS[-1]
 
@@ -157,9 +156,9 @@ def test_unchanged_is_as_sure_as_the_equivalence_test_of_statsmodels(differences
     outcome, base, head = looked_at([(1.0, math.exp(d)) for d in differences])
     assume(outcome.call == "unchanged")
 
-    df, weight = outcome.pairs - 1, CALM_WEIGHTS[CALM_LOOKS.index(outcome.pairs)]
+    df, weight = outcome.pairs - 1, CALM_WEIGHTS_WITHOUT_HISTORY[outcome.pairs]
     error = (outcome.high - outcome.estimate) / distributions.student_quantile(
-        BETA_CONFIRM * weight, df
+        BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * weight, df
     )
     chance = distributions.student_tail((MARGIN - abs(outcome.estimate)) / error, df)
 

@@ -6,6 +6,7 @@ from ci_perf.judging.policy import (
     ALPHA_OF_SIDE,
     CALM_LOOKS,
     CALM_WEIGHTS,
+    CALM_WEIGHTS_WITHOUT_HISTORY,
     LOOKS,
     MOST_PAIRS,
     WEIGHT_OF_SIGNS,
@@ -55,7 +56,11 @@ def test_a_preset_leaves_the_assumed_spread_of_sessions_alone(kind, preset):
 
 @pytest.mark.parametrize(
     ("looks", "weights", "other"),
-    [(LOOKS, WEIGHTS, WEIGHT_OF_SIGNS), (CALM_LOOKS, CALM_WEIGHTS, 0.0)],
+    [
+        (LOOKS, WEIGHTS, WEIGHT_OF_SIGNS),
+        (CALM_LOOKS, CALM_WEIGHTS, 0.0),
+        (CALM_LOOKS[1:], tuple(CALM_WEIGHTS_WITHOUT_HISTORY.values()), 0.0),
+    ],
 )
 def test_all_tests_share_what_they_may_be_wrong(looks, weights, other):
     assert math.fsum(weights) + other == pytest.approx(1.0)

@@ -243,7 +243,7 @@ def test_what_fails_is_what_was_asked_for(workload, codes):
 
 
 def test_a_preset_looks_for_larger_changes():
-    slightly = a_sampled(pairs=pairs(1.018))
+    slightly = a_sampled(pairs=pairs(1.021))
 
     assert judged(slightly).verdict is Verdict.REGRESSED
     assert judged(slightly, preset="shared").verdict is Verdict.UNCHANGED
