@@ -58,12 +58,24 @@ def of_pairs(paired: Paired, workload: Measured, run: Run) -> tuple[tuple[Number
 
 def _of_pair(pair: Pair, workload: Measured, run: Run) -> tuple[Numbers, Numbers]:
     base, head = _of_process(pair.base, workload, run), _of_process(pair.head, workload, run)
-    if not pair.resident or pair.base.timed.statistic != "median":
+    if not _is_by_blocks(pair):
         return base, head
     name = metrics.STEP_TIME.name
-    half = ratio_of_blocks(pair.base.timed.block_s, pair.head.timed.block_s) / 2
+    half = step_difference(pair) / 2
     middle = math.sqrt(base[name] * head[name])
     return base | {name: middle * math.exp(-half)}, head | {name: middle * math.exp(half)}
+
+
+def step_difference(pair: Pair) -> float:
+    """Return the logarithm of the head's step time over the base's."""
+    base, head = pair.base.timed, pair.head.timed
+    if _is_by_blocks(pair):
+        return ratio_of_blocks(base.block_s, head.block_s)
+    return math.log(_of_blocks(head, head.block_s) / _of_blocks(base, base.block_s))
+
+
+def _is_by_blocks(pair: Pair) -> bool:
+    return pair.resident and pair.base.timed.statistic == "median"
 
 
 def ratio_of_blocks(base_s: Sequence[float], head_s: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Describe this machine, as far as it can change a number. Run in a child: it imports torch.
+"""Describe this machine, as far as it can change a number. Run in a child: it may import torch.
 
 `python -P -m ci_perf.measuring.environment_probe FOLDER PARENT DEVICE THREADS DEVICES`; task.py
 names the files in FOLDER, PARENT is the id of the process that waits for them.
@@ -6,11 +6,14 @@ names the files in FOLDER, PARENT is the id of the process that waits for them.
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import platform
+import runpy
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ci_perf.measuring import user_code
@@ -38,11 +41,29 @@ class DeviceError(Exception):
 
 def _torch() -> Any:  # noqa: ANN401  the module, or nothing
     """Suites without torch are legal; so is a machine without it."""
+    if cpu_build := _cpu_build():
+        return cpu_build
     try:
         import torch
     except ImportError:
         return None
     return torch
+
+
+def _cpu_build() -> SimpleNamespace | None:
+    """Return what is asked of torch where it is built for CPUs alone; the import takes a second.
+
+    Its file version.py names the toolkits it is built with, and imports nothing of torch.
+    """
+    package = importlib.util.find_spec("torch")
+    for folder in (package and package.submodule_search_locations) or ():
+        with contextlib.suppress(Exception):  # then the import says what is wrong
+            names = runpy.run_path(str(Path(folder) / "version.py"))
+            if names["cuda"] is None and names["hip"] is None:
+                version = SimpleNamespace(cuda=None, hip=None)
+                cuda = SimpleNamespace(is_available=lambda: False)
+                return SimpleNamespace(__version__=names["__version__"], version=version, cuda=cuda)
+    return None
 
 
 def describe(

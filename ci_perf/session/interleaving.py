@@ -5,7 +5,9 @@ before every one, so that it is overrun by at most one pair.
 """
 
 import filecmp
+import math
 import random
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from ci_perf.judging import launch_numbers
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import memory_check
@@ -26,6 +29,9 @@ from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge, Waiting
 from ci_perf.worktree import Checkout
 
+# So many pairs show what launches differ by, and the most that is believed of it.
+_PAIRS_OF_SPREAD = 2
+_MOST_SPREAD = 1.0
 _Side = Literal["base", "head"]
 _Outcome = WorkerResult | TaskFailure
 
@@ -254,7 +260,11 @@ class Interleaving:
     def _launch_both(self, base: _Base) -> None:
         """Launch both sides; the one that came second last time comes first."""
         first, second = base.first, _other(base.first)
-        tasks = [self._task(base, side, index=len(base.pairs)) for side in (first, second)]
+        spread = _spread_of_launches(base.pairs)
+        tasks = [
+            _timed_by_spread(self._task(base, side, index=len(base.pairs)), spread)
+            for side in (first, second)
+        ]
         is_resident = self._may_be_resident(base)
         if is_resident:
             outcomes = self._runner.outcome_of_pair(tasks[0], tasks[1])
@@ -324,6 +334,23 @@ class Interleaving:
         sides = (base.warmed_up or head, head)
         peaks = [memory_check.peak_of(result.process.memory) for result in sides]
         return not self._checks.memory(base.workload, peaks)
+
+
+def _spread_of_launches(pairs: Sequence[Pair]) -> float:
+    """Return the standard deviation of launches, as a share; 0 while pairs are too few to tell."""
+    if len(pairs) < _PAIRS_OF_SPREAD:
+        return 0.0
+    differences = map(launch_numbers.step_difference, pairs)
+    return min(statistics.stdev(differences) / math.sqrt(2), _MOST_SPREAD)
+
+
+def _timed_by_spread(task: Task, spread: float) -> Task:
+    """Return a task that times no longer than pays where launches differ by this spread."""
+    protocol = task.workload.protocol
+    largest = max(protocol.launch_spread, spread)
+    protocol = msgspec.structs.replace(protocol, launch_spread=largest)
+    workload = msgspec.structs.replace(task.workload, protocol=protocol)
+    return msgspec.structs.replace(task, workload=workload)
 
 
 def _is_changed(base: Path, head: Path) -> bool:

@@ -25,7 +25,7 @@ from ci_perf.system.signals import Interrupts
 Position = Literal["before", "between", "after"]
 Outcome = WorkerResult | TaskFailure
 
-# A machine drifts over minutes: where rounds are shorter, canaries between them tell nothing new.
+# A machine drifts over minutes: sooner after the last canaries, others tell nothing new.
 CANARIES_EVERY_S = 30.0
 # The driver frees what a killed process held within a second; each look takes some two.
 _LOOKS = 4
@@ -37,8 +37,9 @@ class MachineChecks:
 
     `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
     be resident at once; `every_s` is how often to look while others use the machine. Canaries stand
-    between two rounds if the last ones were asked `canaries_every_s` ago or earlier. `at_once` is
-    how many processes may import at once, `node` what the machine must be to measure at all.
+    between two rounds, and after them, if the last ones were asked `canaries_every_s` ago or
+    earlier. `at_once` is how many processes may import at once, `node` what the machine must be to
+    measure at all.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.of_host
@@ -159,7 +160,8 @@ class SessionRunner:
             self._ask_canaries("before", rounds)
             for index in range(rounds):
                 self._go_round(index)
-            self._ask_canaries("after", 0)
+            if self._are_canaries_due():
+                self._ask_canaries("after", 0)
             then()
         except KeyboardInterrupt:
             self._interrupts.came = True
@@ -171,7 +173,7 @@ class SessionRunner:
         due = [progress for progress in self._progress if progress.is_due(index)]
         if not due:
             return
-        if index and self._clock() - self._asked_s >= self._checks.canaries_every_s:
+        if index and self._are_canaries_due():
             self._ask_canaries("between", self._rounds() - index)
         workloads = [progress.workload for progress in due]
         for first, end in schedule.batches(workloads, self._checks.at_once()):
@@ -195,6 +197,9 @@ class SessionRunner:
             for progress in self._progress
             if progress.failed or not progress.results
         )
+
+    def _are_canaries_due(self) -> bool:
+        return self._clock() - self._asked_s >= self._checks.canaries_every_s
 
     def _ask_canaries(self, position: Position, left: int) -> None:
         if not self._asks_canaries:

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -5,6 +8,8 @@ import pytest
 from ci_perf.measuring import environment_probe
 from ci_perf.model.environment import CpuMachine, GpuMachine
 from ci_perf.model.program import digest
+from ci_perf.model.task import FAILURE, RESULT, MachineDescription, TaskFailure
+from ci_perf.system.files import read as read_file
 
 H200, H100 = "NVIDIA H200", "NVIDIA H100"
 MIG = "NVIDIA H200 MIG 1g.18gb"
@@ -35,6 +40,62 @@ def uuid(number, *, known):
 
 def described(device, devices, torch):
     return environment_probe.describe(device, 1, devices, load=lambda: torch)
+
+
+@pytest.fixture
+def described_in_child(tmp_path):
+    """Describe the machine in a process of its own, where `torch` has these files."""
+
+    def described_in_child(files, device="auto"):
+        for name, text in files.items():
+            file = tmp_path / "packages/torch" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        command = [sys.executable, "-P", "-m", environment_probe.__name__, tmp_path]
+        subprocess.run(
+            [*command, str(os.getpid()), device, "1", "1"],
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "packages")},
+            check=True,
+        )
+        kinds = {RESULT: MachineDescription, FAILURE: TaskFailure}
+        return next(
+            read_file(tmp_path / name, kind)
+            for name, kind in kinds.items()
+            if (tmp_path / name).exists()
+        )
+
+    return described_in_child
+
+
+OF_CPUS = "__version__ = '2.13.0+cpu'\ncuda = None\nhip = None\n"
+
+
+def test_a_torch_for_cpus_alone_is_described_without_importing_it(described_in_child):
+    found = described_in_child({"__init__.py": "1 / 0", "version.py": OF_CPUS})
+
+    assert (found.device, found.environment.soft.torch) == ("cpu", "2.13.0+cpu")
+    assert found.environment.soft.cuda is None
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "cuda = '12.8'\nhip = None\n__version__ = '1'",
+        "cuda = None\nhip = '6'\n",
+        "1 / 0",
+        "cuda = None",
+    ],
+)
+def test_any_other_torch_is_imported(described_in_child, version):
+    found = described_in_child({"__init__.py": "raise ImportError", "version.py": version})
+
+    assert found.environment.soft.torch == "none"
+
+
+def test_a_gpu_is_not_found_by_a_torch_for_cpus_alone(described_in_child):
+    found = described_in_child({"__init__.py": "1 / 0", "version.py": OF_CPUS}, device="cuda")
+
+    assert "torch 2.13.0+cpu, which is built without CUDA" in found.reason
 
 
 def test_packages_are_known_by_their_versions_and_files():

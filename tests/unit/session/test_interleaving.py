@@ -1,6 +1,7 @@
 """The order in which base and head take turns, with a launcher that only answers."""
 
 import itertools
+import math
 from collections import Counter
 
 import pytest
@@ -10,6 +11,7 @@ from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.judging.policy import LOOKS
 from ci_perf.measuring import distrust
 from ci_perf.model.run import Checks
+from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import schedule
 from tests.clocks import Clock
@@ -340,6 +342,23 @@ def test_both_processes_are_there_at_once_where_they_fit(interleaved):
 
     assert launcher.pairs == 3
     assert all(pair.resident for pair in paired(run).pairs)
+
+
+@pytest.mark.parametrize("memory", ["", "no room"])
+def test_a_pair_is_timed_no_longer_than_pays_where_the_pairs_before_differ(interleaved, memory):
+    differences = {0: 0.0, 1: 0.02, 2: 0.04, 3: 0.0}
+    launcher = Launches(
+        lambda side, task: a_result(
+            step_s=1e-3 * math.exp(differences[task.index] if side == "head" else 0.0)
+        )
+    )
+
+    interleaved(launcher, {"a": 4, "b": 0}, checks=some_checks(memory=memory))
+
+    for side in ("base", "head"):
+        spreads = [task.workload.protocol.launch_spread for task in launcher.of(side)][-4:]
+        usual = Protocol().launch_spread
+        assert spreads == pytest.approx([usual, usual, 0.01, 0.02 / math.sqrt(2)])
 
 
 def test_a_resident_pair_that_fails_is_launched_again_one_after_the_other(interleaved):
