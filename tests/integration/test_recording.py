@@ -344,6 +344,19 @@ def test_what_torchrun_sets_is_no_condition_of_a_record(record, tmp_path):
     assert proof.other_conditions(known, "0" * 16, machine.variables) == ""
 
 
+def test_a_rank_does_not_take_what_another_one_opens_to_watch_it(record):
+    """Else no file could come to the repository without the ranks being another program."""
+    source = f"{HEAD}import torch.distributed\n{PASS}{BUILD}"
+    files = {"a/b/notes.txt": "", "data/c/used": "1", "first.txt": ""}
+    used = "def step():\n    torch.from_file('data/c/used', size=1, dtype=torch.uint8)\n"
+
+    program = record(source.replace(PASS, used), launch="torchrun", world_size=2, files=files)
+
+    assert program.obstacles == ()
+    assert set(program.files) == {"it.py", "data/c/used"}
+    assert not any(program.folders.values())
+
+
 def test_a_profiler_that_a_module_of_the_repository_sets_is_an_obstacle_whatever_its_name(record):
     """Its own threading.py is not the standard library's, which hands the profiler on."""
     source = f"{HEAD}from own import threading\n{PASS}{BUILD}"

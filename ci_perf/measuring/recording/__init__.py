@@ -93,7 +93,7 @@ class Recording:
         self._contents = Contents(self._notes, self._places)
         self._executed = Executed(self._notes, self._places)
         self._searches = Searches(self._notes, self._places)
-        self._watch = self._watch_kernel()
+        self._watch = self._watch_kernel(folder)
         self._audit = Audit(
             self._notes,
             self._contents,
@@ -170,9 +170,9 @@ class Recording:
             self._notes.add(Fact.OBSTACLE, str(error))
             return lambda: False
 
-    def _watch_kernel(self) -> native.OpenedFiles | None:
+    def _watch_kernel(self, folder: Path) -> native.OpenedFiles | None:
         try:
-            return native.OpenedFiles(self._places.real_root)
+            return native.OpenedFiles(self._places.real_root, folder)
         except native.CannotWatchError as error:
             self._notes.add(Fact.OBSTACLE, str(error))
             return None

@@ -7,9 +7,12 @@ import contextlib
 import ctypes
 import os
 import struct
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from ci_perf.system import linux
 
 # <sys/inotify.h>
 _MODIFY, _MOVED_TO, _CREATE, _OPEN = 0x2, 0x80, 0x100, 0x20
@@ -21,6 +24,8 @@ _BUFFER = 2**16
 # Nothing below them is an input of the program, or it is covered by the installed packages.
 _SKIPPED = {".git", "__pycache__", "dist-packages", "node_modules", "site-packages"}
 _MOST_FOLDERS = 20_000
+# How long another rank may take to list them, and how often to look.
+_LISTING_S, _LOOK_S = 60.0, 0.01
 
 
 class CannotWatchError(Exception):
@@ -40,19 +45,24 @@ class Opened:
 class OpenedFiles:
     """Watches all folders below a root, without a thread: `drain` has to be called in time."""
 
-    def __init__(self, root: str) -> None:
-        """Begin. Raises CannotWatchError."""
+    def __init__(self, root: str, shared: Path) -> None:
+        """Begin. Raises CannotWatchError, OSError.
+
+        One of the ranks of a launch lists the folders for all of them, in the folder `shared`: each
+        would hear of the folders that another one opens for that.
+        """
         self._library = ctypes.CDLL(None, use_errno=True)
         self._handle: int = self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._handle < 0:
             raise CannotWatchError(f"inotify: {os.strerror(ctypes.get_errno())}")
         self._owner = os.getpid()
         self._folders: dict[int, str] = {}
-        probe = ""
-        for folder, files in _folders(root):
-            self._add(folder)
-            probe = probe or next((name for name in map(str, files) if name), "")
-        self._try(probe)
+        listed = shared / f"folders-{linux.name_hash()}"
+        if _is_first(listed):
+            self._watch_first(root, listed)
+        else:
+            for folder in _listed_by_another(listed):
+                self._add(folder)
 
     def drain(self) -> Iterator[Opened]:
         """Yield what happened since the last call. Raises CannotWatchError: events were lost.
@@ -72,6 +82,19 @@ class OpenedFiles:
         """End it."""
         with contextlib.suppress(OSError):
             os.close(self._handle)
+
+    def _watch_first(self, root: str, listed: Path) -> None:
+        """Watch what there is, then tell the other ranks of it; of nothing where that fails."""
+        probe = ""
+        try:
+            for folder, files in _folders(root):
+                self._add(folder)
+                probe = probe or next((name for name in map(str, files) if name), "")
+            self._try(probe)
+        finally:
+            unfinished = listed.with_suffix(".unfinished")
+            unfinished.write_bytes(b"\0".join(map(os.fsencode, self._folders.values())))
+            unfinished.rename(listed)
 
     def _add(self, folder: str) -> None:
         if len(self._folders) >= _MOST_FOLDERS:
@@ -109,6 +132,25 @@ class OpenedFiles:
                 was_changed=bool(mask & _MODIFY),
                 is_folder=bool(mask & _IS_FOLDER),
             )
+
+
+def _is_first(listed: Path) -> bool:
+    """Whether no rank on this host lists the folders yet. Raises OSError."""
+    try:
+        listed.with_suffix(".begun").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _listed_by_another(listed: Path) -> list[str]:
+    """Wait for what another rank finds. Raises CannotWatchError."""
+    end = time.monotonic() + _LISTING_S
+    while not listed.exists():
+        if time.monotonic() > end:
+            raise CannotWatchError(f"no rank has listed the folders within {_LISTING_S:g} s")
+        time.sleep(_LOOK_S)
+    return list(map(os.fsdecode, filter(None, listed.read_bytes().split(b"\0"))))
 
 
 def _folders(root: str) -> Iterator[tuple[str, list[str]]]:
