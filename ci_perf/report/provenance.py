@@ -109,7 +109,7 @@ def _sessions_of_base(base: Side) -> Phrase:
 
 def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:
     """List what is known of either side: a name, the base, the head."""
-    base, head = comparison.base, comparison.head
+    base, head = _compared_base(comparison), comparison.head
     facts = [
         (Words("Numbers from"), (base.label,), (head.label,)),
         *_machines(base, head),
@@ -123,6 +123,19 @@ def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:
         ),
     ]
     return [((name,), before, after) for name, before, after in facts]
+
+
+def _compared_base(comparison: Comparison) -> Side:
+    """Return the base; where it has no session, the one that was launched beside the head."""
+    base, interleaved = comparison.base, comparison.interleaved
+    if interleaved is None or not interleaved.pairs or base.sessions:
+        return base
+    return msgspec.structs.replace(
+        base,
+        label=f"{interleaved.ref}, launched",
+        source=interleaved.source,
+        machine=comparison.head.machine,
+    )
 
 
 def _machines(base: Side, head: Side) -> list[_Fact]:

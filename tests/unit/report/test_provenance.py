@@ -1,6 +1,7 @@
 """What a report says of where its numbers come from."""
 
 import msgspec
+import pytest
 
 from ci_perf.model.comparison import Spending, Verdict
 from ci_perf.model.run import Source
@@ -106,6 +107,24 @@ def test_what_is_known_of_one_side_has_a_row():
     names = ["".join(name) for name, _, _ in provenance.environment(a_comparison(a_change()))]
 
     assert names == ["Numbers from", "Machine", "Commit", "Branch", "Sessions"]
+
+
+@pytest.mark.parametrize(("sessions", "pairs"), [(0, 4), (3, 4), (0, 0)])
+def test_without_a_session_the_base_that_was_launched_is_what_the_head_was_compared_with(
+    sessions, pairs
+):
+    none = Source(commit="none", branch="none", dirty=False)
+    found = a_comparison(
+        a_change(),
+        base=a_side(label="baselines", source=none, machine=None, sessions=sessions),
+        interleaved=an_interleaved(pairs=pairs),
+    )
+
+    facts = {"".join(name): "".join(base) for name, base, _ in provenance.environment(found)}
+    is_launched = pairs > 0 and not sessions
+    assert facts["Numbers from"] == ("main, launched" if is_launched else "baselines")
+    assert (facts["Commit"] == "none") is not is_launched
+    assert (facts["Machine"] == "unknown machine") is not is_launched
 
 
 def before(**more):
