@@ -113,7 +113,7 @@ def environment(comparison: Comparison) -> list[tuple[Phrase, Phrase, Phrase]]:
     facts = [
         (Words("Numbers from"), (base.label,), (head.label,)),
         *_machines(base, head),
-        *_images(base, head),
+        *(_images(base, head) if base == comparison.base else ()),  # nothing tells the launched one
         *_source(base, head),
         (Words("Sessions"), sessions(base), sessions(head)),
         *_nodes(base, head),
@@ -135,6 +135,7 @@ def _compared_base(comparison: Comparison) -> Side:
         label=f"{interleaved.ref}, launched",
         source=interleaved.source,
         machine=comparison.head.machine,
+        nodes=comparison.head.nodes,
     )
 
 

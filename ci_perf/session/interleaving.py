@@ -29,9 +29,12 @@ from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge, Waiting
 from ci_perf.worktree import Checkout
 
-# So many pairs show what launches differ by, and the most that is believed of it.
+# Fewer pairs do not show how much launches differ.
 _PAIRS_OF_SPREAD = 2
+# The largest spread that is believed: launches that differ by as much as they take.
 _MOST_SPREAD = 1.0
+# Of normal noise, the standard deviation in median absolute deviations, which no outlier enlarges.
+_DEVIATIONS = 1.4826
 _Side = Literal["base", "head"]
 _Outcome = WorkerResult | TaskFailure
 
@@ -340,8 +343,10 @@ def _spread_of_launches(pairs: Sequence[Pair]) -> float:
     """Return the standard deviation of launches, as a share; 0 while pairs are too few to tell."""
     if len(pairs) < _PAIRS_OF_SPREAD:
         return 0.0
-    differences = map(launch_numbers.step_difference, pairs)
-    return min(statistics.stdev(differences) / math.sqrt(2), _MOST_SPREAD)
+    differences = list(map(launch_numbers.step_difference, pairs))
+    middle = statistics.median(differences)
+    of_pairs = _DEVIATIONS * statistics.median(abs(each - middle) for each in differences)
+    return min(of_pairs / math.sqrt(2), _MOST_SPREAD)
 
 
 def _timed_by_spread(task: Task, spread: float) -> Task:

@@ -11,7 +11,7 @@ from ci_perf.launch import Launcher, ignore, memory_check
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.node_check import NodeCheck
-from ci_perf.model.process import Phase, WorkerResult
+from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription, Task, TaskFailure
@@ -19,13 +19,14 @@ from ci_perf.model.validity import Canary, Evidence, Reason
 from ci_perf.session import schedule
 from ci_perf.session.listener import Listener
 from ci_perf.session.machine import LOOK_EVERY_S, QUIET_WAIT_S, await_quiet, disturbances, threads
+from ci_perf.session.workload_progress import WorkloadProgress
 from ci_perf.system import files
 from ci_perf.system.signals import Interrupts
 
 Position = Literal["before", "between", "after"]
 Outcome = WorkerResult | TaskFailure
 
-# A machine drifts over minutes: sooner after the last canaries, others tell nothing new.
+# A machine drifts over minutes: where rounds are shorter, canaries between them tell nothing new.
 CANARIES_EVERY_S = 30.0
 # The driver frees what a killed process held within a second; each look takes some two.
 _LOOKS = 4
@@ -37,9 +38,8 @@ class MachineChecks:
 
     `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
     be resident at once; `every_s` is how often to look while others use the machine. Canaries stand
-    between two rounds, and after them, if the last ones were asked `canaries_every_s` ago or
-    earlier. `at_once` is how many processes may import at once, `node` what the machine must be to
-    measure at all.
+    between two rounds if the last ones were asked `canaries_every_s` ago or earlier. `at_once` is
+    how many processes may import at once, `node` what the machine must be to measure at all.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.of_host
@@ -52,57 +52,8 @@ class MachineChecks:
     node: NodeCheck = field(default_factory=NodeCheck)
 
 
-@dataclass
-class WorkloadProgress:
-    """What is known of one workload so far."""
-
-    workload: PlannedWorkload
-    results: list[WorkerResult] = field(default_factory=list)
-    launches_s: list[float] = field(default_factory=list)
-    failed: runs.Failed | None = None
-
-    def is_due(self, index: int) -> bool:
-        """Whether process `index` (from 0) is to be launched."""
-        return self.failed is None and index < self.workload.protocol.processes
-
-    def measured(self) -> runs.Measured:
-        """Return the workload with its numbers; it has at least one result."""
-        first = self.results[0]
-        return runs.Measured(
-            workload=self.workload.id,
-            description=self.workload.description,
-            parameters=self.workload.parameters,
-            launch=self.workload.launch,
-            world_size=self.workload.world_size,
-            protocol=self.workload.protocol,
-            items_per_step=first.items_per_step,
-            item_unit=first.item_unit,
-            items_per_epoch=first.items_per_epoch,
-            precision=first.precision,
-            knobs=first.knobs,
-            processes=tuple(result.process for result in self.results),
-        )
-
-    def failed_by(self, failure: TaskFailure) -> runs.Failed:
-        """Return the workload without numbers, and why it has none."""
-        return runs.Failed(
-            workload=self.workload.id,
-            description=self.workload.description,
-            parameters=self.workload.parameters,
-            launch=self.workload.launch,
-            world_size=self.workload.world_size,
-            protocol=self.workload.protocol,
-            phase=failure.phase,
-            reason=failure.reason,
-            output=failure.output,
-            exhausted=failure.exhausted,
-            processes=tuple(result.process for result in self.results),
-        )
-
-    def never_started(self) -> runs.Failed:
-        """Return the workload as one that the session did not come to."""
-        reason = "interrupted before it was measured"
-        return self.failed_by(TaskFailure(phase=Phase.LAUNCH, reason=reason))
+class _FailedError(Exception):
+    """A workload has failed: the launches of it that stand ready are not needed."""
 
 
 class SessionRunner:
@@ -158,26 +109,45 @@ class SessionRunner:
             self._await_quiet()
             self._listener.planned(processes, rounds + 1 if self._plan.canaries else 0)
             self._ask_canaries("before", rounds)
-            for index in range(rounds):
-                self._go_round(index)
-            if self._are_canaries_due():
-                self._ask_canaries("after", 0)
+            index = 0
+            while index < rounds:
+                index = self._go_round(index)
+            self._ask_canaries("after", 0)
             then()
         except KeyboardInterrupt:
             self._interrupts.came = True
         if self._interrupts.came:
             self.reasons.append(distrust.INTERRUPTED)
 
-    def _go_round(self, index: int) -> None:
-        """Launch process `index` (from 0) of every workload that has not failed."""
-        due = [progress for progress in self._progress if progress.is_due(index)]
+    def _go_round(self, index: int) -> int:
+        """Launch process `index` (from 0) of every workload that has not failed; return the next.
+
+        Of one workload that is alone, several rounds follow each other in a row.
+        """
+        due = [progress for progress in self._progress if progress.left(index)]
         if not due:
-            return
-        if index and self._are_canaries_due():
+            return index + 1
+        if index:
+            self._begin_round(index)
+        most, last = self._checks.at_once(), index
+        if len(due) == 1:
+            left = [due[0].workload] * due[0].left(index)
+            last += next(end for _, end in schedule.batches(left, most)) - 1
+            try:
+                self._launch([(due[0], number) for number in range(index, last + 1)])
+            except _FailedError:
+                return last + 1
+        else:
+            for first, end in schedule.batches([progress.workload for progress in due], most):
+                self._launch([(progress, index) for progress in due[first:end]])
+        self._end_round(last)
+        return last + 1
+
+    def _begin_round(self, index: int) -> None:
+        if self._clock() - self._asked_s >= self._checks.canaries_every_s:
             self._ask_canaries("between", self._rounds() - index)
-        workloads = [progress.workload for progress in due]
-        for first, end in schedule.batches(workloads, self._checks.at_once()):
-            self._launch(due[first:end], index)
+
+    def _end_round(self, index: int) -> None:
         self._listener.round_finished(index + 1, max(index + 1, self._rounds()))
 
     def _rounds(self) -> int:
@@ -197,9 +167,6 @@ class SessionRunner:
             for progress in self._progress
             if progress.failed or not progress.results
         )
-
-    def _are_canaries_due(self) -> bool:
-        return self._clock() - self._asked_s >= self._checks.canaries_every_s
 
     def _ask_canaries(self, position: Position, left: int) -> None:
         if not self._asks_canaries:
@@ -264,24 +231,32 @@ class SessionRunner:
                 return
         self.reasons.append(distrust.reason("foreign_memory", "; ".join(details), workload.id))
 
-    def _launch(self, together: Sequence[WorkloadProgress], index: int) -> None:
-        """Launch one process of each of these workloads."""
+    def _launch(self, row: Sequence[tuple[WorkloadProgress, int]]) -> None:
+        """Launch processes of workloads, by number (from 0), in a row.
+
+        Raises _FailedError where the row goes on to another round of a workload that has failed.
+        """
         start = self._clock()
         begins: list[float] = []
 
-        def begin(number: int) -> None:
+        def begin(place: int) -> None:
+            progress, index = row[place]
+            if place and index > row[place - 1][1]:
+                self._end_round(index - 1)
+                if progress.failed:
+                    raise _FailedError
+                self._begin_round(index)
             begins.append(self._clock())
-            workload = together[number].workload
+            workload = progress.workload
             self._listener.started(workload.id, index + 1, workload.protocol.processes)
 
-        def end(number: int, outcome: Outcome) -> None:
-            import_s = (begins[0] - start) / len(together) if begins else 0.0
-            began = begins[number] if number < len(begins) else self._clock()
-            self._keep(together[number], index, outcome, import_s + self._clock() - began)
+        def end(place: int, outcome: Outcome) -> None:
+            import_s = (begins[0] - start) / len(row) if begins else 0.0
+            began = begins[place] if place < len(begins) else self._clock()
+            self._keep(*row[place], outcome, import_s + self._clock() - began)
 
-        self.outcomes(
-            [self.task(progress.workload, index) for progress in together], begin=begin, end=end
-        )
+        tasks = [self.task(progress.workload, index) for progress, index in row]
+        self.outcomes(tasks, begin=begin, end=end)
 
     def _keep(
         self, progress: WorkloadProgress, index: int, outcome: Outcome, seconds: float

@@ -104,6 +104,11 @@ def _pressure(proc: Path, resource: str) -> float | None:
     return float(match[1]) / 100 if match else None
 
 
+def boot_id() -> str:
+    """Return what tells this running kernel from any other. Raises OSError."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
 def name_hash() -> str:
     """Return a hash that tells hosts apart without publishing their names.
 

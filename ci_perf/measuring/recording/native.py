@@ -48,8 +48,8 @@ class OpenedFiles:
     def __init__(self, root: str, shared: Path) -> None:
         """Begin. Raises CannotWatchError, OSError.
 
-        One of the ranks of a launch lists the folders for all of them, in the folder `shared`: each
-        would hear of the folders that another one opens for that.
+        One of the ranks of a launch on this kernel lists the folders for all of them, in the folder
+        `shared`: each would hear of the folders that another one opens for that.
         """
         self._library = ctypes.CDLL(None, use_errno=True)
         self._handle: int = self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -57,7 +57,7 @@ class OpenedFiles:
             raise CannotWatchError(f"inotify: {os.strerror(ctypes.get_errno())}")
         self._owner = os.getpid()
         self._folders: dict[int, str] = {}
-        listed = shared / f"folders-{linux.name_hash()}"
+        listed = shared / f"folders-{linux.boot_id()}"
         if _is_first(listed):
             self._watch_first(root, listed)
         else:
@@ -84,7 +84,7 @@ class OpenedFiles:
             os.close(self._handle)
 
     def _watch_first(self, root: str, listed: Path) -> None:
-        """Watch what there is, then tell the other ranks of it; of nothing where that fails."""
+        """Watch what there is, then tell the other ranks; where that fails, of what came before."""
         probe = ""
         try:
             for folder, files in _folders(root):
@@ -135,7 +135,7 @@ class OpenedFiles:
 
 
 def _is_first(listed: Path) -> bool:
-    """Whether no rank on this host lists the folders yet. Raises OSError."""
+    """Whether no rank on this kernel lists the folders yet. Raises OSError."""
     try:
         listed.with_suffix(".begun").touch(exist_ok=False)
     except FileExistsError:

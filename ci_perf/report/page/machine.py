@@ -68,12 +68,11 @@ def _canaries(session: NodeSession, where: str) -> list[CanaryLine]:
             for position in ("before", "between", "after")
         }
         medians = [statistics.median(times) for times in by_position.values() if times]
-        moved = units.percent(max(medians) / min(medians) - 1)
         lines.append(
             CanaryLine(
                 name=f"{name}{where}",
                 times=Words(" → ".join(map(units.seconds, medians))),
-                moved=moved if len(medians) > 1 else Words("asked once"),
+                moved=units.percent(max(medians) / min(medians) - 1),
             )
         )
     return lines

@@ -7,7 +7,7 @@ from ci_perf.model.comparison import Spending, Verdict
 from ci_perf.model.run import Source
 from ci_perf.report import provenance
 from tests.comparisons import a_change, a_comparison, a_head, a_side, an_interleaved
-from tests.runs import CPU, GPU
+from tests.runs import CPU, GPU, an_image
 
 
 def summary(*rows, **found):
@@ -117,6 +117,7 @@ def test_without_a_session_the_base_that_was_launched_is_what_the_head_was_compa
     found = a_comparison(
         a_change(),
         base=a_side(label="baselines", source=none, machine=None, sessions=sessions),
+        head=a_head(image=an_image(), nodes=2),
         interleaved=an_interleaved(pairs=pairs),
     )
 
@@ -125,6 +126,8 @@ def test_without_a_session_the_base_that_was_launched_is_what_the_head_was_compa
     assert facts["Numbers from"] == ("main, launched" if is_launched else "baselines")
     assert (facts["Commit"] == "none") is not is_launched
     assert (facts["Machine"] == "unknown machine") is not is_launched
+    assert facts["Nodes"] == ("2" if is_launched else "not known")
+    assert ("Image" in facts) is not is_launched  # each side of a pair has its own
 
 
 def before(**more):

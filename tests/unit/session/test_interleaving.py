@@ -358,7 +358,9 @@ def test_a_pair_is_timed_no_longer_than_pays_where_the_pairs_before_differ(inter
     for side in ("base", "head"):
         spreads = [task.workload.protocol.launch_spread for task in launcher.of(side)][-4:]
         usual = Protocol().launch_spread
-        assert spreads == pytest.approx([usual, usual, 0.01, 0.02 / math.sqrt(2)])
+        assert spreads == pytest.approx(
+            [usual, usual, *(1.4826 * d / math.sqrt(2) for d in (0.01, 0.02))]
+        )
 
 
 def test_a_resident_pair_that_fails_is_launched_again_one_after_the_other(interleaved):
