@@ -181,7 +181,7 @@ def test_the_others_are_ended_when_one_rank_fails(launch):
 def test_a_hang_is_ended_by_the_time_limit_and_every_rank_says_where(launch):
     launch.stand_in(HANG)
 
-    ended = launch.run(timeout_s=30)
+    ended = launch.run(timeout_s=20)
 
     assert ended.timed_out
     assert not any(is_alive(pid) for pid in launch.pids)

@@ -29,7 +29,7 @@ class Bench:
 
     @property
     def device(self):
-        return CpuDevice(lambda: self.now_ns)
+        return CpuDevice(lambda: self.now_ns, lambda: self.now_ns)
 
 
 class Meeting:
