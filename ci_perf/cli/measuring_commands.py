@@ -118,7 +118,7 @@ def check_command(
 
     Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
     answer: something looks worse by more than its margin and is not proven, a workload failed, is
-    missing or cannot be compared, the machine cannot be trusted, or there is no baseline at all.
+    missing or cannot be compared, the machine cannot be trusted, or nothing could be compared.
     """
     measurement = measure_options.measurement(
         said, run_output=run_output, outputs=(comparison_output, page, output)

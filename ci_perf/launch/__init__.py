@@ -76,10 +76,10 @@ class Launcher(Protocol):
         """Run tasks one after the other, after their processes have imported code all at once.
 
         Each has the machine for itself from then on: those that wait are stopped. Tasks of one
-        workload file, or of one workload on two sides, import all their code ahead; other tasks
-        only installed libraries: what a file does while it is imported must not reach other
-        workloads. No task may be of several nodes. `begin` gets the number (from 0) of the task
-        that runs next, `end` its outcome.
+        workload file, or of one workload on two sides, import all their code ahead; other tasks,
+        and several processes of one workload, only installed libraries: what a file does while it
+        is imported must not reach others. No task may be of several nodes. `begin` gets the number
+        (from 0) of the task that runs next, `end` its outcome.
         `memory_check.processes_at_once` says how many the machine can hold.
         """
 

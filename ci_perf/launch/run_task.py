@@ -158,10 +158,9 @@ class TurnLauncher(ABC):
         end: Callable[[int, Outcome], object] = ignore,
     ) -> tuple[Outcome, ...]:
         """See Launcher."""
-        workloads = [task.workload for task in tasks]
-        is_one = 1 in (len({each.id for each in workloads}), len({each.file for each in workloads}))
+        only_libraries = not _may_import_all(tasks)
         ahead = [
-            msgspec.structs.replace(task, imports_ahead=len(tasks), only_libraries=not is_one)
+            msgspec.structs.replace(task, imports_ahead=len(tasks), only_libraries=only_libraries)
             for task in tasks
         ]
         outcomes: list[Outcome] = []
@@ -182,6 +181,16 @@ class TurnLauncher(ABC):
             for number in range(len(outcomes), len(tasks)):
                 note(number, not_started(error))
         return tuple(outcomes)
+
+
+def _may_import_all(tasks: Sequence[Task]) -> bool:
+    """Whether what a workload file does while it is imported may happen in all processes at once.
+
+    Not in several processes of one workload: the first may prepare what the others then find.
+    """
+    workloads = [task.workload for task in tasks]
+    is_one = 1 in (len({each.id for each in workloads}), len({each.file for each in workloads}))
+    return is_one and len({task.index for task in tasks}) == 1
 
 
 def run_module(

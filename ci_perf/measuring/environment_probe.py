@@ -55,9 +55,9 @@ def _cpu_build() -> SimpleNamespace | None:
 
     Its file version.py names the toolkits it is built with, and imports nothing of torch.
     """
-    package = importlib.util.find_spec("torch")
-    for folder in (package and package.submodule_search_locations) or ():
-        with contextlib.suppress(Exception):  # then the import says what is wrong
+    with contextlib.suppress(Exception):  # then the import says what is wrong
+        package = importlib.util.find_spec("torch")
+        for folder in (package and package.submodule_search_locations) or ():
             names = runpy.run_path(str(Path(folder) / "version.py"))
             if names["cuda"] is None and names["hip"] is None:
                 version = SimpleNamespace(cuda=None, hip=None)

@@ -176,7 +176,8 @@ class SessionRunner:
         device, most = self._machine.device, threads(self._plan)
         medians_s = self._launcher.canaries(device, most, self._interrupts.have_come)
         if isinstance(medians_s, TaskFailure):
-            detail = f"no canaries {position} measuring, nor later: {medians_s.reason}"
+            told = [medians_s.reason, *medians_s.output.strip().splitlines()[-1:]]
+            detail = f"no canaries {position} measuring, nor later: {': '.join(told)}"
             self.reasons.append(distrust.reason("canary_failed", detail))
             medians_s = {}
         self._asks_canaries = bool(medians_s)

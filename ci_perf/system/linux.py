@@ -105,8 +105,10 @@ def _pressure(proc: Path, resource: str) -> float | None:
 
 
 def boot_id() -> str:
-    """Return what tells this running kernel from any other. Raises OSError."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    """Return what tells this running kernel from any other; without it, the hash of its name."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return name_hash()
 
 
 def name_hash() -> str:

@@ -33,8 +33,8 @@ a_library.note("{name} runs" + a_library.beside())
 """
 
 
-def in_a_row(tmp_path, task, **sources):
-    """Launch a process of each; those with "ranks" in their names by torchrun."""
+def in_a_row(tmp_path, task, *, processes=1, **sources):
+    """Launch processes of each; those with "ranks" in their names by torchrun."""
     order = tmp_path / "order"
     library = NOTE.format(order=str(order)) + 'note("library")\n'
     tasks = []
@@ -47,9 +47,12 @@ def in_a_row(tmp_path, task, **sources):
         ranks = {"launch": "torchrun", "world_size": RANKS}
         more = ranks if "ranks" in name else {}
         workload = msgspec.structs.replace(own.workload, id=name, **more)
-        tasks.append(
-            msgspec.structs.replace(own, workload=workload, python_path=("site-packages",))
-        )
+        tasks += [
+            msgspec.structs.replace(
+                own, workload=workload, python_path=("site-packages",), index=index
+            )
+            for index in range(processes)
+        ]
     outcomes = LocalLauncher(tmp_path).launch_in_a_row(tasks)
     return outcomes, order.read_text().splitlines()
 
@@ -61,6 +64,24 @@ def test_libraries_are_imported_at_once_and_files_run_in_their_turn(tmp_path, ta
         result_of(outcome)
     assert result_of(outcomes[1]).process.ranks.world_size == RANKS
     assert order == ["library"] * 4 + ["one runs", "ranks runs", "ranks runs", "other runs"]
+
+
+PREPARED = """
+import a_library, os, time
+prepared = a_library.TICKS + ".prepared"
+if not os.path.exists(prepared):
+    with open(prepared, "w") as file:
+        time.sleep(0.5)
+        file.write("whole")
+a_library.note(open(prepared).read())
+"""
+
+
+def test_what_a_file_prepares_is_whole_for_the_next_process_of_its_workload(tmp_path, task):
+    outcomes, order = in_a_row(tmp_path, task, processes=3, one=PREPARED)
+
+    assert [result_of(outcome).process.index for outcome in outcomes] == [0, 1, 2]
+    assert order == ["library"] * 3 + ["whole"] * 3
 
 
 def test_ranks_that_end_while_they_import_hold_nobody_up(tmp_path, task):

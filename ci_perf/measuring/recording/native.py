@@ -61,7 +61,7 @@ class OpenedFiles:
         if _is_first(listed):
             self._watch_first(root, listed)
         else:
-            for folder in _listed_by_another(listed):
+            for folder in filter(os.path.isdir, _listed_by_another(listed)):
                 self._add(folder)
 
     def drain(self) -> Iterator[Opened]:

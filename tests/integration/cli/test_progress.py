@@ -106,6 +106,7 @@ def test_canaries_that_fail_are_told_and_the_run_goes_on(project, plain, tmp_pat
     assert done.code == ExitCode.OK
     assert [r.code for r in run.validity.reasons if "canar" in r.code] == ["canary_failed"]
     assert "degraded: canary_failed: no canaries before measuring" in done.err
+    assert "OSError: libcudart: cannot open" in done.err
     assert [m.workload for m in run.measured] == ["good"]
 
 

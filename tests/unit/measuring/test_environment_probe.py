@@ -1,7 +1,7 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -90,6 +90,14 @@ def test_any_other_torch_is_imported(described_in_child, version):
     found = described_in_child({"__init__.py": "raise ImportError", "version.py": version})
 
     assert found.environment.soft.torch == "none"
+
+
+def test_a_torch_that_no_finder_knows_is_taken_as_it_is(monkeypatch):
+    known = ModuleType("torch")
+    vars(known).update(vars(a_torch()))
+    monkeypatch.setitem(sys.modules, "torch", known)
+
+    assert environment_probe.describe("cpu", 1).environment.soft.torch == "2.13.0"
 
 
 def test_a_gpu_is_not_found_by_a_torch_for_cpus_alone(described_in_child):
