@@ -87,7 +87,13 @@ def go_through(
             workload, here, protocol.fingerprint_steps, left.before_timing(group)
         )
     with stopwatch.phase(Phase.WARMUP):
-        warmup, step_s = timing.warm_up(here, workload.step, protocol, slowest=group.maximum)
+        warmup, step_s = timing.warm_up(
+            here,
+            workload.step,
+            protocol,
+            slowest=group.maximum,
+            in_pair=stopwatch.turn_taker.is_shared,
+        )
         step = timing.with_slowdown(workload.step, todo.workload.slowdown, here, step_s=step_s)
     with stopwatch.phase(Phase.TIMED), _no_collector():
         marks.begin()

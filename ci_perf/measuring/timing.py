@@ -68,9 +68,12 @@ def warm_up(
     protocol: Protocol,
     *,
     slowest: Slowest = alone,
+    in_pair: bool = False,
     clock: Clock = time.monotonic,
 ) -> tuple[Warmup, float]:
     """Run steps until two windows agree; return how it went and seconds per step.
+
+    Each of a resident pair warms the CPU for both, so half of the least time is enough.
 
     Those of the fastest window: what disturbs the last one would make the blocks of one process
     shorter than those of another.
@@ -79,6 +82,7 @@ def warm_up(
     work through; a window of long steps is several blocks, so that the cap is kept.
     """
     start = clock()
+    least_s = protocol.warmup_min_s / (2 if in_pair else 1)
     medians: list[float] = []
     window: list[float] = []
     steps = 0
@@ -92,7 +96,7 @@ def warm_up(
         if len(window) == protocol.warmup_window:
             medians.append(step_s)
             window = []
-            enough = steps >= protocol.warmup_min_steps and spent_s >= protocol.warmup_min_s
+            enough = steps >= protocol.warmup_min_steps and spent_s >= least_s
             if enough and _agree(medians, protocol.warmup_tolerance):
                 return Warmup(steps=steps, stopped="stable"), min(medians)
         if spent_s >= protocol.warmup_max_s:

@@ -50,9 +50,11 @@ class Meeting:
         return slowest
 
 
-def warm_up(bench, *, slowest=timing.alone, **settings):
+def warm_up(bench, *, slowest=timing.alone, in_pair=False, **settings):
     protocol = Protocol(**{"warmup_min_steps": 10, "warmup_window": 10, **settings})
-    return timing.warm_up(bench.device, bench.step, protocol, slowest=slowest, clock=bench.clock)
+    return timing.warm_up(
+        bench.device, bench.step, protocol, slowest=slowest, in_pair=in_pair, clock=bench.clock
+    )
 
 
 def time_blocks(bench, *, step_s, start_s=2.0, slowest=timing.alone, turn_taker=None, **settings):
@@ -118,6 +120,12 @@ def test_a_steady_step_is_warm_after_the_least_time():
 
     assert (warmup.stopped, warmup.steps) == ("stable", 30)
     assert step_s == pytest.approx(0.1)
+
+
+def test_each_of_a_resident_pair_is_warm_after_half_of_the_least_time():
+    warmup, _ = warm_up(Bench(0.1), warmup_min_s=6.0, in_pair=True)
+
+    assert (warmup.stopped, warmup.steps) == ("stable", 30)
 
 
 def test_a_step_of_a_second_is_warm_after_the_least_steps():
