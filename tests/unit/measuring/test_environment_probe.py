@@ -57,12 +57,9 @@ def described_in_child(tmp_path):
             env={**os.environ, "PYTHONPATH": str(tmp_path / "packages")},
             check=True,
         )
-        kinds = {RESULT: MachineDescription, FAILURE: TaskFailure}
-        return next(
-            read_file(tmp_path / name, kind)
-            for name, kind in kinds.items()
-            if (tmp_path / name).exists()
-        )
+        if (tmp_path / RESULT).exists():
+            return read_file(tmp_path / RESULT, MachineDescription)
+        return read_file(tmp_path / FAILURE, TaskFailure)
 
     return described_in_child
 
