@@ -279,3 +279,4 @@ def main(folder: Path, device: str, threads: int, devices: int) -> None:
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    linux.end(0)

@@ -3,6 +3,7 @@
 The parent fixes what must be in the environment before Python starts; see launch/local.py.
 """
 
+import contextlib
 import functools
 import gc
 import operator
@@ -10,7 +11,7 @@ import os
 import random
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ci_perf.model.base import Scalar
@@ -43,6 +44,26 @@ _FP32_PRECISION = (
     "mkldnn.matmul.fp32_precision",
     "mkldnn.rnn.fp32_precision",
 )
+# Objects of the youngest generation: more than an import makes. Nobody else sets this number.
+_NEVER_COLLECT = 2**31 - 1
+
+
+@contextlib.contextmanager
+def imports_kept() -> Iterator[None]:
+    """Import without the garbage collector, which would look for garbage in what stays.
+
+    What has been imported is left out of collections until the timed region ends. A file that
+    disables the collector, or sets other thresholds, keeps it so.
+    """
+    before = gc.get_threshold()
+    never = (_NEVER_COLLECT, *before[1:])
+    gc.set_threshold(*never)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == never:
+            gc.set_threshold(*before)
+        gc.freeze()
 
 
 def fix_process(protocol: Protocol) -> None:

@@ -25,6 +25,7 @@ from ci_perf.model.facts import (
     TorchBuild,
     TorchMissing,
 )
+from ci_perf.system import linux
 
 T = TypeVar("T")
 
@@ -207,3 +208,4 @@ def _one_line(error: Exception) -> str:
 if __name__ == "__main__":
     answer = {"torch": read_torch, "nvml": read_nvml}[sys.argv[1]]()
     sys.stdout.write("\n" + msgspec.json.encode(answer).decode() + "\n")
+    linux.end(0)

@@ -36,8 +36,6 @@ from ci_perf.workload import Context, Workload
 Keep = Callable[[WorkerResult | StepProfile], object]
 
 _ENDED = "the process ended before"
-# Objects of the youngest generation: more than an import makes. Nobody else sets this number.
-_NEVER_COLLECT = 2**31 - 1
 
 
 def go_through(
@@ -60,7 +58,7 @@ def go_through(
     with stopwatch.phase(Phase.IMPORT):
         take = stopwatch.turn_taker.take
         file, root = Path(todo.workload.file), Path(todo.root)
-        with _imports_kept():
+        with knobs.imports_kept():
             loaded = user_code.load(
                 file, root, todo.python_path, after_libraries=take if todo.only_libraries else None
             )
@@ -167,24 +165,6 @@ def _context(todo: Task, name: str, group: Group, watcher: Watcher) -> Context:
         world_size=group.world_size,
         phase=watcher.phase,
     )
-
-
-@contextlib.contextmanager
-def _imports_kept() -> Iterator[None]:
-    """Import without the garbage collector, which would look for garbage in what stays.
-
-    What has been imported is left out of collections until the timed region ends. A file that
-    disables the collector, or sets other thresholds, keeps it so.
-    """
-    before = gc.get_threshold()
-    never = (_NEVER_COLLECT, *before[1:])
-    gc.set_threshold(*never)
-    try:
-        yield
-    finally:
-        if gc.get_threshold() == never:
-            gc.set_threshold(*before)
-        gc.freeze()
 
 
 @contextlib.contextmanager

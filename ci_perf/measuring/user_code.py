@@ -4,6 +4,7 @@ The only place that runs an author's import.
 """
 
 import ast
+import functools
 import importlib.util
 import itertools
 import os
@@ -43,6 +44,7 @@ _SHOWN = 3
 # The tool measures both sides, also where its own repository is under measure.
 OURS = Path(os.path.realpath(__file__)).parents[1]
 _INSTALLED = {"dist-packages", "site-packages"}
+_NO_NAMES = {"", ".", ".."}
 _BUILT_IN = {"built-in", "frozen"}
 
 
@@ -248,8 +250,13 @@ def check_imports(foreign_root: str, *, root: str, file: str) -> None:
     """
     if not foreign_root:
         return
-    foreign = _Foreign(_real(foreign_root), _real(root), _real(file).parent)
-    modules = [(name, path) for name, path in _imported(sys.modules) if foreign.holds(path)]
+    real_root = _real(foreign_root)
+    foreign = _Foreign(Path(real_root), Path(_real(root)), Path(_real(file)).parent)
+    modules = [
+        (name, Path(path))
+        for name, path in _imported(sys.modules)
+        if path.startswith(real_root) and foreign.holds(Path(path))
+    ]
     if modules:
         raise ForeignCodeError(_refusal(modules, foreign_root, root))
 
@@ -261,7 +268,7 @@ class _Foreign:
         self._foreign = foreign
         self._workloads = workloads
         # Where one lies in the other, the inner one is the more precise.
-        inside = [root, OURS, _real(sys.prefix), _real(sys.base_prefix)]
+        inside = [root, OURS, Path(_real(sys.prefix)), Path(_real(sys.base_prefix))]
         self._exempt = [
             folder for folder in inside if folder != foreign and folder.is_relative_to(foreign)
         ]
@@ -281,7 +288,7 @@ class _Foreign:
         return path.is_relative_to(self._workloads)
 
 
-def _imported(modules: Mapping[str, object]) -> Iterable[tuple[str, Path]]:
+def _imported(modules: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Yield every module with its file, a namespace with its first folder."""
     for name, module in sorted(modules.items()):
         # Not getattr: a lazy module would import the attribute that is read.
@@ -293,7 +300,7 @@ def _imported(modules: Mapping[str, object]) -> Iterable[tuple[str, Path]]:
             yield from _namespace(name, said["__path__"])
 
 
-def _namespace(name: str, folders: object) -> Iterable[tuple[str, Path]]:
+def _namespace(name: str, folders: object) -> Iterable[tuple[str, str]]:
     """Yield the first folder of a namespace: it is searched before the others."""
     try:
         first = next(iter(folders), None)  # type: ignore[call-overload]  # whatever stands there
@@ -303,8 +310,16 @@ def _namespace(name: str, folders: object) -> Iterable[tuple[str, Path]]:
         yield name, _real(first)
 
 
-def _real(path: str) -> Path:
-    return Path(os.path.realpath(path))
+def _real(path: str) -> str:
+    """Return what `os.path.realpath` does, which looks at every folder above each file anew."""
+    folder, name = os.path.split(path)
+    real = f"{_real_folder(folder)}{os.sep}{name}"
+    is_link = os.path.islink(real)  # noqa: PTH114  a Path takes longer to make than to ask
+    return os.path.realpath(path) if is_link or name in _NO_NAMES else real
+
+
+# A process imports thousands of modules, from some hundred folders.
+_real_folder = functools.cache(os.path.realpath)
 
 
 def _refusal(modules: list[tuple[str, Path]], foreign_root: str, root: str) -> str:

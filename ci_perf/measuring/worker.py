@@ -79,16 +79,7 @@ def _of_the_author(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def _flush() -> None:
-    """Write what is still buffered; the workload may have closed or removed a stream."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-
-
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
-    code = main(Path(sys.argv[1]))
-    _flush()
     # Threads and exit handlers of the workload have had their say: the result is written.
-    os._exit(code)
+    linux.end(main(Path(sys.argv[1])))

@@ -1,3 +1,6 @@
+import sys
+import types
+
 import pytest
 
 from ci_perf.measuring import user_code
@@ -41,3 +44,26 @@ def test_a_torch_without_cuda_names_the_line_to_write_and_how_to_get_one_with_cu
 )
 def test_nothing_is_advised_where_the_cause_is_not_known(message):
     assert user_code.remedy(message) == ""
+
+
+@pytest.mark.parametrize("linked", ["file", "folder", "folder above"])
+def test_a_link_to_code_of_the_other_side_is_seen(tmp_path, monkeypatch, linked):
+    base, head = tmp_path / "base", tmp_path / "head"
+    (base / "src/package").mkdir(parents=True)
+    (base / "src/package/code.py").touch()
+    head.mkdir()
+    if linked == "file":
+        (head / "src/package").mkdir(parents=True)
+        (head / "src/package/code.py").symlink_to(base / "src/package/code.py")
+    elif linked == "folder":
+        (head / "src").mkdir()
+        (head / "src/package").symlink_to(base / "src/package")
+    else:
+        (head / "src").symlink_to(base / "src")
+    module = types.ModuleType("package.code")
+    module.__file__ = str(head / "src/package/code.py")
+    monkeypatch.setitem(sys.modules, "package.code", module)
+
+    with pytest.raises(user_code.ForeignCodeError, match=r"package\.code"):
+        user_code.check_imports(str(base), root=str(head), file=str(head / "workload.py"))
+    user_code.check_imports(str(base) + "x", root=str(head), file=str(head / "workload.py"))
