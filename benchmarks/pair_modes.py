@@ -73,7 +73,7 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     found = {workload.id: Pairs() for workload in planned}
     draw = random.Random(0)  # noqa: S311  no secret is made of it
     with local.launcher(ROOT) as launcher, tempfile.TemporaryDirectory() as data_dir:
-        machine = _described(launcher, device)
+        machine = described(launcher, device)
         for index in range(rounds):
             for workload in planned:
                 todo = Task(
@@ -85,7 +85,7 @@ def main(rounds: int, device: str, output: Path | None) -> int:
                     gpus=machine.gpus,
                 )
                 for mode in draw.sample((LAUNCH, RESIDENT), 2):
-                    getattr(found[workload.id], mode).append(_pair(launcher, todo, mode))
+                    getattr(found[workload.id], mode).append(launched(launcher, todo, mode))
             print(f"round {index + 1} of {rounds}", file=sys.stderr, flush=True)
             if output is not None:
                 everything = {name: asdict(pairs) for name, pairs in found.items()}
@@ -94,14 +94,16 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     return 0
 
 
-def _described(launcher: local.LocalLauncher, device: str) -> MachineDescription:
+def described(launcher: local.LocalLauncher, device: str) -> MachineDescription:
+    """Describe this machine."""
     found = launcher.describe(device, 1, 1)
     if isinstance(found, TaskFailure):
         raise SystemExit(found.reason)
     return found
 
 
-def _pair(launcher: local.LocalLauncher, todo: Task, mode: str) -> Pair:
+def launched(launcher: local.LocalLauncher, todo: Task, mode: str) -> Pair:
+    """Launch both processes of a pair."""
     start = time.perf_counter()
     if mode == RESIDENT:
         outcomes = launcher.launch_pair(todo, todo)
@@ -123,7 +125,7 @@ def _show(found: dict[str, Pairs], rounds: int) -> None:
     print("| workload | s per launch pair | s per resident pair | ratio |")
     print("|:--|--:|--:|--:|")
     for name, pairs in found.items():
-        launch_s, resident_s = _median_s(pairs.launch), _median_s(pairs.resident)
+        launch_s, resident_s = median_s(pairs.launch), median_s(pairs.resident)
         print(f"| {name} | {launch_s:.1f} | {resident_s:.1f} | {resident_s / launch_s:.2f} |")
     print("\n| workload | statistic | sd, launch | sd, resident | ratio | mean, resident |")
     print("|:--|:--|--:|--:|--:|--:|")
@@ -144,7 +146,8 @@ def _show_spread(name: str, title: str, apart: Sequence[float], together: Sequen
     )
 
 
-def _median_s(pairs: Sequence[Pair]) -> float:
+def median_s(pairs: Sequence[Pair]) -> float:
+    """Return how long the middle one of these pairs took."""
     return statistics.median(pair.seconds for pair in pairs)
 
 

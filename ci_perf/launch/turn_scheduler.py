@@ -2,7 +2,8 @@
 
 The child's side is measuring/turn_client.py. A process that waits is stopped (SIGSTOP) with its
 group: the workers of its data loader, or threads that spin, would otherwise work while the partner
-is timed, and what they fetched ahead would make its own next block look fast.
+is timed, and what they fetched ahead would make its own next block look fast. Who continues does so
+on the CPU of the one before it, which is awake (decision 028).
 """
 
 import contextlib
@@ -36,6 +37,9 @@ class Resident(Protocol):
     def signal(self, what: signal.Signals) -> None:
         """Send a signal to all of them; nothing once they have ended. Raises OSError."""
 
+    def pid(self) -> int:
+        """Return the id of the process that measures, 0 where it has none. Raises OSError."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroup:
@@ -57,6 +61,10 @@ class ProcessGroup:
         if self.has_sessions and not processes.signal_below(self.child.pid, what, send):
             # It starts others all the time, and would run beside the next launch: only it fails.
             _send(os.killpg, self.child.pid, signal.SIGKILL)
+
+    def pid(self) -> int:
+        """See Resident."""
+        return self.child.pid
 
 
 def _send(kill: Callable[[int, signal.Signals], object], number: int, what: signal.Signals) -> None:
@@ -124,13 +132,18 @@ class Slot:
             self._waited = (self._waited[0], time.monotonic())
             self._signal(signal.SIGSTOP)
 
-    def answer(self, turn: TurnAnswer) -> None:
-        """Let the process run."""
+    def answer(self, turn: TurnAnswer, *, cpu: int | None = None) -> None:
+        """Let the process run; on this CPU at first, if one is named."""
         waited_s, since = self._waited
         self._waited = (waited_s + (time.monotonic() - since if since else 0.0), None)
-        self._signal(signal.SIGCONT)
+        with self._waking_on(cpu):  # until its code runs, whose threads would be held there, too
+            self._signal(signal.SIGCONT)
         with contextlib.suppress(BlockingIOError):  # it asks without reading the answers
             os.write(self._answers, turn)
+
+    def last_cpu(self) -> int | None:
+        """Return the CPU on which the process ran last, where that is known."""
+        return processes.last_cpu(self._pid())
 
     def close(self) -> None:
         """Close the pipes: a process that still waits then goes on alone."""
@@ -144,6 +157,15 @@ class Slot:
                 return _ENDED
             with contextlib.suppress(BlockingIOError):  # another process has read it
                 return os.read(self._requests, 1)
+
+    def _waking_on(self, cpu: int | None) -> contextlib.AbstractContextManager[None]:
+        pid = self._pid()
+        return (
+            processes.waking_on(pid, cpu) if pid and cpu is not None else contextlib.nullcontext()
+        )
+
+    def _pid(self) -> int:
+        return self._resident.pid() if self._resident else 0
 
     def _signal(self, what: signal.Signals) -> None:
         # A process that asks before it is assigned has not reached its workload.
@@ -175,8 +197,9 @@ def schedule(
                 for slot, launch in zip(slots, launches, strict=True)
             ]
             _import_at_once(slots)
+            cpu: int | None = None
             while taken := [slot for slot in slots if slot.is_taken]:
-                _round(taken, shuffle)
+                cpu = _round(taken, shuffle, cpu)
         except BaseException:
             stop.set()
             raise
@@ -252,8 +275,11 @@ def _run_in_slot(slot: Slot, launch: Callable[[Slot, Interrupted], T], must_stop
         slot.leave()
 
 
-def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None]) -> None:
-    """Give each process a turn: without a block if all have enough, or one has reached its cap."""
+def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None], cpu: int | None) -> int | None:
+    """Give each process a turn: without a block if all have enough, or one has reached its cap.
+
+    Each runs on the CPU on which the one before it has run, at first `cpu`. Returns the last one.
+    """
     requests = {slot.request for slot in slots}
     are_timing = requests <= {*TurnRequest} - {TurnRequest.IMPORT, TurnRequest.PHASE}
     if are_timing:
@@ -262,8 +288,10 @@ def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None]) -> None:
         TurnRequest.BLOCK not in requests or TurnRequest.BLOCK_AFTER_CAP in requests
     )
     for slot in slots:
-        slot.answer(TurnAnswer.TAKE_WITHOUT_BLOCK if is_over else TurnAnswer.TAKE)
+        slot.answer(TurnAnswer.TAKE_WITHOUT_BLOCK if is_over else TurnAnswer.TAKE, cpu=cpu)
         slot.wait_for_request()
+        cpu = slot.last_cpu()
+    return cpu
 
 
 @contextlib.contextmanager

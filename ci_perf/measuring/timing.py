@@ -51,6 +51,9 @@ _LEAST_SHARE_OF_BLOCKS: dict[Statistic, float] = {"median": 0.8, "p25": 0.6, "mi
 # The two of a resident pair have their disturbances in common, and their blocks are compared one by
 # one: pairs differ by this share of what blocks do, or by less (decision 025).
 _SHARE_OF_BLOCKS_IN_PAIR = 0.2
+# Of the least times: each warms the CPU for both, and the first six blocks side by side tell nearly
+# as much as all of them (decision 028).
+_SHARE_OF_LEAST_IN_PAIR = 0.5
 # Of normal noise, the interquartile range in standard deviations.
 _QUARTILES = 1.349
 # Blocks that follow each other so closely say next to nothing new: more would be a division by 0.
@@ -73,8 +76,6 @@ def warm_up(
 ) -> tuple[Warmup, float]:
     """Run steps until two windows agree; return how it went and seconds per step.
 
-    Each of a resident pair warms the CPU for both, so half of the least time is enough.
-
     Those of the fastest window: what disturbs the last one would make the blocks of one process
     shorter than those of another.
 
@@ -82,7 +83,7 @@ def warm_up(
     work through; a window of long steps is several blocks, so that the cap is kept.
     """
     start = clock()
-    least_s = protocol.warmup_min_s / (2 if in_pair else 1)
+    least_s = protocol.warmup_min_s * (_SHARE_OF_LEAST_IN_PAIR if in_pair else 1)
     medians: list[float] = []
     window: list[float] = []
     steps = 0
@@ -175,6 +176,7 @@ class _Progress:
     def __init__(self, protocol: Protocol, start_s: float, *, in_pair: bool) -> None:
         self._protocol = protocol
         self._in_pair = in_pair
+        self._least_s = protocol.timed_min_s * (_SHARE_OF_LEAST_IN_PAIR if in_pair else 1)
         self._start_s = start_s
         self._block_s: list[float] = []
         self._next_look = max(2, protocol.timed_min_blocks)
@@ -183,7 +185,7 @@ class _Progress:
         """Say why to stop now, or `None` to go on."""
         self._block_s.append(block_s)
         blocks, limits = len(self._block_s), self._protocol
-        if blocks >= self._next_look and spent_s >= limits.timed_min_s:
+        if blocks >= self._next_look and spent_s >= self._least_s:
             self._next_look = math.ceil(blocks * _BETWEEN_LOOKS)
             if self._is_enough(spent_s):
                 return "enough"

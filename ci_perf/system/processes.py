@@ -84,6 +84,36 @@ def wait_briefly(pid: int, timeout_s: float) -> None:
         os.close(handle)
 
 
+def last_cpu(pid: int) -> int | None:
+    """Return the CPU on which the first thread of a process ran last; `None` once it has ended."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    return int(stat.rpartition(b")")[2].split()[36])
+
+
+@contextlib.contextmanager
+def waking_on(pid: int, cpu: int) -> Iterator[None]:
+    """Within, the first thread of a process may run on no other CPU, so that it wakes up there.
+
+    Nothing happens where it may not run there in any case, or is not ours.
+    """
+    try:
+        allowed = os.sched_getaffinity(pid)
+        if cpu in allowed:
+            os.sched_setaffinity(pid, {cpu})
+    except OSError:
+        allowed = set()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            # It may have chosen others itself meanwhile.
+            if cpu in allowed and os.sched_getaffinity(pid) == {cpu}:
+                os.sched_setaffinity(pid, allowed)
+
+
 def carrying(variable: str, value: str) -> list[int]:
     """Return the ids of the processes that were started with this environment variable."""
     mark = os.fsencode(f"{variable}={value}")

@@ -131,6 +131,7 @@ class ContainerProcesses:
     engine: Engine
     name: str
     _init: int = field(default=0, init=False)
+    _worker: int = field(default=0, init=False)
 
     def signal(self, what: signal.Signals) -> None:
         """See turn_scheduler.Resident: to all but the init, which does no work. Raises OSError."""
@@ -140,6 +141,13 @@ class ContainerProcesses:
                 f"container {self.name}: expected its processes to stop, found that they start "
                 "others all the time"
             )
+
+    def pid(self) -> int:
+        """See turn_scheduler.Resident."""
+        if not self._worker and (first := self._first()):
+            started = [each.pid for each in processes.below(first) if each.parent == first]
+            self._worker = min(started, default=0)
+        return self._worker
 
     def _first(self) -> int:
         """Return the process id of its init; 0 once it has ended. Raises OSError if it is not seen.

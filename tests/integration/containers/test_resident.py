@@ -2,11 +2,13 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from ci_perf.model.process import Phase
+from ci_perf.system import processes
 from tests import residents
 from tests.containers import benches
 from tests.launches import BUILD, GOOD, HEAD, failure_of, result_of
@@ -61,8 +63,15 @@ def pair(benched):
 
 
 @pytest.mark.parametrize("which", ["docker", "podman"])
-def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, which):
+def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, which, monkeypatch):
     bench, pair = benched(which)
+    waking_on, woken = processes.waking_on, []
+
+    def noted(pid, cpu):
+        woken.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+        return waking_on(pid, cpu)
+
+    monkeypatch.setattr(processes, "waking_on", noted)
     outcomes = pair(
         HEAD + NOTING, HEAD + NOTING, timed_min_blocks=20, timed_max_s=15.0, monitor_hz=20
     )
@@ -77,6 +86,9 @@ def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, whic
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(steps))
     assert blocks[0] == blocks[1] >= 20
     assert len(turns) > 20
+    # On the CPU of the other one wakes up what measures, and not the init or the client.
+    assert len(woken) > 20
+    assert all(b"ci_perf.measuring.worker" in command for command in woken)
     assert [result_of(outcome).process.evidence.trouble for outcome in outcomes] == ["", ""]
     assert bench.left() == []
 

@@ -1,6 +1,9 @@
 """Which process has its turn when. Here a thread stands for a process, with the real pipes."""
 
 import os
+import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,7 @@ from ci_perf.launch import turn_scheduler
 from ci_perf.measuring.turn_client import Alone, Shared
 from ci_perf.model.task import TurnAnswer, TurnRequest
 from tests.clocks import Clock
+from tests.processes import wait_until
 
 
 def never():
@@ -32,6 +36,27 @@ def player(name, log, *, enough_after=0, capped_after=1000, blocks_at_most=1000)
         return blocks
 
     return play
+
+
+class Sleeper:
+    """A process that sleeps, after it has run on one CPU; it notes on which it may wake up."""
+
+    def __init__(self, name, log, cpu):
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {cpu})
+        self.child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        os.sched_setaffinity(0, allowed)
+        wait_until(lambda: b"S (sleeping)" in Path(f"/proc/{self.child.pid}/status").read_bytes())
+        os.sched_setaffinity(self.child.pid, allowed)
+        self._name = name
+        self._log = log
+
+    def signal(self, what):
+        if what is signal.SIGCONT:
+            self._log.append((self._name, os.sched_getaffinity(self.child.pid)))
+
+    def pid(self):
+        return self.child.pid
 
 
 def why(blocks, enough_after, capped_after):
@@ -71,6 +96,37 @@ def test_the_order_within_a_pair_of_blocks_is_drawn_each_time():
         "b block",
     }
     assert all(one != other for one, other in zip(blocks[::2], blocks[1::2], strict=True))
+
+
+def test_each_process_continues_on_the_cpu_on_which_the_other_one_has_run():
+    every = os.sched_getaffinity(0)
+    cpus = {"a": min(every), "b": max(every)}
+    log = []
+    sleepers = {name: Sleeper(name, log, cpu) for name, cpu in cpus.items()}
+
+    def play(name):
+        def take_turns(slot, must_stop):
+            slot.assign(sleepers[name])
+            return player(name, [], enough_after=2)(slot, must_stop)
+
+        return take_turns
+
+    try:
+        schedule(play("a"), play("b"))
+        after = [os.sched_getaffinity(sleeper.pid()) for sleeper in sleepers.values()]
+    finally:
+        for sleeper in sleepers.values():
+            sleeper.child.communicate()  # it ends with its input
+
+    assert log[:2] == [("a", every), ("b", {cpus["a"]})]
+    # In the order of the first phase, of two blocks that are shuffled, and of the last phase.
+    assert log[2:6] == [
+        ("b", {cpus["b"]}),
+        ("a", {cpus["b"]}),
+        ("b", {cpus["a"]}),
+        ("a", {cpus["b"]}),
+    ]
+    assert after == [every, every]
 
 
 @pytest.mark.parametrize("more", [(3, 8), (8, 3)])

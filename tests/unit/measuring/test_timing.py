@@ -208,6 +208,16 @@ def test_a_quiet_workload_stops_at_the_least_time_and_blocks():
     assert (timed.stopped, len(timed.block_s)) == ("enough", 40)
 
 
+def test_each_of_a_resident_pair_times_for_half_of_the_least_time():
+    bench = Bench(0.125)
+    turns = Granted(bench, blocks=0, partner_s=0.25)
+
+    timed = time_blocks(bench, step_s=0.125, timed_min_blocks=3, timed_min_s=5.0, turn_taker=turns)
+
+    # Of its own clock, each block takes 0.25 s: the step before it is not timed.
+    assert (timed.stopped, len(timed.block_s)) == ("enough", 10)
+
+
 @pytest.mark.parametrize(("start_s", "fewest", "most"), [(1.0, 5, 25), (100.0, 10, 200)])
 def test_a_launch_that_costs_more_to_start_times_for_longer(start_s, fewest, most):
     timed = time_blocks(
@@ -382,7 +392,7 @@ def test_what_the_partner_takes_is_not_spent():
         bench,
         step_s=1.0,
         timed_min_blocks=2,
-        timed_min_s=10.0,
+        timed_min_s=20.0,
         turn_taker=Granted(bench, blocks=0, partner_s=1000.0),
     )
 
