@@ -73,7 +73,7 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     found = {workload.id: Pairs() for workload in planned}
     draw = random.Random(0)  # noqa: S311  no secret is made of it
     with local.launcher(ROOT) as launcher, tempfile.TemporaryDirectory() as data_dir:
-        machine = described(launcher, device)
+        machine = describe(launcher, device)
         for index in range(rounds):
             for workload in planned:
                 todo = Task(
@@ -85,7 +85,7 @@ def main(rounds: int, device: str, output: Path | None) -> int:
                     gpus=machine.gpus,
                 )
                 for mode in draw.sample((LAUNCH, RESIDENT), 2):
-                    getattr(found[workload.id], mode).append(launched(launcher, todo, mode))
+                    getattr(found[workload.id], mode).append(launch(launcher, todo, mode))
             print(f"round {index + 1} of {rounds}", file=sys.stderr, flush=True)
             if output is not None:
                 everything = {name: asdict(pairs) for name, pairs in found.items()}
@@ -94,7 +94,7 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     return 0
 
 
-def described(launcher: local.LocalLauncher, device: str) -> MachineDescription:
+def describe(launcher: local.LocalLauncher, device: str) -> MachineDescription:
     """Describe this machine."""
     found = launcher.describe(device, 1, 1)
     if isinstance(found, TaskFailure):
@@ -102,7 +102,7 @@ def described(launcher: local.LocalLauncher, device: str) -> MachineDescription:
     return found
 
 
-def launched(launcher: local.LocalLauncher, todo: Task, mode: str) -> Pair:
+def launch(launcher: local.LocalLauncher, todo: Task, mode: str) -> Pair:
     """Launch both processes of a pair."""
     start = time.perf_counter()
     if mode == RESIDENT:

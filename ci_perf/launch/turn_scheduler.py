@@ -2,8 +2,8 @@
 
 The child's side is measuring/turn_client.py. A process that waits is stopped (SIGSTOP) with its
 group: the workers of its data loader, or threads that spin, would otherwise work while the partner
-is timed, and what they fetched ahead would make its own next block look fast. Who continues does so
-on the CPU of the one before it, which is awake (decision 028).
+is timed, and what they fetched ahead would make its own next block look fast. A process that
+continues wakes up on the CPU on which the other one has just run (decision 028).
 """
 
 import contextlib
@@ -64,7 +64,7 @@ class ProcessGroup:
 
     def pid(self) -> int:
         """See Resident."""
-        return self.child.pid
+        return self.child.pid if self.child.poll() is None else 0
 
 
 def _send(kill: Callable[[int, signal.Signals], object], number: int, what: signal.Signals) -> None:
@@ -87,6 +87,8 @@ class Slot:
         self.folder = folder
         # What the process asked for last; the measured code may have written any byte.
         self.request = b""
+        # On which its first thread was when it asked, where that is known.
+        self.cpu: int | None = None
         self._resident: Resident | None = None
         # Seconds that it has waited, and since when it waits now: changed at once.
         self._waited: tuple[float, float | None] = (0.0, None)
@@ -129,6 +131,8 @@ class Slot:
         """Wait until the process asks for its next turn, or has ended."""
         self.request = self._next_request()
         if self.is_taken:
+            # To be stopped it wakes up, perhaps elsewhere.
+            self.cpu = processes.last_cpu(self._pid())
             self._waited = (self._waited[0], time.monotonic())
             self._signal(signal.SIGSTOP)
 
@@ -136,14 +140,11 @@ class Slot:
         """Let the process run; on this CPU at first, if one is named."""
         waited_s, since = self._waited
         self._waited = (waited_s + (time.monotonic() - since if since else 0.0), None)
-        with self._waking_on(cpu):  # until its code runs, whose threads would be held there, too
+        # It waits for the answer there. Threads that its code starts must not be held there.
+        with self._woken_on(cpu):
             self._signal(signal.SIGCONT)
         with contextlib.suppress(BlockingIOError):  # it asks without reading the answers
             os.write(self._answers, turn)
-
-    def last_cpu(self) -> int | None:
-        """Return the CPU on which the process ran last, where that is known."""
-        return processes.last_cpu(self._pid())
 
     def close(self) -> None:
         """Close the pipes: a process that still waits then goes on alone."""
@@ -158,11 +159,10 @@ class Slot:
             with contextlib.suppress(BlockingIOError):  # another process has read it
                 return os.read(self._requests, 1)
 
-    def _waking_on(self, cpu: int | None) -> contextlib.AbstractContextManager[None]:
-        pid = self._pid()
-        return (
-            processes.waking_on(pid, cpu) if pid and cpu is not None else contextlib.nullcontext()
-        )
+    def _woken_on(self, cpu: int | None) -> contextlib.AbstractContextManager[None]:
+        if cpu is None or not (pid := self._pid()):
+            return contextlib.nullcontext()
+        return processes.waking_on(pid, cpu)
 
     def _pid(self) -> int:
         return self._resident.pid() if self._resident else 0
@@ -278,7 +278,8 @@ def _run_in_slot(slot: Slot, launch: Callable[[Slot, Interrupted], T], must_stop
 def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None], cpu: int | None) -> int | None:
     """Give each process a turn: without a block if all have enough, or one has reached its cap.
 
-    Each runs on the CPU on which the one before it has run, at first `cpu`. Returns the last one.
+    Each wakes up on the CPU on which the one before it has run; the first one on `cpu`. Returns
+    the CPU of the last one.
     """
     requests = {slot.request for slot in slots}
     are_timing = requests <= {*TurnRequest} - {TurnRequest.IMPORT, TurnRequest.PHASE}
@@ -290,7 +291,7 @@ def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None], cpu: int | 
     for slot in slots:
         slot.answer(TurnAnswer.TAKE_WITHOUT_BLOCK if is_over else TurnAnswer.TAKE, cpu=cpu)
         slot.wait_for_request()
-        cpu = slot.last_cpu()
+        cpu = slot.cpu
     return cpu
 
 

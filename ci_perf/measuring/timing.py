@@ -51,8 +51,8 @@ _LEAST_SHARE_OF_BLOCKS: dict[Statistic, float] = {"median": 0.8, "p25": 0.6, "mi
 # The two of a resident pair have their disturbances in common, and their blocks are compared one by
 # one: pairs differ by this share of what blocks do, or by less (decision 025).
 _SHARE_OF_BLOCKS_IN_PAIR = 0.2
-# Of the least times: each warms the CPU for both, and the first six blocks side by side tell nearly
-# as much as all of them (decision 028).
+# The processes of a resident pair need this share of the least times: each warms the CPU for the
+# other one, and where blocks are compared side by side the first ones tell enough (decision 028).
 _SHARE_OF_LEAST_IN_PAIR = 0.5
 # Of normal noise, the interquartile range in standard deviations.
 _QUARTILES = 1.349
@@ -176,7 +176,8 @@ class _Progress:
     def __init__(self, protocol: Protocol, start_s: float, *, in_pair: bool) -> None:
         self._protocol = protocol
         self._in_pair = in_pair
-        self._least_s = protocol.timed_min_s * (_SHARE_OF_LEAST_IN_PAIR if in_pair else 1)
+        is_by_blocks = in_pair and protocol.statistic == "median"
+        self._least_s = protocol.timed_min_s * (_SHARE_OF_LEAST_IN_PAIR if is_by_blocks else 1)
         self._start_s = start_s
         self._block_s: list[float] = []
         self._next_look = max(2, protocol.timed_min_blocks)

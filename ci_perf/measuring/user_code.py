@@ -250,8 +250,8 @@ def check_imports(foreign_root: str, *, root: str, file: str) -> None:
     """
     if not foreign_root:
         return
-    real_root = _real(foreign_root)
-    foreign = _Foreign(Path(real_root), Path(_real(root)), Path(_real(file)).parent)
+    real_root = real_path(foreign_root)
+    foreign = _Foreign(Path(real_root), Path(real_path(root)), Path(real_path(file)).parent)
     modules = [
         (name, Path(path))
         for name, path in _imported(sys.modules)
@@ -268,7 +268,7 @@ class _Foreign:
         self._foreign = foreign
         self._workloads = workloads
         # Where one lies in the other, the inner one is the more precise.
-        inside = [root, OURS, Path(_real(sys.prefix)), Path(_real(sys.base_prefix))]
+        inside = [root, OURS, Path(real_path(sys.prefix)), Path(real_path(sys.base_prefix))]
         self._exempt = [
             folder for folder in inside if folder != foreign and folder.is_relative_to(foreign)
         ]
@@ -295,7 +295,7 @@ def _imported(modules: Mapping[str, object]) -> Iterable[tuple[str, str]]:
         said = getattr(module, "__dict__", {})
         file = said.get("__file__")
         if isinstance(file, str):
-            yield name, _real(file)
+            yield name, real_path(file)
         elif file is None and "__path__" in said:
             yield from _namespace(name, said["__path__"])
 
@@ -307,15 +307,17 @@ def _namespace(name: str, folders: object) -> Iterable[tuple[str, str]]:
     except Exception:  # noqa: BLE001  a module of the user's own making
         return
     if isinstance(first, str):
-        yield name, _real(first)
+        yield name, real_path(first)
 
 
-def _real(path: str) -> str:
-    """Return what `os.path.realpath` does, which looks at every folder above each file anew."""
+def real_path(path: str) -> str:
+    """Return `os.path.realpath(path)`, without looking at a folder that was looked at before."""
     folder, name = os.path.split(path)
-    real = f"{_real_folder(folder)}{os.sep}{name}"
-    is_link = os.path.islink(real)  # noqa: PTH114  a Path takes longer to make than to ask
-    return os.path.realpath(path) if is_link or name in _NO_NAMES else real
+    if name in _NO_NAMES or not folder.startswith(os.sep):
+        return os.path.realpath(path)
+    # A Path takes longer to make than to ask.
+    real = os.path.join(_real_folder(folder), name)  # noqa: PTH118
+    return os.path.realpath(path) if os.path.islink(real) else real  # noqa: PTH114
 
 
 # A process imports thousands of modules, from some hundred folders.

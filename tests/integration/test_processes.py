@@ -98,3 +98,46 @@ def test_an_interrupt_during_the_start_ends_the_program():
 
     assert "KeyboardInterrupt" in asker.stderr
     wait_until(lambda: not is_alive(int(asker.stdout)))
+
+
+@pytest.fixture
+def sleeper():
+    """A process that sleeps, and has a name that /proc must not be read by."""
+    child = subprocess.Popen(["bash", "-c", "exec -a 'a) b (c' sleep 611"])
+    yield child.pid
+    child.kill()
+    child.wait()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_a_process_wakes_up_on_one_cpu_and_may_then_run_on_all(sleeper):
+    every = os.sched_getaffinity(0)
+    for cpu in (min(every), max(every)):
+        with processes.waking_on(sleeper, cpu):
+            assert os.sched_getaffinity(sleeper) == {cpu}
+        assert os.sched_getaffinity(sleeper) == every
+    assert processes.last_cpu(sleeper) in every
+
+    with pytest.raises(ValueError, match="within"), processes.waking_on(sleeper, min(every)):
+        raise ValueError("within")
+    assert os.sched_getaffinity(sleeper) == every
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_cpus_that_a_process_has_or_chooses_itself_are_left_to_it(sleeper):
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+    with processes.waking_on(sleeper, first):
+        os.sched_setaffinity(sleeper, {last})
+    assert os.sched_getaffinity(sleeper) == {last}
+
+    with processes.waking_on(sleeper, first):
+        assert os.sched_getaffinity(sleeper) == {last}
+    assert os.sched_getaffinity(sleeper) == {last}
+
+
+def test_a_process_that_has_ended_wakes_up_nowhere():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+
+    with processes.waking_on(ended.pid, 0):
+        assert processes.last_cpu(ended.pid) is None

@@ -144,7 +144,10 @@ class ContainerProcesses:
 
     def pid(self) -> int:
         """See turn_scheduler.Resident."""
+        if not self._is_init(self._init):
+            self._worker = 0
         if not self._worker and (first := self._first()):
+            # Before its first turn the init has started nothing else.
             started = [each.pid for each in processes.below(first) if each.parent == first]
             self._worker = min(started, default=0)
         return self._worker

@@ -40,3 +40,4 @@ def probed(probe: Probe, bench: Bench) -> Probed:
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     files.write(Path(sys.argv[1]) / task.RESULT, tried(sys.argv[3], sys.argv[4], int(sys.argv[5])))
+    linux.end(0)

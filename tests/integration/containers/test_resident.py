@@ -1,7 +1,9 @@
 """Two containers that are there at once, and of which one runs at any time."""
 
+import contextlib
 import itertools
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -67,9 +69,12 @@ def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, whic
     bench, pair = benched(which)
     waking_on, woken = processes.waking_on, []
 
+    @contextlib.contextmanager
     def noted(pid, cpu):
-        woken.append(Path(f"/proc/{pid}/cmdline").read_bytes())
-        return waking_on(pid, cpu)
+        with waking_on(pid, cpu):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            woken.append((command, os.sched_getaffinity(pid) == {cpu}))
+            yield
 
     monkeypatch.setattr(processes, "waking_on", noted)
     outcomes = pair(
@@ -86,9 +91,9 @@ def test_of_two_containers_one_runs_at_any_time_and_they_alternate(benched, whic
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(steps))
     assert blocks[0] == blocks[1] >= 20
     assert len(turns) > 20
-    # On the CPU of the other one wakes up what measures, and not the init or the client.
+    # What is woken on the CPU of the other one is what measures, and neither init nor client.
     assert len(woken) > 20
-    assert all(b"ci_perf.measuring.worker" in command for command in woken)
+    assert all(b"ci_perf.measuring.worker" in command and is_there for command, is_there in woken)
     assert [result_of(outcome).process.evidence.trouble for outcome in outcomes] == ["", ""]
     assert bench.left() == []
 

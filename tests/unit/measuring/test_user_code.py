@@ -1,3 +1,4 @@
+import os
 import sys
 import types
 
@@ -66,4 +67,47 @@ def test_a_link_to_code_of_the_other_side_is_seen(tmp_path, monkeypatch, linked)
 
     with pytest.raises(user_code.ForeignCodeError, match=r"package\.code"):
         user_code.check_imports(str(base), root=str(head), file=str(head / "workload.py"))
-    user_code.check_imports(str(base) + "x", root=str(head), file=str(head / "workload.py"))
+
+
+def test_code_beside_a_root_of_which_the_name_begins_alike_is_not_of_the_other_side(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "head").mkdir()
+    (tmp_path / "head/code.py").touch()
+    module = types.ModuleType("code_of_head")
+    module.__file__ = str(tmp_path / "head/code.py")
+    monkeypatch.setitem(sys.modules, "code_of_head", module)
+
+    for foreign in ("hea", "headless"):
+        user_code.check_imports(
+            str(tmp_path / foreign), root=str(tmp_path / "head"), file=str(tmp_path / "head/w.py")
+        )
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "//", "/usr", "/bin", "/bin/", "/bin/sh", "/x/../y", "/x/.", "", ".", "..", "a/b"]
+)
+def test_a_real_path_is_that_of_the_standard_library(path):
+    assert user_code.real_path(path) == os.path.realpath(path)
+
+
+def test_real_paths_follow_links_to_files_and_folders_and_loops(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/file").touch()
+    for name, target in {"link": "folder", "folder/too": "file", "loop": "loop"}.items():
+        (tmp_path / name).symlink_to(target)
+
+    for name in (
+        "link/file",
+        "link/too",
+        "folder/too",
+        "loop",
+        "loop/x",
+        "link/../folder",
+        "none/x",
+    ):
+        path = str(tmp_path / name)
+        assert user_code.real_path(path) == os.path.realpath(path)
+    for folder in (tmp_path, tmp_path / "folder"):
+        monkeypatch.chdir(folder)
+        assert user_code.real_path("too") == os.path.realpath("too")
