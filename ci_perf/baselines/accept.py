@@ -2,7 +2,7 @@
 
 import datetime as dt
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -52,6 +52,7 @@ class Action(Enum):
 _PROVEN = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 # The same, where a person accepts the run rather than collects it.
 _SUSPECTED = frozenset({Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER})
+_TAIL = metrics.STEP_P95.name
 _JOINS = frozenset({Action.NEW_EPOCH, Action.APPENDED})
 
 
@@ -258,7 +259,7 @@ def _accept_one(
 ) -> Acceptance:
     path = layout.path(root, run.environment.hard, run.suite, workload.workload)
     before = layout.read(path) if path.exists() else None
-    moved = [name for row in rows if (name := _moved(row, mode))]
+    moved = _with_tail([name for row in rows if (name := _moved(row, mode))], rows)
     action = _action(before, run, rows, moved, mode)
     history = before.sessions if before and action in _JOINS else ()
     began = tuple(sorted(moved)) if action in _JOINS else ()
@@ -317,6 +318,16 @@ def _moved(row: Row, mode: Mode) -> str:
         is_meant = row.verdict in _SUSPECTED and mode is Mode.KEEP
         return row.metric if row.verdict in _PROVEN or is_meant else ""
     return row.metric if row.gate and row.verdict is Verdict.MISSING else ""
+
+
+def _with_tail(moved: Sequence[str], rows: Iterable[Row]) -> list[str]:
+    """Return the metrics that have moved; the tail of the step's time moves with the time itself.
+
+    Nothing proves that of it, and its old values would stay in its headline.
+    """
+    has_tail = any(isinstance(row, Change) and row.metric == _TAIL for row in rows)
+    follows = has_tail and metrics.STEP_TIME.name in moved and _TAIL not in moved
+    return [*moved, _TAIL] if follows else [*moved]
 
 
 def _epochs(history: Sequence[RecordedSession], began: Sequence[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
 from ci_perf.github import commits, pulls
 from ci_perf.github.access import Client
 from ci_perf.github.pulls import ChangedFile, OpenPull
-from ci_perf.model.summary import Numbers
+from ci_perf.model.baseline import Baseline
 from ci_perf.report.publication import BaselineEdit
 from ci_perf.system import files, git
 
@@ -121,11 +121,13 @@ def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
             path=file.path, before={}, after={}, problem="it chooses the default limits"
         )
     try:
-        before, after = commits.file(client, base, file.before), _after(client, file)
+        before = _baseline(commits.file(client, base, file.before), file.before)
+        after = _baseline(_after(client, file), file.path)
         return BaselineEdit(
             path=file.path,
-            before=_headline(before, file.before),
-            after=_headline(after, file.path),
+            before=before.headline if before else {},
+            after=after.headline if after else {},
+            reason=_reason(before, after),
         )
     except CiPerfError as error:
         return BaselineEdit(path=file.path, before={}, after={}, problem=f"cannot be read: {error}")
@@ -135,13 +137,20 @@ def _unread(file: ChangedFile) -> BaselineEdit:
     return BaselineEdit(path=file.path, before={}, after={}, problem="one of too many to read")
 
 
-def _headline(content: bytes | None, path: str) -> Numbers:
-    """Return the headline of a foreign baseline, if it is a consistent one."""
+def _reason(before: Baseline | None, after: Baseline | None) -> str:
+    """Return what the newest session says, if it is another one than before."""
+    newest = after.sessions[-1] if after else None
+    is_added = newest is not None and not (before and before.sessions[-1] == newest)
+    return newest.reason if newest and is_added else ""
+
+
+def _baseline(content: bytes | None, path: str) -> Baseline | None:
+    """Return a foreign baseline, if it is a consistent one. Raises InvalidFileError."""
     if content is None:
-        return {}
+        return None
     with written({_ANY: content}) as root:
         file = root / _ANY
         try:
-            return layout.read_anywhere(file).headline
+            return layout.read_anywhere(file)
         except InvalidFileError as error:
             raise InvalidFileError(str(error).replace(str(file), path)) from None

@@ -245,13 +245,14 @@ def trust_note(notes: Iterable[Phrase]) -> Markdown:
 class BaselineEdit:
     """One baseline file that a pull request adds, changes or removes; foreign data.
 
-    ``before`` and ``after`` are headlines, empty where there is no such file. ``problem`` says why
-    they are not known.
+    ``before`` and ``after`` are headlines, empty where there is no such file. ``reason`` is that of
+    the session that it adds. ``problem`` says why they are not known.
     """
 
     path: str
     before: Numbers
     after: Numbers
+    reason: str = ""
     problem: str = ""
 
 
@@ -282,8 +283,8 @@ def baseline_table(edits: Sequence[BaselineEdit]) -> Markdown:
     lines = [
         "<details><summary>Baselines that this pull request changes: old → new</summary>",
         "",
-        "| Baseline | Metric | Base branch | This pull request | Change |",
-        "|---|---|---:|---:|---:|",
+        "| Baseline | Metric | Base branch | This pull request | Change | Reason |",
+        "|---|---|---:|---:|---:|---|",
         *(f"| {' | '.join(row)} |" for row in rows[:_MAX_ROWS]),
         "",
     ]
@@ -306,12 +307,13 @@ def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
 
 def _rows(edit: BaselineEdit) -> list[tuple[str, ...]]:
     path = escape.code(edit.path, limit=_MAX_PATH_CHARS)
+    reason = escape.sentence(edit.reason) if edit.reason else ""
     if edit.problem:
-        return [(path, escape.sentence(edit.problem), "", "", "")]
+        return [(path, escape.sentence(edit.problem), "", "", "", reason)]
     names = sorted(edit.before.keys() | edit.after.keys())
     moved = [name for name in names if edit.before.get(name) != edit.after.get(name)]
-    return [(path, *_cells(name, edit)) for name in moved] or [
-        (path, "same headline, other sessions", "", "", "")
+    return [(path, *_cells(name, edit), reason) for name in moved] or [
+        (path, "same headline, other sessions", "", "", "", reason)
     ]
 
 

@@ -37,6 +37,7 @@ def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(se
     assert second.body.splitlines()[2].startswith("### ❌ Act: worse: `mlp` graph breaks +3")
     assert "with its own it would be: ✅ Pass: no regression" in second.body
     assert f"| `{MLP}` | graph breaks | 0 | 3 |" in second.body
+    assert "| `because` |" in second.body
 
 
 def test_a_baseline_that_cannot_be_read_is_named_all_the_same(second):

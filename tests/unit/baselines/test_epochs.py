@@ -12,7 +12,7 @@ from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Verdict
 from tests.accepting import accepted, against, history
-from tests.comparisons import verdicts_of
+from tests.comparisons import a_change, a_comparison, verdicts_of
 from tests.runs import MIB, SLOW, STEADY, a_device_memory, a_measured, a_run
 
 # The metrics that move when steps take another time.
@@ -30,6 +30,28 @@ def test_a_change_begins_a_new_epoch_and_keeps_the_sessions_before(root):
     assert [session.run for session in found.sessions] == ["run0", "run1", "run2", "fast"]
     assert [session.epochs for session in found.sessions] == [{}, {}, {}, STEP_EPOCH]
     assert found.headline["step_time_s"] == pytest.approx(STEADY[0], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "epochs"), [(Verdict.REGRESSED, STEP_EPOCH), (Verdict.UNCHANGED, {})]
+)
+def test_the_tail_of_a_step_begins_its_epoch_with_the_step(root, verdict, epochs):
+    """Pairs prove a change of the step's time; of its tail, which does not gate, nothing."""
+    accepted(root, a_run(a_measured("a", *STEADY), id="1"))
+    rows = [
+        a_change("a", verdict, ratio=1.05),
+        a_change("a", Verdict.INCONCLUSIVE, metric=metrics.STEP_P95, gate=False),
+    ]
+
+    files = accept.prepare(
+        root,
+        a_run(a_measured("a", *STEADY), id="2"),
+        a_comparison(*rows),
+        reason="worth it",
+        mode=Mode.APPEND,
+    )
+
+    assert [file.baseline.sessions[-1].epochs for file in files] == [epochs]
 
 
 def test_only_the_metrics_that_moved_begin_a_new_epoch(root):

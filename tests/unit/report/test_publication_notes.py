@@ -30,10 +30,12 @@ def test_where_no_baseline_is_changed_nothing_is_said():
 
 
 def test_a_changed_baseline_is_shown_old_and_new():
-    page = Page(publication.baseline_table([an_edit()]))
+    table = publication.baseline_table([an_edit(reason="The new head is worth it.")])
+    page = Page(table)
 
     assert page.open == []
-    assert page.rows == [5, 5]
+    assert page.rows == [6, 6]
+    assert "| +100 % | `The new head is worth it.` |" in table
     assert "step time" in page.prose
     assert "1.00 ms" in page.prose
     assert "+100 %" in page.prose
@@ -99,9 +101,9 @@ def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
     )
 
 
-@given(HOSTILE, HOSTILE)
-def test_no_foreign_text_leaves_its_code_span(text, problem):
-    edit = an_edit(text, problem=problem)
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_no_foreign_text_leaves_its_code_span(text, problem, reason):
+    edit = an_edit(text, problem=problem, reason=reason)
     hint = AcceptHint(pull=7, run=42, artifact=text, baselines=text, sha=text)
     beside = Extras(
         note=publication.baseline_note([edit], None, is_judged_by_base=True),
