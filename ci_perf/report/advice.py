@@ -32,6 +32,7 @@ from ci_perf.report.undecided import Need, Topic
 # A workload with such a row is accepted with a reason, or not at all.
 _BLAMES = frozenset({Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 _UNRECORDED = frozenset({Severity.NEW, Severity.INCOMPARABLE})
+_ACCEPTED = frozenset({Severity.NUMERICS_CHANGED, Severity.REGRESSED, Severity.IMPROVED})
 _SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
 _CHECKPOINTING = "activation checkpointing (`torch.utils.checkpoint`)"
 _OUT_OF_MEMORY = {
@@ -103,11 +104,16 @@ def _topic_of_samples(row: Row) -> Topic:
 
 
 def _without_blamed(rows: Iterable[Row]) -> list[Row]:
-    """Leave out rows without a history where pairs blame the workload: look before accepting."""
+    """Leave out gains, and rows without a history, of a workload that is blamed.
+
+    To accept them is no advice before somebody has looked, and its own advice accepts them too.
+    """
     every = list(rows)
     blamed = set(phrases.names(row for row in every if severity_of(row) in _BLAMES))
     return [
-        row for row in every if row.workload not in blamed or severity_of(row) not in _UNRECORDED
+        row
+        for row in every
+        if row.workload not in blamed or severity_of(row) not in _UNRECORDED | {Severity.IMPROVED}
     ]
 
 
@@ -137,13 +143,22 @@ def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Numerics changed: "),
         *phrases.joined(_numbers(row) for row in numerics),
         Words(
-            ". The losses or the output differ from the baseline. Check this before the times "
+            ". The losses or the output differ from those of the base. Check this before the times "
             "below: a faster step that computes something else is no improvement. If the change is "
             "intended, accept it with a reason: "
         ),
         commands.accept(
-            rows, comparison, reason=True, append=not any(row.gate for row in numerics)
+            rows, comparison, reason=True, append=not _asks_to_accept(rows, comparison)
         ),
+    )
+
+
+def _asks_to_accept(rows: Sequence[Row], comparison: Comparison) -> bool:
+    """Whether these workloads have a change, of numbers or of speed, that `accept` writes."""
+    names = set(phrases.names(rows))
+    return any(
+        row.gate and row.workload in names and severity_of(row) in _ACCEPTED
+        for row in comparison.rows
     )
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from ci_perf.model import metrics
 from ci_perf.model.comparison import Stale, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.report import advice, remarks
@@ -52,6 +53,19 @@ def test_changed_numerics_come_before_every_speed_with_the_first_loss_that_diffe
     assert first.startswith(f"Numerics changed: bert ({pair}).")
     assert first.endswith('ci-perf accept run.json --workload bert --reason "…"')
     assert second.startswith("Regressed: bert")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        a_change("bert", Verdict.IMPROVED, ratio=0.8),
+        a_change("bert", Verdict.IMPROVED, ratio=0.8, metric=metrics.PEAK_ALLOCATED),
+    ],
+)
+def test_other_numerics_and_a_gain_of_one_workload_are_accepted_by_one_command(change):
+    (step,) = steps(a_numerics("bert"), change)
+
+    assert step.endswith('ci-perf accept run.json --workload bert --reason "…"')
 
 
 def test_numerics_without_a_gate_join_the_history_of_a_speed_that_has_not_changed():
