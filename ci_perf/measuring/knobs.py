@@ -53,8 +53,7 @@ def imports_kept() -> Iterator[None]:
     """Import without the garbage collector, which would look for garbage in what stays.
 
     What has been imported is left out of later collections, in a launch until the timed region
-    ends. A file that
-    disables the collector, or sets other thresholds, keeps it so.
+    ends. A file that disables the collector, or sets other thresholds, keeps it so.
     """
     before = gc.get_threshold()
     never = (_NEVER_COLLECT, *before[1:])

@@ -147,19 +147,14 @@ def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
             "below: a faster step that computes something else is no improvement. If the change is "
             "intended, accept it with a reason: "
         ),
-        commands.accept(
-            rows, comparison, reason=True, append=not _asks_to_accept(rows, comparison)
-        ),
+        commands.accept(rows, comparison, reason=True, append=_are_kept(rows, comparison)),
     )
 
 
-def _asks_to_accept(rows: Sequence[Row], comparison: Comparison) -> bool:
-    """Whether these workloads have a change, of numbers or of speed, that `accept` writes."""
-    names = set(phrases.names(rows))
-    return any(
-        row.gate and row.workload in names and severity_of(row) in _ACCEPTED
-        for row in comparison.rows
-    )
+def _are_kept(rows: Iterable[Row], comparison: Comparison) -> bool:
+    """Whether `accept` alone would keep the baseline of one of these workloads as it is."""
+    changed = (row for row in comparison.rows if row.gate and severity_of(row) in _ACCEPTED)
+    return not set(phrases.names(changed)).issuperset(phrases.names(rows))
 
 
 def _make_them_agree(rows: list[Row], _: Comparison) -> Phrase:

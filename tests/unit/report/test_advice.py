@@ -68,6 +68,14 @@ def test_other_numerics_and_a_gain_of_one_workload_are_accepted_by_one_command(c
     assert step.endswith('ci-perf accept run.json --workload bert --reason "…"')
 
 
+def test_other_numerics_join_a_history_also_beside_a_workload_that_begins_one():
+    (step,) = steps(
+        a_numerics("bert"), a_numerics("mlp"), a_change("mlp", Verdict.IMPROVED, ratio=0.8)
+    )
+
+    assert "--workload bert --workload mlp --append --reason" in step
+
+
 def test_numerics_without_a_gate_join_the_history_of_a_speed_that_has_not_changed():
     (step,) = steps(a_numerics("bert"), a_change("bert"))
 
