@@ -133,4 +133,4 @@ def main(folder: Path, name: str, threads: int) -> None:
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]))
-    linux.end(0)
+    knobs.end_process(0)

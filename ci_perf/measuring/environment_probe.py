@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ci_perf.measuring import user_code
+from ci_perf.measuring import knobs, user_code
 from ci_perf.model import task
 from ci_perf.model.environment import (
     CpuMachine,
@@ -279,4 +279,4 @@ def main(folder: Path, device: str, threads: int, devices: int) -> None:
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     main(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
-    linux.end(0)
+    knobs.end_process(0)

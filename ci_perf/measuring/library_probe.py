@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ci_perf.measuring import knobs
 from ci_perf.model.facts import (
     InstalledGpu,
     Nvml,
@@ -25,7 +26,6 @@ from ci_perf.model.facts import (
     TorchBuild,
     TorchMissing,
 )
-from ci_perf.system import linux
 
 T = TypeVar("T")
 
@@ -208,4 +208,4 @@ def _one_line(error: Exception) -> str:
 if __name__ == "__main__":
     answer = {"torch": read_torch, "nvml": read_nvml}[sys.argv[1]]()
     sys.stdout.write("\n" + msgspec.json.encode(answer).decode() + "\n")
-    linux.end(0)
+    knobs.end_process(0)

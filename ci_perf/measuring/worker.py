@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from ci_perf.measuring import memory, recording, user_code
+from ci_perf.measuring import knobs, memory, recording, user_code
 from ci_perf.measuring.instruments import Stopwatch
 from ci_perf.measuring.monitor import Marks
 from ci_perf.measuring.phases import go_through
@@ -82,4 +82,4 @@ def _of_the_author(trace: TracebackType | None) -> TracebackType | None:
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     # Threads and exit handlers of the workload have had their say: the result is written.
-    linux.end(main(Path(sys.argv[1])))
+    knobs.end_process(main(Path(sys.argv[1])))

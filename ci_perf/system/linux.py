@@ -11,7 +11,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 # linux/prctl.h
 _SET_PDEATHSIG = 1
@@ -31,18 +30,6 @@ def end_with_parent(parent: int) -> None:
     """
     if _prctl(_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() != parent:
         os._exit(1)
-
-
-def end(code: int) -> NoReturn:
-    """End this process at once, with what it has printed.
-
-    An interpreter that has imported torch takes 0.4 s to take itself apart. What else would be done
-    at its end, by exit handlers and threads that go on, is not done.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # whoever had it may have closed or removed it
-            stream.flush()
-    os._exit(code)
 
 
 def forbid_inspection() -> None:

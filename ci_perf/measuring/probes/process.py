@@ -7,7 +7,7 @@ FOLDER under the name that task.py has for results; PARENT is the process that w
 import sys
 from pathlib import Path
 
-from ci_perf.measuring import device, probes
+from ci_perf.measuring import device, knobs, probes
 from ci_perf.measuring.probes import Bench, CannotTryError, Probe
 from ci_perf.model import task
 from ci_perf.model.proof import MOST_DETAIL, Figure, Probed
@@ -40,4 +40,4 @@ def probed(probe: Probe, bench: Bench) -> Probed:
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     files.write(Path(sys.argv[1]) / task.RESULT, tried(sys.argv[3], sys.argv[4], int(sys.argv[5])))
-    linux.end(0)
+    knobs.end_process(0)

@@ -56,3 +56,18 @@ def test_variables_that_choose_kernels_are_written_down(monkeypatch):
 def test_a_list_of_cpus_reads_and_writes_as_taskset_spells_it(text, cpus):
     assert knobs._cpus(text) == cpus
     assert knobs._spelled(cpus) == text
+
+
+@pytest.mark.parametrize("before", ["", "sys.stderr.close(); ", "sys.stderr = None; "])
+def test_a_process_that_ends_at_once_leaves_what_it_printed_and_calls_no_exit_handlers(before):
+    code = (
+        "import atexit, sys; from ci_perf.measuring import knobs; "
+        "atexit.register(print, 'handler'); "
+        f"print('result', end=''); {before}knobs.end_process(3)"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "result", "")

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from ci_perf.measuring import environment_probe
@@ -52,17 +49,3 @@ def test_the_image_and_the_allocator_are_cut(monkeypatch):
 
     assert len(environment.soft.image or "") == 200
     assert len(environment.noted.allocator) == 200
-
-
-@pytest.mark.parametrize("before", ["", "sys.stderr.close(); ", "sys.stderr = None; "])
-def test_a_process_that_ends_at_once_leaves_what_it_printed_and_calls_no_exit_handlers(before):
-    code = (
-        "import atexit, sys; from ci_perf.system import linux; atexit.register(print, 'handler'); "
-        f"print('result', end=''); {before}linux.end(3)"
-    )
-
-    ended = subprocess.run(
-        [sys.executable, "-c", code], check=False, capture_output=True, text=True
-    )
-
-    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "result", "")
