@@ -179,8 +179,8 @@ def build(context):
     first_s, second_s = profile.ranks.own_s
     assert (profile.ranks.world_size, second_s > first_s) == (2, True)
     assert profile.missing == {}
-    # The thread that sends may hold the tensor of the step before, and a number, for a moment.
-    assert 16 <= profile.memory.peak_bytes <= 40
+    # The thread that sends may hold the tensor of the step before for a moment.
+    assert profile.memory.peak_bytes in {16, 32}
 
 
 def test_a_launch_that_is_timed_does_not_load_what_counts(launch, tmp_path):
