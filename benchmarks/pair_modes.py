@@ -73,7 +73,7 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     found = {workload.id: Pairs() for workload in planned}
     draw = random.Random(0)  # noqa: S311  no secret is made of it
     with local.launcher(ROOT) as launcher, tempfile.TemporaryDirectory() as data_dir:
-        machine = describe(launcher, device)
+        machine = _describe(launcher, device)
         for index in range(rounds):
             for workload in planned:
                 todo = Task(
@@ -94,8 +94,7 @@ def main(rounds: int, device: str, output: Path | None) -> int:
     return 0
 
 
-def describe(launcher: local.LocalLauncher, device: str) -> MachineDescription:
-    """Describe this machine."""
+def _describe(launcher: local.LocalLauncher, device: str) -> MachineDescription:
     found = launcher.describe(device, 1, 1)
     if isinstance(found, TaskFailure):
         raise SystemExit(found.reason)
