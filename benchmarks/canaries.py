@@ -2,10 +2,11 @@
 
     python -m benchmarks.canaries [--data DIR]
 
-A run asks each canary before, between and after its rounds. Histories of 1, 5 and 20 runs are drawn
-from a machine, and one more run of the same machine: either as ever, or with every canary slower by
-10, 20 or 50 % throughout. The screen is *on* while nothing moved by more than it may: by the fixed
-limit of 3 % against the latest session alone, or by the limit that follows from the history.
+A run of several minutes asks each canary before, between and after its rounds. Histories of 1, 5
+and 20 runs are drawn from a machine, and one more run of the same machine: either as ever, or with
+every canary slower by 10, 20 or 50 % throughout. The screen is *on* while nothing moved by more
+than it may: by the fixed limit of 3 % against the latest session alone, or by the limit that
+follows from the history.
 
 Simulated machines have three canaries. With `--data` there is one more: a CPU of two cores that
 others use, of which DIR holds recordings (`session*.json`, as for `benchmarks.verdicts`).

@@ -104,14 +104,11 @@ class Recorder(Listener):
     def machine_awaited(self, why, waited_s):
         self._note("machine_awaited", why, waited_s)
 
-    def planned(self, processes, canaries):
-        self._note("planned", processes, canaries)
+    def planned(self, processes):
+        self._note("planned", processes)
 
     def canary_started(self):
         self._note("canary_started")
-
-    def canary_finished(self, left):
-        self._note("canary_finished", left)
 
     def started(self, workload, process, of):
         self._note("started", workload, process, of)

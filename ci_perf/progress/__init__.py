@@ -6,7 +6,7 @@ from typing import TextIO
 
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
-from ci_perf.progress.sentences import CANARIES, TimeEstimate
+from ci_perf.progress.sentences import TimeEstimate
 from ci_perf.report.units import numbered
 from ci_perf.session import Forecast, Listener
 
@@ -55,22 +55,13 @@ class PlainListener(Listener):
         """See Listener."""
         self._say(sentences.quiet_ended_text(why, waited_s))
 
-    def planned(self, processes: Mapping[str, int], canaries: int) -> None:
+    def planned(self, processes: Mapping[str, int]) -> None:
         """See Listener."""
         self._due = dict(processes)
         self._workloads = len(processes)
         self._round_began = self._clock()
-        self._eta.expect_rounds(processes, canaries)
+        self._eta.expect_rounds(processes)
         self._announce(sentences.announced_text(processes))
-
-    def canary_started(self) -> None:
-        """See Listener."""
-        self._eta.begin(CANARIES)
-
-    def canary_finished(self, left: int) -> None:
-        """See Listener."""
-        self._eta.end()
-        self._eta.expect(CANARIES, left)
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener: a log needs only what has happened."""

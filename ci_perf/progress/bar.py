@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
-from ci_perf.progress.sentences import CANARIES, TimeEstimate
+from ci_perf.progress.sentences import TimeEstimate
 from ci_perf.report.units import numbered
 from ci_perf.session import Forecast, Listener
 
@@ -101,20 +101,14 @@ class TerminalListener(Listener):
         """See Listener."""
         self._print(sentences.quiet_ended_text(why, waited_s))
 
-    def planned(self, processes: Mapping[str, int], canaries: int) -> None:
+    def planned(self, processes: Mapping[str, int]) -> None:
         """See Listener."""
-        self._meter.eta.expect_rounds(processes, canaries)
+        self._meter.eta.expect_rounds(processes)
         self._meter.plan(sum(processes.values()))
 
     def canary_started(self) -> None:
         """See Listener."""
-        self._meter.eta.begin(CANARIES)
         self._show("canaries")
-
-    def canary_finished(self, left: int) -> None:
-        """See Listener."""
-        self._meter.eta.end()
-        self._meter.eta.expect(CANARIES, left)
 
     def started(self, workload: str, process: int, of: int) -> None:
         """See Listener."""

@@ -11,8 +11,6 @@ from ci_perf.report.units import numbered
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 
-# They are expected like processes; no workload is called so, and no workload takes as long.
-CANARIES = ""
 # More names than this nobody reads.
 _NAMED = 5
 
@@ -31,9 +29,8 @@ class TimeEstimate:
         """Expect so many more of this name, however many were expected before."""
         self._waiting[name] = count
 
-    def expect_rounds(self, processes: Mapping[str, int], canaries: int) -> None:
+    def expect_rounds(self, processes: Mapping[str, int]) -> None:
         """Expect what is planned."""
-        self.expect(CANARIES, canaries)
         for workload, count in processes.items():
             self.expect(workload, count)
 
@@ -76,7 +73,7 @@ class TimeEstimate:
     def _usual_s(self, name: str) -> float | None:
         if own := self._took.get(name):
             return statistics.fmean(own)
-        others = [statistics.fmean(took) for other, took in self._took.items() if other != CANARIES]
+        others = [statistics.fmean(took) for took in self._took.values()]
         return statistics.fmean(others) if others else None
 
 

@@ -26,14 +26,11 @@ class Listener:
     def machine_awaited(self, why: str, waited_s: float) -> None:
         """Hear that waiting is over: the machine is quiet, or `why` says what still disturbs it."""
 
-    def planned(self, processes: Mapping[str, int], canaries: int) -> None:
-        """Hear how many processes of each workload, and how many canaries, will be launched."""
+    def planned(self, processes: Mapping[str, int]) -> None:
+        """Hear how many processes of each workload will be launched."""
 
     def canary_started(self) -> None:
         """Hear that the canaries are being asked."""
-
-    def canary_finished(self, left: int) -> None:
-        """Hear that they have answered, or never will, and how often they are still asked."""
 
     def started(self, workload: str, process: int, of: int) -> None:
         """Hear that process `process` (from 1) of `of` is being launched."""

@@ -26,7 +26,7 @@ from ci_perf.system.signals import Interrupts
 Position = Literal["before", "between", "after"]
 Outcome = WorkerResult | TaskFailure
 
-# A machine drifts over minutes: where rounds are shorter, canaries between them tell nothing new.
+# A machine drifts over minutes: canaries that follow each other sooner tell nothing new.
 CANARIES_EVERY_S = 30.0
 # The driver frees what a killed process held within a second; each look takes some two.
 _LOOKS = 4
@@ -38,8 +38,9 @@ class MachineChecks:
 
     `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
     be resident at once; `every_s` is how often to look while others use the machine. Canaries stand
-    between two rounds if the last ones were asked `canaries_every_s` ago or earlier. `at_once` is
-    how many processes may import at once, `node` what the machine must be to measure at all.
+    between two rounds if the last ones were asked `canaries_every_s` ago or earlier, and after the
+    last round if the first ones were. `at_once` is how many processes may import at once, `node`
+    what the machine must be to measure at all.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.of_host
@@ -98,21 +99,24 @@ class SessionRunner:
 
         In turns, because a machine drifts over minutes: the processes of one workload, spread over
         the whole session, then disagree by as much as the machine does. The canaries, which say
-        whether it drifted, stand before, between and after the rounds. `then` is done when all of
-        them have answered: what decides who is a suspect must not change while pairs are launched.
-        An interrupt ends it all.
+        whether it drifted, stand before the rounds and, where these take long enough, between and
+        after them. `then` is done when all have answered: what decides who is a suspect must not
+        change while pairs are launched. An interrupt ends it all.
         """
         self.reasons += distrust.of_image(self._machine.environment.image)
         processes = {p.workload.id: p.workload.protocol.processes for p in self._progress}
         rounds = max(processes.values(), default=0)
         try:
             self._await_quiet()
-            self._listener.planned(processes, rounds + 1 if self._plan.canaries else 0)
-            self._ask_canaries("before", rounds)
+            self._listener.planned(processes)
+            self._ask_canaries("before")
+            begun_s = self._asked_s
             index = 0
             while index < rounds:
                 index = self._go_round(index)
-            self._ask_canaries("after", 0)
+            # The end is compared with the beginning, so those between do not stand for it.
+            if self._clock() - begun_s >= self._checks.canaries_every_s:
+                self._ask_canaries("after")
             then()
         except KeyboardInterrupt:
             self._interrupts.came = True
@@ -128,7 +132,7 @@ class SessionRunner:
         if not due:
             return index + 1
         if index:
-            self._begin_round(index)
+            self._begin_round()
         most, last = self._checks.at_once(), index
         if len(due) == 1:
             left = [due[0].workload] * due[0].left(index)
@@ -143,9 +147,9 @@ class SessionRunner:
         self._end_round(last)
         return last + 1
 
-    def _begin_round(self, index: int) -> None:
+    def _begin_round(self) -> None:
         if self._clock() - self._asked_s >= self._checks.canaries_every_s:
-            self._ask_canaries("between", self._rounds() - index)
+            self._ask_canaries("between")
 
     def _end_round(self, index: int) -> None:
         self._listener.round_finished(index + 1, max(index + 1, self._rounds()))
@@ -168,7 +172,7 @@ class SessionRunner:
             if progress.failed or not progress.results
         )
 
-    def _ask_canaries(self, position: Position, left: int) -> None:
+    def _ask_canaries(self, position: Position) -> None:
         if not self._asks_canaries:
             return
         self._interrupts.check()
@@ -186,7 +190,6 @@ class SessionRunner:
             for name, median_s in sorted(medians_s.items())
         ]
         self._asked_s = self._clock()
-        self._listener.canary_finished(left if medians_s else 0)
 
     def _await_quiet(self) -> None:
         """Let others finish, for a while; what still speaks against the machine then is noted."""
@@ -246,7 +249,7 @@ class SessionRunner:
                 self._end_round(index - 1)
                 if progress.failed:
                     raise _FailedError
-                self._begin_round(index)
+                self._begin_round()
             begins.append(self._clock())
             workload = progress.workload
             self._listener.started(workload.id, index + 1, workload.protocol.processes)

@@ -72,7 +72,9 @@ def _canaries(session: NodeSession, where: str) -> list[CanaryLine]:
             CanaryLine(
                 name=f"{name}{where}",
                 times=Words(" → ".join(map(units.seconds, medians))),
-                moved=units.percent(max(medians) / min(medians) - 1),
+                moved=units.percent(max(medians) / min(medians) - 1)
+                if len(medians) > 1
+                else Words(""),
             )
         )
     return lines

@@ -49,10 +49,9 @@ def screen():
 
 
 def test_it_shows_what_runs_now(screen):
-    screen.listener.planned({"a": 2, "b": 2}, 1)
+    screen.listener.planned({"a": 2, "b": 2})
     screen.listener.canary_started()
     descriptions = [screen.description]
-    screen.listener.canary_finished(0)
     screen.measured("a", 10)
     screen.listener.started("b", 1, 2)
     descriptions.append(screen.description)
@@ -68,7 +67,7 @@ def test_before_anything_is_planned_nothing_is_counted(screen):
 
 
 def test_the_time_left_moves_while_nothing_ends(screen):
-    screen.listener.planned({"a": 2}, 0)
+    screen.listener.planned({"a": 2})
     screen.measured("a", 10)
     screen.listener.started("a", 2, 2)
     screen.clock.now += 4
@@ -78,7 +77,7 @@ def test_the_time_left_moves_while_nothing_ends(screen):
 
 def test_pairs_are_counted_in_seconds_of_the_budget_also_within_one(screen):
     """Once it said "about 23 s left" for minutes: by the pace of rounds that were over."""
-    screen.listener.planned({"a": 1}, 0)
+    screen.listener.planned({"a": 1})
     screen.measured("a", 10)
     screen.listener.interleaving(["a"], 360.0, FORECAST)
     screen.listener.pair_started("a", 1, 1)
@@ -107,7 +106,7 @@ def test_waiting_is_told_once_and_its_time_moves(screen):
 
     screen.listener.machine_busy("tasks waited for a CPU 90%", 0.0, 60.0)
     screen.listener.machine_awaited("", 7.0)
-    screen.listener.planned({"a": 1}, 0)
+    screen.listener.planned({"a": 1})
 
     assert "the machine is quiet after 7 s" in screen.printed
     assert screen.shown == ("0/1 processes", "")

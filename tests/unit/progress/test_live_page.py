@@ -22,7 +22,7 @@ from tests.sessions import Recorder
 def page():
     page = live_page.LivePage(Clock())
     page.began()
-    page.planned({"mlp": 2, "conv": 2}, 0)
+    page.planned({"mlp": 2, "conv": 2})
     return page
 
 

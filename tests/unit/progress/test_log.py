@@ -40,7 +40,7 @@ def measured(listener, clock, workload, number, of, seconds):
 
 def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
     listener = PlainListener(console.say, clock)
-    listener.planned({"a": 2, "b": 2}, 0)
+    listener.planned({"a": 2, "b": 2})
     for number in (1, 2):
         for name in ("a", "b"):
             measured(listener, clock, name, number, 2, 10)
@@ -56,32 +56,16 @@ def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
 
 def test_a_log_is_not_silent_for_long_while_something_ends(clock, said):
     listener = PlainListener(console.say, clock)
-    listener.planned({"a": 2, "b": 2}, 0)
+    listener.planned({"a": 2, "b": 2})
     measured(listener, clock, "a", 1, 2, 40)
     measured(listener, clock, "b", 1, 2, 40)
 
     assert said()[1:] == ["[0/2] b: process 1 done; the rounds end in about 1 min 20 s"]
 
 
-def test_canaries_count_for_the_time_left(clock, said):
-    listener = PlainListener(console.say, clock)
-    listener.planned({"a": 2}, 3)
-    for left in (2, 1):
-        listener.canary_started()
-        clock.now += 3
-        listener.canary_finished(left)
-        measured(listener, clock, "a", 3 - left, 2, 10)
-        listener.round_finished(3 - left, 2)
-
-    assert said()[1:] == [
-        "round 1 of 2 done in 13 s; the rounds end in about 16 s",
-        "[1/1] a: 2 processes in 20 s; the rounds end in about 3 s",
-    ]
-
-
 def test_a_failure_is_told_at_once_with_its_last_lines(clock, said):
     listener = PlainListener(console.say, clock)
-    listener.planned({"bad": 3}, 0)
+    listener.planned({"bad": 3})
     listener.started("bad", 1, 3)
     listener.failed(a_failed("bad", "ValueError: boom", output="::error::x"), 2)
 
@@ -94,7 +78,7 @@ def test_a_failure_is_told_at_once_with_its_last_lines(clock, said):
 
 def test_on_github_what_failed_stands_below_the_group(clock, said):
     listener = GroupedListener(console.say, obeyed, clock)
-    listener.planned({"bad": 1}, 0)
+    listener.planned({"bad": 1})
     listener.started("bad", 1, 1)
     listener.failed(a_failed("bad", "ValueError: boom"), 0)
     listener.ended()

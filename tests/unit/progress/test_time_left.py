@@ -1,7 +1,7 @@
 import pytest
 
 from ci_perf.progress import sentences
-from ci_perf.progress.sentences import CANARIES, TimeEstimate
+from ci_perf.progress.sentences import TimeEstimate
 from tests.clocks import Clock
 
 
@@ -69,21 +69,6 @@ def test_a_workload_that_failed_is_waited_for_no_longer_and_teaches_nothing(know
     known.give_up()
 
     assert known.left_s() == pytest.approx(2 * 10)
-
-
-def test_canaries_say_nothing_of_workloads(known, clock):
-    known.expect(CANARIES, 2)
-    passes(known, clock, CANARIES, 1)
-
-    assert known.left_s() is None
-
-
-def test_canaries_are_waited_for_as_well(known, clock):
-    known.expect(CANARIES, 2)
-    passes(known, clock, CANARIES, 1)
-    passes(known, clock, "a", 10)
-
-    assert known.left_s() == pytest.approx(1 + 5 * 10)
 
 
 def test_at_the_end_nothing_is_left(known, clock):
