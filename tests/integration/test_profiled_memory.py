@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from ci_perf.measuring.distributed import Solo
 from ci_perf.measuring.profiling import storages
 from ci_perf.measuring.profiling.origins import AuthorCode
 from tests import profiled
@@ -197,6 +198,30 @@ def test_what_grows_is_not_cut_for_what_is_larger(following):
     assert memory.cut > 0
     assert memory.allocations[-1].growth_bytes == FLOAT
     assert memory.peak_bytes == sum(each.nbytes for each in (*larger, *leak))
+
+
+def test_what_ranks_exchange_for_us_is_nobodys_memory(following):
+    exchanged = []
+
+    class Exchanging(Solo):
+        def gather(self, value):
+            exchanged.append(torch.tensor([value]))  # as a thread that sends may hold it
+            return super().gather(value)
+
+        def maximum(self, value):
+            return max(self.gather(value))
+
+        def barrier(self):
+            self.gather(0.0)
+
+    group = storages.UnfollowedGroup(Exchanging(), following)
+
+    def step():
+        group.barrier()
+        return torch.ones(4), group.maximum(2.0), group.gather(3.0)
+
+    assert list(a_step(following, step).values()) == [4 * FLOAT]
+    assert [float(each) for each in exchanged] == [0.0, 2.0, 3.0]
 
 
 def test_time_that_is_over_ends_it(tmp_path):

@@ -24,6 +24,7 @@ from ci_perf.measuring.profiling import memory_snapshot, storages
 from ci_perf.measuring.profiling.memory_snapshot import CudaMemory, MemorySnapshot
 from ci_perf.measuring.profiling.origins import AuthorCode
 from ci_perf.measuring.profiling.passes import LOCAL_STEPS, STEPS, Passes
+from ci_perf.measuring.profiling.storages import UnfollowedGroup
 from ci_perf.measuring.profiling.timeline import Timeline
 from ci_perf.measuring.step_phases import Watcher
 from ci_perf.model.process import Phase
@@ -58,15 +59,16 @@ class ProfilingLaunch:
         code = AuthorCode(self.todo.root)
         end = time.monotonic() + _FOLLOWING_SHARE * self.left.seconds
         with storages.follow(code, end) as followed:
+            group = UnfollowedGroup(self.group, followed) if followed else self.group
             with memory_snapshot.noting_what_stays(cuda):
                 with stopwatch.phase(Phase.BUILD), _eager():
                     workload = self.build()
                     if followed is not None:
                         followed.built()
-                passes = Passes(workload.step, code, self.here, self.group, self.watcher, self.left)
+                passes = Passes(workload.step, code, self.here, group, self.watcher, self.left)
                 with stopwatch.phase(Phase.FIRST_STEP), _eager():
                     step_s = max(passes.run() for _ in range(_WARMUP_STEPS))
-            instruments = Instruments(self.left, step_s, self.group)
+            instruments = Instruments(self.left, step_s, group)
             with stopwatch.phase(Phase.COUNTERS), _eager():
                 counts = instruments.take(
                     "counts", lambda: passes.count(followed), steps=2 * STEPS

@@ -92,9 +92,7 @@ class Passes:
             for _ in range(STEPS):
                 of_operators.append(self._count_operators(end))
                 # All ranks must do the same steps.
-                with memory.paused() if memory else contextlib.nullcontext():
-                    is_late = self.group.maximum(float(of_operators[-1].is_late))
-                if is_late:
+                if self.group.maximum(float(of_operators[-1].is_late)):
                     absent = f"counting the operators of a step took more than {may_take_s:.0f} s"
                     return StepProfile(steps=0, absent=absent)
                 if memory is not None:

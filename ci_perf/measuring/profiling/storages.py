@@ -17,9 +17,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.profiling import forks
 from ci_perf.measuring.profiling.operators import name_of
 from ci_perf.measuring.profiling.origins import AuthorCode, Origins
+from ci_perf.model.process import Ranks
 from ci_perf.model.step_profile import (
     MOST_ALLOCATIONS,
     Allocation,
@@ -200,6 +202,42 @@ def follow(code: AuthorCode, end: float) -> Iterator[Storages | None]:
 
     with forks.calling(call):
         yield storages
+
+
+class UnfollowedGroup:
+    """A group of ranks, of whose exchanges no tensor is followed: threads may hold these a while.
+
+    See Group.
+    """
+
+    def __init__(self, group: Group, storages: Storages) -> None:
+        self._group = group
+        self._storages = storages
+        self.rank = group.rank
+        self.world_size = group.world_size
+
+    def maximum(self, value: float) -> float:
+        """See Group."""
+        with self._storages.paused():
+            return self._group.maximum(value)
+
+    def gather(self, value: float) -> tuple[float, ...]:
+        """See Group."""
+        with self._storages.paused():
+            return self._group.gather(value)
+
+    def barrier(self) -> None:
+        """See Group."""
+        with self._storages.paused():
+            self._group.barrier()
+
+    def describe(self, skew: float | None) -> Ranks | None:
+        """See Group."""
+        return self._group.describe(skew)
+
+    def leave(self) -> None:
+        """See Group."""
+        self._group.leave()
 
 
 def _order(line: _Line) -> tuple[object, ...]:
