@@ -19,10 +19,10 @@ from ci_perf.judging import summarise
 from ci_perf.model import codec, metrics
 from ci_perf.model.comparison import Comparison, Interval, Verdict, severity_of
 from ci_perf.report import page, phrases, table_rows
-from ci_perf.report.page import launches, pictures, scales
+from ci_perf.report.page import launches, machine, pictures, scales
 from tests.comparisons import a_change, a_comparison, a_numerics
 from tests.histories import a_pair, in_turns
-from tests.runs import a_measured, a_run
+from tests.runs import a_measured, a_run, some_canaries
 from tests.unit.report import colour_blindness, page_shapes, shapes
 
 STEP_TIME = "step_time_s"
@@ -105,6 +105,16 @@ def test_the_page_of_a_run_shows_every_launch_and_who_came_first():
     assert "18 launches, in their order" in text
     for words in ("SM clock", "power", "Canaries", "2 losses of base and head"):
         assert words in text
+
+
+def test_a_canary_that_was_read_once_is_not_said_to_have_stayed():
+    read_twice = some_canaries(before=1e-3, after=1.1e-3)
+
+    (once,) = machine.canaries(a_run(canaries=read_twice[:1]))
+    (twice,) = machine.canaries(a_run(canaries=read_twice))
+
+    assert (once.times, once.moved) == ("1.00 ms", "")
+    assert (twice.times, twice.moved) == ("1.00 ms → 1.10 ms", "+10.0 %")
 
 
 def test_what_is_not_drawn_is_counted():
