@@ -1,6 +1,7 @@
-"""What a session is given: a launcher that only answers, a listener that notes, a plan, checks."""
+"""What a session is given: launchers that only answer, a listener that notes, a plan, checks."""
 
 import abc
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Limits, Protocol
-from ci_perf.model.task import MachineDescription, TaskFailure
+from ci_perf.model.task import GpuState, GpuStates, MachineDescription, TaskFailure
 from ci_perf.session import Listener, MachineChecks
 from ci_perf.worktree import Checkout
 from tests.plans import a_plan, a_planned
@@ -217,4 +218,72 @@ def a_checkout(folder, *notes):
         source=SOURCE,
         ref="main",
         notes=notes,
+    )
+
+
+class Answers(OneAfterTheOther):
+    """A launcher of which every answer is given beforehand, and that notes what it was asked."""
+
+    def __init__(
+        self,
+        *,
+        failing=(),
+        canaries=(),
+        device="cpu",
+        gpus=(),
+        looks=(),
+        evidence=None,
+        image=None,
+    ):
+        self.asked = []
+        self.tasks = []
+        self._failing = dict.fromkeys(failing, BOOM) if not isinstance(failing, dict) else failing
+        self._canaries = itertools.chain(canaries, itertools.repeat({"matmul": 1e-3}))
+        self._device = device
+        self._gpus = gpus
+        self._looks = itertools.chain(looks, itertools.repeat(a_look()))
+        self._evidence = evidence
+        self._environment = msgspec.structs.replace(an_environment(), image=image)
+
+    def describe(self, _device, _threads, devices, _interrupted=None):
+        self.asked.append(f"describe {devices}")
+        return MachineDescription(
+            device=self._device, locks=(), gpus=self._gpus, environment=self._environment
+        )
+
+    def canaries(self, _device, _threads, _interrupted=None):
+        self.asked.append("canaries")
+        return next(self._canaries)
+
+    def look(self, gpus, _interrupted=None):
+        self.asked.append(f"look {len(gpus)}")
+        return next(self._looks)
+
+    def launch(self, task, _interrupted=None):
+        self.asked.append(f"{task.workload.id} {task.index}")
+        self.tasks.append(task)
+        return self._failing.get(task.workload.id) or a_result(task.index, evidence=self._evidence)
+
+
+def a_look(used_bytes=0, uuid="GPU-a"):
+    """What is seen of a GPU at rest, of which this much memory is in use."""
+    return GpuStates(
+        gpus=(
+            GpuState(
+                uuid=uuid,
+                utilization=0.0,
+                used_bytes=used_bytes,
+                processes=0,
+                ecc=None,
+                ecc_errors=None,
+                rows_broken=None,
+                mig=None,
+                persistence=None,
+                power_limit_w=None,
+                power_default_w=None,
+                pcie_width=None,
+                pcie_max_width=None,
+                absent={},
+            ),
+        )
     )

@@ -1,0 +1,39 @@
+"""Measure with a launcher that only answers."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from ci_perf import session
+from tests.sessions import Recorder, a_plan_at, some_checks
+
+
+@pytest.fixture
+def measure(tmp_path, monkeypatch):
+    """Measure workloads of these names; the lock folder is this test's own."""
+    monkeypatch.setenv("CI_PERF_LOCK_DIR", str(tmp_path / "locks"))
+
+    def measure(
+        launcher,
+        *names,
+        listener=None,
+        wait_s=0.0,
+        canaries_every_s=0.0,
+        node=None,
+        clock=time.monotonic,
+        **plan,
+    ):
+        return session.measure(
+            a_plan_at(tmp_path, *names, **{"processes": 2, "canaries": True, **plan}),
+            launcher,
+            listener or Recorder(),
+            device="auto",
+            lock_timeout_s=1,
+            wait_s=wait_s,
+            checks=some_checks(canaries_every_s=canaries_every_s, node=node),
+            clock=clock,
+            now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
+        )
+
+    return measure
