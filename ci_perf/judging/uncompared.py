@@ -108,11 +108,13 @@ def _missing(base: Subject) -> Uncompared:
 def _new(head: Subject, *, failed_before: bool) -> Uncompared:
     """Say that a workload was measured and has nothing to be compared with.
 
-    The note says why its base could not be launched, where that was tried.
+    The note says why its base could not be launched, where that was tried. Where pairs answer, they
+    have the numbers: those of launches alone, of other minutes, would be a second step time.
     """
     code = "new_since_failed" if failed_before else "new"
     note = head.paired.failure if head.paired else ""
-    return _row(head, Verdict.NEW, code, head=metric_values.centres(head), note=note)
+    numbers = {} if _has_pairs(head) else metric_values.centres(head)
+    return _row(head, Verdict.NEW, code, head=numbers, note=note)
 
 
 def _incomparable(base: Subject, head: Subject, code: str, differing: str) -> Uncompared:
@@ -120,7 +122,6 @@ def _incomparable(base: Subject, head: Subject, code: str, differing: str) -> Un
 
     Where base and head were launched in turns, their pairs answer instead.
     """
-    is_answered = head.paired is not None and bool(head.paired.pairs)
     return _row(
         head,
         Verdict.INCOMPARABLE,
@@ -128,8 +129,12 @@ def _incomparable(base: Subject, head: Subject, code: str, differing: str) -> Un
         base=metric_values.centres(base),
         head=metric_values.centres(head),
         note=differing,
-        gate=not is_answered,
+        gate=not _has_pairs(head),
     )
+
+
+def _has_pairs(head: Subject) -> bool:
+    return head.paired is not None and bool(head.paired.pairs)
 
 
 # --- metrics of a workload that both sides have
