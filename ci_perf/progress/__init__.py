@@ -109,7 +109,7 @@ class PlainListener(Listener):
         if self._clock() - self._last_said >= _SILENCE_S:
             name, number, left = self._pair
             self._say(
-                f"{name}: pair {number} done, {numbered(left, 'suspect')} left, "
+                f"{name}: pair {number} done, {numbered(left, 'metric')} undecided, "
                 f"{sentences.spent_text(spent_s, self._budget_s)} spent"
             )
 

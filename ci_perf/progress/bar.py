@@ -137,7 +137,7 @@ class TerminalListener(Listener):
 
     def pair_started(self, workload: str, number: int, left: int) -> None:
         """See Listener."""
-        self._show(f"{workload} pair {number}, {numbered(left, 'suspect')} left")
+        self._show(f"{workload} pair {number}, {numbered(left, 'metric')} undecided")
 
     def pair_finished(self, workload: str, spent_s: float) -> None:
         """See Listener: the meter knows the time."""

@@ -122,7 +122,7 @@ def _cleared(comparison: Comparison) -> Phrase:
         return ()
     many = len(rows) != 1
     opening = (
-        f"ℹ️ {len(rows):,} suspect{'s differ' if many else ' differs'} from "  # noqa: RUF001  an icon, not an i
+        f"ℹ️ {len(rows):,} suspected metric{'s differ' if many else ' differs'} from "  # noqa: RUF001  an icon, not an i
         f"{'their' if many else 'its'} history, but not from the base launched in the same job: "
     )
     return (
@@ -137,10 +137,10 @@ def _stale(stale: Stale, rows: list[Change]) -> Phrase:
     cleared = max(stale.cleared, len(rows))
     which = "all of them" if cleared == stale.cleared else f"{stale.cleared:,} of them"
     opening = (
-        f"⚠️ {cleared:,} of {stale.suspects:,} suspects do not differ from the base launched in "
-        f"the same job, and {which} are {_direction(stale, rows)} than in the history (typically "
-        f"{phrases.moved('', stale.ratio)}). The cause is the machine or the baseline, not this "
-        "change"
+        f"⚠️ {cleared:,} of {stale.suspects:,} suspected metrics do not differ from the base "
+        f"launched in the same job, and {which} are {_direction(stale, rows)} than in the history "
+        f"(typically {phrases.moved('', stale.ratio)}). The cause is the machine or the baseline, "
+        "not this change"
     )
     if not rows:
         return (Words(f"{opening}."),)

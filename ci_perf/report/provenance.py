@@ -273,8 +273,7 @@ def _is_unneeded(interleaved: Interleaved) -> bool:
 
 def _launched(interleaved: Interleaved) -> str:
     time = f"{units.duration(interleaved.spent_s)} of {units.duration(interleaved.budget_s)}"
-    suspects = (
-        f", {units.numbered(interleaved.suspects, 'suspect')}" if interleaved.suspects else ""
-    )
-    pairs = f"{units.numbered(interleaved.pairs, 'pair')} in {time}{suspects}"
+    suspects = interleaved.suspects
+    metrics = f" for {units.numbered(suspects, 'metric')}," if suspects else ""
+    pairs = f"{units.numbered(interleaved.pairs, 'pair')}{metrics} in {time}"
     return f"launched in turns: {pairs}; {_STOPPED[interleaved.stopped]}"

@@ -83,7 +83,7 @@ def test_pairs_are_counted_in_seconds_of_the_budget_also_within_one(screen):
     screen.listener.pair_started("a", 1, 1)
     screen.clock.now += 90
 
-    assert screen.description == "a pair 1, 1 suspect left"
+    assert screen.description == "a pair 1, 1 metric undecided"
     assert screen.shown == ("1 min 30 s of the budget of 6 min 0 s", "at most 4 min 30 s left")
     assert screen.meter.share() == 0.25
 

@@ -69,7 +69,7 @@ def test_shows_what_runs_how_much_is_done_and_what_was_told(page):
 
     text = page.html("")
 
-    assert "mlp pair 3, 1 suspect left" in text
+    assert "mlp pair 3, 1 metric undecided" in text
     assert "of the budget of 5 min 0 s" in text
     assert "at most 5 min 0 s left" in text
     assert "the budget allows about 9 pairs" in text

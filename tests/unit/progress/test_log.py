@@ -138,7 +138,7 @@ def test_a_log_says_how_much_of_which_budget_is_spent(clock, said):
     listener.pair_finished("a", 125.0)
 
     assert said()[-1] == (
-        "a: pair 1 done, 1 suspect left, 2 min 5 s of the budget of 6 min 0 s spent"
+        "a: pair 1 done, 1 metric undecided, 2 min 5 s of the budget of 6 min 0 s spent"
     )
 
 

@@ -119,8 +119,8 @@ def test_a_fold_says_what_was_launched_in_turns():
     fold = report[report.index("<summary>Environment") :]
 
     line = (
-        "Base `a1b2c3d` (merge base of `main`) and head launched in turns: 57 pairs in 20 min 3 s "
-        "of 20 min, 8 suspects; stopped because the budget was spent."
+        "Base `a1b2c3d` (merge base of `main`) and head launched in turns: 57 pairs for 8 "
+        "metrics, in 20 min 3 s of 20 min; stopped because the budget was spent."
     )
     assert line in fold
     assert "- `gpt: setup of the base took 31 s`" in fold

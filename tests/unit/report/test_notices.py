@@ -30,14 +30,14 @@ def test_what_this_change_accepts_itself_is_named():
 def test_one_suspect_that_pairs_cleared_is_named():
     (notice,) = said(a_cleared("bert", 1.041), a_change("mlp"))
 
-    assert "1 suspect differs from its history, but not from the base" in notice
+    assert "1 suspected metric differs from its history, but not from the base" in notice
     assert "bert step time (+4.1 %). The cause is the machine or the baseline" in notice
 
 
 def test_the_suspect_that_moved_furthest_is_named_first_and_many_are_counted():
     (notice,) = said(*(a_cleared(f"w{i}", 1 + (i - 3) / 100) for i in range(8)))
 
-    assert "8 suspects differ from their history" in notice
+    assert "8 suspected metrics differ from their history" in notice
     assert "job: w7 step time (+4.0 %), w0 step time (\N{MINUS SIGN}3.0 %)," in notice
     assert " and 3 more." in notice
 
@@ -57,7 +57,7 @@ def test_suspects_that_moved_alike_are_the_machine_or_the_baseline():
 
     (notice,) = said(*rows, stale=Stale(suspects=9, cleared=7, ratio=1.04))
 
-    assert "7 of 9 suspects do not differ from the base launched in the same job" in notice
+    assert "7 of 9 suspected metrics do not differ from the base launched in the same job" in notice
     assert "all of them are slower than in the history (typically +4.0 %)" in notice
 
 
@@ -82,7 +82,7 @@ def test_a_suspect_that_moved_the_other_way_is_not_counted_with_the_rest():
 
     (notice,) = said(*rows, stale=Stale(suspects=4, cleared=2, ratio=1.045))
 
-    assert "3 of 4 suspects do not differ" in notice
+    assert "3 of 4 suspected metrics do not differ" in notice
     assert "2 of them are slower" in notice
 
 

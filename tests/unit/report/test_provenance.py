@@ -18,7 +18,7 @@ def summary(*rows, **found):
 def test_all_pairs_are_counted_and_not_only_those_that_decided():
     row = a_change("bert", Verdict.REGRESSED, ratio=1.2, pairs=4)
 
-    assert "launched in turns: 6 pairs in 4 min 10 s of 20 min, 3 suspects; stopped because" in (
+    assert "launched in turns: 6 pairs for 3 metrics, in 4 min 10 s of 20 min; stopped because" in (
         summary(row, pairs=6)
     )
 
