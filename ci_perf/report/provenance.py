@@ -143,6 +143,8 @@ def _machines(base: Side, head: Side) -> list[_Fact]:
     if base.machine is None and head.machine is None:
         return []
     before, after = machines(base.machine, head.machine)
+    if base.machine is None and not base.sessions:
+        before = NONE
     return [(Words("Machine"), (before,), (after,))]
 
 
@@ -194,10 +196,10 @@ def _commits(comparison: Comparison) -> Phrase:
 
 def _numbers(comparison: Comparison) -> Phrase:
     """Say whose numbers the head was compared with; where the base was launched, there are two."""
-    base = commit(comparison.base.source)
-    if not _launched_base(comparison):
-        return (Words("Base "), *base)
-    return (Words("Baseline of "), *base) if comparison.base.sessions else (Words("No baseline"),)
+    base, is_launched = comparison.base, bool(_launched_base(comparison))
+    if base.source.commit == NONE or (is_launched and not base.sessions):
+        return (Words("No baseline"),)
+    return (Words("Baseline of " if is_launched else "Base "), *commit(base.source))
 
 
 def _launched_base(comparison: Comparison) -> Phrase:

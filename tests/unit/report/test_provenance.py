@@ -53,11 +53,15 @@ def test_where_the_base_was_launched_its_commit_and_that_of_the_baseline_are_tol
     assert found.startswith("Baseline of a1b2c3d → head d4e5f6a, paired with ccccccc · run")
 
 
-def test_a_base_that_was_launched_beside_a_head_without_a_baseline_is_the_only_one():
+@pytest.mark.parametrize(
+    ("interleaved", "paired"), [(None, " · run"), (BESIDE, ", paired with ccccccc · run")]
+)
+def test_without_a_baseline_a_base_is_named_only_where_it_was_launched(interleaved, paired):
     nobody = a_side(sessions=0, source=Source(commit="none", branch="none", dirty=False))
-    found = "".join(provenance.footer(a_comparison(a_change(), base=nobody, interleaved=BESIDE)))
+    found = a_comparison(a_change(), base=nobody, interleaved=interleaved)
 
-    assert found.startswith("No baseline → head d4e5f6a, paired with ccccccc · run")
+    footer = "".join(provenance.footer(found))
+    assert footer.startswith(f"No baseline → head d4e5f6a{paired}")
 
 
 def test_a_base_that_no_suspect_needed_is_not_said_to_have_been_launched():
@@ -125,7 +129,8 @@ def test_without_a_session_the_base_that_was_launched_is_what_the_head_was_compa
     is_launched = pairs > 0 and not sessions
     assert facts["Numbers from"] == ("main, launched" if is_launched else "baselines")
     assert (facts["Commit"] == "none") is not is_launched
-    assert (facts["Machine"] == "unknown machine") is not is_launched
+    unknown = "unknown machine" if sessions else "none"
+    assert (facts["Machine"] == unknown) is not is_launched
     assert facts["Nodes"] == ("2" if is_launched else "not known")
     assert ("Image" in facts) is not is_launched  # each side of a pair has its own
 
