@@ -33,7 +33,7 @@ _STOPPED = {
     "interrupted": "interrupted",
 }
 # Not "cleared": what is exact may have regressed, and needs no pairs for that.
-_UNNEEDED = "the history left no suspect, so the base was not launched"
+_UNNEEDED = "no metric needed pairs, so the base was not launched"
 
 
 def machine(known: Machine | None) -> str:

@@ -206,21 +206,25 @@ class _Launching:
         self._ask_base()
         plan = self.plan()
         runner = self._runner(plan)
-        if not plan.workloads:
-            return record.run(runner, recording=recording)
         interleaving = self._interleaving(plan, runner)
         explaining = self._explaining(interleaving, runner)
 
-        def then() -> None:
+        def pairs() -> None:
             if interleaving:
                 interleaving.go(lambda: record.run(runner, interleaving, recording))
+
+        def then() -> None:
+            pairs()
             if explaining:
                 self._explain(explaining, record.run(runner, interleaving, recording))
             if recording:
                 tasks = [runner.task(workload, 0) for workload in plan.workloads]
                 recording.record(record.identity, runner.measured(), tasks, runner.outcome)
 
-        runner.measure(then)
+        if plan.workloads:
+            runner.measure(then)
+        else:
+            pairs()  # none: it only says what the head was compared with
         return record.run(runner, interleaving, recording, explaining)
 
     def _ask_base(self) -> None:

@@ -26,7 +26,7 @@ def test_all_pairs_are_counted_and_not_only_those_that_decided():
 def test_a_base_that_was_not_needed_is_said_not_to_have_been_launched():
     said = summary(a_change("bert"), suspects=0, pairs=0, spent_s=0.0)
 
-    assert said.endswith("): the history left no suspect, so the base was not launched.")
+    assert said.endswith("): no metric needed pairs, so the base was not launched.")
 
 
 def test_what_was_interrupted_before_its_suspects_were_counted_claims_nothing_of_them():

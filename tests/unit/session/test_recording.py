@@ -83,7 +83,9 @@ def test_nothing_is_launched_where_every_workload_is_the_same_program(sides):
 
     assert launches.turns == []
     assert [same.workload for same in run.same] == ["a", "b", "c"]
-    assert (run.measured, run.failed, run.touched, run.interleaved) == ((), (), (), None)
+    assert (run.measured, run.failed, run.touched) == ((), (), ())
+    against = run.interleaved  # what the head is the same as
+    assert (against.ref, against.stopped, against.pairs) == ("main", "decided", 0)
 
 
 def test_what_is_touched_is_measured_and_recorded_once_afterwards_for_as_many_steps(sides):
