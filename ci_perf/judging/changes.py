@@ -145,8 +145,13 @@ def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> C
 
 
 def _as_accepted(candidate: Candidate, change: Change) -> Change:
-    """Let an accepted change pass: its new epoch is too young to clear anything."""
+    """Let an accepted change pass: its new epoch is too young to clear anything.
+
+    Not a head far from it that nobody has compared, because the machine has moved, for example.
+    """
     if not candidate.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
+        return change
+    if candidate.obstacle and signs.is_far(change):
         return change
     return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=ACCEPTED)
 

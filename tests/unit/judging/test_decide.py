@@ -331,6 +331,17 @@ def test_a_head_beyond_what_was_accepted_is_suspected_all_the_same():
     assert said(judged([a_head(SLOWER)], far)) == (Verdict.UNCONFIRMED, "assumed")
 
 
+@pytest.mark.parametrize(("by", "is_green"), [(1.0, True), (3.0, False)])
+def test_what_was_accepted_is_green_on_a_machine_that_moved_only_near_its_baseline(by, is_green):
+    base = a_head(canaries=some_canaries())
+    moved = a_head(scaled(STEADY, by), canaries=some_canaries(before=1.1e-3))
+
+    comparison = judged([base], accepting(moved, "step_time_s"))
+
+    assert (said(comparison)[1] == "accepted") is is_green
+    assert comparison.exit_code == (ExitCode.OK if is_green else ExitCode.NO_ANSWER)
+
+
 # --- a baseline that is left behind
 
 
