@@ -156,7 +156,7 @@ def _one_sided(
             yield _row(
                 base, Verdict.MISSING, "metric_missing", base=numbers, metric=name, gate=gate
             )
-        elif after and not before and not _is_zero(after) and not head.paired:
+        elif after and not before and not _is_zero(after) and not _has_pairs(head):
             numbers = metric_values.centres(head)
             yield _row(head, Verdict.NEW, "metric_new", head=numbers, metric=name, gate=gate)
 

@@ -157,6 +157,15 @@ def test_a_metric_that_only_the_head_has_is_new_unless_the_base_was_launched():
     assert "peak_allocated_bytes" not in verdicts_of(paired, "a")
 
 
+def test_a_metric_that_only_the_head_has_is_new_where_the_base_could_not_be_launched():
+    head = a_run(a_measured("a", *STEADY, device=a_device_memory()))
+    failed = in_turns(head, workload="a", trouble="ImportError: gone")
+
+    found = judged(a_run(a_measured("a", *STEADY)), failed)
+
+    assert verdicts_of(found, "a")["peak_allocated_bytes"] is Verdict.NEW
+
+
 def test_a_missing_metric_that_does_not_gate_fails_no_job():
     device = a_device_memory()
     limits = Limits(
