@@ -204,19 +204,17 @@ def _spending(head: Summary) -> Spending | None:
     is_counted = head.checks is not None or head.check is not None
     if head.interleaved is None or not (head.interleaved.suspects and is_counted):
         return None
-    return Spending(
-        check=head.check,
-        share=1.0 if head.check is None else earlier_checks.share(head.check),
-        earlier=tuple(
-            sorted(
-                {
-                    earlier.run
-                    for subject in head.subjects
-                    for earlier in (subject.paired.earlier if subject.paired else ())
-                }
-            )
-        ),
-    )
+    share = 1.0 if head.check is None else earlier_checks.share(head.check)
+    return Spending(check=head.check, share=share, earlier=_earlier_runs(head))
+
+
+def _earlier_runs(head: Summary) -> dict[str, tuple[str, ...]]:
+    """Name the earlier runs whose pairs count, and the workloads of which they do, in order."""
+    workloads: dict[str, list[str]] = {}
+    for subject in head.subjects:
+        for earlier in subject.paired.earlier if subject.paired else ():
+            workloads.setdefault(earlier.run, []).append(subject.workload)
+    return {run: tuple(sorted(workloads[run])) for run in sorted(workloads)}
 
 
 def _suspects(head: Summary) -> int:

@@ -196,8 +196,13 @@ def earlier_of(offered: Offered) -> Earlier:
         check=run.check or 1,
         suspects=run.interleaved.suspects,
         said=said_by_pairs(offered.comparison),
-        paired=run.paired,
+        paired=trusted_pairs(run),
     )
+
+
+def trusted_pairs(run: Run) -> tuple[Paired, ...]:
+    """Return the pairs of a run without those of workloads of which no number is judged."""
+    return tuple(each for each in run.paired if run.validity.against(each.workload) is None)
 
 
 def said_by_pairs(comparison: Comparison) -> dict[str, dict[str, PairVerdict]]:

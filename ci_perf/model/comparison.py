@@ -318,12 +318,13 @@ class Spending(Struct, frozen=True, kw_only=True):
     """What the pairs could spend of the chance of a false alarm, and what came before.
 
     ``share`` of it, as the ``check``-th check of its pull request; the whole where the number is
-    not known (``None``). ``earlier`` names the runs of the same commits whose pairs count, too.
+    not known (``None``). ``earlier`` names the runs of the same commits whose pairs count, too, and
+    the workloads of which they do.
     """
 
     check: Count | None
     share: Annotated[float, msgspec.Meta(gt=0, le=1)]
-    earlier: tuple[Name, ...] = ()
+    earlier: dict[Name, tuple[Name, ...]] = {}
 
 
 class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_only=True):

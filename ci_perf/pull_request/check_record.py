@@ -30,13 +30,13 @@ Said = dict[str, dict[str, PairVerdict]]
 
 
 class RecordedRun(Struct, frozen=True, kw_only=True):
-    """A run that tested pairs of two commits. ``pairs`` is their SHA-256, empty if not known."""
+    """A run that tested pairs of two commits. ``pairs`` has a digest of those of each workload."""
 
     run: Name
     check: Count
     head: Text
     base: Text
-    pairs: Text
+    pairs: dict[Name, Text]
     said: dict[Name, dict[Name, PairVerdict]]
 
 
@@ -79,8 +79,11 @@ def encode(record: CheckRecord) -> str:
         record = msgspec.structs.replace(record, runs=record.runs[1:])
 
 
-def added(record: CheckRecord, comparison: Comparison, *, pairs: str = "") -> CheckRecord:
-    """Return the record with a check, if it has tested pairs and is not recorded yet."""
+def added(record: CheckRecord, comparison: Comparison, *, pairs: Mapping[str, str]) -> CheckRecord:
+    """Return the record with a check, if it has tested pairs and is not recorded yet.
+
+    `pairs` are the digests of its pairs, as by `digests`.
+    """
     how, run = comparison.interleaved, comparison.head.run
     if how is None or not how.suspects or not run or record.of(run):
         return record
@@ -92,7 +95,7 @@ def added(record: CheckRecord, comparison: Comparison, *, pairs: str = "") -> Ch
         check=record.tested + 1,
         head=comparison.head.source.commit,
         base=how.source.commit,
-        pairs=pairs,
+        pairs=dict(pairs),
         said=said,
     )
     return CheckRecord(tested=mine.check, runs=(*record.runs, mine)[-_MOST_RUNS:])
@@ -113,38 +116,53 @@ def held(record: CheckRecord, comparison: Comparison) -> list[tuple[str, str]]:
             for workload, metrics in known.said.items():
                 for metric, said in metrics.items():
                     last[workload, metric], verdicts[workload, metric] = known, said
-    judged = set(comparison.spending.earlier) if comparison.spending else set()
+    judged = comparison.spending.earlier if comparison.spending else {}
     still = {
         (row.workload, row.metric)
         for row in comparison.rows
         if isinstance(row, Change) and row.verdict is Verdict.REGRESSED
     }
     return [
-        row
-        for row, known in last.items()
-        if verdicts[row] == "regressed" and known.run not in judged and row not in still
+        (workload, metric)
+        for (workload, metric), known in last.items()
+        if verdicts[workload, metric] == "regressed"
+        and workload not in judged.get(known.run, ())
+        and (workload, metric) not in still
     ]
 
 
 def vouched(record: CheckRecord, run: Run) -> Run:
     """Return a run with the number that the record knows, and the earlier runs that it vouches for.
 
-    The pairs of an earlier run must be those that were judged then, and what they said is what the
+    The pairs of each workload must be those that were judged then, and what they said is what the
     comment says.
     """
     kept = []
     for earlier in run.earlier:
         known = record.of(earlier.run)
-        if known is not None and known.pairs == digest(earlier.paired):
-            kept.append(msgspec.structs.replace(earlier, check=known.check, said=known.said))
+        if known is None:
+            continue
+        paired = tuple(
+            each for each in earlier.paired if known.pairs.get(each.workload) == _digest(each)
+        )
+        if paired:
+            kept.append(
+                msgspec.structs.replace(earlier, check=known.check, said=known.said, paired=paired)
+            )
     return msgspec.structs.replace(
         run, checks=Checks(before=record.before(run.id)), earlier=tuple(kept)
     )
 
 
-def digest(paired: tuple[Paired, ...]) -> str:
-    """Return the SHA-256 of pairs."""
-    return hashlib.sha256(msgspec.json.encode(paired)).hexdigest()
+def digests(run: Run) -> dict[str, str]:
+    """Return by workload what tells the pairs of a run from any others."""
+    paired = earlier_checks.trusted_pairs(run)[:_MOST_ROWS]
+    return {each.workload: _digest(each) for each in paired}
+
+
+def _digest(paired: Paired) -> str:
+    """Return 128 bits of the SHA-256 of pairs: a comment has no room for more."""
+    return hashlib.sha256(msgspec.json.encode(paired)).hexdigest()[:32]
 
 
 def _first_rows(said: Mapping[str, Mapping[str, PairVerdict]]) -> Said:

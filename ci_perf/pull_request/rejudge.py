@@ -160,7 +160,7 @@ def _report(
             _by_own_baselines(measured, trusted.run, options, changed, label) if changed else None
         ),
         trust_notes=(*notes, *held),
-        pairs=check_record.digest(trusted.run.paired),
+        pairs=check_record.digests(trusted.run),
     )
 
 

@@ -1,7 +1,7 @@
 """Reports: comparisons that can be shown, each with its machine; and how they are to be shown."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_perf.baselines import layout
@@ -41,8 +41,8 @@ class Report:
     """A comparison, the machine that it is about, and the artifact that its run lies in.
 
     ``by_own_baselines`` judges the same run by the baselines that the pull request brings, where
-    that is known. ``trust_notes`` say what of the run is not trusted, ``pairs`` is the SHA-256 of
-    its pairs where this job has read them.
+    that is known. ``trust_notes`` say what of the run is not trusted, ``pairs`` has by workload a
+    digest of its pairs where this job has read them.
     """
 
     comparison: Comparison
@@ -50,7 +50,7 @@ class Report:
     artifact: str = accept_help.USUAL_ARTIFACT
     by_own_baselines: Comparison | None = None
     trust_notes: tuple[Phrase, ...] = ()
-    pairs: str = ""
+    pairs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

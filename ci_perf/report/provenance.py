@@ -254,7 +254,7 @@ def _before(spending: Spending | None) -> list[Phrase]:
         share = f"{100 * spending.share:.2g} %"
         said.append((Words(_LATER_CHECK.format(number=spending.check, share=share)),))
     if spending.earlier:
-        shown = spending.earlier[:_MAX_RUNS]
+        shown = [*spending.earlier][:_MAX_RUNS]
         names = [part for name in shown for part in (Words(" and "), name)][1:]
         more = f" and {len(spending.earlier) - len(shown)} more" * (
             len(spending.earlier) > _MAX_RUNS

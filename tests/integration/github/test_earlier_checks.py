@@ -9,6 +9,7 @@ from ci_perf.model.run import Checks, Earlier
 from ci_perf.pull_request import check_record
 from tests.comparisons import an_interleaved
 from tests.fakes.github.fixtures import on_github_and_ghes
+from tests.histories import beside, scaled
 from tests.integration.github.second_stage import (
     HEAD,
     RUN,
@@ -116,6 +117,28 @@ def test_pairs_of_an_earlier_run_that_are_not_those_it_had_are_left_out(second):
 
     assert ended.code == ExitCode.REGRESSED
     assert STANDS in second.body
+
+
+def two(mlp, vit, **more):
+    """A run of two workloads whose heads take so many times as long as their bases."""
+    sides = [beside(ratio, workload=name)["paired"] for name, ratio in (("mlp", mlp), ("vit", vit))]
+    measured = (a_measured("mlp", *scaled(STEADY, mlp)), a_measured("vit", *STEADY))
+    return of_head(*measured, **paired(mlp) | {"paired": (*sides[0], *sides[1])}, **more)
+
+
+@pytest.mark.parametrize("kept", ["mlp", "vit"])
+def test_pairs_of_one_workload_count_and_a_fork_cannot_leave_those_of_another_out(second, kept):
+    first = two(2.0, 1.0, id="first")
+    second.measured(first, fork=True).report()
+    some = tuple(each for each in first.paired if each.workload == kept)
+    run = msgspec.structs.replace(
+        two(1.0, 1.0, id="again"), earlier=(earlier_of(first, paired=some),)
+    )
+    ended = again(second, run)
+
+    assert "Pairs of earlier runs of the same commits count, too: `first`" in second.body
+    assert ended.code == ExitCode.REGRESSED
+    assert (STANDS in second.body) is (kept == "vit")
 
 
 def test_another_commit_is_judged_by_itself(second):

@@ -7,6 +7,7 @@ from ci_perf.judging import confirm, earlier_checks, summarise
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks, Source
+from ci_perf.model.validity import validity_of
 from tests.comparisons import an_interleaved
 from tests.confirmations import a_confirmation
 from tests.histories import (
@@ -20,7 +21,7 @@ from tests.histories import (
     said,
     undecided,
 )
-from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
+from tests.runs import GPU, STEADY, a_measured, a_reason, a_run, an_environment
 
 
 def an_offer(run):
@@ -46,7 +47,7 @@ def test_running_again_does_not_take_a_regression_back():
     assert said(comparison) == (Verdict.REGRESSED, "proven_before")
     assert (row_of(comparison).pairs, row_of(comparison).earlier_pairs) == (6, 6)
     assert comparison.exit_code == 1
-    assert comparison.spending.earlier == ("run1",)
+    assert comparison.spending.earlier == {"run1": ("w",)}
 
 
 def test_it_is_asked_again_although_its_history_clears_it_today():
@@ -86,6 +87,16 @@ def test_both_runs_together_prove_what_neither_could():
 
     assert said(comparison) == (Verdict.REGRESSED, "confirmed")
     assert row_of(comparison).pairs > 18
+
+
+def test_pairs_of_a_workload_that_was_not_trusted_say_nothing_in_a_later_run():
+    slower = msgspec.structs.replace(
+        run_of(1.1, head=SLOWER), validity=validity_of((a_reason("foreign_memory", "w"),))
+    )
+    again = after(slower, run_of(1.1, number=2, head=SLOWER, count=3))
+
+    assert again.earlier == ()
+    assert said(judged(HISTORY, again))[0] is Verdict.INCONCLUSIVE
 
 
 def test_what_was_cleared_by_pairs_is_not_launched_again():

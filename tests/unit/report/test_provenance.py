@@ -157,8 +157,8 @@ def test_a_check_of_a_pull_request_whose_history_nobody_knows_says_so():
 
 
 def test_earlier_runs_whose_pairs_count_are_named():
-    (_, one, _) = before(check=2, share=0.1, earlier=("a",))
-    (_, many, _) = before(check=2, share=0.1, earlier=("a", "b", "c", "d"))
+    (_, one, _) = before(check=2, share=0.1, earlier={"a": ("w",)})
+    (_, many, _) = before(check=2, share=0.1, earlier=dict.fromkeys("abcd", ("w",)))
 
     assert one == "Pairs of earlier runs of the same commits count, too: a."
     assert many.endswith("count, too: a and b and c and 1 more.")
