@@ -16,7 +16,6 @@ from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, NoisyMetric, Pairs
 from ci_perf.judging.policy import (
     LOOKS,
-    MOST_PAIRS,
     PAIRS_WITHOUT_HISTORY,
     PREDICTING_SESSIONS,
     PolicyKind,
@@ -262,7 +261,8 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
 def _expected_pairs(confirmation: Confirmation, outcome: Outcome) -> float:
     """Return how many pairs more would decide, if the change is the one that was seen so far."""
     needed = noisy_metrics.needs(confirmation, outcome)
-    return float((needed.pairs if needed and needed.pairs else MOST_PAIRS) - outcome.pairs)
+    last = needed.pairs if needed and needed.pairs else confirmation.looks.last
+    return float(last - outcome.pairs)
 
 
 def _confirmation(metric: NoisyMetric, known: _Known) -> Confirmation:

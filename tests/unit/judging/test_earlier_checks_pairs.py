@@ -3,10 +3,13 @@
 import msgspec
 import pytest
 
+from ci_perf.judging import compare as judge
 from ci_perf.judging import confirm, earlier_checks, summarise
 from ci_perf.judging.earlier_checks import Before, Offered
+from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.run import Checks, Source
+from ci_perf.model.suite import Limits, Tiers
 from ci_perf.model.validity import validity_of
 from tests.comparisons import an_interleaved
 from tests.confirmations import a_confirmation
@@ -16,6 +19,7 @@ from tests.histories import (
     a_head,
     in_turns,
     judged,
+    no_history,
     pairs,
     row_of,
     said,
@@ -97,6 +101,19 @@ def test_pairs_of_a_workload_that_was_not_trusted_say_nothing_in_a_later_run():
 
     assert again.earlier == ()
     assert said(judged(HISTORY, again))[0] is Verdict.INCONCLUSIVE
+
+
+def test_as_many_pairs_are_expected_as_the_looks_of_a_later_run_still_allow():
+    first = run_of(1.021, count=18, spread=0.5)
+    again = after(first, run_of(1.021, number=2, count=2, spread=0.5))
+
+    undecided, _ = judge.undecided(
+        no_history(again),
+        summarise.run(again, label=""),
+        limits=Limits(default=default_limits()),
+        tiers=Tiers(),
+    )
+    assert undecided["w"] == 36 - 20
 
 
 def test_what_was_cleared_by_pairs_is_not_launched_again():
