@@ -108,11 +108,11 @@ class Confirmation:
 
     `alpha` is this suspect's share. `prior_variance` is the variance of one launch as the history
     has it, worth `prior_df` observations; both are 0 where there is no history. `suspected` is the
-    side on which the screen saw the head: it must be known before the first pair, or what the
-    sides spend of alpha would not add up. `usual_variance` is the variance of one launch that no
-    outlier of the history enlarges (`usual.variance`), 0 where nothing is known; `tick` is what
-    the numbers were rounded to, relative to them (`ticks.relative`). `earlier` counts the pairs of
-    each earlier run of the same commits: they come first, and are not looked at again.
+    side on which the screen saw the head: it must be known before the first pair, or what the sides
+    spend of alpha would not add up. `usual_variance` is the variance of one launch that no outlier
+    of the history enlarges (`variability.usual_variance`), 0 where nothing is known; `tick` is what
+    the numbers were rounded to, relative to them (`variability.relative_tick`). `earlier` counts
+    the pairs of each earlier run of the same commits: they come first, and are not looked at again.
 
     `trimmed` is whether the mean of the pairs leaves out the outermost ones, because launches of
     this machine have heavy tails: known before the first pair, too. The variance of the history is

@@ -29,7 +29,7 @@ ALPHA_OF_SIDE = {1: 0.9, 0: 0.5, -1: 0.1}
 # the confirmation calls it unchanged. One-sided: a change has one direction. Nearly all changes
 # that were missed on drifting machines were passed by the screen, and 3 instead of 5 % there found
 # 99.8 instead of 98.4 % of those by 3 %. The confirmation may take more: that saves launches where
-# the screen cannot help (docs/decisions/021).
+# the screen cannot help (docs/decisions/024).
 BETA_SCREEN = 0.03
 BETA_CONFIRM = 0.06
 
@@ -95,7 +95,7 @@ LAUNCH_PRIOR_DF = (0.5, 20.0)
 PRIOR_DF_CAP, MOST_PRIOR_DF = 8.0, 30.0
 # Today's variance over the history's: no suspect says more than this factor, so that a change of
 # one does not speak for all; and the mean counts the assumption that nothing differs as so many
-# pairs more. docs/decisions/021 has the measurements.
+# pairs more. docs/decisions/024 has the measurements.
 LARGEST_DAY = 12.0
 DAY_PRIOR_DF = 3.0
 # How many times as large as the history's a variance of the pairs shows that today is another kind

@@ -102,7 +102,7 @@ def counts(program: Program) -> Counts:
 def other_conditions(program: Program, conditions: str, variables: Mapping[str, str]) -> str:
     """Say how machine, software or settings differ from those of the record; "" if they do not.
 
-    `conditions` is what `conditions.digest` returns here, `variables` the digests of
+    `conditions` is what `conditions_digest` returns here, `variables` the digests of
     the environment of a launch.
     """
     if not program.conditions or program.conditions != conditions:
