@@ -125,6 +125,25 @@ def step():
     assert program.files["read.txt"].blob == blob(b"hello\n")
 
 
+def test_a_function_of_a_thread_that_never_returns_is_recorded(record):
+    source = f"""
+{HEAD}
+import threading, time
+begun = threading.Event()
+def called(): begun.set()
+def forever():
+    while True:
+        called()
+        time.sleep(0.01)
+def step():
+    threading.Thread(target=forever, daemon=True).start()
+    begun.wait()
+"""
+    program = record(source + BUILD)
+
+    assert {"called", "forever"} <= {*units(program, "it.py")}
+
+
 def test_code_that_somebody_holds_counts_as_executed(record):
     source = f"{HEAD}{PASS}def held(): pass\ndef free(): pass\nC = held.__code__\n{BUILD}"
 

@@ -299,10 +299,10 @@ class Profilers:
     def _end_thread(self) -> None:
         profiler = self._running.pop(_thread.get_ident(), None)
         if profiler is not None:
-            profiler.disable()
             self._take(profiler)
 
     def _take(self, profiler: _lsprof.Profiler) -> None:
+        profiler.disable()  # or a function that has not returned yet would not count, in any thread
         for entry in profiler.getstats():
             if isinstance(entry.code, CodeType):
                 self._note(entry.code)
