@@ -137,6 +137,16 @@ class Before:
     checks: Checks | None = None
     offered: Sequence[Offered] = ()
 
+    def moved(self, head: Source) -> frozenset[str]:
+        """Name the workloads of which pairs of an offered run of this head have proven a change."""
+        return frozenset(
+            workload
+            for offered in self.offered
+            if is_same_code(head, offered.run.source)
+            for workload, said in said_by_pairs(offered.comparison).items()
+            if not {"regressed", "improved"}.isdisjoint(said.values())
+        )
+
     def joined(self, run: Run) -> Run:
         """Return the run with what came before; notes say which runs are left alone, and why."""
         how = run.interleaved

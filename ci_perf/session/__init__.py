@@ -147,7 +147,12 @@ def measure(
             start=time.monotonic(),
             before=against.before if against else Before(),
         )
-        recording = SessionPrograms(plan.workloads, machine, prover, listener) if prover else None
+        moved = record.before.moved(record.source)
+        recording = (
+            SessionPrograms(plan.workloads, machine, prover, listener, moved=moved)
+            if prover
+            else None
+        )
         launching = _Launching(
             record, launcher, listener, interrupts, against, recording, wait_s, checks, clock
         )

@@ -1,6 +1,6 @@
 """Leave out the workloads that run the same program on both sides, and record those that run."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +47,10 @@ class SamenessProver(Protocol):
         """Complete the record of a launch in `root`, and keep it for later checks."""
 
 
+# A record that says "the same" has missed something then.
+_MOVED = "pairs of an earlier run of the same commit have proven a change"
+
+
 class SessionPrograms:
     """What is known of the programs of one session."""
 
@@ -56,11 +60,19 @@ class SessionPrograms:
         machine: MachineDescription,
         prover: SamenessProver,
         listener: Listener,
+        *,
+        moved: Collection[str] = (),
     ) -> None:
+        """Ask what is known; pairs of this very commit have proven a change of those in `moved`."""
         self._machine = machine
         self._prover = prover
         self._listener = listener
-        self._answers = {workload.id: prover.known(workload, machine) for workload in workloads}
+        self._answers = {
+            workload.id: _touched(workload, "obstacle", _MOVED)
+            if workload.id in moved
+            else prover.known(workload, machine)
+            for workload in workloads
+        }
         # Of the head, where it was measured.
         self.programs: list[Program] = []
 

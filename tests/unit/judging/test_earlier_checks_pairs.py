@@ -103,6 +103,15 @@ def test_pairs_of_a_workload_that_was_not_trusted_say_nothing_in_a_later_run():
     assert said(judged(HISTORY, again))[0] is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize(("ratio", "names"), [(1.1, {"w"}), (1.0, set())])
+def test_it_is_known_whom_pairs_of_the_same_head_have_proven_to_move(ratio, names):
+    run = run_of(ratio, head=SLOWER)
+    before = Before(offered=[an_offer(run)])
+
+    assert before.moved(run.source) == names
+    assert before.moved(Source(commit="c" * 40, branch="b", dirty=False)) == set()
+
+
 def test_as_many_pairs_are_expected_as_the_looks_of_a_later_run_still_allow():
     first = run_of(1.021, count=18, spread=0.5)
     again = after(first, run_of(1.021, number=2, count=2, spread=0.5))

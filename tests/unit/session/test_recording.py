@@ -5,6 +5,7 @@ import pytest
 
 from ci_perf import session
 from ci_perf.session import Against
+from ci_perf.session.recording import SessionPrograms
 from tests.programs import a_program, a_same_program, a_touched
 from tests.sessions import (
     BOOM,
@@ -86,6 +87,18 @@ def test_nothing_is_launched_where_every_workload_is_the_same_program(sides):
     assert (run.measured, run.failed, run.touched) == ((), (), ())
     against = run.interleaved  # what the head is the same as
     assert (against.ref, against.stopped, against.pairs) == ("main", "decided", 0)
+
+
+def test_what_pairs_of_this_commit_have_proven_to_move_is_no_same_program(sides):
+    prover = Prover({name: a_same_program(name) for name in "abc"})
+    plan = a_plan_at(sides / "head", *"abc")
+
+    known = SessionPrograms(
+        plan.workloads, Launches().describe("cpu", 1, 1), prover, Recorder(), moved={"a"}
+    )
+
+    assert [workload.id for workload in known.to_measure(plan.workloads)] == ["a"]
+    assert [(each.workload, each.code) for each in known.touched] == [("a", "obstacle")]
 
 
 def test_what_is_touched_is_measured_and_recorded_once_afterwards_for_as_many_steps(sides):
