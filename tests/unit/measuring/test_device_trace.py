@@ -322,4 +322,6 @@ def test_a_long_trace_is_digested_in_time_that_grows_with_its_length():
         trace.digest()
         return time.process_time() - start
 
-    assert takes(8000) < 40 * max(takes(1000), 1e-3)
+    # The least of three: a collection of the garbage of all tests before takes a second.
+    long, short = (min(takes(count) for _ in range(3)) for count in (8000, 1000))
+    assert long < 40 * max(short, 1e-3)
