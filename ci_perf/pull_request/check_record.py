@@ -104,15 +104,15 @@ def added(record: CheckRecord, comparison: Comparison, *, pairs: Mapping[str, st
 def held(record: CheckRecord, comparison: Comparison) -> list[tuple[str, str]]:
     """Name what an earlier run of the same commits has proven, and this comparison leaves out.
 
-    Not what pairs of that run, judged together with others, have answered by now.
+    Not what pairs of that run, judged together with others, have answered by now. A run that names
+    no base is of any: what it does not say takes nothing back.
     """
-    if comparison.interleaved is None:
-        return []
-    commits = (comparison.head.source.commit, comparison.interleaved.source.commit)
+    head, how = comparison.head, comparison.interleaved
     last: dict[tuple[str, str], RecordedRun] = {}
     verdicts: dict[tuple[str, str], PairVerdict] = {}
     for known in record.runs:
-        if (known.head, known.base) == commits and known.run != comparison.head.run:
+        is_same_base = how is None or known.base == how.source.commit
+        if known.head == head.source.commit and is_same_base and known.run != head.run:
             for workload, metrics in known.said.items():
                 for metric, said in metrics.items():
                     last[workload, metric], verdicts[workload, metric] = known, said

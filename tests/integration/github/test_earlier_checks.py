@@ -86,6 +86,14 @@ def test_running_again_without_pairs_does_not_make_a_regression_green(second):
     )
 
 
+def test_a_run_that_names_no_base_takes_no_regression_back(second):
+    second.measured(slower(), fork=True).report()
+    ended = again(second, of_head(a_measured("mlp", *STEADY), id="again"))
+
+    assert ended.code == ExitCode.REGRESSED
+    assert f"{STANDS} `mlp`" in second.body
+
+
 def earlier_of(run, **more):
     known = Earlier(
         run=run.id,
