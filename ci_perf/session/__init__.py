@@ -214,12 +214,12 @@ class _Launching:
         interleaving = self._interleaving(plan, runner)
         explaining = self._explaining(interleaving, runner)
 
-        def pairs() -> None:
+        def launch_pairs() -> None:
             if interleaving:
                 interleaving.go(lambda: record.run(runner, interleaving, recording))
 
         def then() -> None:
-            pairs()
+            launch_pairs()
             if explaining:
                 self._explain(explaining, record.run(runner, interleaving, recording))
             if recording:
@@ -229,7 +229,7 @@ class _Launching:
         if plan.workloads:
             runner.measure(then)
         else:
-            pairs()  # none: it only says what the head was compared with
+            launch_pairs()  # of no workload: it describes the base that the head is the same as
         return record.run(runner, interleaving, recording, explaining)
 
     def _ask_base(self) -> None:

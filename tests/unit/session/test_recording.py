@@ -4,9 +4,13 @@ import msgspec
 import pytest
 
 from ci_perf import session
+from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.session import Against
-from ci_perf.session.recording import SessionPrograms
+from ci_perf.system import git
+from tests.histories import in_turns, judged, pairs
 from tests.programs import a_program, a_same_program, a_touched
+from tests.repositories import Repository
+from tests.runs import SLOW, a_measured, a_run
 from tests.sessions import (
     BOOM,
     Launches,
@@ -17,6 +21,8 @@ from tests.sessions import (
     a_result,
     some_checks,
 )
+
+ALONE = Before()
 
 
 class Prover:
@@ -63,8 +69,9 @@ def sides(tmp_path):
     return tmp_path
 
 
-def measured(sides, launches, prover, *names, listener=None, is_against=True, **more):
-    against = Against(checkout=a_checkout(sides), budget_s=60, judge=Suspects(lambda _run: ((), 0)))
+def measured(sides, launches, prover, *names, listener=None, is_against=True, before=ALONE, **more):
+    judge = Suspects(lambda _run: ((), 0))
+    against = Against(checkout=a_checkout(sides), budget_s=60, judge=judge, before=before)
     return session.measure(
         a_plan_at(sides / "head", *(names or "abc"), **more),
         launches,
@@ -90,15 +97,21 @@ def test_nothing_is_launched_where_every_workload_is_the_same_program(sides):
 
 
 def test_what_pairs_of_this_commit_have_proven_to_move_is_no_same_program(sides):
-    prover = Prover({name: a_same_program(name) for name in "abc"})
-    plan = a_plan_at(sides / "head", *"abc")
-
-    known = SessionPrograms(
-        plan.workloads, Launches().describe("cpu", 1, 1), prover, Recorder(), moved={"a"}
+    head = Repository(sides / "head")
+    head.ask("init", "--quiet")
+    head.commit()
+    first = in_turns(
+        a_run(a_measured("a", *SLOW), commit=git.source(head.root).commit),
+        pairs(2.0),
+        workload="a",
     )
+    offered = Offered(run=first, comparison=judged([], first), label="first.json")
+    prover = Prover({name: a_same_program(name) for name in "abc"})
 
-    assert [workload.id for workload in known.to_measure(plan.workloads)] == ["a"]
-    assert [(each.workload, each.code) for each in known.touched] == [("a", "obstacle")]
+    run = measured(sides, Launches(), prover, before=Before(offered=[offered]))
+
+    assert [(each.workload, each.code) for each in run.touched] == [("a", "obstacle")]
+    assert [each.workload for each in run.measured] == ["a"]
 
 
 def test_what_is_touched_is_measured_and_recorded_once_afterwards_for_as_many_steps(sides):
