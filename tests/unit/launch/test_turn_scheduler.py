@@ -44,8 +44,13 @@ class Sleeper:
     def __init__(self, name, log, cpu):
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {cpu})
-        self.child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        self.child = subprocess.Popen(
+            ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
         os.sched_setaffinity(0, allowed)
+        # A process that starts may sleep for a moment, too: this one has begun to read.
+        os.write(self.child.stdin.fileno(), b"\n")  # type: ignore[union-attr]  # it is a pipe
+        os.read(self.child.stdout.fileno(), 1)  # type: ignore[union-attr]
         wait_until(lambda: b"S (sleeping)" in Path(f"/proc/{self.child.pid}/status").read_bytes())
         os.sched_setaffinity(self.child.pid, allowed)
         self._name = name
