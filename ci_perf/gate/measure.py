@@ -355,13 +355,13 @@ def _base_side(
     tree = FolderTree(checkout.root)
     folder = suite_folder(plan, options.workloads)
     if folder is None:
-        return BaseSide(tree=tree, plan=plan)
+        return BaseSide(tree=tree, plan=plan, dependencies=checkout.dependencies)
     try:
         before = suites.plan(checkout.root / folder, plan.suite, root=checkout.root)
     except CiPerfError as error:
         notify(f"note: everything is measured, as the suite of the base cannot be read: {error}")
         return None
-    return BaseSide(tree=tree, plan=before)
+    return BaseSide(tree=tree, plan=before, dependencies=checkout.dependencies)
 
 
 def set_up_side(

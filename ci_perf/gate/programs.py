@@ -14,6 +14,7 @@ from ci_perf import suite
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError
 from ci_perf.gate import Notify
+from ci_perf.judging import comparability
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
 from ci_perf.model.suite import Plan, PlannedWorkload
 from ci_perf.model.task import MachineDescription
@@ -75,10 +76,14 @@ class ProgramCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseSide:
-    """What a workload of the base is: its files, and what its suite.toml makes of them."""
+    """What a workload of the base is: its files, and what its suite.toml makes of them.
+
+    ``dependencies`` are files that say which packages are installed, and that differ in the head.
+    """
 
     tree: Tree
     plan: Plan
+    dependencies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +105,8 @@ class Prover:
         """Answer by the committed record, or by one that this machine has kept."""
         if self.base is None:
             return touched(workload, "asked", "everything was to be measured")
-        if reason := self._other_settings(workload, machine, self.base.plan):
+        reason = self._other_settings(workload, machine, self.base.plan)
+        if reason := reason or self._other_packages(workload, machine, self.base.dependencies):
             return touched(workload, "conditions", reason)
         obstacle: Touched | None = None
         for program in self._records(workload, machine):
@@ -194,6 +200,25 @@ class Prover:
         of_base = _conditions(known[0], machine, before, Path(before.root))
         of_head = _conditions(workload, machine, self.plan, Path(self.plan.root))
         return "" if of_base == of_head else "its settings in suite.toml are not those of the base"
+
+    def _other_packages(
+        self, workload: PlannedWorkload, machine: MachineDescription, dependencies: tuple[str, ...]
+    ) -> str:
+        """Say that the head may have brought other packages than the base had; "" if it has not."""
+        if not dependencies:
+            return ""
+        hard = machine.environment.hard
+        file = layout.path(self.baselines, hard, self.plan.suite, workload.id)
+        known = layout.read(file).sessions[-1].soft if file.is_file() else None
+        if known is not None and not comparability.have_other_packages(
+            known, machine.environment.soft
+        ):
+            return ""
+        return (
+            f"{dependencies[0]} differs, and the installed packages are not those of the baseline"
+            if known
+            else f"{dependencies[0]} differs, and no baseline says which packages the base had"
+        )
 
 
 def suite_folder(plan: Plan, workloads: Path) -> Path | None:

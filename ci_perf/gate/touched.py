@@ -47,7 +47,11 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
             head=FolderTree(Path(plan.root)),
             baselines=options.baselines,
             cache=ProgramCache(cache_folder(plan.suite), notify),
-            base=BaseSide(tree=base, plan=_plan_of_base(plan, options, base)),
+            base=BaseSide(
+                tree=base,
+                plan=_plan_of_base(plan, options, base),
+                dependencies=merge_base.changed_dependencies(start),
+            ),
             may_record=False,
         )
         answers = [prover.known(workload, machine) for workload in prover.plan.workloads]

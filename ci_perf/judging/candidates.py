@@ -38,6 +38,8 @@ class Candidate:
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
     pairs leaves out the outermost ones. ``gates_where_clear``: it fails the job where it is proven
     to be worse, and else leaves the answer to CPU time, which gates beside it.
+    ``has_other_packages``: this change may have brought other packages than those of the history,
+    and both sides of each pair had them.
     """
 
     workload: str
@@ -60,6 +62,7 @@ class Candidate:
     is_inverse: bool = False
     trimmed: bool = False
     gates_where_clear: bool = False
+    has_other_packages: bool = False
 
     @property
     def is_noisy(self) -> bool:
@@ -127,13 +130,15 @@ def of_workload(
     accepted: Collection[str] = (),
     suspected: Collection[str] = (),
     trimmed: bool = False,
+    has_other_packages: bool = False,
 ) -> Iterator[Candidate]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
     The history clears no metric of a kind in `moved`, and none that is `suspected` already;
     `accepted` metrics are judged by it alone.
-    `trimmed` says how pairs are averaged. A
-    count that is zero everywhere is no candidate: nothing is compiled here.
+    `trimmed` says how pairs are averaged, `has_other_packages` that the change may have brought
+    other packages than the history had. A count that is zero everywhere is no candidate: nothing
+    is compiled here.
     """
     for metric in metrics.JUDGED:
         sessions = metric_values.of_current_epoch(head, metric)
@@ -168,6 +173,7 @@ def of_workload(
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
             trimmed=trimmed,
             gates_where_clear=metric is metrics.STEP_TIME and _cpu_time_gates(head, limits),
+            has_other_packages=has_other_packages,
         )
 
 

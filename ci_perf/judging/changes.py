@@ -10,7 +10,7 @@ import msgspec
 from ci_perf.judging import decide, metric_values, signs
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import Sessions
-from ci_perf.judging.noisy_metrics import Decision, Needs
+from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
 from ci_perf.judging.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
 from ci_perf.model.comparison import MOST_OF_HISTORY, Change, Interval, Remedy, Stale, Verdict
 from ci_perf.model.metrics import Kind
@@ -51,14 +51,32 @@ def judge(
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
     metrics = [candidate.noisy() for candidate in noisy]
     decisions = decide.decide(metrics, suspects=suspects, check=check)
+    has_other_packages = any(candidate.has_other_packages for candidate in noisy)
+    by_history = _without_pairs(metrics) if has_other_packages else decisions
     judgements = [
         *(
-            _of_noisy(candidate, metric.policy, decision)
-            for candidate, metric, decision in zip(noisy, metrics, decisions, strict=True)
+            _of_noisy(candidate, metric.policy, *both)
+            for candidate, metric, both in zip(
+                noisy, metrics, zip(decisions, by_history, strict=True), strict=True
+            )
         ),
         *(_of_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
     ]
     return [_as_proven(judgement) for judgement in judgements]
+
+
+def _without_pairs(metrics: Sequence[NoisyMetric]) -> list[Decision]:
+    """Decide by the history alone."""
+    return decide.decide([replace(each, pairs=(), earlier=(), said=None) for each in metrics])
+
+
+def _with_packages(candidate: Candidate, by_pairs: Change, by_history: Change | None) -> Change:
+    """Let no pairs clear what other packages may have made worse: both sides were given them."""
+    is_proven = by_pairs.verdict is Verdict.REGRESSED or not by_pairs.pairs
+    if is_proven or not (candidate.has_other_packages and by_history and signs.is_far(by_history)):
+        return by_pairs
+    verdict, code = Verdict.INCONCLUSIVE, decide.OTHER_PACKAGES
+    return msgspec.structs.replace(by_history, verdict=verdict, code=code, remedy=None)
 
 
 def _as_proven(judgement: Judgement) -> Judgement:
@@ -98,8 +116,12 @@ def count_suspects(candidates: Sequence[Candidate]) -> int:
 # --- noisy metrics
 
 
-def _of_noisy(candidate: Candidate, policy: Policy, decision: Decision) -> Judgement:
+def _of_noisy(
+    candidate: Candidate, policy: Policy, decision: Decision, by_history: Decision
+) -> Judgement:
     change = _noisy_change(candidate, policy, decision) if decision.base else None
+    if change and candidate.history is not None:
+        change = _with_packages(candidate, change, _noisy_change(candidate, policy, by_history))
     # A loss that CPU time does not see may still be proven by the wall.
     is_asked = not candidate.gates_where_clear or (change is not None and signs.is_far(change))
     return Judgement(
@@ -226,7 +248,7 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
         earlier_pairs=sum(candidate.earlier),
         base_sessions=0,
     )
-    return _with_note(candidate, change, is_suspect=True)
+    return _with_packages(candidate, _with_note(candidate, change, is_suspect=True), by_history)
 
 
 def _by_history(candidate: Candidate, change: Change) -> Change:

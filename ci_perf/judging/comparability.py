@@ -66,6 +66,18 @@ def _different_software(base: Subject, head: Subject) -> list[Difference]:
     return [d for d in _different(*sides) if known or d.field != "packages"]
 
 
+# What a tool that installs packages can change, or another image brings.
+INSTALLED = frozenset({"cuda", "cudnn", "image", "packages", "python", "torch", "transformers"})
+
+
+def have_other_packages(base: Software, head: Software) -> bool:
+    """Whether the packages of two sessions are not, or not surely, the same."""
+    sides = _facts(base), _facts(head)
+    return not (base.packages and head.packages) or any(
+        difference.field in INSTALLED for difference in _different(*sides)
+    )
+
+
 def _facts(struct: msgspec.Struct) -> dict[str, object]:
     """Return the fields by name, the kind of machine (its tag) among them."""
     facts: dict[str, object] = msgspec.to_builtins(struct)

@@ -227,17 +227,24 @@ def _candidates(
     """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
     accepted = head.interleaved.accepted if head.interleaved else {}
     suspected = head.interleaved.suspected if head.interleaved else {}
+    dependencies = head.interleaved.dependencies if head.interleaved else ()
     for subject in head.subjects:
         name = subject.workload
         of_workload = limits.of(name)
+        before = histories.get(name)
         yield from candidates.of_workload(
             subject,
-            histories.get(name),
+            before,
             of_workload,
             moved=canaries.silenced(moved, name, of_workload.get(metrics.CANARY)),
             accepted=accepted.get(name, ()),
             suspected=suspected.get(name, ()),
             trimmed=limits.trimmed,
+            has_other_packages=bool(dependencies)
+            and before is not None
+            and comparability.have_other_packages(
+                before.sessions[-1].soft, subject.sessions[-1].soft
+            ),
         )
 
 

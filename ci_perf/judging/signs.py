@@ -24,6 +24,8 @@ SLOWED = frozenset({metrics.STEP_TIME.name, metrics.STEP_CPU.name, metrics.STEP_
 _COUNTS = frozenset(metric.name for metric in metrics.JUDGED if metric.kind is Kind.COUNT)
 _WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
 _EXACT = _COUNTS | {metrics.PEAK_ALLOCATED.name}
+# What explains a loss as well as more work would.
+_NOT_BY_WORK = frozenset({decide.CLOCKS_MOVED, decide.OTHER_PACKAGES})
 # Reason codes that say no more than that launches were too few, or too different.
 _TOO_FEW_PAIRS = frozenset({decide.TOO_FEW_PAIRS, decide.SPREAD})
 _ONLY_NOISE = _TOO_FEW_PAIRS | {decide.TOO_FEW_SESSIONS}
@@ -83,7 +85,7 @@ def _with_signs(row: Row, signs: Signs | None) -> Row:
 def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
     is_slower = row.ratio is not None and row.ratio - 1 > row.limit + FLOAT_ERROR
     does_more = signs is not None and signs.direction == "worse"
-    is_undecided = row.verdict in _OPEN and row.code != decide.CLOCKS_MOVED
+    is_undecided = row.verdict in _OPEN and row.code not in _NOT_BY_WORK
     return is_undecided and row.metric in SLOWED and is_slower and does_more
 
 

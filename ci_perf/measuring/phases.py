@@ -14,6 +14,7 @@ from ci_perf.measuring import (
     device,
     distributed,
     fingerprint,
+    foreign_code,
     knobs,
     memory,
     timing,
@@ -216,8 +217,8 @@ class AfterTiming:
                 measured = msgspec.structs.replace(process, phases=times, absent=absent)
                 keep(self._result(measured, held))
 
-        with contextlib.suppress(user_code.ForeignCodeError):  # raised at the end
-            self._check_code()
+        with contextlib.suppress(foreign_code.ForeignCodeError):  # raised at the end
+            foreign_code.check(self.todo)
             keep_so_far("memory", "counters")
         with stopwatch.phase(Phase.MEMORY):
             process = self._with_memory(process)
@@ -227,7 +228,7 @@ class AfterTiming:
         keep_so_far()
         with stopwatch.phase(Phase.TEARDOWN):
             self.instruments.take("teardown", self._tear_down, steps=0)
-            self._check_code()
+            foreign_code.check(self.todo)
         keep_so_far()
 
     def _with_memory(self, process: Process) -> Process:
@@ -270,10 +271,6 @@ class AfterTiming:
         if self.workload.teardown is not None:
             self.workload.teardown()
         self.group.leave()
-
-    def _check_code(self) -> None:
-        todo = self.todo
-        user_code.check_imports(todo.foreign_root, root=todo.root, file=todo.workload.file)
 
     def _result(self, process: Process, held: dict[str, Scalar]) -> WorkerResult:
         epoch = self.workload.items_per_epoch

@@ -1,22 +1,21 @@
-"""Load a workload file and what it imports, refuse code of the other side, and name remedies.
+"""Load a workload file and what it imports, and name remedies for what it raises.
 
 The only place that runs an author's import.
 """
 
 import ast
-import functools
 import importlib.util
 import itertools
-import os
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ci_perf.measuring.foreign_code import INSTALLED, OURS
 from ci_perf.model.base import Count, Finite, Items, Name, Text
 from ci_perf.workload import Context, Workload
 
@@ -39,12 +38,6 @@ _TWO_DEVICES = re.compile(
 _NO_CUDA = "Torch not compiled with CUDA enabled"
 _NOT_IMPORTED = ("No module named ", "cannot import name ")
 _MOVE = "`model.to(context.device)`, `tensor.to(context.device)`"
-# Modules of the other side that a message names.
-_SHOWN = 3
-# The tool measures both sides, also where its own repository is under measure.
-OURS = Path(os.path.realpath(__file__)).parents[1]
-_INSTALLED = {"dist-packages", "site-packages"}
-_NO_NAMES = {"", ".", ".."}
 _BUILT_IN = {"built-in", "frozen"}
 
 
@@ -134,7 +127,7 @@ def _is_library(name: str) -> bool:
     origin = Path(spec.origin)
     return (
         spec.origin in _BUILT_IN
-        or bool(_INSTALLED & set(origin.parts))
+        or bool(INSTALLED & set(origin.parts))
         or origin.is_relative_to(sysconfig.get_path("stdlib"))
         or origin.is_relative_to(OURS)
     )
@@ -233,102 +226,3 @@ def remedy(message: str) -> str:
             "suite.toml), and name the folders of your own sources in `python_path`"
         )
     return ""
-
-
-class ForeignCodeError(Exception):
-    """The process has imported code of the other side."""
-
-
-def check_imports(foreign_root: str, *, root: str, file: str) -> None:
-    """Look at what has been imported so far; without a `foreign_root` there is no other side.
-
-    An editable install names one folder for every process of an environment: base and head would
-    then run the same code, and nothing would ever differ.
-
-    `root` is the side that is measured. The workload in `file` may be the other side's, and may
-    import its neighbours. Raises ForeignCodeError.
-    """
-    if not foreign_root:
-        return
-    real_root = real_path(foreign_root)
-    foreign = _Foreign(Path(real_root), Path(real_path(root)), Path(real_path(file)).parent)
-    modules = [
-        (name, Path(path))
-        for name, path in _imported(sys.modules)
-        if path.startswith(real_root) and foreign.holds(Path(path))
-    ]
-    if modules:
-        raise ForeignCodeError(_refusal(modules, foreign_root, root))
-
-
-class _Foreign:
-    """What belongs to the other side."""
-
-    def __init__(self, foreign: Path, root: Path, workloads: Path) -> None:
-        self._foreign = foreign
-        self._workloads = workloads
-        # Where one lies in the other, the inner one is the more precise.
-        inside = [root, OURS, Path(real_path(sys.prefix)), Path(real_path(sys.base_prefix))]
-        self._exempt = [
-            folder for folder in inside if folder != foreign and folder.is_relative_to(foreign)
-        ]
-
-    def holds(self, path: Path) -> bool:
-        """Whether a module in this file, or this folder, is code of the other side."""
-        if not path.is_relative_to(self._foreign) or self._is_neighbour(path):
-            return False
-        if any(path.is_relative_to(folder) for folder in self._exempt):
-            return False
-        return not _INSTALLED & set(path.relative_to(self._foreign).parts)
-
-    def _is_neighbour(self, path: Path) -> bool:
-        """Whether a module lies with the workload; at the top of a repository only beside it."""
-        if self._foreign.is_relative_to(self._workloads):
-            return path.parent == self._workloads
-        return path.is_relative_to(self._workloads)
-
-
-def _imported(modules: Mapping[str, object]) -> Iterable[tuple[str, str]]:
-    """Yield every module with its file, a namespace with its first folder."""
-    for name, module in sorted(modules.items()):
-        # Not getattr: a lazy module would import the attribute that is read.
-        said = getattr(module, "__dict__", {})
-        file = said.get("__file__")
-        if isinstance(file, str):
-            yield name, real_path(file)
-        elif file is None and "__path__" in said:
-            yield from _namespace(name, said["__path__"])
-
-
-def _namespace(name: str, folders: object) -> Iterable[tuple[str, str]]:
-    """Yield the first folder of a namespace: it is searched before the others."""
-    try:
-        first = next(iter(folders), None)  # type: ignore[call-overload]  # whatever stands there
-    except Exception:  # noqa: BLE001  a module of the user's own making
-        return
-    if isinstance(first, str):
-        yield name, real_path(first)
-
-
-def real_path(path: str) -> str:
-    """Return `os.path.realpath(path)`, without looking at a folder that was looked at before."""
-    folder, name = os.path.split(path)
-    if name in _NO_NAMES or not folder.startswith(os.sep):
-        return os.path.realpath(path)
-    # A Path takes longer to make than to ask.
-    real = os.path.join(_real_folder(folder), name)  # noqa: PTH118
-    return os.path.realpath(path) if os.path.islink(real) else real  # noqa: PTH114
-
-
-# A process imports thousands of modules, from some hundred folders.
-_real_folder = functools.cache(os.path.realpath)
-
-
-def _refusal(modules: list[tuple[str, Path]], foreign_root: str, root: str) -> str:
-    shown = ", ".join(f"{name} ({path})" for name, path in modules[:_SHOWN])
-    more = f" and {len(modules) - _SHOWN} more" if len(modules) > _SHOWN else ""
-    return (
-        f"expected imports from {root} alone, found code of the other side, {foreign_root}: "
-        f"{shown}{more}; an editable install? Name the source folder in `python_path` of "
-        "suite.toml, or install each side in `setup`"
-    )

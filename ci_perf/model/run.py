@@ -21,7 +21,7 @@ from ci_perf.model.base import (
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Environment, Software
 from ci_perf.model.process import Exhausted, Phase, Process
-from ci_perf.model.program import Program, SameProgram, Touched
+from ci_perf.model.program import Program, RelativePath, SameProgram, Touched
 from ci_perf.model.step_profile import ProfiledPairs
 from ci_perf.model.suite import Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
@@ -124,7 +124,9 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     ``stopped`` says why no more pairs of launches followed, ``pairs`` how many there were.
     ``accepted`` names, by workload, the metrics of which this change has committed a new epoch:
     the base is known to differ there, and is not asked. ``suspected`` names, by workload, metrics
-    that a session before this one has found suspicious: no screen clears them.
+    that a session before this one has found suspicious: no screen clears them. ``dependencies`` are
+    files that say which packages are installed, and that differ: both sides were launched with the
+    same packages all the same.
     """
 
     ref: Text
@@ -137,6 +139,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     notes: tuple[Text, ...] = ()
     accepted: dict[Name, tuple[Name, ...]] = {}
     suspected: dict[Name, tuple[Name, ...]] = {}
+    dependencies: tuple[RelativePath, ...] = ()
 
 
 class Checks(Struct, frozen=True, kw_only=True):

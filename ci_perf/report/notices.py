@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from ci_perf.errors import ExitCode
 from ci_perf.judging import canaries
 from ci_perf.judging.changes import ACCEPTED
-from ci_perf.judging.comparability import NONE
+from ci_perf.judging.comparability import INSTALLED, NONE
 from ci_perf.model.comparison import (
     Change,
     Comparison,
@@ -64,6 +64,7 @@ def of(comparison: Comparison) -> list[Phrase]:
         _accepted(comparison),
         _cleared(comparison),
         _drifted(comparison.drifted),
+        _packages(comparison),
         *differences(comparison),
     )
     return [phrase for phrase in said if phrase]
@@ -194,9 +195,26 @@ def _drift(drifted: Drifted) -> Phrase:
 # --- what differs between the two environments
 
 
+def _packages(comparison: Comparison) -> Phrase:
+    """Say that pairs do not show what the packages do, where this change may have brought them."""
+    names = comparison.interleaved.dependencies if comparison.interleaved else ()
+    if not names or not any(each.field in INSTALLED for each in comparison.differences):
+        return ()
+    return (
+        Words("⚠️ This change alters "),
+        *phrases.joined((name,) for name in names),
+        Words(
+            ", and the installed packages are not those of the baseline. Base and head were "
+            "launched with the same packages: pairs show what the code does, and only the history "
+            "shows what the packages do."
+        ),
+    )
+
+
 def differences(comparison: Comparison) -> list[Phrase]:
     """Name the soft facts that differ: what the image brought, and what it did not."""
-    every = comparison.differences
+    said_already = {_PACKAGES} if _packages(comparison) else set()
+    every = [each for each in comparison.differences if each.field not in said_already]
     images = [difference for difference in every if difference.field == _IMAGE]
     brought = [difference for difference in every if images and difference.field in _BROUGHT]
     rest = [

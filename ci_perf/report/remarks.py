@@ -33,6 +33,7 @@ _SAID = {
     "no_sign": "no sign of a change: all exact numbers are the same",
     "other_machine": "another machine",
     "other_node": "its history is of another node, which may be faster or slower",
+    "other_packages": "its history had other packages; the base was launched with the new ones",
     "other_parameters": "other parameters",
     "other_software": "other software (a hard fact in suite.toml)",
     "other_step": "a step is not the same on both sides",

@@ -26,6 +26,7 @@ class Need(Enum):
     SAME_CLOCKS = "the same clocks on both sides"
     MORE_DIGITS = "numbers with more digits"
     SAME_WORK = "the same work in every process"
+    OWN_PACKAGES = "packages of its own for each side"
 
 
 Topic = Severity | Need | Literal["stale"]
@@ -51,6 +52,7 @@ _BY_CODE = {
     canaries.CODE: Need.SAME_MACHINE_STATE,
     "clocks_moved": Need.SAME_CLOCKS,
     "rounded": Need.MORE_DIGITS,
+    "other_packages": Need.OWN_PACKAGES,
     "ranges_overlap": Need.SAME_WORK,
     "too_few_sessions": Need.LONGER_HISTORY,
 }
@@ -285,6 +287,26 @@ def _do_the_same_work(rows: list[Row], _: Comparison) -> Phrase:
     )
 
 
+def _separate_packages(rows: list[Row], comparison: Comparison) -> Phrase:
+    return (
+        Words(
+            "Not decided, because both sides were launched with the packages that are installed, "
+            "which are not those of the baseline: "
+        ),
+        *_titled(rows),
+        Words(
+            ". Find out what the new packages cost. To accept it, commit the baseline that this "
+            "command writes: "
+        ),
+        commands.accept(rows, comparison, reason=True),
+        Words(". To launch each side with packages of its own, install them in "),
+        Command("setup"),
+        Words(" of suite.toml with "),
+        Command("--target"),
+        Words("."),
+    )
+
+
 STEPS: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
     Need.IDLE_MACHINE: _free_the_machine,
     Severity.LIKELY_SLOWER: _look_or_prove,
@@ -297,6 +319,7 @@ STEPS: dict[Topic, Callable[[list[Row], Comparison], Phrase]] = {
     Need.SAME_CLOCKS: _hold_the_clocks,
     Need.MORE_DIGITS: write_more_digits,
     Need.SAME_WORK: _do_the_same_work,
+    Need.OWN_PACKAGES: _separate_packages,
 }
 
 

@@ -159,6 +159,7 @@ class Interleaving:
             notes=self._against.checkout.notes,
             accepted=self._accepted,
             suspected=dict(self._against.suspected),
+            dependencies=self._against.checkout.dependencies,
         )
 
     def paired(self) -> tuple[Paired, ...]:

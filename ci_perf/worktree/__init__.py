@@ -14,6 +14,7 @@ from typing import Literal
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch import Launcher
 from ci_perf.model.run import Source
+from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
 from ci_perf.worktree import merge_base, worktree_dir
@@ -170,7 +171,7 @@ class Checkout:
     """The base's code in ``root``. ``notes`` are for the reader of the comparison.
 
     ``top`` is the top of its worktree, ``head_top`` that of the head's: neither side must import
-    from the other's.
+    from the other's. ``dependencies`` are the files that `merge_base.changed_dependencies` names.
     """
 
     root: Path
@@ -179,6 +180,7 @@ class Checkout:
     source: Source
     ref: str
     notes: tuple[str, ...]
+    dependencies: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -318,6 +320,7 @@ def _described(
         source=git.source_of_base(start.commit, ref),
         ref=ref,
         notes=(*start.notes, *_lengths(root.absolute(), there), *missing),
+        dependencies=merge_base.changed_dependencies(start),
     )
 
 
@@ -341,9 +344,10 @@ def run_setup(
 ) -> None:
     """Run a line of shell in `root` once, as the measured code will run.
 
-    Its processes end with it. Raises CiPerfError for a failure, with its last output, and
-    KeyboardInterrupt.
+    Its processes end with it. The base comes after the head, and must leave the packages alone that
+    both share. Raises CiPerfError for a failure, with its last output, and KeyboardInterrupt.
     """
+    before = _packages(launcher, interrupted) if side == "base" else ""
     try:
         ended = launcher.shell(
             command,
@@ -362,6 +366,20 @@ def run_setup(
             f"{timeout_s:g} s, found {_setup_outcome(ended)}; it is `setup` in suite.toml",
             output=ended.tail,
         )
+    if before and before != _packages(launcher, interrupted):
+        raise CiPerfError(
+            f"setup of the base in {root}: expected it to leave the installed packages as the "
+            "head's setup has left them, found that it has changed them; both sides are launched "
+            "by the same Python, so install into each checkout (`python -m pip install --target "
+            ".deps …`), and name that folder in `python_path` of suite.toml",
+            output=ended.tail,
+        )
+
+
+def _packages(launcher: Launcher, interrupted: Callable[[], bool]) -> str:
+    """Return the digest of the installed packages, "" where nobody can tell."""
+    answer = launcher.describe("cpu", 1, 1, interrupted)
+    return "" if isinstance(answer, TaskFailure) else answer.environment.soft.packages
 
 
 def _setup_outcome(ended: Ended) -> str:

@@ -94,3 +94,14 @@ def test_no_signal_of_ours_is_lost_on_it(run):
     """It listens to none: what ends a hanging worker politely must end it as well."""
     with pytest.raises(CiPerfError, match="still at work"):
         run(f"trap '' {signal.SIGUSR1.value}; sleep 611", timeout_s=1)
+
+
+def test_a_base_that_changes_the_packages_of_both_sides_is_refused(run, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    line = f"mkdir -p {site}/library-$VERSION.dist-info"
+    run(line.replace("$VERSION", "1"), side="head")
+    run(line.replace("$VERSION", "1"), side="base")
+
+    with pytest.raises(CiPerfError, match=r"setup of the base in .* has changed them"):
+        run(line.replace("$VERSION", "2"), side="base")

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ci_perf.measuring import user_code
+from ci_perf.measuring import foreign_code
 from ci_perf.measuring.device import Device, Step
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.instruments import Instruments, Stopwatch, TimeLeft
@@ -80,7 +80,7 @@ class ProfilingLaunch:
                 else _with_times(counts, passes, instruments, workload.local_step)
             )
         with stopwatch.phase(Phase.COUNTERS):
-            self._check_imports()
+            foreign_code.check(self.todo)
             for last in self._last_passes(passes, stopwatch.folder, cuda):
                 # It may crash the process: what was found until here is kept.
                 self._keep(keep, last.missing(profile))
@@ -89,7 +89,7 @@ class ProfilingLaunch:
             if workload.teardown is not None:
                 instruments.take("teardown", workload.teardown, steps=0)
             instruments.take("group", self.group.leave, steps=0)
-            self._check_imports()
+            foreign_code.check(self.todo)
         if not profile.absent:
             missing = profile.missing | instruments.absent
             profile = msgspec.structs.replace(profile, missing=missing)
@@ -102,10 +102,6 @@ class ProfilingLaunch:
         yield Timeline(passes, folder, todo.root, keeps=bool(todo.trace_to), tracing=todo.tracing)
         if todo.snapshot_to:
             yield MemorySnapshot(passes, cuda, folder, todo.root)
-
-    def _check_imports(self) -> None:
-        todo = self.todo
-        user_code.check_imports(todo.foreign_root, root=todo.root, file=todo.workload.file)
 
     def _keep(self, keep: Callable[[StepProfile], object], profile: StepProfile) -> None:
         if self.group.rank == 0:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ci_perf.measuring import foreign_code
 from ci_perf.measuring.recording import executed, native, patched
 from ci_perf.measuring.recording.assembling import Assembly
 from ci_perf.measuring.recording.audited import Audit
@@ -126,6 +127,12 @@ class Recording:
             self._contents.opened(path)
             if self._places.classify(path)[0] is Owner.OUTSIDE:
                 self._contents.read(path)
+        for copy in foreign_code.installed_copies(self._todo.root, self._todo.foreign_root):
+            self._notes.add(
+                Fact.OBSTACLE,
+                f"{copy.name} is imported from {copy.path}, an installed copy of code of this "
+                "repository: it runs, whatever the checkout holds",
+            )
         if steps.obstacle:
             self._notes.add(Fact.OBSTACLE, steps.obstacle)
         assembly = Assembly(self._notes.read(), self._todo.root)

@@ -172,3 +172,73 @@ def test_records_that_accept_has_written_need_not_be_made_anew(git, tmp_path):
     assert len(run["measured"]) == len(run["programs"]) == 2
     assert [touched["code"] for touched in run["touched"]] == ["asked", "asked"]
     assert not any(row["code"] == "same_program" for row in rows)
+
+
+def install(site, version, factor):
+    """Install a version of a library that sleeps so many times as long."""
+    (site / "library.py").write_text(f"FACTOR = {factor}\n")
+    for old in site.glob("*.dist-info"):
+        shutil.rmtree(old)
+    metadata = site / f"library-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Name: library\nVersion: {version}\n")
+
+
+@pytest.fixture
+def site(git, tmp_path, monkeypatch):
+    """A folder of installed packages, one of which the project requires, with a baseline."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    install(site, "1.0", 1)
+    git.ask("switch", "--quiet", "main")
+    (git.root / "product/quick.py").write_text(
+        MODULE.replace("import colorsys", "import library").replace(
+            ".read_text())", ".read_text()) * library.FACTOR"
+        )
+    )
+    (git.root / "requirements.txt").write_text("library==1.0\n")
+    git.ask("add", "--all")
+    git.commit()
+    project = Project(git.root)
+    for command in (
+        ("run", "quick", "-o", str(tmp_path / "base.json")),
+        ("accept", str(tmp_path / "base.json"), "--force", "--reason", "First baseline"),
+    ):
+        done = project.run(*command)
+        assert done.code == ExitCode.OK, done.err
+    git.ask("add", "--all")
+    git.commit()
+    git.ask("switch", "--quiet", "branch")
+    git.ask("merge", "--quiet", "main")
+    return site
+
+
+def test_packages_that_the_change_asks_for_are_measured_and_cleared_by_no_pairs(git, site):
+    (git.root / "requirements.txt").write_text("library==2.0\n")
+    git.commit()
+    assert len(touched(git)[1]["same"]) == 1  # the same packages are installed as before
+
+    install(site, "2.0", 4)
+    done, run, rows = checked(git, "quick", "--budget", "6")
+
+    assert run["interleaved"]["dependencies"] == ["requirements.txt"]
+    assert [each["detail"] for each in run["touched"]] == [
+        "requirements.txt differs, and the installed packages are not those of the baseline"
+    ]
+    assert run["paired"][0]["pairs"]
+    time = next(row for row in rows if row["metric"] == "step_time_s")
+    assert (time["verdict"], time["code"]) == ("inconclusive", "other_packages")
+    assert time["ratio"] > 2
+    assert done.code == ExitCode.NO_ANSWER
+
+
+def test_other_packages_that_the_change_does_not_ask_for_are_left_to_the_pairs(git, site):
+    (git.root / "README.md").write_text("A better product.\n")
+    git.commit()
+    install(site, "2.0", 1)
+
+    done, _, rows = checked(git, "quick")
+
+    assert [row["code"] for row in rows] == ["same_program"]
+    assert done.code == ExitCode.OK

@@ -192,3 +192,20 @@ def test_what_cannot_be_recorded_is_always_measured(tmp_path, body, obstacle):
     project = recorded(tmp_path, a_workload(body))
 
     assert all(obstacle in difference for difference in project.differences())
+
+
+def test_an_installed_copy_of_the_repository_proves_nothing(tmp_path):
+    site = tmp_path / "venv/site-packages"
+    (site / "fast").mkdir(parents=True)
+    (site / "fast/__init__.py").write_text("N = 1\n")
+    files = a_workload("import fast\ndef outcome():\n    return fast.N\n")
+
+    project = recorded(
+        tmp_path,
+        files | {"src/fast/__init__.py": "N = 1\n"},
+        environment={"PYTHONPATH": str(site)},
+    )
+
+    (obstacle,) = project.program.obstacles
+    assert obstacle.startswith("fast is imported from ")
+    assert "src/fast/__init__.py" not in project.program.files

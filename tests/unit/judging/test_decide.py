@@ -68,6 +68,50 @@ def test_pairs_that_show_nothing_clear_it_and_say_how_far_the_machine_has_moved(
     assert comparison.exit_code == ExitCode.OK
 
 
+def packed(run, packages):
+    """The same run with these packages installed."""
+    soft = msgspec.structs.replace(run.environment.soft, packages=packages)
+    environment = msgspec.structs.replace(run.environment, soft=soft)
+    return msgspec.structs.replace(run, environment=environment)
+
+
+OLD, NEW = "0" * 16, "1" * 16
+
+
+@pytest.mark.parametrize(
+    ("packages", "dependencies", "verdict", "code"),
+    [
+        (NEW, ["requirements.txt"], Verdict.INCONCLUSIVE, "other_packages"),
+        ("", ["requirements.txt"], Verdict.INCONCLUSIVE, "other_packages"),
+        (OLD, ["requirements.txt"], Verdict.UNCHANGED, "not_confirmed"),
+        (NEW, [], Verdict.UNCHANGED, "not_confirmed"),
+    ],
+)
+def test_pairs_do_not_clear_what_packages_may_have_done_that_both_sides_share(
+    packages, dependencies, verdict, code
+):
+    history = [packed(session, OLD) for session in HISTORY]
+    moved = in_turns(
+        packed(a_head(SLOWER), packages), pairs(1.0, base_s=1.1e-3), dependencies=dependencies
+    )
+
+    comparison = judged(history, moved)
+
+    assert said(comparison) == (verdict, code)
+    is_open = verdict is Verdict.INCONCLUSIVE
+    assert comparison.exit_code == (ExitCode.NO_ANSWER if is_open else ExitCode.OK)
+    assert row_of(comparison).ratio == pytest.approx(1.1 if is_open else 1.0, abs=0.003)
+
+
+def test_pairs_prove_what_the_code_does_whatever_the_packages():
+    history = [packed(session, OLD) for session in HISTORY]
+    slower = in_turns(packed(a_head(SLOWER), NEW), pairs(1.1), dependencies=["setup.py"])
+    faster = in_turns(packed(a_head(), NEW), pairs(1.0), dependencies=["setup.py"])
+
+    assert said(judged(history, slower)) == (Verdict.REGRESSED, "confirmed")
+    assert said(judged(history, faster)) == (Verdict.UNCHANGED, "screened")
+
+
 def test_what_history_clears_its_pairs_cannot_blame():
     assert said(judged(HISTORY, in_turns(a_head(), pairs(1.1)))) == (Verdict.UNCHANGED, "screened")
 

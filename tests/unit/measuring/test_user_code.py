@@ -1,7 +1,3 @@
-import os
-import sys
-import types
-
 import pytest
 
 from ci_perf.measuring import user_code
@@ -45,69 +41,3 @@ def test_a_torch_without_cuda_names_the_line_to_write_and_how_to_get_one_with_cu
 )
 def test_nothing_is_advised_where_the_cause_is_not_known(message):
     assert user_code.remedy(message) == ""
-
-
-@pytest.mark.parametrize("linked", ["file", "folder", "folder above"])
-def test_a_link_to_code_of_the_other_side_is_seen(tmp_path, monkeypatch, linked):
-    base, head = tmp_path / "base", tmp_path / "head"
-    (base / "src/package").mkdir(parents=True)
-    (base / "src/package/code.py").touch()
-    head.mkdir()
-    if linked == "file":
-        (head / "src/package").mkdir(parents=True)
-        (head / "src/package/code.py").symlink_to(base / "src/package/code.py")
-    elif linked == "folder":
-        (head / "src").mkdir()
-        (head / "src/package").symlink_to(base / "src/package")
-    else:
-        (head / "src").symlink_to(base / "src")
-    module = types.ModuleType("package.code")
-    module.__file__ = str(head / "src/package/code.py")
-    monkeypatch.setitem(sys.modules, "package.code", module)
-
-    with pytest.raises(user_code.ForeignCodeError, match=r"package\.code"):
-        user_code.check_imports(str(base), root=str(head), file=str(head / "workload.py"))
-
-
-def test_code_beside_a_root_of_which_the_name_begins_alike_is_not_of_the_other_side(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "head").mkdir()
-    (tmp_path / "head/code.py").touch()
-    module = types.ModuleType("code_of_head")
-    module.__file__ = str(tmp_path / "head/code.py")
-    monkeypatch.setitem(sys.modules, "code_of_head", module)
-
-    for foreign in ("hea", "headless"):
-        user_code.check_imports(
-            str(tmp_path / foreign), root=str(tmp_path / "head"), file=str(tmp_path / "head/w.py")
-        )
-
-
-@pytest.mark.parametrize(
-    "path", ["/", "//", "/usr", "/bin", "/bin/", "/bin/sh", "/x/../y", "/x/.", "", ".", "..", "a/b"]
-)
-def test_a_real_path_is_that_of_the_standard_library(path):
-    assert user_code.real_path(path) == os.path.realpath(path)
-
-
-def test_real_paths_follow_links_to_files_and_folders_and_loops(tmp_path, monkeypatch):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/file").touch()
-    for name, target in {"link": "folder", "folder/too": "file", "loop": "loop"}.items():
-        (tmp_path / name).symlink_to(target)
-
-    for name in (
-        "link/file",
-        "link/too",
-        "folder/too",
-        "loop",
-        "loop/x",
-        "link/../folder",
-        "none/x",
-    ):
-        path = str(tmp_path / name)
-        assert user_code.real_path(path) == os.path.realpath(path)
-    for folder in (tmp_path, tmp_path / "folder"):
-        monkeypatch.chdir(folder)
-        assert user_code.real_path("too") == os.path.realpath("too")

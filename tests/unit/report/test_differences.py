@@ -1,10 +1,11 @@
 """What the first lines say of two environments that are not the same."""
 
+import msgspec
 import pytest
 
 from ci_perf.model.comparison import Difference
 from ci_perf.report import html, markdown, notices, terminal
-from tests.comparisons import a_change, a_comparison
+from tests.comparisons import a_change, a_comparison, an_interleaved
 
 OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
 MAY_BE_ITS_DOING = ". This may explain a change below."
@@ -106,3 +107,22 @@ def test_every_form_of_the_report_says_it_before_its_table():
     for text in forms:
         assert "Image changed" in text
         assert text.index("Image changed") < text.index("step time")
+
+
+def test_packages_that_the_change_may_have_brought_are_left_to_the_history():
+    comparison = msgspec.structs.replace(
+        comparing(packages=("0" * 16, "1" * 16), kernel=("6.8", "6.14")),
+        interleaved=an_interleaved(dependencies=("requirements.txt", "uv.lock")),
+    )
+
+    packages, environment = ["".join(phrase) for phrase in notices.of(comparison)]
+
+    assert packages.startswith("⚠️ This change alters requirements.txt, uv.lock, and the installed")
+    assert "pairs show what the code does, and only the history shows what the packages" in packages
+    assert environment.startswith("⚠️ The environment differs: kernel 6.8 → 6.14.")
+
+
+def test_packages_are_no_doing_of_a_change_that_alters_no_file_of_them():
+    (environment,) = said(packages=("0" * 16, "1" * 16))
+
+    assert environment.startswith("⚠️ The environment differs: other installed packages.")

@@ -204,6 +204,14 @@ def test_ranges_that_overlap_are_the_doing_of_the_workload():
     assert "loader peak allocated. Make the workload do the same work" in step
 
 
+def test_packages_that_both_sides_share_are_accepted_or_installed_for_each_side():
+    (step,) = steps(an_undecided(code="other_packages"), interleaved=an_interleaved())
+
+    assert "launched with the packages that are installed" in step
+    assert "ci-perf accept run.json --workload loader --reason" in step
+    assert "install them in setup of suite.toml with --target" in step
+
+
 def test_each_cure_is_said_once_for_all_whom_it_helps():
     assert (
         len(steps(an_undecided("a"), an_undecided("b"), an_undecided("c", code="two_modes"))) == 2
