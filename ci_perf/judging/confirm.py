@@ -227,6 +227,11 @@ class Confirmation:
         return self.tick if self._seen().value < self.tick**2 else 0.0
 
     @property
+    def pairs(self) -> int:
+        """How many pairs were taken so far."""
+        return len(self._differences)
+
+    @property
     def trim(self) -> float:
         """The share of the pairs that their mean leaves out on each side."""
         return TRIMMED if self.trimmed else 0.0

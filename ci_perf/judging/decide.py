@@ -32,11 +32,12 @@ PREDICTED, ASSUMED = "predicted", "assumed"
 TOO_FEW_SESSIONS, TOO_FEW_PAIRS = "too_few_sessions", "too_few_pairs"
 TWO_MODES, CANARY_MOVED, CLOCKS_MOVED = "two_modes", "canary_moved", "clocks_moved"
 ROUNDED, SPREAD, OTHER_NODE = "rounded", "spread", nodes.CODE
-OTHER_PACKAGES = "other_packages"
+OTHER_PACKAGES, WORSE_BY_HISTORY = "other_packages", "worse_by_history"
 CODES = (
     *(SCREENED, CONFIRMED, NOT_CONFIRMED, MOVER_UNKNOWN, PREDICTED, ASSUMED),
     *(TOO_FEW_SESSIONS, TOO_FEW_PAIRS),
-    *(TWO_MODES, CANARY_MOVED, OTHER_NODE, OTHER_PACKAGES, CLOCKS_MOVED, ROUNDED, SPREAD),
+    *(TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, ROUNDED, SPREAD),
+    *(OTHER_NODE, OTHER_PACKAGES, WORSE_BY_HISTORY),
 )
 
 
@@ -234,7 +235,7 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
         outcome = _read(confirmation, metric.pairs)
     is_open = outcome is None
     outcome = outcome or confirmation.finish()
-    verdict, code = Verdict(outcome.call), _code(metric, outcome, known)
+    verdict, code = Verdict(outcome.call), _code(metric, outcome, known, confirmation)
     if outcome.call in {"regressed", "improved"} and _is_by_clocks(metric, known, outcome):
         verdict, code = Verdict.INCONCLUSIVE, CLOCKS_MOVED
     used = metric.pairs[: outcome.pairs]
@@ -251,7 +252,7 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
         drift=screened.difference if screened else None,
         tick=metric.tick,
         needs=noisy_metrics.needs(confirmation, outcome)
-        if code in {SPREAD, TOO_FEW_PAIRS}
+        if code in {SPREAD, TOO_FEW_PAIRS, WORSE_BY_HISTORY}
         else None,
         is_suspect=True,
         is_open=is_open,
@@ -329,15 +330,18 @@ def _is_by_ticks(metric: NoisyMetric, known: _Known) -> bool:
     return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
 
 
-def _code(metric: NoisyMetric, outcome: Outcome, known: _Known) -> str:
+def _code(metric: NoisyMetric, outcome: Outcome, known: _Known, seen: Confirmation) -> str:
     """Return the reason code of a confirmation.
 
     A suspect that the pairs clear may not have moved at all: its history was too short.
     """
     if outcome.call == "inconclusive":
-        if not (math.isfinite(outcome.low) and math.isfinite(outcome.high)):
-            return TOO_FEW_PAIRS
-        return ROUNDED if _is_by_ticks(metric, known) else _undecided(metric)
+        is_spread_known = math.isfinite(outcome.low) and math.isfinite(outcome.high)
+        if is_spread_known and _is_by_ticks(metric, known):
+            return ROUNDED
+        if _is_worse_by_history(metric, known, seen):
+            return WORSE_BY_HISTORY
+        return _undecided(metric) if is_spread_known else TOO_FEW_PAIRS
     screened, policy = known.screened, metric.policy
     if outcome.call != "unchanged" or screened is None:
         return CONFIRMED
@@ -346,6 +350,18 @@ def _code(metric: NoisyMetric, outcome: Outcome, known: _Known) -> str:
     # As far as the pairs know, this change may be a part of the move, and more than its limit.
     largest = outcome.high if screened.difference > 0 else -outcome.low
     return MOVER_UNKNOWN if policy.is_beyond_floor(largest) else NOT_CONFIRMED
+
+
+def _is_worse_by_history(metric: NoisyMetric, known: _Known, seen: Confirmation) -> bool:
+    """Whether the head lies beyond the margin of its history, by less than the pairs would show.
+
+    A history that the machine has left says nothing.
+    """
+    if metric.obstacle or known.screened is None:
+        return False
+    difference = known.screened.difference
+    is_far = difference > 0 and not metric.policy.is_within_margin(difference)
+    return is_far and difference < seen.smallest_detectable(max(1, seen.pairs))
 
 
 def _undecided(metric: NoisyMetric) -> str:

@@ -27,7 +27,7 @@ _EXACT = _COUNTS | {metrics.PEAK_ALLOCATED.name}
 # What explains a loss as well as more work would.
 _NOT_BY_WORK = frozenset({decide.CLOCKS_MOVED, decide.OTHER_PACKAGES})
 # Reason codes that say no more than that launches were too few, or too different.
-_TOO_FEW_PAIRS = frozenset({decide.TOO_FEW_PAIRS, decide.SPREAD})
+_TOO_FEW_PAIRS = frozenset({decide.TOO_FEW_PAIRS, decide.SPREAD, decide.WORSE_BY_HISTORY})
 _ONLY_NOISE = _TOO_FEW_PAIRS | {decide.TOO_FEW_SESSIONS}
 
 
@@ -43,7 +43,8 @@ def is_open_loss(row: Row) -> bool:
     """Whether a row that gates looks like a loss which nothing proves: it must not end green."""
     if not isinstance(row, Change) or not row.gate:
         return False
-    return row.verdict is Verdict.LIKELY_SLOWER or (row.verdict in _OPEN and is_far(row))
+    is_suspected = is_far(row) or row.code == decide.WORSE_BY_HISTORY
+    return row.verdict is Verdict.LIKELY_SLOWER or (row.verdict in _OPEN and is_suspected)
 
 
 def read(rows: Iterable[Row]) -> Iterator[Row]:
@@ -84,6 +85,7 @@ def _with_signs(row: Row, signs: Signs | None) -> Row:
 
 def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
     is_slower = row.ratio is not None and row.ratio - 1 > row.limit + FLOAT_ERROR
+    is_slower = is_slower or row.code == decide.WORSE_BY_HISTORY
     does_more = signs is not None and signs.direction == "worse"
     is_undecided = row.verdict in _OPEN and row.code not in _NOT_BY_WORK
     return is_undecided and row.metric in SLOWED and is_slower and does_more

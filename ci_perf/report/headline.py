@@ -18,7 +18,7 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.metrics import Unit
-from ci_perf.report import cells, phrases, provenance, table_rows, undecided, units
+from ci_perf.report import cells, phrases, provenance, remarks, table_rows, undecided, units
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
 
@@ -262,6 +262,8 @@ def _size(row: Row, *, is_memory: bool) -> Phrase:
         return (row.workload,)
     is_plain = row.metric == phrases.STEP_TIME or is_memory
     name: Phrase = (row.workload,) if is_plain else phrases.titled(row)
+    if row.code == remarks.WORSE_BY_HISTORY and not signs.is_far(row):
+        return (*name, Words(f" {phrases.moved(row.metric, row.drift or 1.0)} by its history"))
     return (*name, Words(f" {cells.moved(row)}"))
 
 

@@ -48,7 +48,7 @@ _SAID = {
 }
 BASE_FAILED = "base_failed"
 NOT_CONFIRMED, MOVER_UNKNOWN = "not_confirmed", "mover_unknown"
-FAR_BEYOND_LIMIT = "far_beyond_limit"
+FAR_BEYOND_LIMIT, WORSE_BY_HISTORY = "far_beyond_limit", "worse_by_history"
 _MOVER_UNKNOWN = (
     "differs from its history{}; the cause may be the machine, the baseline or this change"
 )
@@ -92,6 +92,8 @@ def _said(row: Row) -> str:
     if row.code == NOT_CONFIRMED:
         return f"the machine or the baseline changed{drift(row)}, not the code"
     said = _SAID.get(row.code, "")
+    if row.code == WORSE_BY_HISTORY:
+        said = f"worse than its history{drift(row)}"
     is_open = row.verdict in {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
     if not is_open or (said and row.remedy is None):
         return said

@@ -130,10 +130,10 @@ def test_one_session_that_is_not_far_away_decides_nothing():
 @pytest.mark.parametrize(
     ("fail_on", "codes"),
     [
-        ("regressed", (1, 3, 3, 0)),
-        ("unconfirmed", (1, 1, 3, 0)),
-        ("inconclusive", (1, 1, 1, 1)),
-        ("never", (0, 0, 0, 0)),
+        ("regressed", (1, 3, 3, 3, 0)),
+        ("unconfirmed", (1, 1, 3, 3, 0)),
+        ("inconclusive", (1, 1, 1, 1, 1)),
+        ("never", (0, 0, 0, 0, 0)),
     ],
 )
 def test_a_suite_says_what_fails(fail_on, codes):
@@ -142,6 +142,7 @@ def test_a_suite_says_what_fails(fail_on, codes):
         a_head(SLOWER),
         in_turns(a_head(SLOWER), pairs(1.1, count=1)),
         in_turns(a_head(SLOWER), pairs(1.01, count=1)),
+        in_turns(a_head(scaled(STEADY, 1.015)), pairs(1.01, count=1)),
     )
 
     assert tuple(judged(HISTORY, one, fail_on=fail_on).exit_code for one in heads) == codes
@@ -177,11 +178,43 @@ def test_when_the_machine_moved_history_clears_nobody_and_pairs_do():
     assert said(judged(history, in_turns(head, pairs(1.1)))) == (Verdict.REGRESSED, "confirmed")
 
 
+@pytest.mark.parametrize(
+    ("head", "ratio", "spread", "code"),
+    [
+        (1.1, 1.08, 0.15, "worse_by_history"),
+        (1.1, 1.0, 0.15, "worse_by_history"),
+        (1.1, 1.0, 0.05, "spread"),  # so large a change would have been seen
+        (1.019, 1.08, 0.15, "spread"),
+        (0.9, 1.0, 0.15, "spread"),
+    ],
+)
+def test_where_pairs_decide_nothing_a_history_that_is_far_away_is_named(head, ratio, spread, code):
+    head = a_head(scaled(STEADY, head))
+    comparison = judged(HISTORY, in_turns(head, pairs(ratio, count=7, spread=spread)))
+
+    row = row_of(comparison)
+    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, code)
+    is_green = code == "spread" and ratio == 1.0
+    assert comparison.exit_code == (ExitCode.OK if is_green else ExitCode.NO_ANSWER)
+
+
+def test_a_history_counts_for_nothing_where_the_machine_has_moved():
+    moved = in_turns(
+        a_head(SLOWER, canaries=some_canaries(before=1.2e-3)), pairs(1.0, count=7, spread=0.05)
+    )
+    history = [a_head(canaries=some_canaries()) for _ in range(4)]
+
+    comparison = judged(history, moved)
+
+    assert said(comparison) == (Verdict.INCONCLUSIVE, "spread")
+    assert comparison.exit_code == ExitCode.OK
+
+
 def test_too_few_pairs_say_how_many_would_decide():
     comparison = judged(HISTORY, in_turns(a_head(SLOWER), pairs(1.08, count=7, spread=0.05)))
 
     row = row_of(comparison)
-    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "spread")
+    assert row.verdict is Verdict.INCONCLUSIVE
     assert row.remedy is not None
     assert row.remedy.pairs in LOOKS
     assert row.remedy.pairs > 7

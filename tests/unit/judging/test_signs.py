@@ -46,6 +46,28 @@ def around(ratio):
 # --- likely slower
 
 
+@pytest.mark.parametrize(
+    ("operators", "verdict", "code", "exit_code"),
+    [
+        (9, Verdict.LIKELY_SLOWER, "worse_by_history", ExitCode.NO_ANSWER),
+        (7, Verdict.INCONCLUSIVE, "no_sign", ExitCode.OK),
+    ],
+)
+def test_what_only_its_history_shows_is_likely_where_the_code_does_more_work(
+    operators, verdict, code, exit_code
+):
+    turns = [
+        a_pair(1e-3, 1e-3 * ratio, base={"operators": 7}, operators=operators)
+        for ratio in around(1)
+    ]
+    head = a_run(a_measured("w", *scaled(STEADY, 1.25), operators=operators))
+    limits = Limits(default=default_limits() | {"operators": Limit(gate=False)})
+
+    comparison = judged(sessions_of(operators=7), in_turns(head, turns), limits=limits)
+
+    assert answered(comparison) == (verdict, code, exit_code)
+
+
 def test_a_slow_time_is_likely_slower_where_the_code_does_more_work():
     comparison = launched(around(1.18), head=MORE)
 

@@ -7,7 +7,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
-from ci_perf.report import headline
+from ci_perf.report import headline, remarks
 from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.runs import a_reason
 from tests.unit.report import shapes, shapes_in_turns
@@ -120,6 +120,16 @@ def test_what_looks_worse_than_its_margin_is_one_list_whatever_lacks_for_a_proof
 
     assert first_line(rows[0], rows[2]).endswith("looks worse, not proven: a +12.0 %")
     assert first_line(*rows) == "❓ Unknown: looks worse, not proven: a +12.0 %, b +8.0 %"
+
+
+def test_what_is_worse_by_its_history_alone_says_how_far():
+    near = a_change("bert", Verdict.INCONCLUSIVE, code="worse_by_history", ratio=0.96, drift=1.25)
+    far = a_change("gpt", Verdict.INCONCLUSIVE, code="worse_by_history", ratio=1.4, drift=1.25)
+
+    line = first_line(near, far)
+
+    assert line == ("❓ Unknown: looks worse, not proven: gpt +40.0 %, bert +25.0 % by its history")
+    assert "worse than its history (+25.0 %)" in remarks.of(near)
 
 
 def test_a_loss_far_beyond_its_limit_says_what_would_prove_it():
