@@ -94,6 +94,7 @@ class Recording:
         self._contents = Contents(self._notes, self._places)
         self._executed = Executed(self._notes, self._places)
         self._searches = Searches(self._notes, self._places)
+        self._opened: set[str] = set()
         self._watch = self._watch_kernel(folder)
         self._audit = Audit(
             self._notes,
@@ -123,6 +124,7 @@ class Recording:
         self._audit.stop()
         is_partly_unseen = self._end() or self._has_unseen_device_threads()
         self._note_import_paths()
+        self._note_links()
         for path in native.mapped_files():
             self._contents.opened(path)
             if self._places.classify(path)[0] is Owner.OUTSIDE:
@@ -139,6 +141,15 @@ class Recording:
         return assembly.program(
             workload=self._todo.workload.id, steps=steps.count, wholly=is_partly_unseen
         )
+
+    def _note_links(self) -> None:
+        """Note the links through which native code may have come to a file that it has opened."""
+        for link in self._watch.links if self._watch else ():
+            target = self._places.in_repository(os.path.realpath(link))
+            if target is None:
+                continue
+            if any(f"{name}/".startswith(f"{target}/") for name in self._opened):
+                self._contents.read_link(link)
 
     def _note_import_paths(self) -> None:
         """Note where imports have looked that our search has not heard of: finders, archives."""
@@ -186,7 +197,10 @@ class Recording:
 
     def _note_opened(self, opened: native.Opened) -> None:
         name = self._places.in_repository(opened.path)
-        if name is None or self._is_known(name):
+        if name is None:
+            return
+        self._opened.add(name)
+        if self._is_known(name):
             return
         if opened.was_made:
             self._notes.add(Fact.MADE, name)

@@ -105,6 +105,8 @@ _COPY_DOCSTRINGS = {
     "urllib3",
     "yaml",
 }
+# But a schema of a class is an outcome that has its docstring.
+_PUBLISH_DOCSTRINGS = ("/pydantic/json_schema.py", "/msgspec/_json_schema.py")
 _NAME = "ci_perf"
 # Those that Python leaves to tools: 0, 1, 2 and 5 are for debuggers, coverage and the like.
 _IDS = (4, 3)
@@ -148,23 +150,31 @@ class Executed:
             self._notes.add(Fact.UNIT, name, unit_name(code))
             if sight := _sight(code):
                 self._notes.add(Fact.SIGHT, f"{name} uses `{sight}`")
-        elif owner is Owner.INSTALLED and _DOCSTRING in code.co_names:
-            package = _package(file)
-            if package and package not in _COPY_DOCSTRINGS and _loads_docstring(code):
+        elif owner is Owner.INSTALLED and (package := _package(file)):
+            is_published = file.endswith(_PUBLISH_DOCSTRINGS) and _reads_docstring(code)
+            may_be_shown = package not in _COPY_DOCSTRINGS and _DOCSTRING in code.co_names
+            if is_published or (may_be_shown and _loads_docstring(code)):
                 self._notes.add(Fact.SIGHT, f"the package {package} uses `{_DOCSTRING}`")
 
 
 def _sight(code: CodeType) -> str:
     """Name by what a function can see positions or docstrings; empty when by nothing."""
-    texts = {text for constant in code.co_consts for text in _texts(constant)}
-    names = {*code.co_names} | texts
+    names = {*code.co_names} | _constants(code)
     if used := sorted(_POSITIONS & names):
         return used[0]
     if "stack" in names and "inspect" in names:
         return "inspect.stack"
-    if _DOCSTRING in texts or (_DOCSTRING in names and _loads_docstring(code)):
-        return _DOCSTRING
-    return ""
+    return _DOCSTRING if _reads_docstring(code) else ""
+
+
+def _reads_docstring(code: CodeType) -> bool:
+    return _DOCSTRING in _constants(code) or (
+        _DOCSTRING in code.co_names and _loads_docstring(code)
+    )
+
+
+def _constants(code: CodeType) -> set[str]:
+    return {text for constant in code.co_consts for text in _texts(constant)}
 
 
 def _texts(constant: object) -> set[str]:

@@ -43,7 +43,11 @@ class Opened:
 
 
 class OpenedFiles:
-    """Watches all folders below a root, without a thread: `drain` has to be called in time."""
+    """Watches all folders below a root, without a thread: `drain` has to be called in time.
+
+    ``links`` are the symbolic links in them, of which the kernel never tells: it knows the files
+    that they lead to.
+    """
 
     def __init__(self, root: str, shared: Path) -> None:
         """Begin. Raises CannotWatchError, OSError.
@@ -57,6 +61,7 @@ class OpenedFiles:
             raise CannotWatchError(f"inotify: {os.strerror(ctypes.get_errno())}")
         self._owner = os.getpid()
         self._folders: dict[int, str] = {}
+        self.links: list[str] = []
         listed = shared / f"folders-{linux.boot_id()}"
         if _is_first(listed):
             self._watch_first(root, listed)
@@ -87,8 +92,9 @@ class OpenedFiles:
         """Watch what there is, then tell the other ranks; where that fails, of what came before."""
         probe = ""
         try:
-            for folder, files in _folders(root):
+            for folder, files, links in _folders(root):
                 self._add(folder)
+                self.links += links
                 probe = probe or next((name for name in map(str, files) if name), "")
             self._try(probe)
         finally:
@@ -153,21 +159,23 @@ def _listed_by_another(listed: Path) -> list[str]:
     return list(map(os.fsdecode, filter(None, listed.read_bytes().split(b"\0"))))
 
 
-def _folders(root: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the folders below the root, without links, and the regular files in each."""
+def _folders(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield the folders below the root, and the regular files and the links in each."""
     left = [root]
     while left:
         folder = left.pop()
-        files = []
+        files, links = [], []
         with contextlib.suppress(OSError):
             for entry in [*os.scandir(folder)]:
-                if entry.is_dir(follow_symlinks=False):
+                if entry.is_symlink():
+                    links.append(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
                     is_environment = os.path.lexists(f"{entry.path}/pyvenv.cfg")
                     if entry.name not in _SKIPPED and not is_environment:
                         left.append(entry.path)
                 elif entry.is_file(follow_symlinks=False) and os.access(entry.path, os.R_OK):
                     files.append(entry.path)
-        yield folder, files
+        yield folder, files, links
 
 
 def mapped_files(read: Callable[[Path], str] = Path.read_text) -> list[str]:

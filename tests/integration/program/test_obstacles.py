@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.measuring.recording import executed
-from tests.integration.program.projects import HEAD, recorded, replaced
+from tests.integration.program.projects import HEAD, Link, recorded, replaced
 
 
 def a_workload(body):
@@ -21,6 +21,21 @@ SOURCE = a_workload(
 NATIVE = a_workload(
     "import ctypes\ndef outcome():\n    return bool(ctypes.CDLL(ROOT / 'native.so'))\n"
 ) | {"native.so": Path(_bisect.__file__).read_bytes()}
+
+
+def opens(name):
+    """A workload of which native code opens a file."""
+    return {"data/one/it": "1", "data/two/it": "2"} | a_workload(
+        "import ctypes\nLIBC = ctypes.CDLL(None)\nLIBC.fopen.restype = ctypes.c_void_p\n"
+        "LIBC.fgetc.argtypes = [ctypes.c_void_p]\ndef outcome():\n"
+        f"    return LIBC.fgetc(LIBC.fopen((str(ROOT) + '/data/{name}').encode(), b'r'))\n"
+    )
+
+
+SCHEMA = a_workload(
+    "import msgspec\nclass Net(msgspec.Struct):\n    '''Fast.'''\n"
+    "def outcome():\n    return msgspec.json.schema(Net)\n"
+)
 LATE = a_workload(
     "import late\ndef outcome():\n    outcome.n = getattr(outcome, 'n', 0) + 1\n"
     "    return late.rare() if outcome.n == 2 else 0\n"
@@ -53,6 +68,24 @@ LATE = a_workload(
             {"native.so": lambda path: path.read_bytes() + b"\0"},
             "native.so differs",
             id="a native library",
+        ),
+        pytest.param(
+            opens("now") | {"data/now": Link("one/it")},
+            {"data/now": Link("two/it")},
+            "data/now is another link",
+            id="a link to a file that native code reads",
+        ),
+        pytest.param(
+            opens("now/it") | {"data/now": Link("one")},
+            {"data/now": Link("two")},
+            "data/now is another link",
+            id="a link to the folder of a file that native code reads",
+        ),
+        pytest.param(
+            SCHEMA,
+            {"workloads/it.py": replaced("Fast.", "Slow.")},
+            "workloads/it.py differs",
+            id="docstrings in a schema",
         ),
         pytest.param(
             LATE,
