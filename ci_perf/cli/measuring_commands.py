@@ -140,11 +140,13 @@ def check_command(
             notify=console.say,
             listener=listener,
         )
+        reports.emit_comparison(checked.comparison, format, output)
         if comparison_output is not None:
             files.write(comparison_output, checked.comparison)
-        reports.emit_comparison(checked.comparison, format, output)
         if page is not None or serve:
             _draw(checked, measurement["baselines"], page, show)
+    if checked.trouble is not None:
+        raise checked.trouble
     return checked.comparison.exit_code
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_perf.errors import CannotWriteError
 from ci_perf.gate import Notify, compare, measure
-from ci_perf.gate.measure import MeasureOptions
+from ci_perf.gate.measure import MeasureOptions, RunNotWrittenError
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
@@ -19,10 +20,11 @@ _Stamps = dict[str, tuple[int, int] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What was measured, and its verdict."""
+    """What was measured, and its verdict; ``trouble`` is why the run could not be written."""
 
     run: Run
     comparison: Comparison
+    trouble: CannotWriteError | None = None
 
 
 def check(
@@ -34,7 +36,12 @@ def check(
     called a regression only with `options.against`.
     """
     compare.check_baselines(options.baselines, options.suite)
-    run = measure.measure(options, notify=notify, listener=listener)
+    trouble: RunNotWrittenError | None = None
+    try:
+        run = measure.measure(options, notify=notify, listener=listener)
+    except RunNotWrittenError as error:
+        # Minutes of measuring are worth their verdict.
+        run, trouble = error.run, error
     label = str(options.run_output) if options.run_output else f"run {run.id}"
     comparison = compare.with_baselines(
         run,
@@ -44,7 +51,7 @@ def check(
         fail_on=fail_on,
         notify=notify,
     )
-    return Checked(run=run, comparison=comparison)
+    return Checked(run=run, comparison=comparison, trouble=trouble)
 
 
 def changes(root: Path, *, wait: Callable[[], None]) -> Iterator[tuple[str, ...]]:

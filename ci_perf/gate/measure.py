@@ -12,7 +12,7 @@ import msgspec
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.errors import CiPerfError, UsageError, WrongNodeError
+from ci_perf.errors import CannotWriteError, CiPerfError, UsageError, WrongNodeError
 from ci_perf.gate import Notify, compare, run_summary, runners, traces
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
 from ci_perf.gate.runners import Runner
@@ -159,13 +159,24 @@ def measure_plan(
             )
             run = msgspec.structs.replace(run, unit=options.unit)
         if options.run_output is not None:
-            files.write(options.run_output, run)
+            try:
+                files.write(options.run_output, run)
+            except CannotWriteError as error:
+                raise RunNotWrittenError(str(error), run) from None
     for line in traces.said(options.traces, traces.sides(run.profiled)):
         notify(line)
     notify(run_summary.text(run, options.run_output))
     if run_summary.is_interrupted(run):
         raise KeyboardInterrupt
     return run
+
+
+class RunNotWrittenError(CannotWriteError):
+    """A run was measured, and its file could not be written: here it is."""
+
+    def __init__(self, message: str, run: Run) -> None:
+        super().__init__(message)
+        self.run = run
 
 
 @contextlib.contextmanager

@@ -75,10 +75,11 @@ def project(tmp_path):
     return repository.root, hidden
 
 
-def on(disk, project, command):
-    """Run a command that writes everything to this disk."""
+def on(disk, project, command, *, temporary=None):
+    """Run a command that writes everything to this disk, temporary files elsewhere if told."""
     folder, hidden = project
-    (disk / "temporary").mkdir()
+    temporary = temporary or disk / "temporary"
+    temporary.mkdir()
     outputs = [f"{disk}/{word}" if "." in word else word for word in command]
     return subprocess.run(
         [sys.executable, "-m", "ci_perf", *outputs],
@@ -87,7 +88,7 @@ def on(disk, project, command):
             **os.environ,
             "CI_PERF_LOCK_DIR": str(disk / "locks"),
             "PYTHONPATH": os.pathsep.join([str(hidden), str(ROOT)]),
-            "TMPDIR": str(disk / "temporary"),
+            "TMPDIR": str(temporary),
             "CI_PERF_CHECK_RUN_OUTPUT": str(disk / "run.json"),
         },
         capture_output=True,
@@ -115,3 +116,14 @@ def test_a_full_disk_is_told_and_leaves_no_half_file(disk, project, command, siz
         }
         assert list((small / "temporary").iterdir()) == []
     assert 3 in codes
+
+
+def test_what_was_measured_is_reported_although_the_run_cannot_be_kept(disk, project, tmp_path):
+    small = disk(8)
+
+    done = on(small, project, CHECK[:3], temporary=tmp_path / "temporary")
+
+    assert done.returncode == 3
+    assert "run.json: cannot be written: No space left on device" in done.stderr
+    assert "step time" in done.stdout
+    assert not (small / "run.json").exists()
