@@ -12,9 +12,9 @@ import msgspec
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.errors import CannotWriteError, CiPerfError, UsageError, WrongNodeError
+from ci_perf.errors import CannotWriteError, UsageError, WrongNodeError
 from ci_perf.gate import Notify, compare, run_summary, runners, traces
-from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
+from ci_perf.gate.programs import ProgramCache, Prover, base_side, cache_folder
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
@@ -346,7 +346,7 @@ def prover(
     """Return what finds out which workloads need no launch; `None` where nobody asks for it."""
     base = None
     if checkout is not None and not options.all_workloads:
-        base = _base_side(plan, options, checkout, notify)
+        base = base_side(plan, options.workloads, checkout, notify)
     if base is None and not options.record:
         return None
     return Prover(
@@ -357,22 +357,6 @@ def prover(
         base=base,
         may_record=options.record,
     )
-
-
-def _base_side(
-    plan: Plan, options: MeasureOptions, checkout: Checkout, notify: Notify
-) -> BaseSide | None:
-    """Return the base as its own suite.toml has it; `None` where that cannot be read."""
-    tree = FolderTree(checkout.root)
-    folder = suite_folder(plan, options.workloads)
-    if folder is None:
-        return BaseSide(tree=tree, plan=plan, dependencies=checkout.dependencies)
-    try:
-        before = suites.plan(checkout.root / folder, plan.suite, root=checkout.root)
-    except CiPerfError as error:
-        notify(f"note: everything is measured, as the suite of the base cannot be read: {error}")
-        return None
-    return BaseSide(tree=tree, plan=before, dependencies=checkout.dependencies)
 
 
 def set_up_side(

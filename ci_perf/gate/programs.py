@@ -23,6 +23,7 @@ from ci_perf.program.proof import conditions_digest
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
 from ci_perf.system import files
+from ci_perf.worktree import Checkout
 
 # Branches that are checked in turns each keep theirs; reading one takes milliseconds.
 _KEPT = 20
@@ -221,12 +222,34 @@ class Prover:
         )
 
 
+def base_side(plan: Plan, workloads: Path, checkout: Checkout, notify: Notify) -> BaseSide | None:
+    """Return the base as its own suite.toml has it; `None` where that cannot be read."""
+    tree = FolderTree(checkout.root)
+    folder = suite_folder(plan, workloads)
+    before = plan
+    if folder is not None and not has_suite(tree, folder):
+        before = msgspec.structs.replace(plan, workloads=())
+    elif folder is not None:
+        try:
+            before = suite.plan(checkout.root / folder, plan.suite, root=checkout.root)
+        except CiPerfError as error:
+            said = str(error).replace(f"{checkout.root}/", "")
+            notify(f"note: everything is measured, as the suite of the base cannot be read: {said}")
+            return None
+    return BaseSide(tree=tree, plan=before, dependencies=checkout.dependencies)
+
+
 def suite_folder(plan: Plan, workloads: Path) -> Path | None:
     """Return the folder of the suite below the root; `None` where both sides have the same suite.
 
     A shipped suite is the head's, also where ci_perf is installed from the checkout itself.
     """
     return folder_below(Path(plan.root), plan.suite, workloads)
+
+
+def has_suite(tree: Tree, folder: Path) -> bool:
+    """Whether a commit has the suite of this folder: not before ci_perf was added to it."""
+    return tree.exists((folder / "suite.toml").as_posix())
 
 
 def folder_below(root: Path, name: str, workloads: Path) -> Path | None:

@@ -3,11 +3,20 @@
 import tempfile
 from pathlib import Path
 
+import msgspec
+
 from ci_perf import session, suite
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import Notify, measure, runners
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, suite_folder
+from ci_perf.gate.programs import (
+    BaseSide,
+    ProgramCache,
+    Prover,
+    cache_folder,
+    has_suite,
+    suite_folder,
+)
 from ci_perf.model.baseline import Calibration
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.model.suite import Plan
@@ -65,7 +74,11 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
 
 def _plan_of_base(plan: Plan, options: MeasureOptions, base: Tree) -> Plan:
     folder = suite_folder(plan, options.workloads)
-    return plan if folder is None else plan_of_tree(base, folder, plan.suite, called="the base")
+    if folder is None:
+        return plan
+    if not has_suite(base, folder):
+        return msgspec.structs.replace(plan, workloads=())
+    return plan_of_tree(base, folder, plan.suite, called="the base")
 
 
 def plan_of_tree(

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.model.run import Failed
 from ci_perf.report import escape
 from ci_perf.report.units import numbered
@@ -122,9 +123,11 @@ def interleaving_text(workloads: Sequence[str], budget_s: float, forecast: Forec
 
 def _affordable(forecast: Forecast) -> str:
     """Say what the budget allows, and how much more would be enough."""
-    pairs = numbered(forecast.pairs, "pair")
-    allowed = f"the budget allows {f'about {pairs}' if forecast.pairs else 'no pair'}"
     workloads = numbered(forecast.suspects, "workload")
+    pairs = f"about {numbered(forecast.pairs, 'pair')}" if forecast.pairs else "no pair"
+    if forecast.pairs == MOST_PAIRS * forecast.suspects:
+        pairs = f"as many pairs as there can be, {forecast.pairs}"
+    allowed = f"the budget allows {pairs}"
     needed = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
     if forecast.answerable == forecast.suspects:
         return f"{allowed} for {workloads}; {needed}"

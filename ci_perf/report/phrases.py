@@ -51,7 +51,7 @@ _MARKS = {
     Severity.UNCONFIRMED: "suspected from its history alone",
     Severity.WARNING: "worse by more than its limit, but cannot fail the job",
     Severity.IMPROVED: "proven better by more than its limit",
-    Severity.NOT_GATING: "undecided, but cannot fail the job",
+    Severity.NOT_GATING: "undecided, and so it does not fail the job",
 }
 _LEGEND: tuple[Phrase, ...] = (
     (

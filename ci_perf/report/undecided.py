@@ -45,8 +45,8 @@ EXCLUSIVE: tuple[Topic, ...] = (
 )
 # Reason codes of validity: something else used the CPUs or the memory meanwhile.
 BUSY_CODES = frozenset({"host_pressure", "memory_pressure", "cgroup_throttled"})
-# A wider margin promises nothing.
-_LARGEST_MARGIN = 0.3
+# A wider margin promises little: a loss of up to as much may rightly be called unchanged.
+_LARGEST_MARGIN = 0.2
 _BY_CODE = {
     remarks.BASE_FAILED: Need.LAUNCHABLE_BASE,
     canaries.CODE: Need.SAME_MACHINE_STATE,

@@ -137,8 +137,20 @@ def test_touched_says_what_a_check_would_measure_and_launches_nothing(git):
     }
 
 
-def touched(git):
-    done = Project(git.root).run("touched", "--against", "main", "--format", "json")
+def test_a_branch_that_adds_the_suite_is_told_that_all_of_it_is_new(git):
+    git.ask("rm", "-r", "--quiet", "workloads")
+    git.commit()
+    git.ask("switch", "--quiet", "--create", "adds")
+    git.ask("checkout", "--quiet", "main", "--", "workloads")
+    git.commit()
+
+    assert {row["detail"] for row in touched(git, "branch")[1]["touched"]} == {
+        "the suite of the base has no such workload"
+    }
+
+
+def touched(git, base="main"):
+    done = Project(git.root).run("touched", "--against", base, "--format", "json")
     assert done.code == ExitCode.OK, done.err
     return done, json.loads(done.out)
 

@@ -154,6 +154,10 @@ PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
             f"the budget allows about 9 pairs for 3 workloads; {PROVEN}",
         ),
         (
+            Forecast(pairs=36, answerable=2, suspects=2, enough_s=100.0),
+            f"the budget allows as many pairs as there can be, 36 for 2 workloads; {PROVEN}",
+        ),
+        (
             Forecast(pairs=1, answerable=0, suspects=2, enough_s=301.0),
             (
                 f"the budget allows about 1 pair, too few to decide any of 2 workloads: {PROVEN}; "
