@@ -28,10 +28,6 @@ ALPHA = 0.05
 # For how many observations the limit of the suite counts beside those of the history, as in the
 # screen.
 _ASSUMED_DF = 4.0
-# What a slower or faster machine shows in. What is counted, and memory, it does not touch.
-MOVED_BY_THE_MACHINE = frozenset(
-    {Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY}
-)
 
 
 def readings(canaries: Iterable[Canary]) -> Numbers:
@@ -77,7 +73,7 @@ def silenced(reasons: Iterable[Reason], workload: str, limit: Limit | None) -> f
     if limit is None or not limit.gate:
         return frozenset()
     moved = any(reason.code == CODE and reason.workload in {"", workload} for reason in reasons)
-    return MOVED_BY_THE_MACHINE if moved else frozenset()
+    return nodes.BY_MACHINE if moved else frozenset()
 
 
 def _reason(code: str, detail: str, workload: str) -> Reason:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ci_perf.judging import canaries, decide, metric_values, nodes, variability
 from ci_perf.judging.metric_values import History, Sessions
-from ci_perf.judging.noisy_metrics import NoisyMetric
+from ci_perf.judging.noisy_metrics import NoisyMetric, Pairs
 from ci_perf.judging.policy import KIND_OF, policy_under
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
@@ -16,8 +16,6 @@ from ci_perf.model.comparison import Verdict
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.suite import Limit
 from ci_perf.model.summary import Numbers, PairedNumbers, Subject
-
-Pairs = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

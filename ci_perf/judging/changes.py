@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ci_perf.judging import decide, metric_values, signs
+from ci_perf.judging import decide, distributions, metric_values, signs
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
@@ -22,7 +22,6 @@ CODES = (BASE_FAILED, ACCEPTED, PROVEN_BEFORE, BEYOND, WITHIN, OVERLAP)
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
 _UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED})
-_LARGEST = 700.0  # exp(709) is the largest float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +145,7 @@ def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> C
         base_sessions=0 if by_pairs else len(decision.base),
         items_per_step=candidate.items_per_step,
         item_unit=candidate.item_unit,
-        ratio=_exp(decision.estimate),
+        ratio=distributions.exponential(decision.estimate),
         interval=_interval(decision),
         limit=math.expm1(policy.floor),
         margin=math.expm1(policy.margin),
@@ -156,7 +155,7 @@ def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> C
         code=decision.code,
         pairs=decision.pairs,
         earlier_pairs=min(decision.pairs, sum(candidate.earlier)),
-        drift=None if decision.drift is None else _exp(decision.drift),
+        drift=None if decision.drift is None else distributions.exponential(decision.drift),
         tick=float(f"{math.expm1(decision.tick):.6g}") or None,
         remedy=_remedy(decision.needs) if decision.needs else None,
     )
@@ -182,25 +181,20 @@ def _interval(decision: Decision) -> Interval | None:
     if decision.interval is None:
         return None
     low, high = decision.interval
-    return Interval(low=_exp(low), high=_exp(high))
+    return Interval(low=distributions.exponential(low), high=distributions.exponential(high))
 
 
 def _remedy(needs: Needs) -> Remedy:
     return Remedy(
         pairs=needs.pairs,
-        spread=math.expm1(min(needs.spread, _LARGEST)),
-        quiet_spread=math.expm1(min(needs.quiet_spread, _LARGEST)),
-        margin=math.expm1(min(needs.margin, _LARGEST)),
+        spread=distributions.exponential(needs.spread) - 1,
+        quiet_spread=distributions.exponential(needs.quiet_spread) - 1,
+        margin=distributions.exponential(needs.margin) - 1,
     )
 
 
 def _size(logarithm: float | None) -> float | None:
-    return None if logarithm is None else _exp(logarithm) - 1
-
-
-def _exp(logarithm: float) -> float:
-    """Return the exponential, which stays finite for launches that differ beyond all measure."""
-    return math.exp(min(logarithm, _LARGEST))
+    return None if logarithm is None else distributions.exponential(logarithm) - 1
 
 
 # --- metrics that are judged by ranges

@@ -9,6 +9,14 @@ import math
 import statistics
 from collections.abc import Sequence
 
+_LARGEST = 700.0  # exp(709) is the largest float
+
+
+def exponential(logarithm: float) -> float:
+    """Return a number that stays finite for launches that differ beyond all measure."""
+    return math.exp(max(min(logarithm, _LARGEST), -_LARGEST))
+
+
 # --- Student's t
 
 _TINY = 1e-300

@@ -15,8 +15,8 @@ from ci_perf.model.summary import SessionNumbers
 # From here on the spread of the sessions says how much nodes differ; two give one difference.
 FEWEST_NODES = 3
 CODE = "other_node"
-# What a node makes longer or shorter. Memory and counts are the same on each.
-BY_NODE = frozenset({Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY})
+# What another machine, or a slower one, makes longer or shorter. Memory and counts are the same.
+BY_MACHINE = frozenset({Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def sessions_for(
     earlier versions, or the head does not, all count as sessions of one node.
     """
     whole = OfNode(tuple(sessions))
-    if metric is not None and metric.kind not in BY_NODE:
+    if metric is not None and metric.kind not in BY_MACHINE:
         return whole
     current = sessions if metric is None else current_sessions(sessions, metric.name)
     known = {session.node for session in current} - {""}

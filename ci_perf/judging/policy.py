@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from ci_perf.model import metrics
+from ci_perf.model import metrics, run
 from ci_perf.model.baseline import Calibration
 from ci_perf.model.metrics import Kind, Metric
 from ci_perf.model.suite import Limit, Preset
@@ -44,7 +44,7 @@ SCREENED_LAUNCHES = 3
 # In simulation, looks that share alpha found +3 % on noisy machines in 97 % of cases, a test valid
 # after every pair (e-process) in 89 %. Looking after every pair without sharing called a change
 # as large as the floor beyond it in 4 to 9 % instead of 1.5 %.
-LOOKS = (6, 9, 13, 18)
+LOOKS = (6, 9, 13, run.MOST_PAIRS)
 # Each look's share of alpha: late looks, with more pairs, get more. Together with the sign test's,
 # after the last pair, they add up to 1, so the union bound holds, however they depend on each
 # other.

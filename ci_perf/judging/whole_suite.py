@@ -15,7 +15,6 @@ from ci_perf.model.comparison import Interval, WholeSuite
 _TAIL = 0.025
 # Of one workload, the row itself says it all.
 _FEWEST_WORKLOADS = 2
-_LARGEST = 700.0  # exp(709) is the largest float
 
 
 def of(candidates: Iterable[Candidate]) -> WholeSuite | None:
@@ -36,8 +35,11 @@ def of(candidates: Iterable[Candidate]) -> WholeSuite | None:
     return WholeSuite(
         workloads=len(asked),
         pairs=sum(len(candidate.pairs) for candidate in asked),
-        ratio=_exp(mean),
-        interval=Interval(low=_exp(mean - reach), high=_exp(mean + reach)),
+        ratio=distributions.exponential(mean),
+        interval=Interval(
+            low=distributions.exponential(mean - reach),
+            high=distributions.exponential(mean + reach),
+        ),
     )
 
 
@@ -63,7 +65,3 @@ def _reach(centres: Sequence[Centre], pairs: Sequence[int]) -> float:
     )
     df = total**2 / math.fsum(of_each)
     return distributions.student_quantile(_TAIL, df) * math.sqrt(total) / len(centres)
-
-
-def _exp(logarithm: float) -> float:
-    return math.exp(max(min(logarithm, _LARGEST), -_LARGEST))

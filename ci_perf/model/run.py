@@ -26,6 +26,8 @@ from ci_perf.model.step_profile import ProfiledPairs
 from ci_perf.model.suite import Launch, Protocol
 from ci_perf.model.validity import Canary, Validity
 
+# Of one workload in one run; judging/policy.py has the looks at them.
+MOST_PAIRS = 18
 # What pairs can say of a metric.
 PairVerdict = Literal["regressed", "improved", "unchanged", "inconclusive"]
 
@@ -164,6 +166,14 @@ class Earlier(Struct, frozen=True, kw_only=True):
     suspects: Count
     said: dict[Name, dict[Name, PairVerdict]]
     paired: tuple[Paired, ...]
+
+    def __post_init__(self) -> None:
+        for paired in self.paired:
+            if len(paired.pairs) > MOST_PAIRS:
+                raise ValueError(
+                    f"{paired.workload}: expected at most {MOST_PAIRS} pairs, found "
+                    f"{len(paired.pairs)}"
+                )
 
 
 class NodeSession(Struct, frozen=True, kw_only=True):

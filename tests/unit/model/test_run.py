@@ -5,7 +5,7 @@ import pytest
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import codec
-from ci_perf.model.run import Run
+from ci_perf.model.run import Earlier, Paired, Run
 from tests.histories import in_turns, pairs
 from tests.runs import STEADY, a_measured, a_run
 
@@ -43,3 +43,10 @@ def test_pairs_of_one_workload_stand_in_one_place():
 
     with pytest.raises(InvalidFileError, match="once"):
         codec.decode(msgspec.json.encode(document).decode(), Run, name="run.json")
+
+
+def test_more_pairs_of_an_earlier_run_than_there_can_be_are_refused():
+    paired = Paired(workload="w", pairs=tuple(pairs(1.0, count=19)))
+
+    with pytest.raises(ValueError, match=r"w: expected at most 18 pairs, found 19"):
+        Earlier(run="0" * 12, started_at="", check=1, suspects=1, said={}, paired=(paired,))
