@@ -19,12 +19,15 @@ TARGETS = {
 # What stands in the workflows for the repository and the commit that hold the Action, with the
 # comment behind it: without its `#`, the rest of the line would be no YAML.
 _PLACEHOLDER = re.compile(r"OWNER/ci_perf@0{40} #.*")
-# What is another word in the workflows for a CPU runner; the labels come first.
+# What is another word in these files for a CPU runner; the labels come first.
 _FOR_CPUS = (
     ("[self-hosted, linux, x64, gpu]", "[self-hosted, linux, x64]"),
     ("suite: standard", "suite: smoke"),
     ("device: cuda", "device: cpu"),
+    ("your GPU runner", "your runner"),
 )
+# Where the suite for a GPU begins in suite.toml: the last one.
+_SUITE_FOR_GPUS = "\n\n\n# ---- standard"
 _ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
 
 
@@ -53,7 +56,7 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
     kept = [target for target in TARGETS.values() if _exists(directory / target)]
     missing = {name: target for name, target in TARGETS.items() if target not in kept}
     for name, target in missing.items():
-        text = _for_device(_template(name), device) if target.suffix == ".yml" else _template(name)
+        text = _for_device(_template(name), device)
         _write(directory / target, _PLACEHOLDER.sub(action, text) if action else text)
     unnamed = [target for target in kept if action and _has_placeholder(directory / target)]
     return FirstFiles(written=tuple(missing.values()), kept=tuple(kept), unnamed=tuple(unnamed))
@@ -70,11 +73,14 @@ def _template(name: str) -> str:
     return (resources.files("ci_perf.gate") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _for_device(workflow: str, device: str) -> str:
-    """Make the workflow for a GPU runner one for a CPU runner, if that is the device."""
-    for word, for_cpus in _FOR_CPUS if device == "cpu" else ():
-        workflow = workflow.replace(word, for_cpus)
-    return workflow
+def _for_device(template: str, device: str) -> str:
+    """Make what is for a GPU runner fit a CPU runner, if that is the device."""
+    if device != "cpu":
+        return template
+    for word, for_cpus in _FOR_CPUS:
+        template = template.replace(word, for_cpus)
+    before, has_suite, _ = template.partition(_SUITE_FOR_GPUS)
+    return before + "\n" * bool(has_suite)
 
 
 def _has_placeholder(path: Path) -> bool:

@@ -81,14 +81,17 @@ def test_an_action_that_is_not_pinned_is_refused_before_anything_is_written(repo
     assert not (repository / "workloads").exists()
 
 
-def test_the_workflows_for_a_cpu_measure_the_suite_for_cpus(repository):
+def test_the_files_for_a_cpu_know_the_suite_for_cpus_alone(repository):
     assert ci_perf(repository, "init", "--device", "cpu").returncode == 0
 
+    suite = tomllib.loads((repository / "workloads/suite.toml").read_text())
+    assert list(suite["suites"]) == ["smoke"]
     for workflow in (WORKFLOW, BASELINE_WORKFLOW):
         job = YAML(typ="safe").load((repository / workflow).read_text())["jobs"]["measure"]
         (given,) = [step["with"] for step in job["steps"] if "ci_perf@" in step["uses"]]
         assert job["runs-on"] == ["self-hosted", "linux", "x64"]
         assert (given["suite"], given["device"]) == ("smoke", "cpu")
+        assert "GPU" not in (repository / workflow).read_text()
 
 
 def test_an_action_that_comes_too_late_for_the_workflows_is_told(repository):
