@@ -110,6 +110,8 @@ def _cpu(host: Host) -> str:
     cores = f"{host.logical_cores} logical cores"
     if host.usable_cores != host.logical_cores:
         cores += f", {host.usable_cores} usable"
+    if host.cpu_pressure_percent is not None:
+        cores += f"; some task waited for one in {host.cpu_pressure_percent:.0f} % of the last 10 s"
     return f"{host.cpu_model or 'unknown'}, {cores}"
 
 

@@ -19,7 +19,7 @@ def test_a_gpu_machine_in_full():
         "CPU and GPU workloads can be measured on this machine.\n"
         "\n"
         "system   Linux 6.1.0, not in a container\n"
-        "cpu      AMD EPYC, 8 logical cores\n"
+        "cpu      AMD EPYC, 8 logical cores; some task waited for one in 0 % of the last 10 s\n"
         "memory   64.0 GiB\n"
         "gpu      NVIDIA H200 141 GiB\n"
         "driver   NVIDIA 570.86.15, for CUDA up to 12.8\n"
