@@ -23,7 +23,7 @@ from ci_perf.model.suite import Plan
 from ci_perf.program.tree_sources import FolderTree, GitTree
 from ci_perf.program.trees import Tree
 from ci_perf.system import signals
-from ci_perf.worktree import merge_base
+from ci_perf.worktree import dependencies, merge_base
 
 
 def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
@@ -59,7 +59,7 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
             base=BaseSide(
                 tree=base,
                 plan=_plan_of_base(plan, options, base),
-                dependencies=merge_base.changed_dependencies(start),
+                dependencies=dependencies.changed(start),
             ),
             may_record=False,
         )

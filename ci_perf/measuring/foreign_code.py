@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -22,6 +21,8 @@ OURS = Path(os.path.realpath(__file__)).parents[1]
 INSTALLED = {"dist-packages", "site-packages"}
 # Where a project has its packages; those at the top of the root are imported from there.
 _SOURCE_FOLDERS = ("", "src", "lib", "python")
+# A byte in the address of a file.
+_QUOTED = re.compile(rb"%([0-9A-Fa-f]{2})")
 # Builds write the version that they find into such a file.
 _GENERATED = re.compile(r"version")
 _NO_NAMES = {"", ".", ".."}
@@ -137,7 +138,12 @@ def _origins(installed: Path) -> Iterable[Path]:
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
             origin = msgspec.json.decode(note.read_bytes(), type=_Origin)
             if not origin.dir_info.editable:
-                yield Path(real_path(unquote(urlsplit(origin.url).path)))
+                quoted = origin.url.removeprefix("file://").encode()
+                yield Path(real_path(os.fsdecode(_QUOTED.sub(_unquoted, quoted))))
+
+
+def _unquoted(found: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(found[1].decode())
 
 
 def _packages(folder: Path) -> Iterable[str]:

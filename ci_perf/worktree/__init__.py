@@ -17,7 +17,7 @@ from ci_perf.model.run import Source
 from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
-from ci_perf.worktree import merge_base, worktree_dir
+from ci_perf.worktree import dependencies, merge_base, worktree_dir
 from ci_perf.worktree.merge_base import Start
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -171,7 +171,7 @@ class Checkout:
     """The base's code in ``root``. ``notes`` are for the reader of the comparison.
 
     ``top`` is the top of its worktree, ``head_top`` that of the head's: neither side must import
-    from the other's. ``dependencies`` are the files that `merge_base.changed_dependencies` names.
+    from the other's. ``dependencies`` are the files that `dependencies.changed` names.
     """
 
     root: Path
@@ -320,7 +320,7 @@ def _described(
         source=git.source_of_base(start.commit, ref),
         ref=ref,
         notes=(*start.notes, *_lengths(root.absolute(), there), *missing),
-        dependencies=merge_base.changed_dependencies(start),
+        dependencies=dependencies.changed(start),
     )
 
 

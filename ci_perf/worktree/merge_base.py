@@ -18,27 +18,6 @@ _HASH = re.compile(r"[0-9a-f]{7,64}")
 _EXPRESSION = re.compile(r"[~^:?*\[\\\s]|\.\.|@\{")
 _IN_ACTIONS = "(`fetch-depth: 0` for actions/checkout)"
 _SHOWN = 12
-# What tools that install packages read, and the workflows that call them.
-_DEPENDENCIES = tuple(
-    f":(top,icase,glob)**/{name}"
-    for name in (
-        "*.lock",
-        "*constraints*.txt",
-        "*requirements*.in",
-        "*requirements*.txt",
-        ".github/**",
-        "conda*.y*ml",
-        "dockerfile*",
-        "environment*.y*ml",
-        "pipfile",
-        "pixi.toml",
-        "pylock*.toml",
-        "pyproject.toml",
-        "requirements/**",
-        "setup.cfg",
-        "setup.py",
-    )
-)
 # Two letters that have changed places in a name of four are alike.
 _ALIKE = 0.7
 
@@ -82,27 +61,6 @@ def exactly(root: Path, ref: str) -> Start:
     """Find the commit that `ref` names itself. Raises as `find` does."""
     top = _top(root)
     return Start(top=top, inside=_inside(root, top), commit=_named(root, ref), called="the commit")
-
-
-def changed_dependencies(start: Start) -> tuple[str, ...]:
-    """Name the files that say what is installed, and differ from the commit; the first of many.
-
-    They are as checked out, and named below the top of the repository. Raises CiPerfError.
-    """
-    differing = git.read(
-        start.top,
-        *("diff", "--name-only", "--no-renames", "-z", start.commit, "--"),
-        *_DEPENDENCIES,
-        timeout_s=_ANSWER_S,
-    )
-    new = git.read(
-        start.top,
-        *("ls-files", "--others", "--exclude-standard", "-z", "--"),
-        *_DEPENDENCIES,
-        timeout_s=_ANSWER_S,
-    )
-    names = {name.decode(errors="replace") for name in (differing + new).split(b"\0") if name}
-    return tuple(sorted(names)[:_SHOWN])
 
 
 def check(root: Path, ref: str) -> None:

@@ -203,17 +203,3 @@ def test_a_machine_without_git_is_told_to_install_it(forked, tmp_path, monkeypat
         merge_base.find(forked.root, "main")
 
     assert raised.value.exit_code == ExitCode.NO_ANSWER
-
-
-def test_files_that_say_what_is_installed_are_named_where_they_differ(forked):
-    assert merge_base.changed_dependencies(merge_base.find(forked.root, "main")) == ()
-
-    forked.commit(requirements_txt="x", notes_txt="x")
-    (forked.root / "tools").mkdir()
-    (forked.root / "tools/Dockerfile").write_text("FROM x")
-    inner = forked.root / "inner"
-    inner.mkdir()
-
-    start = merge_base.find(inner, "main")
-
-    assert merge_base.changed_dependencies(start) == ("requirements.txt", "tools/Dockerfile")
