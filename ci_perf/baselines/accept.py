@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judging import canaries, comparability, launch_numbers, metric_values
+from ci_perf.judging import canaries, comparability, decide, launch_numbers, metric_values
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
@@ -315,7 +315,8 @@ def _moved(row: Row, mode: Mode) -> str:
         # Numerics that vary from process to process would differ from any baseline.
         return metrics.FINGERPRINT if row.code == comparability.CHANGED else ""
     if isinstance(row, Change):
-        is_meant = row.verdict in _SUSPECTED and mode is Mode.KEEP
+        is_suspected = row.verdict in _SUSPECTED or row.code == decide.OTHER_PACKAGES
+        is_meant = is_suspected and mode is Mode.KEEP
         return row.metric if row.verdict in _PROVEN or is_meant else ""
     return row.metric if row.gate and row.verdict is Verdict.MISSING else ""
 

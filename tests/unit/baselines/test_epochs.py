@@ -112,6 +112,24 @@ def test_what_is_likely_slower_begins_an_epoch_where_a_person_accepts_it(root):
     assert against(root, other).exit_code == ExitCode.OK
 
 
+@pytest.mark.parametrize(("mode", "began"), [(Mode.KEEP, ("step_time_s",)), (Mode.APPEND, ())])
+def test_what_other_packages_have_moved_begins_an_epoch_where_a_person_accepts_it(
+    root, mode, began
+):
+    accepted(root, a_run(a_measured("a", *STEADY), id="1"))
+    moved = a_change("a", Verdict.INCONCLUSIVE, code="other_packages", ratio=2.0)
+
+    (file,) = accept.prepare(
+        root,
+        a_run(a_measured("a", *SLOW), id="2"),
+        a_comparison(moved),
+        reason="a newer library",
+        mode=mode,
+    )
+
+    assert file.began == began
+
+
 def test_a_metric_that_is_accepted_to_be_gone_is_not_missing_again_and_may_come_back(root):
     with_memory = a_measured("a", *STEADY, device=a_device_memory())
     accepted(root, a_run(with_memory, id="1"))
