@@ -116,10 +116,9 @@ def installed_copies(root: str, foreign_root: str = "") -> list[InstalledCopy]:
         Path(roots[0], origin, name) for origin in {Path(), *built} for name in _SOURCE_FOLDERS
     ]
     packages = {name: source for source in sources for name in _packages(source)}
+    packages.pop(OURS.name, None)
     modules = {
-        name: module
-        for name, module in sys.modules.items()
-        if name.partition(".")[0] in packages and not name.startswith("ci_perf.")
+        name: module for name, module in sys.modules.items() if name.partition(".")[0] in packages
     }
     real_folders = [Path(real_path(str(folder))) for folder in folders]
     return [
