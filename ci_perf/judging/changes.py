@@ -72,10 +72,14 @@ def _without_pairs(metrics: Sequence[NoisyMetric]) -> list[Decision]:
 def _with_packages(candidate: Candidate, by_pairs: Change, by_history: Change | None) -> Change:
     """Let no pairs clear what other packages may have made worse: both sides were given them."""
     is_proven = by_pairs.verdict is Verdict.REGRESSED or not by_pairs.pairs
-    if is_proven or not (candidate.has_other_packages and by_history and signs.is_far(by_history)):
+    if is_proven or by_history is None or not candidate.has_other_packages:
         return by_pairs
-    verdict, code = Verdict.INCONCLUSIVE, decide.OTHER_PACKAGES
-    return msgspec.structs.replace(by_history, verdict=verdict, code=code, remedy=None)
+    code = decide.OTHER_PACKAGES
+    if signs.is_far(by_history):
+        verdict = Verdict.INCONCLUSIVE
+        return msgspec.structs.replace(by_history, verdict=verdict, code=code, remedy=None)
+    is_moved = by_pairs.code in {decide.NOT_CONFIRMED, decide.MOVER_UNKNOWN}
+    return msgspec.structs.replace(by_pairs, code=code) if is_moved else by_pairs
 
 
 def _as_proven(judgement: Judgement) -> Judgement:

@@ -33,7 +33,6 @@ _SAID = {
     "no_sign": "no sign of a change: all exact numbers are the same",
     "other_machine": "another machine",
     "other_node": "its history is of another node, which may be faster or slower",
-    "other_packages": "its history had other packages; the base was launched with the new ones",
     "other_parameters": "other parameters",
     "other_software": "other software (a hard fact in suite.toml)",
     "other_step": "a step is not the same on both sides",
@@ -48,6 +47,7 @@ _SAID = {
 }
 BASE_FAILED = "base_failed"
 NOT_CONFIRMED, MOVER_UNKNOWN = "not_confirmed", "mover_unknown"
+OTHER_PACKAGES = "other_packages"
 FAR_BEYOND_LIMIT, WORSE_BY_HISTORY = "far_beyond_limit", "worse_by_history"
 _MOVER_UNKNOWN = (
     "differs from its history{}; the cause may be the machine, the baseline or this change"
@@ -89,6 +89,9 @@ def _said(row: Row) -> str:
         return f"far beyond its limit: a larger budget would {end}"
     if row.code == MOVER_UNKNOWN:
         return _MOVER_UNKNOWN.format(drift(row))
+    if row.code == OTHER_PACKAGES:
+        moved = drift(row) if row.verdict is Verdict.UNCHANGED else ""
+        return f"its history had other packages{moved}; the base was launched with the new ones"
     if row.code == NOT_CONFIRMED:
         return f"the machine or the baseline changed{drift(row)}, not the code"
     said = _SAID.get(row.code, "")

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from ci_perf.model.comparison import Difference
-from ci_perf.report import html, markdown, notices, terminal
+from ci_perf.model.comparison import Difference, Verdict
+from ci_perf.report import html, markdown, notices, remarks, terminal
 from tests.comparisons import a_change, a_comparison, an_interleaved
 
 OLD, NEW = "pytorch@sha256:417bd75df636", "pytorch@sha256:6acf597eeb8e"
@@ -126,3 +126,11 @@ def test_packages_are_no_doing_of_a_change_that_alters_no_file_of_them():
     (environment,) = said(packages=("0" * 16, "1" * 16))
 
     assert environment.startswith("⚠️ The environment differs: other installed packages.")
+
+
+def test_a_row_that_other_packages_may_have_moved_says_how_far_its_history_is():
+    gain = a_change(code="other_packages", ratio=1.0, drift=0.9)
+    loss = a_change(verdict=Verdict.INCONCLUSIVE, code="other_packages", ratio=1.3, drift=1.3)
+
+    assert "its history had other packages (\N{MINUS SIGN}10.0 %); the base was" in remarks.of(gain)
+    assert "its history had other packages; the base was" in remarks.of(loss)
