@@ -17,7 +17,7 @@ from ci_perf.model.comparison import (
     is_of_workload,
     severity_of,
 )
-from ci_perf.model.metrics import Unit
+from ci_perf.model.metrics import STEP_CPU, Unit
 from ci_perf.report import cells, phrases, provenance, remarks, table_rows, undecided, units
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
@@ -219,9 +219,16 @@ def _numerics(groups: _RowGroups) -> Iterable[Phrase]:
 
 
 def _moved(rows: Sequence[Row], *, is_gain: bool) -> Iterable[Phrase]:
-    """Name losses, or gains: first of times, then of memory, then of everything else."""
+    """Name losses, or gains: first of times, then of memory, then of everything else.
+
+    The CPU time of a step says nothing new where its time has moved as well.
+    """
+    timed = {row.workload for row in rows if phrases.metric(row) == phrases.STEP_TIME}
+    said = [
+        row for row in rows if phrases.metric(row) != STEP_CPU.name or row.workload not in timed
+    ]
     for unit, names in _DIRECTIONS.items():
-        yield _sized(names[is_gain], [row for row in rows if _unit(row) is unit])
+        yield _sized(names[is_gain], [row for row in said if _unit(row) is unit])
 
 
 def _unit(row: Row) -> Unit | None:

@@ -35,6 +35,17 @@ def test_slower_workloads_come_first_then_memory_each_worst_first():
     )
 
 
+def test_a_slowdown_is_named_once_whichever_clock_sees_it():
+    both, one = (
+        a_change(name, Verdict.REGRESSED, metric=metrics.STEP_CPU, ratio=1.2)
+        for name in ("both", "one")
+    )
+
+    line = first_line(a_change("both", Verdict.REGRESSED, ratio=1.3), both, one)
+
+    assert line == "❌ Act: slower: both +30.0 %, one CPU time of a step +20.0 %"
+
+
 def test_what_is_neither_time_nor_memory_is_named_with_its_metric():
     row = a_change(
         "bert", Verdict.REGRESSED, metric=metrics.GRAPH_BREAKS, base=0, head=2, limit=0.0
