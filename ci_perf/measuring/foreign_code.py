@@ -141,8 +141,8 @@ def _origins(installed: Path) -> Iterable[Path]:
                 yield Path(real_path(os.fsdecode(_QUOTED.sub(_unquoted, quoted))))
 
 
-def _unquoted(found: re.Match[bytes]) -> bytes:
-    return bytes.fromhex(found[1].decode())
+def _unquoted(byte: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(byte[1].decode())
 
 
 def _packages(folder: Path) -> Iterable[str]:

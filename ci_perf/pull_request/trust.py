@@ -19,10 +19,12 @@ from ci_perf.github import pulls
 from ci_perf.github.access import Client
 from ci_perf.github.commits import GithubTree
 from ci_perf.github.pulls import OpenPull
+from ci_perf.judging import comparability
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.program import SameProgram, blob
 from ci_perf.model.run import Checks, Run
-from ci_perf.program import proof
+from ci_perf.program import dependencies, proof
+from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
@@ -180,9 +182,23 @@ def _is_proven(claim: SameProgram, run: Run, tree: Tree, baselines: Path, notify
         notify(f"{claim.workload}: the base branch has no record of its program")
         return False
     difference = proof.first_difference(program, tree)
-    if difference is not None:
-        notify(f"{claim.workload} is not proven to be the same program: {difference.detail}")
-    return difference is None
+    detail = difference.detail if difference else _other_packages(claim, run, tree, baselines)
+    if detail:
+        notify(f"{claim.workload} is not proven to be the same program: {detail}")
+    return not detail
+
+
+def _other_packages(claim: SameProgram, run: Run, tree: Tree, baselines: Path) -> str:
+    """Say that the head may have brought the packages that the run had; "" if it has not."""
+    file = layout.path(baselines, run.environment.hard, run.suite, claim.workload)
+    soft = layout.read(file).sessions[-1].soft
+    if not comparability.have_other_packages(soft, run.environment.soft):
+        return ""
+    try:
+        path = dependencies.first_difference(FolderTree(Path()), tree)
+    except IncomparableError as error:
+        return str(error)
+    return path and f"{path} differs, and the run had other packages than the baseline"
 
 
 def _is_suite_same(tree: Tree, workloads: Path) -> bool:

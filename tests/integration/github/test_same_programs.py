@@ -12,7 +12,7 @@ from ci_perf.program import units
 from ci_perf.pull_request import trust
 from tests.accepting import accepted
 from tests.programs import a_same_program
-from tests.runs import STEADY, a_measured, a_run
+from tests.runs import STEADY, a_measured, a_run, an_environment
 
 NET = b"def used():\n    return 1\n\ndef unused():\n    return 2\n"
 SUITE = b"[suites.smoke]\n"
@@ -27,12 +27,18 @@ def believed(github, tmp_path, monkeypatch):
     (workloads / "suite.toml").write_bytes(SUITE)
     said = []
 
-    def believe(changes=(), *, is_fork=True, with_record=True, sessions=1):
+    def believe(changes=(), *, is_fork=True, with_record=True, sessions=1, packages="1" * 16):
         baselines = tmp_path / "baselines"
         for number in range(sessions):
             run = a_recorded_run(number, has_record=with_record and not number)
             accepted(baselines, run, reason="more breaks")
-        head = {"src/net.py": NET, "workloads/suite.toml": SUITE, **dict(changes)}
+        (tmp_path / "requirements.txt").write_bytes(b"torch")
+        head = {
+            "src/net.py": NET,
+            "workloads/suite.toml": SUITE,
+            "requirements.txt": b"torch",
+            **dict(changes),
+        }
         pull = OpenPull(
             number=1,
             sha=github.state.write_commit(head),
@@ -49,7 +55,7 @@ def believed(github, tmp_path, monkeypatch):
         run = trust.with_proven_programs(
             client,
             pull,
-            a_run(same=(a_same_program("a"),)),
+            a_run(same=(a_same_program("a"),), environment=an_environment(packages=packages)),
             baselines=baselines.relative_to(tmp_path),
             workloads=workloads.relative_to(tmp_path),
             notify=said.append,
@@ -60,7 +66,11 @@ def believed(github, tmp_path, monkeypatch):
 
 
 def a_recorded_run(number, *, has_record):
-    run = msgspec.structs.replace(a_run(a_measured("a", *STEADY, breaks=number)), id=f"r{number}")
+    run = a_run(
+        a_measured("a", *STEADY, breaks=number),
+        id=f"r{number}",
+        environment=an_environment(packages="1" * 16),
+    )
     source = ProgramFile(blob=blob(NET), units={"used": units.digests(NET)["used"]})
     program = Program(
         workload="a", run=run.id, conditions="", steps=1, files={"src/net.py": source}
@@ -72,6 +82,8 @@ def test_the_committed_record_and_the_files_on_github_prove_it(believed):
     assert believed() == (True, [])
     unused = {"src/net.py": NET.replace(b"return 2", b"return 3")}
     assert believed(unused) == (True, [])
+    assert believed(packages="2" * 16) == (True, [])  # the head has not asked for them
+    assert believed({"requirements.txt": b"torch<3"}) == (True, [])  # nor got what it has asked for
 
 
 @pytest.mark.parametrize(
@@ -81,6 +93,11 @@ def test_the_committed_record_and_the_files_on_github_prove_it(believed):
         ({"src/net.py": b"def ("}, {}, "cannot be parsed"),
         ({"workloads/suite.toml": b"[suites.smoke] # other\n"}, {}, "suite.toml"),
         ({}, {"with_record": False}, "the base branch has no record of its program"),
+        (
+            {"requirements.txt": b"torch<3"},
+            {"packages": "2" * 16},
+            "requirements.txt differs, and the run had other packages",
+        ),
         ({}, {"sessions": 2}, "the base branch has no record of its program"),
     ],
 )

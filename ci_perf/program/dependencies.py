@@ -1,0 +1,69 @@
+"""Which files say what is installed, and what they ask for."""
+
+import tomllib
+from typing import Any
+
+from ci_perf.program.trees import Tree
+
+# What tools that install packages read, and the workflows that call them.
+NAMES = (
+    "*.lock",
+    "*constraints*.txt",
+    "*requirements*.in",
+    "*requirements*.txt",
+    ".github/**",
+    "Dockerfile*",
+    "Pipfile",
+    "conda*.y*ml",
+    "environment*.y*ml",
+    "pixi.toml",
+    "pylock*.toml",
+    "pyproject.toml",
+    "requirements/**",
+    "setup.cfg",
+    "setup.py",
+)
+# Of pyproject.toml, its table `project` and its table `tool`.
+_KEYS = (
+    ("build-system", "dependency-groups"),
+    ("dependencies", "dynamic", "optional-dependencies", "requires-python"),
+    ("conda-lock", "hatch", "pdm", "pixi", "poetry", "setuptools", "uv"),
+)
+
+
+def first_difference(base: Tree, head: Tree) -> str:
+    """Return the first file by which the head may ask for other packages, "" where there is none.
+
+    Raises IncomparableError.
+    """
+    for name in NAMES:
+        pattern = f"**/{name}"
+        for path in sorted({*base.glob(pattern), *head.glob(pattern)}):
+            if base.blob(path) != head.blob(path) and ask_for_others(
+                path, base.read(path), head.read(path)
+            ):
+                return path
+    return ""
+
+
+def ask_for_others(name: str, before: bytes | None, after: bytes | None) -> bool:
+    """Whether two versions of such a file may ask for other packages: pyproject.toml has more.
+
+    `None` stands for a file that is not there.
+    """
+    if name.rpartition("/")[2] != "pyproject.toml" or before is None or after is None:
+        return True
+    try:
+        return _asked(before) != _asked(after)
+    except ValueError:
+        return True
+
+
+def _asked(pyproject: bytes) -> list[Any]:
+    document = tomllib.loads(pyproject.decode())
+    tables = (document, document.get("project"), document.get("tool"))
+    return [
+        table.get(key) if isinstance(table, dict) else table
+        for table, keys in zip(tables, _KEYS, strict=True)
+        for key in keys
+    ]
