@@ -69,10 +69,10 @@ def _without_pairs(metrics: Sequence[NoisyMetric]) -> list[Decision]:
     return decide.decide([replace(each, pairs=(), earlier=(), said=None) for each in metrics])
 
 
-def _with_packages(candidate: Candidate, by_pairs: Change, by_history: Change | None) -> Change:
+def _with_packages(by_pairs: Change, by_history: Change | None) -> Change:
     """Let no pairs clear what other packages may have made worse: both sides were given them."""
     is_proven = by_pairs.verdict is Verdict.REGRESSED or not by_pairs.pairs
-    if is_proven or by_history is None or not candidate.has_other_packages:
+    if is_proven or by_history is None:
         return by_pairs
     code = decide.OTHER_PACKAGES
     if signs.is_far(by_history):
@@ -123,8 +123,8 @@ def _of_noisy(
     candidate: Candidate, policy: Policy, decision: Decision, by_history: Decision
 ) -> Judgement:
     change = _noisy_change(candidate, policy, decision) if decision.base else None
-    if change and candidate.history is not None:
-        change = _with_packages(candidate, change, _noisy_change(candidate, policy, by_history))
+    if change and candidate.has_other_packages and by_history.base:
+        change = _with_packages(change, _noisy_change(candidate, policy, by_history))
     # A loss that CPU time does not see may still be proven by the wall.
     is_asked = not candidate.gates_where_clear or (change is not None and signs.is_far(change))
     return Judgement(
@@ -246,7 +246,8 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
         earlier_pairs=sum(candidate.earlier),
         base_sessions=0,
     )
-    return _with_packages(candidate, _with_note(candidate, change, is_suspect=True), by_history)
+    change = _with_note(candidate, change, is_suspect=True)
+    return _with_packages(change, by_history) if candidate.has_other_packages else change
 
 
 def _by_history(candidate: Candidate, change: Change) -> Change:
