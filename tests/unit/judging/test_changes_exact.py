@@ -18,6 +18,7 @@ from tests.runs import (
     a_device_memory,
     a_measured,
     a_run,
+    an_environment,
 )
 
 
@@ -57,6 +58,19 @@ def test_an_exact_loss_that_the_base_has_too_is_not_this_change():
 
     assert said(comparison, "peak_allocated_bytes") == (Verdict.UNCHANGED, "not_confirmed")
     assert row_of(comparison, "peak_allocated_bytes").drift == pytest.approx(2.0)
+
+
+def test_an_exact_loss_that_the_base_has_too_may_come_of_packages_that_both_sides_share():
+    def packed(mib, packages):
+        environment = an_environment(packages=packages * 16)
+        return with_memory(lambda workload: a_run(workload, environment=environment), mib * MIB)
+
+    head = in_turns(packed(200, "1"), device_pairs(200 * MIB, 200 * MIB), dependencies=("uv.lock",))
+    comparison = judged([packed(100, "0")] * 3, head)
+
+    verdict = said(comparison, "peak_allocated_bytes")
+    assert verdict == (Verdict.INCONCLUSIVE, "other_packages")
+    assert row_of(comparison, "peak_allocated_bytes").ratio == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
