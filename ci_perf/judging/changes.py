@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ci_perf.judging import decide, distributions, metric_values, signs
+from ci_perf.judging import decide, distributions, metric_values, signs, unfit_pairs
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
@@ -50,8 +50,7 @@ def judge(
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
     metrics = [candidate.noisy() for candidate in noisy]
     decisions = decide.decide(metrics, suspects=suspects, check=check)
-    has_other_packages = any(candidate.has_other_packages for candidate in noisy)
-    by_history = _without_pairs(metrics) if has_other_packages else decisions
+    by_history = _without_pairs(metrics) if any(map(unfit_pairs.why, noisy)) else decisions
     judgements = [
         *(
             _of_noisy(candidate, metric.policy, *both)
@@ -67,19 +66,6 @@ def judge(
 def _without_pairs(metrics: Sequence[NoisyMetric]) -> list[Decision]:
     """Decide by the history alone."""
     return decide.decide([replace(each, pairs=(), earlier=(), said=None) for each in metrics])
-
-
-def _with_packages(by_pairs: Change, by_history: Change | None) -> Change:
-    """Let no pairs clear what other packages may have made worse: both sides were given them."""
-    is_proven = by_pairs.verdict is Verdict.REGRESSED or not by_pairs.pairs
-    if is_proven or by_history is None:
-        return by_pairs
-    code = decide.OTHER_PACKAGES
-    if signs.is_far(by_history):
-        verdict = Verdict.INCONCLUSIVE
-        return msgspec.structs.replace(by_history, verdict=verdict, code=code, remedy=None)
-    is_moved = by_pairs.code in {decide.NOT_CONFIRMED, decide.MOVER_UNKNOWN}
-    return msgspec.structs.replace(by_pairs, code=code) if is_moved else by_pairs
 
 
 def _as_proven(judgement: Judgement) -> Judgement:
@@ -123,8 +109,8 @@ def _of_noisy(
     candidate: Candidate, policy: Policy, decision: Decision, by_history: Decision
 ) -> Judgement:
     change = _noisy_change(candidate, policy, decision) if decision.base else None
-    if change and candidate.has_other_packages and by_history.base:
-        change = _with_packages(change, _noisy_change(candidate, policy, by_history))
+    if change and (code := unfit_pairs.why(candidate)) and by_history.base:
+        change = unfit_pairs.judged(change, _noisy_change(candidate, policy, by_history), code)
     # A loss that CPU time does not see may still be proven by the wall.
     is_asked = not candidate.gates_where_clear or (change is not None and signs.is_far(change))
     return Judgement(
@@ -247,7 +233,7 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
         base_sessions=0,
     )
     change = _with_note(candidate, change, is_suspect=True)
-    return _with_packages(change, by_history) if candidate.has_other_packages else change
+    return unfit_pairs.judged(change, by_history, unfit_pairs.why(candidate))
 
 
 def _by_history(candidate: Candidate, change: Change) -> Change:

@@ -44,6 +44,7 @@ _SAID = {
     "too_few_pairs": "too few to know how much pairs differ",
     "too_few_sessions": "too few to know how much sessions differ",
     "two_modes": "launches are either fast or slow",
+    "unlike_pairs": "launched by itself, the head took more than in any pair",
 }
 BASE_FAILED = "base_failed"
 NOT_CONFIRMED, MOVER_UNKNOWN = "not_confirmed", "mover_unknown"
