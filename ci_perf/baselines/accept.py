@@ -52,7 +52,7 @@ class Action(Enum):
 _PROVEN = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 # The same, where a person accepts the run rather than collects it.
 _SUSPECTED = frozenset({Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER})
-_TAIL = metrics.STEP_P95.name
+_FOLLOWERS = frozenset({metrics.STEP_P95.name, metrics.FIRST_STEP.name})
 _JOINS = frozenset({Action.NEW_EPOCH, Action.APPENDED})
 
 
@@ -259,7 +259,7 @@ def _accept_one(
 ) -> Acceptance:
     path = layout.path(root, run.environment.hard, run.suite, workload.workload)
     before = layout.read(path) if path.exists() else None
-    moved = _with_tail([name for row in rows if (name := _moved(row, mode))], rows)
+    moved = _with_followers([name for row in rows if (name := _moved(row, mode))], rows)
     action = _action(before, run, rows, moved, mode)
     history = before.sessions if before and action in _JOINS else ()
     began = tuple(sorted(moved)) if action in _JOINS else ()
@@ -321,14 +321,14 @@ def _moved(row: Row, mode: Mode) -> str:
     return row.metric if row.gate and row.verdict is Verdict.MISSING else ""
 
 
-def _with_tail(moved: Sequence[str], rows: Iterable[Row]) -> list[str]:
-    """Return the metrics that have moved; the tail of the step's time moves with the time itself.
+def _with_followers(moved: Sequence[str], rows: Iterable[Row]) -> list[str]:
+    """Return the metrics that have moved; tail and first step move with the time of a step.
 
-    Nothing proves that of it, and its old values would stay in its headline.
+    Nothing proves that of them, and their old values would stay in their headlines.
     """
-    has_tail = any(isinstance(row, Change) and row.metric == _TAIL for row in rows)
-    follows = has_tail and metrics.STEP_TIME.name in moved and _TAIL not in moved
-    return [*moved, _TAIL] if follows else [*moved]
+    measured = {row.metric for row in rows if isinstance(row, Change)}
+    follows = _FOLLOWERS & measured if metrics.STEP_TIME.name in moved else frozenset()
+    return [*moved, *sorted(follows.difference(moved))]
 
 
 def _epochs(history: Sequence[RecordedSession], began: Sequence[str]) -> dict[str, int]:

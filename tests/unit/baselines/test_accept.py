@@ -209,7 +209,7 @@ def test_the_diff_of_an_accepted_change_names_metric_before_and_after(root, tmp_
         '+    "step_p95_s": 0.002,',
         '+    "step_time_s": 0.002',
     ]
-    assert '+      "epochs": {"step_p95_s": 1, "step_time_s": 1},' in changed
+    assert '+      "epochs": {"first_step_s": 1, "step_p95_s": 1, "step_time_s": 1},' in changed
     assert '+      "reason": "exact attention",' in changed
     assert len(changed) < 23
 
