@@ -100,7 +100,7 @@ def lock_text(device: str, owner: str) -> str:
 
 def quiet_text(why: str) -> str:
     """Say why nothing is measured yet."""
-    return f"waiting for a quiet machine, as --wait says: {why}"
+    return f"waiting for a quiet machine (--wait 0 does not wait): {why}"
 
 
 def quiet_ended_text(why: str, waited_s: float) -> str:
@@ -128,7 +128,8 @@ def _affordable(forecast: Forecast) -> str:
     if forecast.pairs == MOST_PAIRS * forecast.suspects:
         pairs = f"as many pairs as there can be, {forecast.pairs}"
     allowed = f"the budget allows {pairs}"
-    needed = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
+    each = " of each" * (forecast.suspects > 1)
+    needed = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs{each}"
     if forecast.answerable == forecast.suspects:
         return f"{allowed} for {workloads}; {needed}"
     enough = (

@@ -144,6 +144,7 @@ def test_a_log_says_how_much_of_which_budget_is_spent(clock, said):
 
 NEXT = "next: --budget {}m, which is enough for all"
 PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
+OF_EACH = f"{PROVEN} of each"
 
 
 @pytest.mark.parametrize(
@@ -151,16 +152,16 @@ PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
     [
         (
             Forecast(pairs=9, answerable=3, suspects=3, enough_s=100.0),
-            f"the budget allows about 9 pairs for 3 workloads; {PROVEN}",
+            f"the budget allows about 9 pairs for 3 workloads; {OF_EACH}",
         ),
         (
             Forecast(pairs=36, answerable=2, suspects=2, enough_s=100.0),
-            f"the budget allows as many pairs as there can be, 36 for 2 workloads; {PROVEN}",
+            f"the budget allows as many pairs as there can be, 36 for 2 workloads; {OF_EACH}",
         ),
         (
             Forecast(pairs=1, answerable=0, suspects=2, enough_s=301.0),
             (
-                f"the budget allows about 1 pair, too few to decide any of 2 workloads: {PROVEN}; "
+                f"the budget allows about 1 pair, too few to decide any of 2 workloads: {OF_EACH}; "
                 f"{NEXT.format(6)}"
             ),
         ),
@@ -175,7 +176,7 @@ PROVEN = f"proving a regression takes at least {PAIRS_FOR_ALARM} pairs"
             Forecast(pairs=7, answerable=1, suspects=2, enough_s=121.0),
             (
                 "the budget allows about 7 pairs, enough for 1 of 2 workloads, the soonest decided "
-                f"first: {PROVEN}; {NEXT.format(3)}"
+                f"first: {OF_EACH}; {NEXT.format(3)}"
             ),
         ),
     ],
@@ -198,7 +199,7 @@ def test_who_waits_for_a_quiet_machine_says_why_and_how_long(clock, said):
         clock.now += 2
     listener.machine_awaited("", clock.now)
 
-    why = "waiting for a quiet machine, as --wait says: tasks waited for a CPU 90%"
+    why = "waiting for a quiet machine (--wait 0 does not wait): tasks waited for a CPU 90%"
     assert said() == [
         f"{why} (at most 5 min 0 s)",
         f"{why} (1 min 0 s of at most 5 min 0 s)",
