@@ -1,6 +1,7 @@
 """What a workload takes from the repository while it runs, and whether two commits agree in it."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -126,6 +127,19 @@ def searched(names: Iterable[str], entries: Iterable[str]) -> tuple[str, ...]:
             e for e in counted if e.partition(".")[0] in asked or (endings and e.endswith(endings))
         )
     )
+
+
+_SECTION = re.compile(rb"^\s*\[(.*)\]", re.MULTILINE)
+
+
+def is_without_plugins(entry: str, entry_points: bytes | None) -> bool:
+    """Whether this entry of a folder is what an editable install leaves there, and no more.
+
+    Setuptools writes it beside the sources, and git does not know it: only the head has it. What a
+    program reads of it is recorded by itself. `entry_points` is its file of this name, if any.
+    """
+    groups = set(_SECTION.findall(entry_points or b""))
+    return entry.endswith(".egg-info") and groups <= {b"console_scripts", b"gui_scripts"}
 
 
 class ProgramFile(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from ci_perf.model.program import (
     ProgramFile,
     blob,
     digest,
+    is_without_plugins,
     listing,
     searched,
 )
@@ -227,7 +228,11 @@ def unit_name(unit: str) -> str:
 def _in_search(
     folder: str, search: ModuleSearch, tree: Tree, program: Program
 ) -> Iterator[ProgramDifference]:
-    now = searched(search.names, tree.names(folder) or ())
+    now = [
+        entry
+        for entry in searched(search.names, tree.names(folder) or ())
+        if not is_without_plugins(entry, tree.read(f"{joined(folder, entry)}/entry_points.txt"))
+    ]
     for path in (joined(folder, entry) for entry in now if entry not in search.entries):
         yield ProgramDifference(path=path, detail=f"{path} is new, and an import would look at it")
     for path in (joined(folder, entry) for entry in search.entries if entry not in now):

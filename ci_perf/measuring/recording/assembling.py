@@ -114,9 +114,20 @@ class Assembly:
 
     def _entries(self, name: str, names: set[str]) -> tuple[str, ...]:
         try:
-            return program.searched(names, os.listdir(self._root / name))
+            entries = program.searched(names, os.listdir(self._root / name))
         except OSError:
             return ()
+        return tuple(
+            entry
+            for entry in entries
+            if not program.is_without_plugins(entry, self._entry_points(f"{name}/{entry}"))
+        )
+
+    def _entry_points(self, name: str) -> bytes | None:
+        try:
+            return (self._root / name / "entry_points.txt").read_bytes()
+        except OSError:
+            return None
 
     def _links(self, paths: Iterable[str]) -> dict[str, str]:
         """Return every link on one of these paths, with the blob of its text."""

@@ -242,3 +242,27 @@ def test_an_installed_copy_of_the_repository_proves_nothing(tmp_path):
     (obstacle,) = project.program.obstacles
     assert obstacle.startswith("fast is imported from ")
     assert "src/fast/__init__.py" not in project.program.files
+
+
+@pytest.mark.parametrize(
+    ("text", "differs"),
+    [
+        (None, False),
+        ("[console_scripts]\nfast = fast:main\n", False),
+        ("[plugins]\nfast = fast:main\n", True),
+    ],
+)
+def test_what_an_editable_install_leaves_beside_the_sources_is_no_change(tmp_path, text, differs):
+    body = "import importlib.metadata, sys\nsys.path.insert(0, str(ROOT / 'src'))\nimport fast\n"
+    body += "NAMES = sorted(importlib.metadata.entry_points().groups)\n"
+    files = a_workload(f"{body}def outcome():\n    return fast.N\n")
+    project = recorded(tmp_path, files | {"src/fast/__init__.py": "N = 1\n"})
+    assert project.program.obstacles == ()
+    metadata = {"src/fast.egg-info/PKG-INFO": "Name: fast\nVersion: 1\n"}
+    if text:
+        metadata["src/fast.egg-info/entry_points.txt"] = text
+    (tmp_path / "changed").mkdir()
+
+    words = "src/fast.egg-info is new, and an import would look at it"
+    expected = words if differs else ""
+    assert project.changed(tmp_path / "changed", metadata).differences() == [expected, expected]
