@@ -220,7 +220,8 @@ def differences(comparison: Comparison) -> list[Phrase]:
     rest = [
         difference for difference in every if difference not in images and difference not in brought
     ]
-    said = (_image(images, brought), _environment(rest))
+    has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
+    said = (_image(images, brought), _environment(rest, has_pairs=has_pairs))
     return [phrase for phrase in said if phrase]
 
 
@@ -251,13 +252,17 @@ def _image_change(images: Sequence[Difference]) -> Phrase:
     return (Words("⚠️ Image changed: "), *phrases.joined(map(_step, images)))
 
 
-def _environment(rest: Sequence[Difference]) -> Phrase:
+def _environment(rest: Sequence[Difference], *, has_pairs: bool) -> Phrase:
     if not rest:
         return ()
     return (
         Words("⚠️ The environment differs: "),
         *phrases.joined(map(_fact, rest)),
-        Words(". This may explain a change below, or hide one."),
+        Words(
+            ". Pairs share one environment; this may explain, or hide, what only the history shows."
+            if has_pairs
+            else ". This may explain a change below, or hide one."
+        ),
     )
 
 

@@ -28,7 +28,7 @@ _LATER_CHECK = (
     "false alarm, which all its checks share."
 )
 _STOPPED = {
-    "decided": "stopped because more pairs would decide nothing",
+    "decided": "stopped because more pairs would decide nothing that can fail the job",
     "budget": "stopped because the budget was spent",
     "interrupted": "interrupted",
 }

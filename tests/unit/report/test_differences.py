@@ -134,3 +134,14 @@ def test_a_row_that_other_packages_may_have_moved_says_how_far_its_history_is():
 
     assert "its history had other packages (\N{MINUS SIGN}10.0 %); the base was" in remarks.of(gain)
     assert "its history had other packages; the base was" in remarks.of(loss)
+
+
+def test_pairs_share_one_environment():
+    differences = (Difference(field="kernel", base="6.8", head="6.14"),)
+    comparison = a_comparison(a_change(pairs=6), differences=differences)
+
+    (environment,) = ["".join(phrase) for phrase in notices.differences(comparison)]
+
+    assert environment.endswith(
+        ". Pairs share one environment; this may explain, or hide, what only the history shows."
+    )
