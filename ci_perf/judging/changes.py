@@ -111,6 +111,8 @@ def _of_noisy(
     change = _noisy_change(candidate, policy, decision) if decision.base else None
     if change and (code := unfit_pairs.why(candidate)) and by_history.base:
         change = unfit_pairs.judged(change, _noisy_change(candidate, policy, by_history), code)
+        if change.code == code:  # no pairs will ever prove it, whichever clock sees it
+            change = msgspec.structs.replace(change, gate=candidate.limit.gate)
     # A loss that CPU time does not see may still be proven by the wall.
     is_asked = not candidate.gates_where_clear or (change is not None and signs.is_far(change))
     return Judgement(

@@ -9,6 +9,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +32,9 @@ from ci_perf.model.program import digest
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.system import files, linux
 
+# In a RECORD: where pip has installed a package from, and what leads to an editable one.
+_ORIGIN = re.compile(r"/direct_url\.json,")
+_EDITABLE = re.compile(r"^__editable__|\.pth,")
 # NVML's word for a GPU that is divided into MIG instances.
 _MIG_ENABLED = 1
 
@@ -231,11 +235,20 @@ def _software(torch: Any, threads: int) -> Software:  # noqa: ANN401
 def packages(installed: Iterable[importlib.metadata.Distribution]) -> str:
     """Return the digest of all packages: name, version, and the list of files with their hashes."""
     lines = [
-        f"{package.metadata['Name']} {package.version} "
-        f"{digest((package.read_text('RECORD') or '').encode())}"
+        f"{package.metadata['Name']} {package.version} {digest(_record(package).encode())}"
         for package in installed
     ]
     return digest("\n".join(sorted(lines)).encode())
+
+
+def _record(package: importlib.metadata.Distribution) -> str:
+    """Return the list of files, but for those that only say from which folder it was installed."""
+    is_editable = '"editable": true' in (package.read_text("direct_url.json") or "")
+    return "\n".join(
+        line
+        for line in (package.read_text("RECORD") or "").splitlines()
+        if not _ORIGIN.search(line) and not (is_editable and _EDITABLE.search(line))
+    )
 
 
 def _version(package: str) -> str | None:

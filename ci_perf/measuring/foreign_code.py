@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 import os
 import re
 import sys
@@ -23,8 +22,8 @@ INSTALLED = {"dist-packages", "site-packages"}
 _SOURCE_FOLDERS = ("", "src", "lib", "python")
 # A byte in the address of a file.
 _QUOTED = re.compile(rb"%([0-9A-Fa-f]{2})")
-# Builds write the version that they find into such a file.
-_GENERATED = re.compile(r"version")
+# Builds write what they find of the version into such a file.
+_GENERATED = re.compile(r"_*(about|build_info|git_version|version|version_info)_*\.py")
 _NO_NAMES = {"", ".", ".."}
 
 
@@ -34,17 +33,23 @@ class ForeignCodeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InstalledCopy:
-    """An imported module of an installed package, and the file of the checkout it is a copy of."""
+    """An imported module that pip has installed from a folder or an archive of this machine.
+
+    ``source`` is the file of the checkout that it should be a copy of; `None` where none is found.
+    ``is_of_other_side``: the other side has such a file.
+    """
 
     name: str
     path: Path
-    source: Path
+    source: Path | None
+    is_of_other_side: bool = False
 
     def is_another(self) -> bool:
         """Whether it is not the code of the checkout; what only a build writes does not count."""
-        are_files = self.source.is_file() and self.path.is_file()
-        if not are_files or _GENERATED.search(self.source.name):
+        if _GENERATED.fullmatch(self.path.name):
             return False
+        if self.source is None:
+            return self.is_of_other_side
         return self.path.read_bytes() != self.source.read_bytes()
 
 
@@ -68,9 +73,10 @@ def check_copies(root: str, foreign_root: str = "") -> None:
     others = [copy for copy in installed_copies(root, foreign_root) if copy.is_another()]
     if others:
         copies = _named([(copy.name, copy.path) for copy in others])
+        source = others[0].source or "the checkout has no such file, which"
         raise ForeignCodeError(
             f"expected the code of {root}, found an installed copy of other code: {copies}; "
-            f"{others[0].source} differs. Name its source folder in `python_path` of suite.toml "
+            f"{source} differs. Name its source folder in `python_path` of suite.toml "
             '(`python_path = ["src"]`), or install each side with `--target` in `setup`'
         )
 
@@ -100,59 +106,57 @@ def check_imports(foreign_root: str, *, root: str, file: str) -> None:
 def installed_copies(root: str, foreign_root: str = "") -> list[InstalledCopy]:
     """Return the modules that were imported from installed copies of packages of this repository.
 
-    A package is one if the checkout has it in a source folder, or in one that pip has installed
-    from, on either side. No module is imported to find out: what only one side of a pair imports
+    Pip notes where a package comes from, if not from an index. One that comes from below either
+    side is such a copy; so is one from elsewhere (an image was built there) whose file the checkout
+    has in a source folder. No module is imported to find out: what only one side of a pair imports
     would show in its memory.
     """
     roots = [Path(real_path(each)) for each in (root, foreign_root) if each]
-    folders = [Path(folder) for folder in sys.path if os.path.basename(folder) in INSTALLED]  # noqa: PTH119
-    built = {
-        origin.relative_to(each)
-        for origin in itertools.chain.from_iterable(map(_origins, folders))
-        for each in roots
-        if origin.is_relative_to(each)
-    }
-    sources = [
-        Path(roots[0], origin, name) for origin in {Path(), *built} for name in _SOURCE_FOLDERS
-    ]
-    packages = {name: source for source in sources for name in _packages(source)}
-    packages.pop(OURS.name, None)
-    modules = {
-        name: module for name, module in sys.modules.items() if name.partition(".")[0] in packages
-    }
-    real_folders = [Path(real_path(str(folder))) for folder in folders]
-    return [
-        InstalledCopy(
-            name, Path(path), packages[name.partition(".")[0]] / Path(path).relative_to(folder)
-        )
-        for name, path in _imported(modules)
-        for folder in real_folders
-        if Path(path).is_relative_to(folder)
-    ]
+    copies = []
+    for folder in [Path(folder) for folder in sys.path if os.path.basename(folder) in INSTALLED]:  # noqa: PTH119
+        for origin, files in _local_packages(folder):
+            below = [origin.relative_to(each) for each in roots if origin.is_relative_to(each)]
+            for name, path in _files(sys.modules):
+                if not path.startswith(f"{folder}/") or path[len(str(folder)) + 1 :] not in files:
+                    continue
+                sources = [_source(each, below, path[len(str(folder)) + 1 :]) for each in roots]
+                if below or sources[0]:
+                    is_there = any(sources[1:])
+                    copies.append(InstalledCopy(name, Path(path), sources[0], is_there))
+    return copies
 
 
-def _origins(installed: Path) -> Iterable[Path]:
-    """Yield the folders that pip has copied packages of this folder from."""
+def _files(modules: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return modules with their files as Python found them, links not followed; not our own."""
+    files = (
+        (name, getattr(module, "__dict__", {}).get("__file__"))
+        for name, module in sorted(modules.items())
+        if name.partition(".")[0] != OURS.name
+    )
+    return [(name, file) for name, file in files if isinstance(file, str)]
+
+
+def _source(root: Path, below: list[Path], file: str) -> Path | None:
+    """Return the file of a checkout that is installed as `file`, if it is where such files are."""
+    places = [Path(root, origin, name) for origin in (*below, Path()) for name in _SOURCE_FOLDERS]
+    return next((place / file for place in places if (place / file).is_file()), None)
+
+
+def _local_packages(installed: Path) -> Iterable[tuple[Path, set[str]]]:
+    """Yield where packages of this folder come from, if from this machine, and their files."""
     for note in installed.glob("*.dist-info/direct_url.json"):
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
             origin = msgspec.json.decode(note.read_bytes(), type=_Origin)
-            if not origin.dir_info.editable:
-                quoted = origin.url.removeprefix("file://").encode()
-                yield Path(real_path(os.fsdecode(_QUOTED.sub(_unquoted, quoted))))
+            if origin.dir_info.editable or not origin.url.startswith("file://"):
+                continue
+            quoted = origin.url.removeprefix("file://").encode()
+            lines = note.with_name("RECORD").read_text().splitlines()
+            files = {line.partition(",")[0] for line in lines}
+            yield Path(real_path(os.fsdecode(_QUOTED.sub(_unquoted, quoted)))), files
 
 
 def _unquoted(byte: re.Match[bytes]) -> bytes:
     return bytes.fromhex(byte[1].decode())
-
-
-def _packages(folder: Path) -> Iterable[str]:
-    """Yield the names of what can be imported from a folder: packages, and modules of their own."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            if entry.name.endswith(".py"):
-                yield entry.name.removesuffix(".py")
-            elif os.path.isfile(os.path.join(entry.path, "__init__.py")):  # noqa: PTH113, PTH118
-                yield entry.name
 
 
 class _Origin(msgspec.Struct):

@@ -231,6 +231,9 @@ def test_an_installed_copy_of_the_repository_proves_nothing(tmp_path):
     site = tmp_path / "venv/site-packages"
     (site / "fast").mkdir(parents=True)
     (site / "fast/__init__.py").write_text("N = 1\n")
+    (site / "fast-1.dist-info").mkdir()
+    (site / "fast-1.dist-info/direct_url.json").write_text('{"url": "file:///app"}')
+    (site / "fast-1.dist-info/RECORD").write_text("fast/__init__.py,,\n")
     files = a_workload("import fast\ndef outcome():\n    return fast.N\n")
 
     project = recorded(

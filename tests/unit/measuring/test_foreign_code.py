@@ -89,14 +89,15 @@ def write(file, text):
 
 
 def import_installed(monkeypatch, site, text, *, file="my_model/net.py", built_from=None):
-    """Have a module be imported that pip has installed, from a folder where that is known."""
+    """Have a module be imported that pip has installed: from an image's folder, unless told."""
     write(site / file, text)
     module = types.ModuleType("my_model.net")
     module.__file__ = str(site / file)
     monkeypatch.setitem(sys.modules, "my_model.net", module)
-    if built_from:
-        note = {"url": built_from.as_uri(), "dir_info": {}}
-        write(site / "my_model-0.1.dist-info/direct_url.json", json.dumps(note))
+    origin = built_from or site.parent / "app"
+    note = {"url": origin.as_uri(), "dir_info": {}}
+    write(site / "my_model-0.1.dist-info/direct_url.json", json.dumps(note))
+    write(site / "my_model-0.1.dist-info/RECORD", f"{file},sha256=x,1\n")
 
 
 @pytest.mark.parametrize("folder", ["src", "lib", "python", ""])
@@ -130,16 +131,34 @@ def test_the_base_of_a_project_in_a_folder_is_refused_where_the_head_is_installe
         foreign_code.check_copies(str(base), str(head))
 
 
+def test_a_module_that_only_the_other_side_has_is_refused(tmp_path, monkeypatch, site):
+    base, head = tmp_path / "base", tmp_path / "head"
+    write(base / "source/my_model/__init__.py", "")
+    write(head / "src/my_model/net.py", "x = 1")
+    import_installed(monkeypatch, site, "x = 1", built_from=head)
+
+    foreign_code.check_copies(str(head), str(base))
+
+    with pytest.raises(foreign_code.ForeignCodeError, match="the checkout has no such file"):
+        foreign_code.check_copies(str(base), str(head))
+
+
 def test_packages_of_others_and_what_a_build_writes_are_no_other_code(tmp_path, monkeypatch, site):
     root = tmp_path / "head"
-    import_installed(monkeypatch, site, "x = 1", built_from=tmp_path / "library")
+    import_installed(monkeypatch, site, "x = 1")
     write(site / "broken-1.dist-info/direct_url.json", "{")
     foreign_code.check_copies(str(root))
     assert foreign_code.installed_copies(str(root)) == []
 
-    write(root / "src/my_model/__init__.py", "")
     write(root / "src/my_model/_version.py", "x = 'unknown'")
     import_installed(monkeypatch, site, "x = '0.1'", file="my_model/_version.py")
     foreign_code.check_copies(str(root))
-
     assert [each.name for each in foreign_code.installed_copies(str(root))] == ["my_model.net"]
+
+    write(root / "lib/my_model/conversion.py", "x = 1")
+    import_installed(monkeypatch, site, "x = 2", file="my_model/conversion.py")
+    with pytest.raises(foreign_code.ForeignCodeError):
+        foreign_code.check_copies(str(root))
+
+    (site / "my_model-0.1.dist-info/direct_url.json").unlink()  # as of an index
+    foreign_code.check_copies(str(root))
