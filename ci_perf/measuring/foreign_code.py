@@ -36,7 +36,7 @@ class InstalledCopy:
     """An imported module that pip has installed from a folder or an archive of this machine.
 
     ``source`` is the file of the checkout that it should be a copy of; `None` where none is found.
-    ``is_of_other_side``: the other side has such a file.
+    ``is_of_other_side``: the other side has such a file, or it was installed from there.
     """
 
     name: str
@@ -121,7 +121,7 @@ def installed_copies(root: str, foreign_root: str = "") -> list[InstalledCopy]:
                     continue
                 sources = [_source(each, below, path[len(str(folder)) + 1 :]) for each in roots]
                 if below or sources[0]:
-                    is_there = any(sources[1:])
+                    is_there = any(sources[1:]) or not origin.is_relative_to(roots[0])
                     copies.append(InstalledCopy(name, Path(path), sources[0], is_there))
     return copies
 
