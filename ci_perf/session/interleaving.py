@@ -318,12 +318,10 @@ class Interleaving:
 
     def _task(self, base: _Base, side: _Side, *, index: int) -> Task:
         """Spell out one launch; neither side may import the other's code."""
-        checkout = self._against.checkout
         if side == "head":
             head = next(own for own in self._plan.workloads if own.id == base.workload.id)
-            return msgspec.structs.replace(
-                self._runner.task(head, index), foreign_root=str(checkout.top)
-            )
+            return self._runner.task(head, index)
+        checkout = self._against.checkout
         return msgspec.structs.replace(
             self._runner.task(base.workload, index),
             root=str(checkout.root),

@@ -71,7 +71,9 @@ class SessionRunner:
         wait_s: float | None,
         checks: MachineChecks,
         clock: Callable[[], float],
+        foreign_root: str = "",
     ) -> None:
+        self._foreign_root = foreign_root
         self._wait_s = wait_s
         self._checks = checks
         self._clock = clock
@@ -287,6 +289,7 @@ class SessionRunner:
             device=self._machine.device,
             root=self._plan.root,
             python_path=self._plan.python_path,
+            foreign_root=self._foreign_root,
             data_dir=data_folder(),
             gpus=self._machine.gpus[: workload.devices_per_node],
         )
