@@ -35,4 +35,6 @@ def judged(by_pairs: Change, by_history: Change | None, code: str) -> Change:
         verdict = Verdict.INCONCLUSIVE
         return msgspec.structs.replace(by_history, verdict=verdict, code=code, remedy=None)
     is_moved = by_pairs.code in {decide.NOT_CONFIRMED, decide.MOVER_UNKNOWN}
-    return msgspec.structs.replace(by_pairs, code=code) if is_moved else by_pairs
+    if is_moved and code == decide.OTHER_PACKAGES:
+        return msgspec.structs.replace(by_pairs, code=code)
+    return by_pairs

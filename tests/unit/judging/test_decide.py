@@ -68,53 +68,6 @@ def test_pairs_that_show_nothing_clear_it_and_say_how_far_the_machine_has_moved(
     assert comparison.exit_code == ExitCode.OK
 
 
-def packed(run, packages):
-    """The same run with these packages installed."""
-    soft = msgspec.structs.replace(run.environment.soft, packages=packages)
-    environment = msgspec.structs.replace(run.environment, soft=soft)
-    return msgspec.structs.replace(run, environment=environment)
-
-
-OLD, NEW = "0" * 16, "1" * 16
-
-
-@pytest.mark.parametrize(
-    ("packages", "dependencies", "verdict", "code"),
-    [
-        (NEW, ["requirements.txt"], Verdict.INCONCLUSIVE, "other_packages"),
-        ("", ["requirements.txt"], Verdict.INCONCLUSIVE, "other_packages"),
-        (OLD, ["requirements.txt"], Verdict.UNCHANGED, "not_confirmed"),
-        (NEW, [], Verdict.UNCHANGED, "not_confirmed"),
-    ],
-)
-def test_pairs_do_not_clear_what_packages_may_have_done_that_both_sides_share(
-    packages, dependencies, verdict, code
-):
-    history = [packed(session, OLD) for session in HISTORY]
-    moved = in_turns(
-        packed(a_head(SLOWER), packages), pairs(1.0, base_s=1.1e-3), dependencies=dependencies
-    )
-
-    comparison = judged(history, moved)
-
-    assert said(comparison) == (verdict, code)
-    is_open = verdict is Verdict.INCONCLUSIVE
-    assert comparison.exit_code == (ExitCode.NO_ANSWER if is_open else ExitCode.OK)
-    assert row_of(comparison).ratio == pytest.approx(1.1 if is_open else 1.0, abs=0.003)
-
-
-def test_pairs_prove_what_the_code_does_whatever_the_packages():
-    history = [packed(session, OLD) for session in HISTORY]
-    slower = in_turns(packed(a_head(SLOWER), NEW), pairs(1.1), dependencies=["setup.py"])
-    alike = in_turns(packed(a_head(), NEW), pairs(1.0), dependencies=["setup.py"])
-    fast = a_head(scaled(STEADY, 0.9))
-    faster = in_turns(packed(fast, NEW), pairs(1.0, base_s=0.9e-3), dependencies=["setup.py"])
-
-    assert said(judged(history, slower)) == (Verdict.REGRESSED, "confirmed")
-    assert said(judged(history, alike)) == (Verdict.UNCHANGED, "screened")
-    assert said(judged(history, faster)) == (Verdict.UNCHANGED, "other_packages")
-
-
 def test_what_history_clears_its_pairs_cannot_blame():
     assert said(judged(HISTORY, in_turns(a_head(), pairs(1.1)))) == (Verdict.UNCHANGED, "screened")
 
@@ -179,38 +132,6 @@ def test_when_the_machine_moved_history_clears_nobody_and_pairs_do():
     assert said(judged(history, head)) == (Verdict.INCONCLUSIVE, "canary_moved")
     assert said(judged(history, in_turns(head, pairs(1.0)))) == (Verdict.UNCHANGED, "confirmed")
     assert said(judged(history, in_turns(head, pairs(1.1)))) == (Verdict.REGRESSED, "confirmed")
-
-
-@pytest.mark.parametrize(
-    ("head", "ratio", "spread", "code"),
-    [
-        (1.1, 1.08, 0.15, "worse_by_history"),
-        (1.1, 1.0, 0.15, "worse_by_history"),
-        (1.1, 1.0, 0.05, "spread"),  # so large a change would have been seen
-        (1.019, 1.08, 0.15, "spread"),
-        (0.9, 1.0, 0.15, "spread"),
-    ],
-)
-def test_where_pairs_decide_nothing_a_history_that_is_far_away_is_named(head, ratio, spread, code):
-    head = a_head(scaled(STEADY, head))
-    comparison = judged(HISTORY, in_turns(head, pairs(ratio, count=7, spread=spread)))
-
-    row = row_of(comparison)
-    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, code)
-    is_green = code == "spread" and ratio == 1.0
-    assert comparison.exit_code == (ExitCode.OK if is_green else ExitCode.NO_ANSWER)
-
-
-def test_a_history_counts_for_nothing_where_the_machine_has_moved():
-    moved = in_turns(
-        a_head(SLOWER, canaries=some_canaries(before=1.2e-3)), pairs(1.0, count=7, spread=0.05)
-    )
-    history = [a_head(canaries=some_canaries()) for _ in range(4)]
-
-    comparison = judged(history, moved)
-
-    assert said(comparison) == (Verdict.INCONCLUSIVE, "spread")
-    assert comparison.exit_code == ExitCode.OK
 
 
 def test_too_few_pairs_say_how_many_would_decide():

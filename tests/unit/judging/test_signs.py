@@ -9,6 +9,8 @@ from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.suite import Limit, Limits
 from tests.histories import (
+    HISTORY,
+    SLOWER,
     a_head,
     a_pair,
     in_turns,
@@ -231,3 +233,38 @@ def test_what_its_history_clears_says_that_the_code_does_more_work():
 
     assert said(comparison) == (Verdict.UNCHANGED, "screened")
     assert row_of(comparison).signs.direction == "worse"
+
+
+# --- worse by its history
+
+
+@pytest.mark.parametrize(
+    ("head", "ratio", "spread", "code"),
+    [
+        (1.1, 1.08, 0.15, "worse_by_history"),
+        (1.1, 1.0, 0.15, "worse_by_history"),
+        (1.1, 1.0, 0.05, "spread"),  # so large a change would have been seen
+        (1.019, 1.08, 0.15, "spread"),
+        (0.9, 1.0, 0.15, "spread"),
+    ],
+)
+def test_where_pairs_decide_nothing_a_history_that_is_far_away_is_named(head, ratio, spread, code):
+    head = a_head(scaled(STEADY, head))
+    comparison = judged(HISTORY, in_turns(head, pairs(ratio, count=7, spread=spread)))
+
+    row = row_of(comparison)
+    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, code)
+    is_green = code == "spread" and ratio == 1.0
+    assert comparison.exit_code == (ExitCode.OK if is_green else ExitCode.NO_ANSWER)
+
+
+def test_a_history_counts_for_nothing_where_the_machine_has_moved():
+    moved = in_turns(
+        a_head(SLOWER, canaries=some_canaries(before=1.2e-3)), pairs(1.0, count=7, spread=0.05)
+    )
+    history = [a_head(canaries=some_canaries()) for _ in range(4)]
+
+    comparison = judged(history, moved)
+
+    assert said(comparison) == (Verdict.INCONCLUSIVE, "spread")
+    assert comparison.exit_code == ExitCode.OK
