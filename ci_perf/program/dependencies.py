@@ -3,15 +3,15 @@
 import tomllib
 from typing import Any
 
-from ci_perf.program.trees import Tree
+from ci_perf.program.trees import Tree, matches_pattern
 
 # What tools that install packages read, and the workflows that call them.
 NAMES = (
+    "*.[Dd]ockerfile",
     "*.lock",
     "*constraints*.txt",
     "*requirements*.in",
     "*requirements*.txt",
-    "*.[Dd]ockerfile",
     ".circleci/**",
     ".github/**",
     ".gitlab-ci*",
@@ -19,10 +19,10 @@ NAMES = (
     "Dockerfile*",
     "Jenkinsfile*",
     "Pipfile",
+    "azure-pipelines*",
     "conda*.y*ml",
     "environment*.y*ml",
     "pixi.toml",
-    "azure-pipelines*",
     "pylock*.toml",
     "pyproject.toml",
     "req*/**",
@@ -42,13 +42,12 @@ def first_difference(base: Tree, head: Tree) -> str:
 
     Raises IncomparableError.
     """
-    for name in NAMES:
-        pattern = f"**/{name}"
-        for path in sorted({*base.glob(pattern), *head.glob(pattern)}):
-            if base.blob(path) != head.blob(path) and ask_for_others(
-                path, base.read(path), head.read(path)
-            ):
-                return path
+    for path in sorted({*base.glob("**"), *head.glob("**")}):
+        is_asked = any(matches_pattern(path, f"**/{name}") for name in NAMES)
+        if not is_asked or base.blob(path) == head.blob(path):
+            continue
+        if ask_for_others(path, base.read(path), head.read(path)):
+            return path
     return ""
 
 

@@ -160,8 +160,9 @@ def with_proven_programs(
     except IncomparableError as error:
         notify(f"no workload is proven to be the same program: {error}")
         return _marked(run, lambda _claim: False)
+    asked = _asked_for(tree)
     return _marked(
-        run, lambda claim: is_suite_same and _is_proven(claim, run, tree, baselines, notify)
+        run, lambda claim: is_suite_same and _is_proven(claim, run, tree, asked, baselines, notify)
     )
 
 
@@ -170,8 +171,13 @@ def _marked(run: Run, is_proven: Callable[[SameProgram], bool]) -> Run:
     return msgspec.structs.replace(run, same=same)
 
 
-def _is_proven(claim: SameProgram, run: Run, tree: Tree, baselines: Path, notify: Notify) -> bool:
-    """Whether a committed record of what the newest session has measured holds for the head."""
+def _is_proven(
+    claim: SameProgram, run: Run, tree: Tree, asked: str, baselines: Path, notify: Notify
+) -> bool:
+    """Whether a committed record of what the newest session has measured holds for the head.
+
+    `asked` says how the head asks for other packages than the base branch, if it does.
+    """
     machine = run.environment.hard
     try:
         program = layout.program_of_newest_session(baselines, machine, run.suite, claim.workload)
@@ -182,23 +188,28 @@ def _is_proven(claim: SameProgram, run: Run, tree: Tree, baselines: Path, notify
         notify(f"{claim.workload}: the base branch has no record of its program")
         return False
     difference = proof.first_difference(program, tree)
-    detail = difference.detail if difference else _other_packages(claim, run, tree, baselines)
+    detail = difference.detail if difference else ""
+    if asked and not detail and _had_other_packages(claim, run, baselines):
+        detail = f"{asked}, and the run had other packages than the baseline"
     if detail:
         notify(f"{claim.workload} is not proven to be the same program: {detail}")
     return not detail
 
 
-def _other_packages(claim: SameProgram, run: Run, tree: Tree, baselines: Path) -> str:
-    """Say that the head may have brought the packages that the run had; "" if it has not."""
-    file = layout.path(baselines, run.environment.hard, run.suite, claim.workload)
-    soft = layout.read(file).sessions[-1].soft
-    if not comparability.have_other_packages(soft, run.environment.soft):
-        return ""
+def _asked_for(head: Tree) -> str:
+    """Say by which file the head may ask for other packages than this checkout; "" by none."""
     try:
-        path = dependencies.first_difference(FolderTree(Path()), tree)
+        path = dependencies.first_difference(FolderTree(Path()), head)
     except IncomparableError as error:
         return str(error)
-    return path and f"{path} differs, and the run had other packages than the baseline"
+    return f"{path} differs" if path else ""
+
+
+def _had_other_packages(claim: SameProgram, run: Run, baselines: Path) -> bool:
+    file = layout.path(baselines, run.environment.hard, run.suite, claim.workload)
+    return comparability.have_other_packages(
+        layout.read(file).sessions[-1].soft, run.environment.soft
+    )
 
 
 def _is_suite_same(tree: Tree, workloads: Path) -> bool:

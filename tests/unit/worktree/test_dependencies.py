@@ -1,24 +1,16 @@
 import pytest
 
 from ci_perf.worktree import dependencies, merge_base
-from tests import repositories
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def forked(tmp_path):
-    return repositories.forked(tmp_path / "project")
 
 
 def test_files_that_say_what_is_installed_are_named_where_they_differ(forked):
     assert dependencies.changed(merge_base.find(forked.root, "main")) == ()
 
     forked.commit(requirements_txt="x", notes_txt="x")
+    others = ("gpu.Dockerfile", ".gitlab-ci.yml", "Containerfile", "reqs/base.txt", "sub/uv.lock")
+    for name in others:
+        (forked.root / name).parent.mkdir(exist_ok=True)
+        (forked.root / name).write_text("x")
     (forked.root / "tools").mkdir()
     (forked.root / "tools/Dockerfile").write_text("FROM x")
     inner = forked.root / "inner"
@@ -26,7 +18,9 @@ def test_files_that_say_what_is_installed_are_named_where_they_differ(forked):
 
     start = merge_base.find(inner, "main")
 
-    assert dependencies.changed(start) == ("requirements.txt", "tools/Dockerfile")
+    assert dependencies.changed(start) == tuple(
+        sorted((*others, "requirements.txt", "tools/Dockerfile"))
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,6 @@ from ci_perf.worktree import merge_base
 from tests import repositories
 
 
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    for name, value in repositories.ALONE.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def forked(tmp_path):
-    return repositories.forked(tmp_path / "project")
-
-
 def test_the_base_is_where_the_change_began_and_not_where_main_is_now(forked):
     found = merge_base.find(forked.root, "main")
 
