@@ -112,18 +112,27 @@ def installed_copies(root: str, foreign_root: str = "") -> list[InstalledCopy]:
     would show in its memory.
     """
     roots = [Path(real_path(each)) for each in (root, foreign_root) if each]
-    copies = []
-    for folder in [Path(folder) for folder in sys.path if os.path.basename(folder) in INSTALLED]:  # noqa: PTH119
-        for origin, files in _local_packages(folder):
-            below = [origin.relative_to(each) for each in roots if origin.is_relative_to(each)]
-            for name, path in _files(sys.modules):
-                if not path.startswith(f"{folder}/") or path[len(str(folder)) + 1 :] not in files:
-                    continue
-                sources = [_source(each, below, path[len(str(folder)) + 1 :]) for each in roots]
-                if below or sources[0]:
-                    is_there = any(sources[1:]) or not origin.is_relative_to(roots[0])
-                    copies.append(InstalledCopy(name, Path(path), sources[0], is_there))
-    return copies
+    folders = [folder for folder in map(Path, sys.path) if folder.name in INSTALLED]
+    return [
+        copy
+        for folder in folders
+        for package in _local_packages(folder)
+        for copy in _copies(package, roots)
+    ]
+
+
+def _copies(package: "_LocalPackage", roots: list[Path]) -> Iterable[InstalledCopy]:
+    """Yield what was imported of a package, if it is one of the repository; its own side first."""
+    origin = package.origin
+    below = [origin.relative_to(root) for root in roots if origin.is_relative_to(root)]
+    for name, path in _files(sys.modules):
+        file = path.removeprefix(f"{package.folder}/")
+        if file not in package.files:
+            continue
+        source, *others = (_source(root, below, file) for root in roots)
+        if below or source:
+            is_of_other_side = any(others) or not origin.is_relative_to(roots[0])
+            yield InstalledCopy(name, Path(path), source, is_of_other_side)
 
 
 def _files(modules: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -142,17 +151,36 @@ def _source(root: Path, below: list[Path], file: str) -> Path | None:
     return next((place / file for place in places if (place / file).is_file()), None)
 
 
-def _local_packages(installed: Path) -> Iterable[tuple[Path, set[str]]]:
-    """Yield where packages of this folder come from, if from this machine, and their files."""
-    for note in installed.glob("*.dist-info/direct_url.json"):
+@dataclass(frozen=True, slots=True)
+class _LocalPackage:
+    """A package in ``folder`` that pip has installed from ``origin``, a folder or an archive here.
+
+    ``files`` are below ``folder``, as its RECORD names them.
+    """
+
+    folder: Path
+    origin: Path
+    files: frozenset[str]
+
+
+def _local_packages(folder: Path) -> Iterable[_LocalPackage]:
+    for note in folder.glob("*.dist-info/direct_url.json"):
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
-            origin = msgspec.json.decode(note.read_bytes(), type=_Origin)
-            if origin.dir_info.editable or not origin.url.startswith("file://"):
+            noted = msgspec.json.decode(note.read_bytes(), type=_Origin)
+            if noted.dir_info.editable or not noted.url.startswith("file://"):
                 continue
-            quoted = origin.url.removeprefix("file://").encode()
+            quoted = noted.url.removeprefix("file://").encode()
+            origin = Path(real_path(os.fsdecode(_QUOTED.sub(_unquoted, quoted))))
             lines = note.with_name("RECORD").read_text().splitlines()
-            files = {line.partition(",")[0] for line in lines}
-            yield Path(real_path(os.fsdecode(_QUOTED.sub(_unquoted, quoted)))), files
+            yield _LocalPackage(folder, origin, frozenset(line.partition(",")[0] for line in lines))
+
+
+def is_editable(direct_url: str) -> bool:
+    """Whether a package was installed editable, by the text of its direct_url.json."""
+    try:
+        return msgspec.json.decode(direct_url, type=_Origin).dir_info.editable
+    except msgspec.MsgspecError:
+        return False
 
 
 def _unquoted(byte: re.Match[bytes]) -> bytes:

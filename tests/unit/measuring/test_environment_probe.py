@@ -1,3 +1,5 @@
+import importlib.metadata
+import json
 import os
 import subprocess
 import sys
@@ -101,6 +103,33 @@ def test_a_gpu_is_not_found_by_a_torch_for_cpus_alone(described_in_child):
     found = described_in_child({"__init__.py": "1 / 0", "version.py": OF_CPUS}, device="cuda")
 
     assert "torch 2.13.0+cpu, which is built without CUDA" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("is_editable", "lines", "is_same"),
+    [
+        (False, ["a-1.dist-info/direct_url.json,sha256=b,1"], True),
+        (True, ["__editable__.a-1.pth,sha256=b,1", "a.pth,sha256=b,1"], True),
+        (False, ["a.pth,sha256=b,1"], False),
+    ],
+)
+def test_the_folder_that_a_package_was_installed_from_makes_it_no_other_package(
+    tmp_path, is_editable, lines, is_same
+):
+    """Each side of a comparison has a folder of its own."""
+    text = json.dumps({"url": "file:///a", "dir_info": {"editable": is_editable}})
+    digests = set()
+    for folder in ("b", "c"):
+        metadata = tmp_path / folder / "a-1.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text("Name: a\nVersion: 1\n")
+        (metadata / "direct_url.json").write_text(text.replace(" ", "" if folder == "b" else " "))
+        record = "\n".join(lines).replace("sha256=b", f"sha256={folder}")
+        (metadata / "RECORD").write_text(f"a.py,sha256=a,1\n{record}\n")
+        installed = importlib.metadata.distributions(path=[str(tmp_path / folder)])
+        digests.add(environment_probe.packages(installed))
+
+    assert (len(digests) == 1) is is_same
 
 
 def test_packages_are_known_by_their_versions_and_files():
