@@ -49,8 +49,10 @@ class Sleeper:
         )
         os.sched_setaffinity(0, allowed)
         # A process that starts may sleep for a moment, too: this one has begun to read.
-        os.write(self.child.stdin.fileno(), b"\n")  # type: ignore[union-attr]  # it is a pipe
-        os.read(self.child.stdout.fileno(), 1)  # type: ignore[union-attr]
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        os.write(self.child.stdin.fileno(), b"\n")
+        os.read(self.child.stdout.fileno(), 1)
         wait_until(lambda: b"S (sleeping)" in Path(f"/proc/{self.child.pid}/status").read_bytes())
         os.sched_setaffinity(self.child.pid, allowed)
         self._name = name
