@@ -218,6 +218,8 @@ def a_checkout(folder, *notes):
         source=SOURCE,
         ref="main",
         notes=notes,
+        source_folders=("src",),
+        native_source="fast.c",
     )
 
 

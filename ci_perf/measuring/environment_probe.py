@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ci_perf.measuring import foreign_code, knobs, user_code
+from ci_perf.measuring import installed_packages, knobs, user_code
 from ci_perf.model import task
 from ci_perf.model.environment import (
     CpuMachine,
@@ -243,7 +243,7 @@ def packages(installed: Iterable[importlib.metadata.Distribution]) -> str:
 
 def _record(package: importlib.metadata.Distribution) -> str:
     """Return the list of files, but for those that only say from which folder it was installed."""
-    is_editable = foreign_code.is_editable(package.read_text("direct_url.json") or "")
+    is_editable = installed_packages.is_editable(package.read_text("direct_url.json") or "")
     return "\n".join(
         line
         for line in (package.read_text("RECORD") or "").splitlines()

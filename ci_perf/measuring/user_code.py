@@ -6,6 +6,7 @@ The only place that runs an author's import.
 import ast
 import importlib.util
 import itertools
+import os
 import re
 import sys
 import sysconfig
@@ -15,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ci_perf.measuring.foreign_code import INSTALLED, OURS
+from ci_perf.measuring.module_files import INSTALLED, OURS
 from ci_perf.model.base import Count, Finite, Items, Name, Text
 from ci_perf.workload import Context, Workload
 
@@ -56,7 +57,8 @@ def load(
 
     The repository comes first: its package is under measure, not an installed copy; then the
     folders of it in `python_path`, such as `src`. The file's folder comes last:
-    workloads/transformers.py must not stand in for the library of that name. With
+    workloads/transformers.py must not stand in for the library of that name. Programs that the
+    workload starts get all but that folder by PYTHONPATH. With
     `after_libraries` the installed libraries that FILE imports before anything else come first;
     then that is called, and all the rest follows.
 
@@ -64,6 +66,8 @@ def load(
     """
     sources = [str(root), *(str(root / folder) for folder in python_path)]
     sys.path = [*sources, *sys.path, str(file.parent)]
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([*sources, *([inherited] if inherited else [])])
     if after_libraries is not None:
         import_libraries(file)
         after_libraries()

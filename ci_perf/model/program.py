@@ -70,6 +70,7 @@ SET_BY_LAUNCH = frozenset(
         "NCCL_SOCKET_IFNAME",
         "OMP_NUM_THREADS",
         "PYTHONHASHSEED",
+        "PYTHONPATH",
         "PYTHONUNBUFFERED",
         "PYTORCH_ALLOC_CONF",
         "PYTORCH_CUDA_ALLOC_CONF",

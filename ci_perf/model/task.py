@@ -126,7 +126,9 @@ class Task(Struct, frozen=True, kw_only=True):
     without, it shares every block with its partner. With ``only_libraries`` the first of the two is
     for installed libraries alone. Of several ranks their agent takes the turns.
     ``python_path`` are folders below the root that are searched right after it; nothing may be
-    imported from ``foreign_root``, the other side of a comparison. A launch that is to ``record``
+    imported from ``foreign_root``, the other side of a comparison, nor from a copy of what the
+    ``source_folders`` below the root hold. ``native_source`` is a file to be compiled that differs
+    between the sides, empty where none does. A launch that is to ``record``
     its program is slower, so that its times mean nothing, and goes on for ``record_steps`` steps.
     One that is to ``profile`` takes no part in any verdict: it finds out what a step does. Its
     trace is put at ``trace_to``, a path, and a snapshot of CUDA's memory at ``snapshot_to``; empty
@@ -144,6 +146,8 @@ class Task(Struct, frozen=True, kw_only=True):
     only_libraries: bool = False
     python_path: tuple[Text, ...] = ()
     foreign_root: Text = ""
+    source_folders: tuple[Text, ...] = ()
+    native_source: Text = ""
     record: bool = False
     record_steps: Count = 0
     profile: bool = False

@@ -250,7 +250,7 @@ class _Launching:
             wait_s=self.wait_s,
             checks=self.checks,
             clock=self.clock,
-            foreign_root=str(self.against.checkout.top) if self.against else "",
+            checkout=self.against.checkout if self.against else None,
         )
 
     def _interleaving(self, plan: Plan, runner: SessionRunner) -> Interleaving | None:

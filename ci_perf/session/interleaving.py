@@ -321,12 +321,7 @@ class Interleaving:
         if side == "head":
             head = next(own for own in self._plan.workloads if own.id == base.workload.id)
             return self._runner.task(head, index)
-        checkout = self._against.checkout
-        return msgspec.structs.replace(
-            self._runner.task(base.workload, index),
-            root=str(checkout.root),
-            foreign_root=str(checkout.head_top),
-        )
+        return recording.in_base(self._runner.task(base.workload, index), self._against.checkout)
 
     def _may_be_resident(self, base: _Base) -> bool:
         """Whether both may be there at once: on a CPU where they fit, see decision 009."""

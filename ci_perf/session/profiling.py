@@ -245,6 +245,7 @@ def profile(
                 wait_s=0.0,
                 checks=MachineChecks(),
                 clock=clock,
+                checkout=checkout,
             )
             tasks = {
                 workload.id: msgspec.structs.replace(runner.task(workload, 0), tracing=tracing)
@@ -253,9 +254,8 @@ def profile(
 
             def sides(workload: str) -> tuple[Task, Task] | None:
                 assert checkout is not None
-                head = msgspec.structs.replace(tasks[workload], foreign_root=str(checkout.top))
-                base = recording.of_other_side(head, checkout)
-                return None if base is None else (base, head)
+                base = recording.of_other_side(tasks[workload], checkout)
+                return None if base is None else (base, tasks[workload])
 
             launches = Explaining(
                 sides,

@@ -177,8 +177,16 @@ def of_other_side(task: Task, base: Checkout) -> Task | None:
         if not own.is_file():
             return None
         workload = msgspec.structs.replace(workload, file=str(own))
+    return in_base(msgspec.structs.replace(task, workload=workload), base)
+
+
+def in_base(task: Task, base: Checkout) -> Task:
+    """Return a task of the head as one that imports from the base, whosever workload file it is."""
     return msgspec.structs.replace(
-        task, workload=workload, root=str(base.root), foreign_root=str(base.head_top)
+        task,
+        root=str(base.root),
+        foreign_root=str(base.head_top),
+        source_folders=base.source_folders,
     )
 
 

@@ -5,6 +5,7 @@ import os
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from ci_perf.launch import Launcher, ignore, memory_check
@@ -22,6 +23,7 @@ from ci_perf.session.machine import LOOK_EVERY_S, QUIET_WAIT_S, await_quiet, dis
 from ci_perf.session.workload_progress import WorkloadProgress
 from ci_perf.system import files
 from ci_perf.system.signals import Interrupts
+from ci_perf.worktree import Checkout, sources
 
 Position = Literal["before", "between", "after"]
 Outcome = WorkerResult | TaskFailure
@@ -71,9 +73,10 @@ class SessionRunner:
         wait_s: float | None,
         checks: MachineChecks,
         clock: Callable[[], float],
-        foreign_root: str = "",
+        checkout: Checkout | None = None,
     ) -> None:
-        self._foreign_root = foreign_root
+        self._checkout = checkout
+        self._source_folders = sources.folders(Path(plan.root))
         self._wait_s = wait_s
         self._checks = checks
         self._clock = clock
@@ -289,7 +292,9 @@ class SessionRunner:
             device=self._machine.device,
             root=self._plan.root,
             python_path=self._plan.python_path,
-            foreign_root=self._foreign_root,
+            foreign_root=str(self._checkout.top) if self._checkout else "",
+            source_folders=self._source_folders,
+            native_source=self._checkout.native_source if self._checkout else "",
             data_dir=data_folder(),
             gpus=self._machine.gpus[: workload.devices_per_node],
         )

@@ -17,7 +17,7 @@ from ci_perf.model.run import Source
 from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
-from ci_perf.worktree import dependencies, merge_base, worktree_dir
+from ci_perf.worktree import dependencies, merge_base, sources, worktree_dir
 from ci_perf.worktree.merge_base import Start
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -171,7 +171,8 @@ class Checkout:
     """The base's code in ``root``. ``notes`` are for the reader of the comparison.
 
     ``top`` is the top of its worktree, ``head_top`` that of the head's: neither side must import
-    from the other's. ``dependencies`` are the files that `dependencies.changed` names.
+    from the other's. ``dependencies`` are the files that `dependencies.changed` names; the next
+    two are what `sources` tells.
     """
 
     root: Path
@@ -181,6 +182,8 @@ class Checkout:
     ref: str
     notes: tuple[str, ...]
     dependencies: tuple[str, ...] = ()
+    source_folders: tuple[str, ...] = ()
+    native_source: str = ""
 
 
 @contextlib.contextmanager
@@ -321,6 +324,8 @@ def _described(
         ref=ref,
         notes=(*start.notes, *_lengths(root.absolute(), there), *missing),
         dependencies=dependencies.changed(start),
+        source_folders=sources.folders(there),
+        native_source=sources.native(start),
     )
 
 

@@ -105,8 +105,29 @@ def test_the_source_folder_of_a_side_comes_before_an_editable_install(sides):
     sides.package(sides.base, "src/package")
     sides.package(sides.head, "src/package")
     sides.install_editable(sides.head / "src/package")
+    sides.workload("""
+        import package, subprocess, sys
+        started = [sys.executable, "-c", "import package; print(package.__file__)"]
+        assert subprocess.check_output(started, text=True).strip() == package.__file__
+    """)
 
     assert isinstance(sides.launch_base(python_path=("src",)), WorkerResult)
+
+
+def test_code_of_a_third_place_is_trouble_where_it_is_not_that_of_the_side(sides):
+    for side in (sides.base, sides.installed):
+        sides.package(side, "code/package")
+    sides.workload(
+        f"import sys; sys.path.append({str(sides.installed / 'code')!r})\nimport package"
+    )
+    assert isinstance(sides.launch_base(source_folders=("code",)), WorkerResult)
+
+    (sides.base / "code/package/__init__.py").write_text("N = 1\n")
+
+    found = sides.launch_base(source_folders=("code",))
+    assert isinstance(found, TaskFailure)
+    assert f"package ({sides.installed}/code/package/__init__.py)" in found.reason
+    assert '`python_path = ["code"]`' in found.reason
 
 
 def test_many_modules_are_named_shortly(sides):

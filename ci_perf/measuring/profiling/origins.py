@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ci_perf.measuring.foreign_code import INSTALLED
+from ci_perf.measuring.module_files import INSTALLED
 from ci_perf.measuring.recording.places import Places
 from ci_perf.model.base import LARGEST
 from ci_perf.model.program import RelativePath

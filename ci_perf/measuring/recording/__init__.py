@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ci_perf.measuring import foreign_code
+from ci_perf.measuring import shared_code
 from ci_perf.measuring.recording import executed, native, patched
 from ci_perf.measuring.recording.assembling import Assembly
 from ci_perf.measuring.recording.audited import Audit
@@ -129,11 +129,11 @@ class Recording:
             self._contents.opened(path)
             if self._places.classify(path)[0] is Owner.OUTSIDE:
                 self._contents.read(path)
-        for copy in foreign_code.installed_copies(self._todo.root, self._todo.foreign_root):
+        if shared := shared_code.shared_files(self._todo):
             self._notes.add(
                 Fact.OBSTACLE,
-                f"{copy.name} is imported from {copy.path}, an installed copy of code of this "
-                "repository: it runs, whatever the checkout holds",
+                f"it uses a copy of code of this repository: {shared_code.in_words(shared)}; "
+                "the copy runs, whatever the checkout holds",
             )
         if steps.obstacle:
             self._notes.add(Fact.OBSTACLE, steps.obstacle)

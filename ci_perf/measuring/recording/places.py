@@ -5,7 +5,7 @@ import sys
 import sysconfig
 from enum import Enum
 
-from ci_perf.measuring import foreign_code
+from ci_perf.measuring import module_files
 
 # The kernel's own files: the facts of the machine stand for them.
 _OF_KERNEL = ("/dev", "/proc", "/sys")
@@ -27,7 +27,7 @@ class Places:
         """Look at paths of the repository in `root`; `scratch` is the folder of the launch."""
         self.root = os.path.abspath(root)
         self.real_root = os.path.realpath(root)
-        installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(foreign_code.OURS)}
+        installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(module_files.OURS)}
         installed |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
         ignored = [scratch, *_OF_KERNEL, *_caches()]
         self._installed = _folders([*installed, *ignored])
@@ -66,7 +66,7 @@ class Places:
         inside = [folder for folder in self._installed if (path + "/").startswith(folder)]
         # Where one lies in the other, the inner one is the more precise.
         if below is None:
-            is_installed = inside or not foreign_code.INSTALLED.isdisjoint(path.split("/"))
+            is_installed = inside or not module_files.INSTALLED.isdisjoint(path.split("/"))
             return (Owner.INSTALLED if is_installed else Owner.OUTSIDE), path
         parts = below.split("/")
         if any(len(folder) > len(path) - len(below) for folder in inside):

@@ -243,7 +243,7 @@ def test_an_installed_copy_of_the_repository_proves_nothing(tmp_path):
     )
 
     (obstacle,) = project.program.obstacles
-    assert obstacle.startswith("fast is imported from ")
+    assert obstacle.startswith("it uses a copy of code of this repository: fast (")
     assert "src/fast/__init__.py" not in project.program.files
 
 

@@ -174,6 +174,8 @@ def test_no_side_may_import_the_other(interleaved, tmp_path):
 
     assert {task.foreign_root for task in launcher.of("base")} == {str(tmp_path / "head")}
     assert {task.foreign_root for task in launcher.of("head")} == {str(tmp_path / "base")}
+    assert {task.source_folders for task in launcher.of("base")} == {("src",)}
+    assert {task.native_source for task in launcher.tasks} == {"fast.c"}
     assert launcher.of("base")[0].workload.file == str(tmp_path / "head" / "workloads" / "a.py")
 
 

@@ -1,0 +1,81 @@
+"""What pip has noted of installed packages: their files, and where they come from."""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ci_perf.measuring.module_files import real_path
+
+# A byte in the address of a file.
+_QUOTED = re.compile(rb"%([0-9A-Fa-f]{2})")
+# What leads Python to the sources of an editable install.
+_FINDER = "__editable__"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPackage:
+    """A package in ``folder`` that pip has installed from ``origin``, a folder or an archive here.
+
+    ``files`` are below ``folder``, as its RECORD names them. Of an editable package they are those
+    that were built; its sources stay where they are.
+    """
+
+    folder: Path
+    origin: Path
+    files: frozenset[str]
+
+
+def local_packages(folder: Path) -> Iterable[LocalPackage]:
+    """Yield the packages in a folder that come from this machine, not from an index."""
+    for note in folder.glob("*.dist-info/direct_url.json"):
+        with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
+            noted = msgspec.json.decode(note.read_bytes(), type=_Origin)
+            if not noted.url.startswith("file://"):
+                continue
+            quoted = noted.url.removeprefix("file://").encode()
+            origin = Path(real_path(os.fsdecode(_QUOTED.sub(_unquoted, quoted))))
+            names = (name for name in _recorded(note.parent) if not name.startswith(_FINDER))
+            yield LocalPackage(folder, origin, frozenset(names))
+
+
+def package_of_index(folder: Path, file: str) -> str:
+    """Name the package in `folder` that has a file and comes from an index; "" if there is none."""
+    line = f"\n{file},"
+    for metadata in folder.glob("*.dist-info"):
+        with contextlib.suppress(OSError, ValueError):
+            is_local = (metadata / "direct_url.json").exists()
+            if not is_local and line in f"\n{(metadata / 'RECORD').read_text()}":
+                return metadata.name.partition("-")[0]
+    return ""
+
+
+def is_editable(direct_url: str) -> bool:
+    """Whether a package was installed editable, by the text of its direct_url.json."""
+    try:
+        return msgspec.json.decode(direct_url, type=_Origin).dir_info.editable
+    except msgspec.MsgspecError:
+        return False
+
+
+def _recorded(metadata: Path) -> Iterable[str]:
+    lines = (metadata / "RECORD").read_text().splitlines()
+    return (line.partition(",")[0] for line in lines)
+
+
+def _unquoted(byte: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(byte[1].decode())
+
+
+class _Origin(msgspec.Struct):
+    """What PEP 610 says of where a package was installed from, as far as it is used here."""
+
+    class Folder(msgspec.Struct):
+        editable: bool = False
+
+    url: str
+    dir_info: Folder = msgspec.field(default_factory=Folder)

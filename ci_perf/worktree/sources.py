@@ -1,0 +1,55 @@
+"""What git says of the sources of a checkout: where Python imports them, which are compiled."""
+
+import os
+from pathlib import Path, PurePosixPath
+
+from ci_perf.errors import CiPerfError
+from ci_perf.system import git
+from ci_perf.worktree.merge_base import Start
+
+# Of a large tree on a slow disk.
+_ANSWER_S = 300.0
+# What a project keeps of others.
+_VENDORED = {
+    *("_vendor", "extern", "external", "third-party", "third_party", "thirdparty", "vendor"),
+    *("vendored", "vendors"),
+}
+# The sources of compiled modules and of generated ones, and what says how they are built.
+_NATIVE = (
+    *("*.c", "*.cc", "*.cpp", "*.cu", "*.cuh", "*.cxx", "*.h", "*.hpp", "*.hxx", "*.inc", "*.inl"),
+    *("*.f", "*.f90", "*.hip", "*.m", "*.metal", "*.mm", "*.pxd", "*.pxi", "*.pyx", "*.rs", "*.s"),
+    *("*.bzl", "*.cmake", "*.fbs", "*.j2", "*.jinja", "*.proto", "*.thrift"),
+    *("BUILD.bazel", "CMakeLists.txt", "Cargo.lock", "Cargo.toml", "build.py", "meson.build"),
+    "setup.py",
+)
+
+
+def folders(root: Path) -> tuple[str, ...]:
+    """Return the folders below `root` that hold committed modules or packages, as imports do.
+
+    A package itself is none, but for one without an `__init__.py`. None outside a repository.
+    """
+    try:
+        listed = git.read(root, "ls-files", "-z", "--", "*.py", timeout_s=_ANSWER_S)
+    except CiPerfError:
+        return ()
+    files = [PurePosixPath(os.fsdecode(name)) for name in listed.split(b"\0") if name]
+    packages = {file.parent for file in files if file.name == "__init__.py"}
+    above = {parent for file in files for parent in file.parents}
+    own = [each for each in above - packages if _VENDORED.isdisjoint(each.parts)]
+    return tuple(sorted(str(each) for each in own if str(each).isprintable()))
+
+
+def native(start: Start) -> str:
+    """Name the first file to be compiled, as checked out, that differs from a commit; "" for none.
+
+    Raises CiPerfError.
+    """
+    patterns = (f":(top,icase,glob)**/{name}" for name in _NATIVE)
+    said = git.read(
+        start.top,
+        *("diff", "--name-only", "--no-renames", "-z", start.commit, "--", *patterns),
+        timeout_s=_ANSWER_S,
+    )
+    first = said.partition(b"\0")[0]
+    return os.fsdecode(first).encode(errors="replace").decode()

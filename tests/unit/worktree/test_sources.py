@@ -1,0 +1,62 @@
+from ci_perf.worktree import merge_base, sources
+
+
+def commit(repository, *names, text=""):
+    for name in names:
+        (repository.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository.root / name).write_text(text)
+    repository.ask("add", ".")
+    repository.ask("commit", "--quiet", "-m", "more")
+
+
+def test_folders_with_committed_modules_are_found_but_packages_are_none(forked):
+    commit(
+        forked,
+        "services/train/src/model/__init__.py",
+        "services/train/src/model/layers/net.py",
+        "tools/a name/run.py",
+        "third_party/other/other.py",
+        "docs/guide.md",
+    )
+    (forked.root / "services/new.py").touch()
+    (forked.root / "build").mkdir()
+    (forked.root / "build/copy.py").touch()
+
+    assert sources.folders(forked.root) == (
+        ".",
+        "services",
+        "services/train",
+        "services/train/src",
+        "services/train/src/model/layers",
+        "tools",
+        "tools/a name",
+    )
+    assert sources.folders(forked.root / "tools") == (".", "a name")
+
+
+def test_outside_a_repository_no_folder_is_known(tmp_path):
+    assert sources.folders(tmp_path) == ()
+    assert sources.folders(tmp_path / "none") == ()
+
+
+def test_the_first_source_of_compiled_code_that_differs_is_named(forked):
+    start = merge_base.find(forked.root, "main")
+    commit(forked, "net.py", "readme.md", "requirements.in")
+    assert sources.native(start) == ""
+
+    for name in ("net.CPP", "csrc/fast.cu", "a/b/CMakeLists.txt", "Cargo.toml"):
+        commit(forked, name)
+        assert sources.native(start) == name  # each comes before those of the last turns
+    inner = forked.root / "inner"
+    inner.mkdir()
+    assert sources.native(merge_base.find(inner, "main")) == "Cargo.toml"
+
+
+def test_a_compiled_source_that_is_changed_and_not_committed_counts(forked):
+    commit(forked, "fast.c")
+    start = merge_base.exactly(forked.root, "HEAD")
+    assert sources.native(start) == ""
+
+    (forked.root / "fast.c").write_text("int x;")
+
+    assert sources.native(start) == "fast.c"
