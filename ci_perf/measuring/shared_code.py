@@ -28,7 +28,7 @@ class SharedFile:
 
     ``source`` is the file of the checkout that it should be a copy of, in ``source_folder``.
     `None` for what only the other side has (``is_of_other_side``), and for what neither has: a
-    build has made it.
+    build has made it, of the own checkout if ``is_own``.
     """
 
     name: str
@@ -36,11 +36,12 @@ class SharedFile:
     source: Path | None
     source_folder: str = ""
     is_of_other_side: bool = False
+    is_own: bool = False
 
     @property
-    def is_built(self) -> bool:
-        """Whether no checkout has it."""
-        return self.source is None and not self.is_of_other_side
+    def is_build_of_others(self) -> bool:
+        """Whether no checkout has it, and it was built for the other side or elsewhere."""
+        return self.source is None and not self.is_of_other_side and not self.is_own
 
     def is_another(self) -> bool:
         """Whether it is not what the checkout has; what only a build writes does not count."""
@@ -48,6 +49,8 @@ class SharedFile:
             return False
         if self.source is None:
             return self.is_of_other_side
+        if not self.path.is_file():  # in an archive
+            return True
         return self.path.read_bytes() != self.source.read_bytes()
 
 
@@ -56,15 +59,14 @@ def refusal(todo: Task) -> str:
     shared = shared_files(todo)
     others = [each for each in shared if each.is_another()]
     if others:
-        source = others[0].source or "the checkout has no such file, which"
-        folder = others[0].source_folder
+        source, folder = others[0].source, others[0].source_folder
+        expected = source.relative_to(real_path(todo.root)) if source else "no such module"
         return (
-            f"expected the code of {todo.root}, found a copy of other code: {in_words(others)}; "
-            f"{source} differs. Name its source folder in `python_path` of suite.toml "
-            f'(`python_path = ["{folder or "src"}"]`), or install each '
-            "side with `--target` in `setup`"
+            f"expected {expected} of {todo.root}, found a copy of other code: {in_words(others)}. "
+            f'Name its source folder (`python_path = ["{folder or "src"}"]` in suite.toml), or '
+            "install each side with `--target` in `setup`"
         )
-    built = [each for each in shared if each.is_built]
+    built = [each for each in shared if each.is_build_of_others]
     if built and todo.native_source:
         return (
             f"expected modules that were built from {todo.root}, found some that both sides share: "
@@ -87,7 +89,8 @@ def shared_files(todo: Task) -> list[SharedFile]:
     memory.
     """
     roots = [Path(real_path(each)) for each in (todo.root, todo.foreign_root) if each]
-    installed = {Path(entry): list(local_packages(Path(entry))) for entry in {*sys.path}}
+    entries = {Path(entry) for entry in sys.path if isinstance(entry, str)}
+    installed = {entry: list(local_packages(entry)) for entry in entries}
     sources = SourceFolders(roots[0], todo.source_folders)
     copies = [
         _copy(package, installed.get(package.folder, []), sources, roots)
@@ -141,7 +144,8 @@ class _Copy:
             else:
                 theirs = (other / each / path for other in others for each in self.folders)
                 is_theirs = any(file.is_file() for file in theirs)
-                yield SharedFile(name, copy, None, folder or "", is_of_other_side=is_theirs)
+                is_own = self.local is not None and self.local.origin.is_relative_to(root)
+                yield SharedFile(name, copy, None, folder or "", is_theirs, is_own)
         if folder is not None:
             yield from self._data(root / folder, folder)
 
