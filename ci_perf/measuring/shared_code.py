@@ -89,7 +89,9 @@ def shared_files(todo: Task) -> list[SharedFile]:
     memory.
     """
     roots = [Path(real_path(each)) for each in (todo.root, todo.foreign_root) if each]
-    entries = {Path(entry) for entry in sys.path if isinstance(entry, str)}
+    # Programs put there what they like.
+    anything: list[object] = list(sys.path)
+    entries = {Path(entry) for entry in anything if isinstance(entry, str)}
     installed = {entry: list(local_packages(entry)) for entry in entries}
     sources = SourceFolders(roots[0], todo.source_folders)
     copies = [
