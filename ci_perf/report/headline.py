@@ -197,7 +197,8 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     yield _sized("far beyond the limit, and more budget would prove it", _worst(provable))
     yield _sized("likely slower", [row for row in likely if row.code != signs.FAR_BEYOND_LIMIT])
     unanswered = _worst([*far, *groups.late])
-    if any(undecided.is_busy(row, groups.comparison) for row in (*likely, *far, *groups.late)):
+    needs = {undecided.need(row, groups.comparison) for row in (*likely, *far)}
+    if groups.late or undecided.Need.IDLE_MACHINE in needs:
         busy = "the machine was too busy for a verdict"
         yield _sized(busy, unanswered) if unanswered else (Words(busy),)
     else:

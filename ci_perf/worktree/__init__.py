@@ -374,9 +374,9 @@ def run_setup(
     if before and before != _packages(launcher, interrupted):
         raise CiPerfError(
             f"setup of the base in {root}: expected it to leave the installed packages as the "
-            "head's setup has left them, found that it has changed them; both sides are launched "
-            "by the same Python, so install into each checkout (`python -m pip install --target "
-            ".deps …`), and name that folder in `python_path` of suite.toml",
+            "head's setup has left them, found that it has changed them, and so they stay; both "
+            "sides are launched by the same Python, so install into each checkout (`python -m pip "
+            "install --target .deps …`), and name that folder in `python_path` of suite.toml",
             output=ended.tail,
         )
 

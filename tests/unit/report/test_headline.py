@@ -209,6 +209,12 @@ def test_a_likely_loss_is_unknown_and_says_how_large_it_looks():
     )
 
 
+def test_no_busy_machine_is_blamed_for_what_other_packages_hide():
+    row = a_change("gpt", Verdict.INCONCLUSIVE, ratio=1.3, code=remarks.OTHER_PACKAGES)
+
+    assert first_line(row, validity=BUSY) == "❓ Unknown: looks worse, not proven: gpt +30.0 %"
+
+
 def test_a_run_that_cannot_be_trusted_blames_nobody():
     invalid = shapes.invalid()
     rows = (*invalid.rows, an_uncompared("conv", Verdict.FAILED))
