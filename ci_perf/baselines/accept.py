@@ -166,16 +166,20 @@ def _refuse_failed(run: Run, names: tuple[str, ...]) -> None:
         )
 
 
-def _refuse_pressure(run: Run) -> None:
-    """Raise RefusedError where the median process met heavy pressure.
+def heavy_pressure(run: Run) -> str:
+    """Say what pressure the median process met, if it was heavy; else an empty string.
 
     The median, because a single workload may keep all CPUs busy by itself.
     """
     shares = [f"{what} {share:.0%} of the timed region" for what, share in _shares(run)]
-    if shares:
+    return " and ".join(shares)
+
+
+def _refuse_pressure(run: Run) -> None:
+    if pressure := heavy_pressure(run):
         raise RefusedError(
             f"run {run.id}: expected numbers of a machine without other work, found that "
-            f"{' and '.join(shares)} (median of its processes, expected at most "
+            f"{pressure} (median of its processes, expected at most "
             f"{HEAVY_PRESSURE:.0%}); measure again when the machine is quiet (`ci-perf run --wait "
             "10m`), or accept them all the same with `ci-perf accept --force`"
         )

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ci_perf.baselines import accept
 from ci_perf.measuring import distrust
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Reason, Status
@@ -20,6 +21,8 @@ def text(run: Run, run_file: Path | None) -> str:
         names = "workload runs" if len(run.same) == 1 else "workloads run"
         lines.append(f"{len(run.same)} {names} the same program on both sides: not launched")
     lines += _against(run.validity.reasons)
+    if pressure := accept.heavy_pressure(run):
+        lines.append(f"`ci-perf accept` would refuse these numbers as a baseline: {pressure}")
     if run.failed and not is_interrupted(run):
         lines.append(f"next: see the reasons above; {_where_to_look(run)}")
     if run_file is not None:

@@ -6,7 +6,7 @@ from ci_perf.model.run import Checks
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.system import files
 from tests.histories import in_turns, pairs
-from tests.runs import STEADY, a_measured, a_reason, a_run
+from tests.runs import STEADY, a_measured, a_reason, a_run, an_evidence
 
 
 def told(*reasons):
@@ -26,6 +26,15 @@ def test_what_holds_for_many_workloads_is_said_once():
     reasons = [a_reason("host_pressure", name, Status.DEGRADED) for name in ("", "a", "b")]
 
     assert told(*reasons) == ["degraded: host_pressure: nothing left; likewise a, b"]
+
+
+def test_numbers_that_would_be_no_baseline_are_told_at_once():
+    busy = a_measured("w", *STEADY, evidence=an_evidence(cpu_pressure=0.93))
+
+    assert run_summary.text(a_run(busy), Path("run.json")).splitlines()[1] == (
+        "`ci-perf accept` would refuse these numbers as a baseline: tasks waited for a CPU 93% of "
+        "the timed region"
+    )
 
 
 def test_an_earlier_run_is_judged_as_it_was_then(tmp_path):
