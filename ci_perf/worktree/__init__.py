@@ -119,14 +119,8 @@ def _listed(folder: Path) -> list[Submodule]:
         Submodule(key.removeprefix("submodule.").removesuffix(".path"), path)
         for key, _, path in entries
     ]
-    linked = _linked(folder)
+    linked = sources.submodules(folder)
     return [submodule for submodule in submodules if submodule.path in linked]
-
-
-def _linked(folder: Path) -> set[str]:
-    """Return the paths at which the index has a commit, not a file."""
-    entries = git.run(folder, "ls-files", "--stage", "-z").out.split("\0")
-    return {entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")}
 
 
 def _is_there(folder: Path) -> bool:

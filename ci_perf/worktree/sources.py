@@ -30,7 +30,8 @@ def folders(root: Path) -> tuple[str, ...]:
     A package itself is none, but for one without an `__init__.py`. None outside a repository.
     """
     try:
-        listed = git.read(root, "ls-files", "-z", "--", "*.py", timeout_s=_ANSWER_S)
+        how = ("--recurse-submodules", "-z")
+        listed = git.read(root, "ls-files", *how, "--", "*.py", timeout_s=_ANSWER_S)
     except CiPerfError:
         return ()
     files = [PurePosixPath(os.fsdecode(name)) for name in listed.split(b"\0") if name]
@@ -40,16 +41,20 @@ def folders(root: Path) -> tuple[str, ...]:
     return tuple(sorted(str(each) for each in own if str(each).isprintable()))
 
 
+def submodules(top: Path) -> set[str]:
+    """Return the paths at which the index has a commit, not a file. Raises CiPerfError."""
+    entries = git.run(top, "ls-files", "--stage", "-z").out.split("\0")
+    return {entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")}
+
+
 def native(start: Start) -> str:
     """Name the first file to be compiled, as checked out, that differs from a commit; "" for none.
 
-    Raises CiPerfError.
+    A submodule counts as one: compiled code may be built from it. Raises CiPerfError.
     """
-    patterns = (f":(top,icase,glob)**/{name}" for name in _NATIVE)
-    said = git.read(
-        start.top,
-        *("diff", "--name-only", "--no-renames", "-z", start.commit, "--", *patterns),
-        timeout_s=_ANSWER_S,
-    )
+    patterns = [f":(top,icase,glob)**/{name}" for name in _NATIVE]
+    patterns += [f":(top,literal){path}" for path in submodules(start.top)]
+    how = ("--name-only", "--no-renames", "--ignore-submodules=dirty", "-z")
+    said = git.read(start.top, "diff", *how, start.commit, "--", *patterns, timeout_s=_ANSWER_S)
     first = said.partition(b"\0")[0]
     return os.fsdecode(first).encode(errors="replace").decode()

@@ -254,6 +254,8 @@ def test_submodules_are_as_the_base_has_them_and_no_configuration_changes(tmp_pa
     with worktree.base_of(project.root, "main") as base:
         assert (base.root / "lib/lib.py").read_text() == "old"
         assert base.notes == ()
+        assert base.native_source == "lib"
+        assert base.source_folders == (".", "lib")
 
     assert (project.root / "lib/lib.py").read_text() == "new"
     assert (project.root / ".git/config").read_text() == config
