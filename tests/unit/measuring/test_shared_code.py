@@ -151,11 +151,22 @@ def test_packages_of_others_are_no_copies(tmp_path, site, imports):
     installed(site, "numbers_of/__init__.py", name="numbers_of")
     write(root / "src/numbers_of/__init__.py", "ours")
     # What lies beside a workload that lies beyond the checkout.
-    imports(root / "workloads", "beside.py", "theirs")
+    imports(tmp_path / "suite", "beside.py", "theirs")
     write(root / "src/beside.py", "ours")
     write(site / "broken-1.dist-info/direct_url.json", "{")
 
-    assert shared_code.shared_files(a_task(root, source_folders=folders)) == []
+    todo = a_task(root, source_folders=folders)
+    workload = msgspec.structs.replace(todo.workload, file=str(tmp_path / "suite/it.py"))
+    todo = msgspec.structs.replace(todo, workload=workload)
+    assert shared_code.shared_files(todo) == []
+
+
+def test_what_leads_to_an_editable_install_is_no_module_that_was_built(tmp_path, site, imports):
+    root = tmp_path / "head"
+    imports(site, "__editable___my_model_finder.py", "")
+    installed(site, "__editable___my_model_finder.py", origin=tmp_path / "base")
+
+    assert refusal(root, tmp_path / "base", native_source="csrc/fast.c") == ""
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ci_perf.model.run import Checks
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Reason, Status
 from ci_perf.session import schedule
+from tests import repositories
 from tests.clocks import Clock
 from tests.comparisons import a_comparison
 from tests.sessions import (
@@ -169,12 +170,16 @@ def test_which_side_comes_first_is_drawn(interleaved):
 
 def test_no_side_may_import_the_other(interleaved, tmp_path):
     launcher = Launches()
+    head = repositories.Repository(tmp_path / "head")
+    head.ask("init", "--quiet")
+    head.commit(net_py="")
 
     interleaved(launcher, {"a": 1, "b": 0})
 
     assert {task.foreign_root for task in launcher.of("base")} == {str(tmp_path / "head")}
     assert {task.foreign_root for task in launcher.of("head")} == {str(tmp_path / "base")}
     assert {task.source_folders for task in launcher.of("base")} == {("src",)}
+    assert {task.source_folders for task in launcher.of("head")} == {(".",)}
     assert {task.native_source for task in launcher.tasks} == {"fast.c"}
     assert launcher.of("base")[0].workload.file == str(tmp_path / "head" / "workloads" / "a.py")
 

@@ -1,4 +1,5 @@
 from ci_perf.worktree import merge_base, sources
+from tests import repositories
 
 
 def commit(repository, *names, text=""):
@@ -60,3 +61,19 @@ def test_a_compiled_source_that_is_changed_and_not_committed_counts(forked):
     (forked.root / "fast.c").write_text("int x;")
 
     assert sources.native(start) == "fast.c"
+
+
+def test_a_submodule_counts_where_another_commit_is_checked_out(tmp_path, forked):
+    library = repositories.init(tmp_path / "library")
+    library.commit(fast_c="old")
+    forked.ask("submodule", "--quiet", "add", library.root, "lib")
+    forked.commit()
+    start = merge_base.exactly(forked.root, "HEAD")
+    inner = repositories.Repository(forked.root / "lib")
+
+    (inner.root / "built.o").touch()
+    (inner.root / "fast.c").write_text("of somebody who tries something")
+    assert sources.native(start) == ""
+
+    inner.commit(fast_c="new")
+    assert sources.native(start) == "lib"
