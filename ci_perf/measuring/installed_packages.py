@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,15 +43,25 @@ def local_packages(folder: Path) -> Iterable[LocalPackage]:
             yield LocalPackage(folder, origin, frozenset(names))
 
 
-def package_of_index(folder: Path, file: str) -> str:
-    """Name the package in `folder` that has a file and comes from an index; "" if there is none."""
-    line = f"\n{file},"
+def packages_of_index(folder: Path, files: Sequence[str]) -> dict[str, str]:
+    """Return the packages in `folder` that come from an index, by those of the files they have."""
+    owners: dict[str, str] = {}
     for metadata in folder.glob("*.dist-info"):
         with contextlib.suppress(OSError, ValueError):
-            is_local = (metadata / "direct_url.json").exists()
-            if not is_local and line in f"\n{(metadata / 'RECORD').read_text()}":
-                return metadata.name.partition("-")[0]
-    return ""
+            if not _is_local(metadata):
+                text = f"\n{(metadata / 'RECORD').read_text()}"
+                name = metadata.name.partition("-")[0]
+                owners |= {file: name for file in files if f"\n{file}," in text}
+    return owners
+
+
+def _is_local(metadata: Path) -> bool:
+    """Whether pip has noted that it installed a package from this machine."""
+    try:
+        text = (metadata / "direct_url.json").read_bytes()
+        return msgspec.json.decode(text, type=_Origin).url.startswith("file://")
+    except (OSError, msgspec.MsgspecError):
+        return False
 
 
 def is_editable(direct_url: str) -> bool:

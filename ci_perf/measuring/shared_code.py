@@ -4,27 +4,30 @@ All launches of an environment import such a copy, installed or not: base and he
 same, or neither would be its commit.
 """
 
+import importlib.machinery
 import re
+import resource
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ci_perf.measuring import module_files
-from ci_perf.measuring.installed_packages import LocalPackage, local_packages, package_of_index
+from ci_perf.measuring.installed_packages import LocalPackage, local_packages, packages_of_index
 from ci_perf.measuring.module_files import INSTALLED, OURS, real_path
 from ci_perf.measuring.source_folders import SourceFolders
 from ci_perf.model.task import Task
 
 # Builds write what they find of the version into such a file.
 _GENERATED = re.compile(r"_*(about|build_info|git_version|version|version_info)_*\.py")
-_CODE = {".dll", ".py", ".pyc", ".pyd", ".pyi", ".so"}
+_COMPILED = (".pyc", ".dll", *importlib.machinery.EXTENSION_SUFFIXES)
+_TRANSLATED = (".py", ".pyx")  # into a module of C
 
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """An imported module, or a data file beside it, of a copy that lies beyond the checkouts.
+    """A module that is imported, or another file of its package, from beyond the checkouts.
 
     ``source`` is the file of the checkout that it should be a copy of, in ``source_folder``.
     `None` for what only the other side has (``is_of_other_side``), and for what neither has: a
@@ -49,9 +52,7 @@ class SharedFile:
             return False
         if self.source is None:
             return self.is_of_other_side
-        if not self.path.is_file():  # in an archive
-            return True
-        return self.path.read_bytes() != self.source.read_bytes()
+        return not _are_equal(self.path, self.source)
 
 
 def refusal(todo: Task) -> str:
@@ -60,19 +61,20 @@ def refusal(todo: Task) -> str:
     others = [each for each in shared if each.is_another()]
     if others:
         source, folder = others[0].source, others[0].source_folder
-        expected = source.relative_to(real_path(todo.root)) if source else "no such module"
+        root = real_path(todo.root)
+        expected = str(source).removeprefix(f"{root}/") if source else "no such module"
         return (
             f"expected {expected} of {todo.root}, found a copy of other code: {in_words(others)}. "
             f'Name its source folder (`python_path = ["{folder or "src"}"]` in suite.toml), or '
-            "install each side with `--target` in `setup`"
+            "install each side with `pip install --upgrade --target` in `setup`"
         )
     built = [each for each in shared if each.is_build_of_others]
     if built and todo.native_source:
         return (
             f"expected modules that were built from {todo.root}, found some that both sides share: "
             f"{in_words(built)}; {todo.native_source} differs between the sides. Build each side "
-            "in `setup` of suite.toml (`python -m pip install --target .deps .`), and name that "
-            "folder in `python_path`"
+            "in `setup` of suite.toml (`python -m pip install --upgrade --target .deps .`), and "
+            "name that folder in `python_path`"
         )
     return ""
 
@@ -83,123 +85,213 @@ def in_words(files: Sequence[SharedFile]) -> str:
 
 
 def shared_files(todo: Task) -> list[SharedFile]:
-    """Return what was imported of packages of this repository that lie beyond both checkouts.
+    """Return what is used of packages of this repository that lie beyond both checkouts.
 
-    No module is imported to find out: what only one side of a pair imports would show in its
-    memory.
+    Of an imported package all files count that the checkout has, too: a module may have gone
+    from `sys.modules`. No module is imported to find out: what only one side of a pair imports
+    would show in its memory.
     """
-    roots = [Path(real_path(each)) for each in (todo.root, todo.foreign_root) if each]
-    # Programs put there what they like.
-    anything: list[object] = list(sys.path)
-    entries = {Path(entry) for entry in anything if isinstance(entry, str)}
-    installed = {entry: list(local_packages(entry)) for entry in entries}
-    sources = SourceFolders(roots[0], todo.source_folders)
-    copies = [
-        _copy(package, installed.get(package.folder, []), sources, roots)
-        for package in _imported_packages(todo, roots)
-    ]
+    search = _Search(todo)
+    copies = [search.copy(package) for package in search.packages()]
     # Of a package that is ours for one of its names the others are, too.
     ours = {copy.local for copy in copies if copy.local and copy.is_ours}
     return [
-        file for copy in copies if copy.is_ours or copy.local in ours for file in copy.files(roots)
+        file for copy in copies if copy.is_ours or copy.local in ours for file in search.files(copy)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Package:
-    """What was imported from ``folder`` under one top-level name: modules with their files below.
-
-    ``modules`` are names with paths that are relative to ``folder``.
-    """
+    """What lies in ``folder`` under one top-level name: modules by their paths below the folder."""
 
     folder: Path
     top: str
-    modules: tuple[tuple[str, str], ...]
-
-    @property
-    def paths(self) -> list[str]:
-        return [path for _, path in self.modules]
+    modules: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A package beyond the checkouts, and the folders of a checkout that may be its source."""
+    """A package, and the folders of the own checkout that have it: most of it in the first one."""
 
     package: _Package
     local: LocalPackage | None
-    folders: tuple[str, ...]
-    source_folder: str | None
-    is_installed_from_checkout: bool
-
-    @property
-    def is_ours(self) -> bool:
-        return self.source_folder is not None or self.is_installed_from_checkout
-
-    def files(self, roots: Sequence[Path]) -> Iterator[SharedFile]:
-        """Yield its modules, and the data files that the checkout has, too."""
-        root, *others = roots
-        folder = self.source_folder
-        for name, path in self.package.modules:
-            copy = self.package.folder / path
-            if folder is not None and (root / folder / path).is_file():
-                yield SharedFile(name, copy, root / folder / path, folder)
-            else:
-                theirs = (other / each / path for other in others for each in self.folders)
-                is_theirs = any(file.is_file() for file in theirs)
-                is_own = self.local is not None and self.local.origin.is_relative_to(root)
-                yield SharedFile(name, copy, None, folder or "", is_theirs, is_own)
-        if folder is not None:
-            yield from self._data(root / folder, folder)
-
-    def _data(self, sources: Path, folder: str) -> Iterator[SharedFile]:
-        for source in sorted((sources / self.package.top).rglob("*")):
-            path = source.relative_to(sources)
-            copy = self.package.folder / path
-            if source.suffix not in _CODE and source.is_file() and copy.is_file():
-                yield SharedFile(str(path), copy, source, folder)
+    source_folders: Sequence[str]
+    is_ours: bool
 
 
-def _copy(
-    package: _Package,
-    installed: Sequence[LocalPackage],
-    sources: SourceFolders,
-    roots: Sequence[Path],
-) -> _Copy:
-    """Find the source of a package.
+class _Search:
+    """Looks for copies of what the checkout of a task has."""
 
-    The checkout has it where pip has installed it from this machine, or under the name of the
-    project, or where nobody has noted whose it is. A project may hold an index's package, too.
-    """
-    local = next((each for each in installed if not each.files.isdisjoint(package.paths)), None)
-    below = [
-        str(local.origin.relative_to(root))
-        for root in roots
-        if local and local.origin.is_relative_to(root)
-    ]
-    folders = sources.folders(below)
-    source_folder = sources.find(package.top, package.paths, folders)
-    if source_folder is not None and local is None:
-        index_name = package_of_index(package.folder, package.paths[0])
-        if index_name and not sources.is_named(source_folder, index_name):
-            source_folder = None
-    return _Copy(package, local, folders, source_folder, bool(below))
+    def __init__(self, todo: Task) -> None:
+        self._todo = todo
+        self._roots = [Path(real_path(each)) for each in (todo.root, todo.foreign_root) if each]
+        self._own, *self._others = (
+            SourceFolders(root, todo.source_folders) for root in self._roots
+        )
+        # Programs put there what they like.
+        anything: list[object] = list(sys.path)
+        entries = [entry for entry in anything if isinstance(entry, str)]
+        self._installed = {Path(entry): list(local_packages(Path(entry))) for entry in entries}
+        python = [real_path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+        self._foreign = [*map(Path, python), *self._roots[1:], OURS]
+
+    def packages(self) -> Iterator[_Package]:
+        """Yield what was imported from elsewhere than Python itself, us and the checkouts.
+
+        And what the programs that it has started may have imported.
+        """
+        imported: dict[tuple[str, str], dict[str, str]] = {}
+        for name, file in module_files.files(sys.modules):
+            if path := _path_of(name, file):
+                key = (file.removesuffix(f"/{path}"), name.partition(".")[0])
+                imported.setdefault(key, {})[path] = name
+        workload_folder = str(Path(self._todo.workload.file).parent)
+        for (folder, top), modules in imported.items():
+            if folder != workload_folder and not self._is_known(folder, next(iter(modules))):
+                yield _Package(Path(folder), top, modules)
+        if _has_started_programs():
+            yield from self._importable(imported)
+
+    def copy(self, package: _Package) -> _Copy:
+        """Find the source of a package.
+
+        The checkout has it where pip has installed it from this machine, or under the name of the
+        project, or where nobody has noted whose it is. A project may hold an index's package, too.
+        """
+        own, paths = self._own, list(package.modules)
+        installed = self._installed.get(package.folder, [])
+        local = next((each for each in installed if not each.files.isdisjoint(paths)), None)
+        below = [
+            str(local.origin.relative_to(root))
+            for root in self._roots
+            if local and local.origin.is_relative_to(root)
+        ]
+        ranked = own.ranked(package.top, paths, below)
+        if local is not None:
+            is_ours = (
+                bool(below) or any(map(own.has_project, ranked)) or own.is_alike(paths, ranked)
+            )
+            return _Copy(package, local, ranked, bool(below) or (bool(ranked) and is_ours))
+        owners = packages_of_index(package.folder, paths) if ranked else {}
+        named = {
+            path
+            for path, name in owners.items()
+            if any(own.is_named(folder, name) for folder in ranked)
+        }
+        kept = {
+            path: name
+            for path, name in package.modules.items()
+            if path not in owners.keys() - named
+        }
+        is_ours = bool(named) or (bool(ranked and kept) and own.is_alike(list(kept), ranked))
+        return _Copy(_Package(package.folder, package.top, kept), None, ranked, is_ours)
+
+    def files(self, copy: _Copy) -> Iterator[SharedFile]:
+        """Yield the modules of a copy, and the other files that the checkout has of it."""
+        package = copy.package
+        for path, name in package.modules.items():
+            yield self._module(copy, path, name)
+        seen = set(package.modules)
+        for folder in copy.source_folders:
+            for path, source in self._own.files(folder, package.top):
+                file = package.folder / path
+                if path not in seen and not path.endswith(_COMPILED) and file.is_file():
+                    seen.add(path)
+                    yield SharedFile(path, file, source, folder)
+
+    def _module(self, copy: _Copy, path: str, name: str) -> SharedFile:
+        file = copy.package.folder / path
+        is_own = copy.local is not None and copy.local.origin.is_relative_to(self._roots[0])
+        for folder in copy.source_folders:
+            if source := self._own.file(folder, path):
+                return SharedFile(name, file, source, folder)
+        folder = next(iter(copy.source_folders), "")
+        if path.endswith(_COMPILED):
+            is_theirs = not is_own and self._is_translated_from_another(copy, path)
+            return SharedFile(name, file, None, folder, is_theirs, is_own)
+        # A package may lie in a folder of another name, and a build may copy any file.
+        if source := next(
+            (each for each in self._own.copies(file.name) if _are_equal(each, file)), None
+        ):
+            return SharedFile(name, file, source)
+        is_theirs = any(
+            other.ranked(copy.package.top, [path])
+            or any(_are_equal(each, file) for each in other.copies(file.name))
+            for other in self._others
+        )
+        return SharedFile(name, file, None, folder, is_theirs, is_own)
+
+    def _is_translated_from_another(self, copy: _Copy, path: str) -> bool:
+        """Whether the sides differ in the Python source of a compiled module."""
+        stem = str(PurePath(path).with_name(PurePath(path).name.partition(".")[0]))
+        for folder in copy.source_folders:
+            for suffix in _TRANSLATED:
+                source = self._own.file(folder, stem + suffix)
+                others = [other.file(folder, stem + suffix) for other in self._others]
+                if source and any(other and not _are_equal(source, other) for other in others):
+                    return True
+        return False
+
+    def _is_known(self, folder: str, path: str) -> bool:
+        """Whether a folder of modules is Python's, ours, the other side's or the checkout's own."""
+        file = real_path(f"{folder}/{path}")
+        if _is_below(Path(file), self._foreign):
+            return True
+        places = (Path(real_path(folder)), Path(file.removesuffix(f"/{path}")))
+        return any(map(self._own.hold, places))
+
+    def _importable(self, imported: Collection[tuple[str, str]]) -> Iterator[_Package]:
+        """Yield the packages that another Python would find where this one searches."""
+        first = ("", *self._todo.python_path)
+        for entry, installed in self._installed.items():
+            paths = [path for package in installed for path in package.files]
+            if INSTALLED.isdisjoint(entry.parts) and not self._is_known(str(entry), ""):
+                tops = filter(self._own.has_top, (each.name for each in _listed(entry)))
+                paths += [
+                    str(file.relative_to(entry))
+                    for top in tops
+                    for file in (entry / top).rglob("*.py")
+                ]
+            by_top: dict[str, dict[str, str]] = {}
+            for path in filter(_is_module, paths):
+                by_top.setdefault(path.partition("/")[0].partition(".")[0], {})[path] = path
+            for top, modules in by_top.items():
+                if (str(entry), top) not in imported and not self._own.has_top(top, first):
+                    yield _Package(entry, top, modules)
 
 
-def _imported_packages(todo: Task, roots: Sequence[Path]) -> Iterable[_Package]:
-    """Yield what was imported from elsewhere than Python itself, us and the checkouts."""
-    of_workload = str(Path(todo.workload.file).parent)
-    own = [*roots, OURS]
-    own += [Path(real_path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib")]
-    modules: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for name, file in module_files.files(sys.modules):
-        path = _path_of(name, file)
-        if path:
-            key = (file.removesuffix(f"/{path}"), name.partition(".")[0])
-            modules.setdefault(key, []).append((name, path))
-    for (folder, top), named in modules.items():
-        first = Path(real_path(f"{folder}/{named[0][1]}"))
-        if folder != of_workload and not _is_below(first, own):
-            yield _Package(Path(folder), top, tuple(named))
+def _has_started_programs() -> bool:
+    """Whether this process has or had children: of what they import nobody tells."""
+    if resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss:
+        return True
+    tasks = Path("/proc/self/task").glob("*/children")
+    return any(_text(each) for each in tasks)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:  # the thread has ended
+        return ""
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_module(path: str) -> bool:
+    is_python = path.endswith((".py", *importlib.machinery.EXTENSION_SUFFIXES))
+    return is_python and not path.startswith(("..", "/")) and ".dist-info/" not in path
+
+
+def _are_equal(first: Path, second: Path) -> bool:
+    try:
+        return first.read_bytes() == second.read_bytes()
+    except OSError:  # in an archive
+        return False
 
 
 def _path_of(name: str, file: str) -> str:

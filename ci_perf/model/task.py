@@ -118,7 +118,9 @@ class Tracing(Struct, frozen=True, kw_only=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """One launch of one workload. ``root`` is the repository, where imports are resolved.
+    """One launch of one workload. ``root`` is the folder where imports are resolved.
+
+    It lies in a repository, whose top is ``top``; empty where that cannot be seen.
 
     ``gpus`` are the UUIDs of the devices that it may use, none on a CPU. ``turns`` is the folder
     by which a process takes turns with others; empty for one that has the machine for itself. With
@@ -126,10 +128,11 @@ class Task(Struct, frozen=True, kw_only=True):
     without, it shares every block with its partner. With ``only_libraries`` the first of the two is
     for installed libraries alone. Of several ranks their agent takes the turns.
     ``python_path`` are folders below the root that are searched right after it; nothing may be
-    imported from ``foreign_root``, the other side of a comparison, nor from a copy of what the
-    ``source_folders`` below the root hold. ``native_source`` is a file to be compiled that differs
-    between the sides, empty where none does. A launch that is to ``record``
-    its program is slower, so that its times mean nothing, and goes on for ``record_steps`` steps.
+    imported from ``foreign_root``, the other side of a comparison, nor from a copy of what is in
+    the ``source_folders`` of the repository, which are relative to the root. ``native_source`` is a
+    file to be compiled that differs between the sides, empty where none does. A launch that is to
+    ``record`` its program is slower, so that its times mean nothing, and goes on for
+    ``record_steps`` steps.
     One that is to ``profile`` takes no part in any verdict: it finds out what a step does. Its
     trace is put at ``trace_to``, a path, and a snapshot of CUDA's memory at ``snapshot_to``; empty
     for none. (The process itself only learns whether.) ``tracing`` says how the trace is taken.
@@ -146,6 +149,7 @@ class Task(Struct, frozen=True, kw_only=True):
     only_libraries: bool = False
     python_path: tuple[Text, ...] = ()
     foreign_root: Text = ""
+    top: Text = ""
     source_folders: tuple[Text, ...] = ()
     native_source: Text = ""
     record: bool = False

@@ -33,7 +33,10 @@ NAMES = (
 _KEYS = (
     ("build-system", "dependency-groups"),
     ("dependencies", "dynamic", "optional-dependencies", "requires-python"),
-    ("conda-lock", "hatch", "pdm", "pixi", "poetry", "setuptools", "uv"),
+    (
+        *("conda-lock", "hatch", "maturin", "meson-python", "pdm", "pixi", "poetry"),
+        *("scikit-build", "setuptools", "uv"),
+    ),
 )
 
 

@@ -186,6 +186,7 @@ def in_base(task: Task, base: Checkout) -> Task:
         task,
         root=str(base.root),
         foreign_root=str(base.head_top),
+        top=str(base.top),
         source_folders=base.source_folders,
     )
 

@@ -76,6 +76,7 @@ class SessionRunner:
         checkout: Checkout | None = None,
     ) -> None:
         self._checkout = checkout
+        self._top = str(sources.top(Path(plan.root)))
         self._source_folders = sources.folders(Path(plan.root))
         self._wait_s = wait_s
         self._checks = checks
@@ -293,6 +294,7 @@ class SessionRunner:
             root=self._plan.root,
             python_path=self._plan.python_path,
             foreign_root=str(self._checkout.top) if self._checkout else "",
+            top=self._top,
             source_folders=self._source_folders,
             native_source=self._checkout.native_source if self._checkout else "",
             data_dir=data_folder(),

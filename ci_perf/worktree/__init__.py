@@ -310,6 +310,8 @@ def _described(
             f"{merge_base.shown(start.commit)}, found none; a project that the change adds has "
             "nothing to be compared with"
         )
+    asking = dependencies.changed(start)
+    built_by = (name for name in asking if name.endswith("pyproject.toml"))
     return Checkout(
         root=there,
         top=folder,
@@ -317,9 +319,9 @@ def _described(
         source=git.source_of_base(start.commit, ref),
         ref=ref,
         notes=(*start.notes, *_lengths(root.absolute(), there), *missing),
-        dependencies=dependencies.changed(start),
+        dependencies=asking,
         source_folders=sources.folders(there),
-        native_source=sources.native(start),
+        native_source=sources.native(start) or next(built_by, ""),
     )
 
 
@@ -370,7 +372,8 @@ def run_setup(
             f"setup of the base in {root}: expected it to leave the installed packages as the "
             "head's setup has left them, found that it has changed them, and so they stay; both "
             "sides are launched by the same Python, so install into each checkout (`python -m pip "
-            "install --target .deps …`), and name that folder in `python_path` of suite.toml",
+            "install --upgrade --target .deps …`), and name that folder in `python_path` of "
+            "suite.toml",
             output=ended.tail,
         )
 

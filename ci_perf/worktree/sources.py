@@ -1,5 +1,6 @@
 """What git says of the sources of a checkout: where Python imports them, which are compiled."""
 
+import contextlib
 import os
 from pathlib import Path, PurePosixPath
 
@@ -9,11 +10,6 @@ from ci_perf.worktree.merge_base import Start
 
 # Of a large tree on a slow disk.
 _ANSWER_S = 300.0
-# What a project keeps of others.
-_VENDORED = {
-    *("_vendor", "extern", "external", "third-party", "third_party", "thirdparty", "vendor"),
-    *("vendored", "vendors"),
-}
 # The sources of compiled modules and of generated ones, and what says how they are built.
 _NATIVE = (
     *("*.c", "*.cc", "*.cpp", "*.cu", "*.cuh", "*.cxx", "*.h", "*.hpp", "*.hxx", "*.inc", "*.inl"),
@@ -24,21 +20,29 @@ _NATIVE = (
 )
 
 
-def folders(root: Path) -> tuple[str, ...]:
-    """Return the folders below `root` that hold committed modules or packages, as imports do.
+def top(root: Path) -> Path:
+    """Return the top of the repository that `root` lies in, or `root` where there is none."""
+    with contextlib.suppress(CiPerfError):
+        answer = git.run(root, "rev-parse", "--show-toplevel")
+        if answer.code == 0:
+            return Path(answer.out)
+    return root
 
-    A package itself is none, but for one without an `__init__.py`. None outside a repository.
+
+def folders(root: Path) -> tuple[str, ...]:
+    """Return the folders of the repository that hold committed modules, and those above them.
+
+    They are relative to `root`, which may be a folder inside. None outside a repository.
     """
     try:
-        how = ("--recurse-submodules", "-z")
-        listed = git.read(root, "ls-files", *how, "--", "*.py", timeout_s=_ANSWER_S)
+        how = ("--recurse-submodules", "--full-name", "-z", ":(top)*.py")
+        listed = git.read(root, "ls-files", *how, timeout_s=_ANSWER_S)
     except CiPerfError:
         return ()
     files = [PurePosixPath(os.fsdecode(name)) for name in listed.split(b"\0") if name]
-    packages = {file.parent for file in files if file.name == "__init__.py"}
-    above = {parent for file in files for parent in file.parents}
-    own = [each for each in above - packages if _VENDORED.isdisjoint(each.parts)]
-    return tuple(sorted(str(each) for each in own if str(each).isprintable()))
+    inside = os.path.relpath(os.path.realpath(root), os.path.realpath(top(root)))
+    every = {os.path.relpath(parent, inside) for file in files for parent in file.parents}
+    return tuple(sorted(folder for folder in every if folder.isprintable()))
 
 
 def submodules(top: Path) -> set[str]:

@@ -82,6 +82,7 @@ def task_inside(outside: Task, *, turns: bool = False) -> Task:
         data_dir=DATA,
         turns=TURNS if turns else "",
         foreign_root="",
+        top="",
     )
 
 

@@ -89,7 +89,7 @@ class Recording:
     def __init__(self, todo: Task, folder: Path) -> None:
         """Begin to record. Raises OSError."""
         self._todo = todo
-        self._places = Places(todo.root, str(folder))
+        self._places = Places(todo.root, str(folder), top=todo.top)
         self._notes = Notes(folder / _FACTS)
         self._contents = Contents(self._notes, self._places)
         self._executed = Executed(self._notes, self._places)
@@ -135,12 +135,31 @@ class Recording:
                 f"it uses a copy of code of this repository: {shared_code.in_words(shared)}; "
                 "the copy runs, whatever the checkout holds",
             )
+        self._note_neighbours()
         if steps.obstacle:
             self._notes.add(Fact.OBSTACLE, steps.obstacle)
         assembly = Assembly(self._notes.read(), self._todo.root)
         return assembly.program(
             workload=self._todo.workload.id, steps=steps.count, wholly=is_partly_unseen
         )
+
+    def _note_neighbours(self) -> None:
+        """Note that the program uses files of its repository that lie beyond the root.
+
+        Each side has its own, so they are no files that stay the same from commit to commit.
+        """
+        # The workload of the head runs on both sides, with what lies beside it.
+        workloads = f"{os.path.dirname(self._todo.workload.file)}/"
+        for fact, path, _ in self._notes.read():
+            folder = f"{path}/"
+            is_of_workload = folder.startswith(workloads) or workloads.startswith(folder)
+            if fact is Fact.OUTSIDE and not is_of_workload and self._places.is_neighbour(path):
+                self._notes.add(
+                    Fact.OBSTACLE,
+                    f"{path} belongs to the repository, and lies outside of the folder in which "
+                    "ci-perf runs; run it at the top of the repository",
+                )
+                return
 
     def _note_links(self) -> None:
         """Note the links through which native code may have come to a file that it has opened."""

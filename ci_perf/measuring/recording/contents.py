@@ -35,6 +35,10 @@ class Contents:
             except ValueError as error:
                 self._notes.add(Fact.OBSTACLE, f"{name}: {error}")
 
+    def used_neighbour(self, path: str) -> None:
+        """Note that something of the repository beyond the root was looked for."""
+        self._notes.add(Fact.OUTSIDE, self._places.classify(path)[1], "")
+
     def opened(self, path: str) -> None:
         """Note that a file of the repository was opened by whomever."""
         if (name := self._places.in_repository(path)) is not None:

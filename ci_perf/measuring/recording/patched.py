@@ -31,7 +31,8 @@ class Questions:
     def __init__(self, contents: Contents, places: Places, audit: Audit) -> None:
         self._contents = contents
         self._audit = audit
-        self._roots = (places.root, places.real_root)
+        self._places = places
+        self._roots = (places.root, places.real_root, *places.tops)
         self._is_installed = places.is_installed
 
     def watch(self) -> None:
@@ -73,7 +74,9 @@ class Questions:
             spelled = absolute(path)
             if spelled is None:
                 return
-            if not is_there:
+            if self._places.is_neighbour(spelled):
+                self._contents.used_neighbour(spelled)
+            elif not is_there:
                 self._contents.missed(spelled)
             elif name == "readlink":
                 self._contents.read_link(spelled)

@@ -23,10 +23,14 @@ class Owner(Enum):
 class Places:
     """Classifies paths as the program spells them: absolute in the end, links not resolved."""
 
-    def __init__(self, root: str, scratch: str = os.devnull) -> None:
-        """Look at paths of the repository in `root`; `scratch` is the folder of the launch."""
+    def __init__(self, root: str, scratch: str = os.devnull, *, top: str = "") -> None:
+        """Look at paths of the repository in `root`; `scratch` is the folder of the launch.
+
+        `top` is that of the repository, if known.
+        """
         self.root = os.path.abspath(root)
         self.real_root = os.path.realpath(root)
+        self.tops = _folders([top]) if top else ()
         installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(module_files.OURS)}
         installed |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
         ignored = [scratch, *_OF_KERNEL, *_caches()]
@@ -55,6 +59,15 @@ class Places:
         if known is None:
             known = self._known[path] = self._classify(os.path.normpath(path))
         return known
+
+    def is_neighbour(self, path: str) -> bool:
+        """Whether a path lies in the repository, beyond the root, and does not lead to it."""
+        if not path.startswith(self.tops):
+            return False
+        leads_to_root = any(
+            f"{root}/".startswith(f"{path}/") for root in (self.root, self.real_root)
+        )
+        return not leads_to_root and self.classify(path)[0] is Owner.OUTSIDE
 
     def in_repository(self, path: str) -> str | None:
         """Return the path below the root, `None` for what is not the repository's."""

@@ -44,11 +44,11 @@ class Project:
     data: Path
     program: Program | None = None
 
-    def launched(self, *, record=False, environment=None):
-        """Launch the workload; return the result."""
+    def launched(self, *, record=False, environment=None, inside=""):
+        """Launch the workload, in this folder of the checkout; return the result."""
         planned = PlannedWorkload(
             id="it",
-            file=str(self.root / "workloads/it.py"),
+            file=str(self.root / inside / "workloads/it.py"),
             description="",
             parameters={},
             protocol=msgspec.structs.replace(QUICK, timeout_s=120, monitor_hz=0),
@@ -57,7 +57,8 @@ class Project:
             workload=planned,
             index=0,
             device="cpu",
-            root=str(self.root),
+            root=str(self.root / inside),
+            top=str(self.root),
             data_dir=str(self.data),
             record=record,
         )
@@ -104,7 +105,7 @@ def write(path, content):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def recorded(where, files, *, environment=None):
+def recorded(where, files, *, environment=None, inside=""):
     """Make a project of these files, and record one launch of it."""
     repository = repositories.init(where / "base")
     (where / "data").mkdir()
@@ -112,7 +113,7 @@ def recorded(where, files, *, environment=None):
         write(repository.root / path, content)
     repository.commit()
     project = Project(repository.root, where / "data")
-    program = project.launched(record=True, environment=environment).program
+    program = project.launched(record=True, environment=environment, inside=inside).program
     return Project(project.root, project.data, program)
 
 

@@ -248,6 +248,26 @@ def test_an_installed_copy_of_the_repository_proves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ("N = (ROOT.parent / 'shared.json').read_text()\n", "shared.json"),
+        ("N = (ROOT.parent / 'new.json').exists()\n", "new.json"),
+        ("import sys\nsys.path.append(str(ROOT.parent / 'b'))\nimport fast as N\n", "b"),
+        ("import numbers as N\n", ""),
+    ],
+)
+def test_a_file_of_the_repository_beyond_the_root_ends_the_proof(tmp_path, body, path):
+    (workload,) = a_workload(f"{body}def outcome():\n    return str(N)\n").values()
+    files = {"a/workloads/it.py": workload, "b/fast.py": "N = 1\n", "shared.json": "1"}
+
+    project = recorded(tmp_path, files, inside="a")
+
+    obstacles = project.program.obstacles
+    assert [each.startswith(f"{project.root}/{path}") for each in obstacles] == [True] * bool(path)
+    assert all("run it at the top of the repository" in each for each in obstacles)
+
+
+@pytest.mark.parametrize(
     ("text", "differs"),
     [
         (None, False),

@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 import types
 
@@ -150,6 +151,15 @@ def test_packages_of_others_are_no_copies(tmp_path, site, imports):
     imports(site, "numbers_of/__init__.py", "theirs")
     installed(site, "numbers_of/__init__.py", name="numbers_of")
     write(root / "src/numbers_of/__init__.py", "ours")
+    # A package of the same name as one in the usual folder, but for its first file another.
+    imports(tmp_path / "hub", "models/__init__.py", "theirs")
+    imports(tmp_path / "hub", "models/general.py", "theirs")
+    write(root / "src/models/__init__.py", "ours")
+    # A package of a repository elsewhere, of which the checkout has changed a copy.
+    imports(site, "clip/__init__.py", "theirs")
+    installed(site, "clip/__init__.py", name="clip")
+    write(site / "clip-0.1.dist-info/direct_url.json", '{"url": "https://github.com/x/clip"}')
+    write(root / "examples/clip/__init__.py", "ours")
     # What lies beside a workload that lies beyond the checkout.
     imports(tmp_path / "suite", "beside.py", "theirs")
     write(root / "src/beside.py", "ours")
@@ -170,25 +180,160 @@ def test_what_leads_to_an_editable_install_is_no_module_that_was_built(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("pyproject", "is_ours"),
+    ("file", "text", "is_ours"),
     [
-        ('[project]\nname = "My.Model"\n', True),
-        ('[tool.poetry]\nname = "my-model"\n', True),
-        ('[project]\nname = "others"\n', False),
-        ("[project", False),
-        ("project = 1", False),
+        ("pyproject.toml", '[project]\nname = "My.Model"\n', True),
+        ("pyproject.toml", '[tool.poetry]\nname = "my-model"\n', True),
+        ("setup.cfg", "[metadata]\nname = my_model\n", True),
+        ("setup.py", "setup(name='my-model', version=1)", True),
+        ("pyproject.toml", '[project]\nname = "others"\n', False),
+        ("pyproject.toml", "[project", False),
+        ("pyproject.toml", "project = 1", False),
+        ("setup.cfg", "[metadata", False),
     ],
 )
+@pytest.mark.parametrize("folder", ["src", "code"])
 def test_a_package_of_an_index_is_a_copy_where_the_project_has_its_name(
-    tmp_path, site, imports, pyproject, is_ours
+    tmp_path, site, imports, folder, file, text, is_ours
 ):
     root = tmp_path / "head"
-    write(root / "src/my_model/net.py", "x = 2")
-    write(root / "pyproject.toml", pyproject)
+    write(root / folder / "my_model/net.py", "x = 2")
+    write(root / file, text)
     imports(site, "my_model/net.py", "x = 1")
     installed(site, "my_model/net.py")
 
-    assert ("my_model.net" in refusal(root)) is is_ours
+    assert ("my_model.net" in refusal(root, source_folders=(".", folder))) is is_ours
+
+
+def test_of_a_namespace_only_the_part_of_the_project_is_a_copy(tmp_path, site, imports):
+    root = tmp_path / "head"
+    write(root / "src/lab/ours/net.py", "x = 1")
+    write(root / "setup.cfg", "[metadata]\nname = lab-ours\n")
+    for name in ("ours", "theirs"):
+        imports(site, f"lab/{name}/net.py", "x = 1")
+        installed(site, f"lab/{name}/net.py", name=f"lab_{name}")
+    assert [each.name for each in shared_code.shared_files(a_task(root))] == ["lab.ours.net"]
+
+    write(root / "src/lab/ours/net.py", "x = 2")
+
+    assert "lab.ours.net" in refusal(root)
+
+
+def test_each_part_of_a_namespace_has_its_own_source_folder(tmp_path, site, imports):
+    root = tmp_path / "head"
+    for name in ("a", "b"):
+        write(root / f"packages/{name}/src/lab/{name}/net.py", "x = 1")
+        write(root / f"packages/{name}/setup.py")
+        imports(site, f"lab/{name}/net.py", "x = 1")
+        installed(site, f"lab/{name}/net.py", name=f"lab_{name}", origin=root / "packages" / name)
+    folders = ("packages/a/src", "packages/b/src")
+    assert refusal(root, tmp_path / "base", source_folders=folders) == ""
+
+    write(root / "packages/b/src/lab/b/net.py", "x = 2")
+
+    why = refusal(root, tmp_path / "base", source_folders=folders)
+    assert why.startswith("expected packages/b/src/lab/b/net.py of ")
+
+
+def test_a_package_that_lies_in_a_folder_of_another_name_is_known_by_what_it_holds(
+    tmp_path, site, imports
+):
+    base, head = tmp_path / "base", tmp_path / "head"
+    write(base / "code/net.py", "x = 1")
+    write(head / "code/net.py", "x = 2")
+    imports(site, "my_model/net.py", "x = 2")
+    installed(site, "my_model/net.py", origin=head)
+
+    assert refusal(head, base, source_folders=("code",)) == ""
+    assert "my_model.net" in refusal(base, head, source_folders=("code",))
+
+
+def test_a_stale_copy_in_a_folder_that_git_does_not_know_is_refused(tmp_path, monkeypatch, imports):
+    root = tmp_path / "head"
+    monkeypatch.setattr(sys, "path", [*sys.path, str(root / ".deps")])
+    write(root / "src/my_model/net.py", "x = 1")
+    imports(root / ".deps", "my_model/net.py", "x = 1")
+    installed(root / ".deps", "my_model/net.py", origin=root)
+    folders = (".", "src", "src/my_model")
+    assert refusal(root, source_folders=folders) == ""
+
+    write(root / "src/my_model/net.py", "x = 2")
+
+    assert "--upgrade --target" in refusal(root, source_folders=folders)
+
+
+def test_a_module_that_has_left_sys_modules_counts_with_its_package(tmp_path, site, imports):
+    root = tmp_path / "head"
+    for folder, text in ((root / "src", "x = 2"), (site, "x = 1")):
+        write(folder / "my_model/__init__.py")
+        write(folder / "my_model/replaced.py", text)
+    imports(site, "my_model/__init__.py")
+    installed(site, "my_model/__init__.py", "my_model/replaced.py", origin=root)
+
+    assert "my_model/replaced.py" in refusal(root)
+
+
+@pytest.mark.parametrize("python_path", [(), ("src",)])
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_what_started_programs_may_import_counts_unless_they_find_the_checkout_first(
+    tmp_path, monkeypatch, site, is_installed, python_path
+):
+    root, folder = tmp_path / "head", site if is_installed else tmp_path / "app"
+    monkeypatch.setattr(sys, "path", [*sys.path, str(folder)])
+    write(root / "src/my_model/net.py", "x = 2")
+    write(folder / "my_model/net.py", "x = 1")
+    write(folder / "others/net.py", "x = 1")
+    if is_installed:
+        installed(site, "my_model/net.py", "../../bin/serve.py", origin=root)
+    todo = msgspec.structs.replace(a_task(root), python_path=python_path)
+    monkeypatch.setattr(shared_code, "_has_started_programs", lambda: False)
+    assert shared_code.refusal(todo) == ""
+
+    monkeypatch.setattr(shared_code, "_has_started_programs", lambda: True)
+
+    assert bool(shared_code.refusal(todo)) is not bool(python_path)
+
+
+def test_a_process_that_started_programs_knows_it():
+    script = (
+        "import subprocess, sys\nfrom ci_perf.measuring import shared_code\n"
+        "print(shared_code._has_started_programs())\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
+        "print(shared_code._has_started_programs())\nchild.communicate(b'\\n')\n"
+        "print(shared_code._has_started_programs())\n"
+    )
+
+    said = subprocess.check_output([sys.executable, "-c", script], text=True)
+
+    assert said.split() == ["False", "True", "True"]
+
+
+@pytest.mark.parametrize("origin", ["head", "app"])
+def test_a_module_that_was_translated_from_python_counts_as_its_source(
+    tmp_path, site, imports, origin
+):
+    base, head = tmp_path / "base", tmp_path / "head"
+    for root, text in ((base, "x = 1"), (head, "x = 2")):
+        write(root / "src/my_model/__init__.py")
+        write(root / "src/my_model/net.py", text)
+    imports(site, "my_model/__init__.py")
+    imports(site, "my_model/net.so", "compiled")
+    installed(site, "my_model/__init__.py", "my_model/net.so", origin=tmp_path / origin)
+
+    assert "my_model.net" in refusal(base, head)
+    assert bool(refusal(head, base)) is (origin != "head")
+
+
+def test_a_sibling_of_the_folder_that_is_measured_is_no_copy_but_may_have_one(tmp_path, imports):
+    root, folders = tmp_path / "repository/a", (".", "../b", "../b/src", "../b/src/my_model")
+    root.mkdir(parents=True)
+    write(root.parent / "b/src/my_model/net.py", "x = 2")
+    imports(root.parent / "b/src", "my_model/net.py", "x = 2")
+    assert shared_code.shared_files(a_task(root, source_folders=folders)) == []
+
+    imports(tmp_path / "app", "my_model/net.py", "x = 1")
+
+    assert '`python_path = ["../b/src"]`' in refusal(root, source_folders=folders)
 
 
 def test_what_a_build_writes_of_the_version_is_no_other_code(tmp_path, site, imports):
@@ -209,10 +354,10 @@ def test_a_data_file_of_a_copy_must_be_that_of_the_checkout(tmp_path, site, impo
     write(root / "src/my_model/__init__.py")
     write(root / "src/my_model/data/conf.json", "1")
     write(root / "src/my_model/data/not_installed.json", "1")
-    write(root / "src/my_model/not_imported.py", "1")
+    write(root / "src/my_model/fast.so", "built in place")
     imports(site, "my_model/__init__.py")
     write(site / "my_model/data/conf.json", "1")
-    write(site / "my_model/not_imported.py", "2")
+    write(site / "my_model/fast.so", "installed")
     installed(site, "my_model/__init__.py", origin=tmp_path / "app")
     assert refusal(root) == ""
 

@@ -254,12 +254,19 @@ def test_submodules_are_as_the_base_has_them_and_no_configuration_changes(tmp_pa
     with worktree.base_of(project.root, "main") as base:
         assert (base.root / "lib/lib.py").read_text() == "old"
         assert base.notes == ()
-        assert base.native_source == "lib"
+        assert (base.native_source, base.dependencies) == ("lib", ())
         assert base.source_folders == (".", "lib")
 
     assert (project.root / "lib/lib.py").read_text() == "new"
     assert (project.root / ".git/config").read_text() == config
     assert not list((project.root / ".git").glob("worktrees/*"))
+
+
+def test_flags_of_a_compiler_in_pyproject_count_as_a_source_of_compiled_code(forked):
+    forked.commit(pyproject_toml="[tool.scikit-build]\ncmake.args = ['-O0']\n")
+
+    with worktree.base_of(forked.root, "main") as base:
+        assert base.native_source == "pyproject.toml"
 
 
 def test_submodules_of_submodules_are_there_too(tmp_path, library):

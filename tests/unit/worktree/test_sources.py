@@ -10,7 +10,7 @@ def commit(repository, *names, text=""):
     repository.ask("commit", "--quiet", "-m", "more")
 
 
-def test_folders_with_committed_modules_are_found_but_packages_are_none(forked):
+def test_folders_with_committed_modules_are_found_wherever_the_root_lies(forked):
     commit(
         forked,
         "services/train/src/model/__init__.py",
@@ -28,16 +28,22 @@ def test_folders_with_committed_modules_are_found_but_packages_are_none(forked):
         "services",
         "services/train",
         "services/train/src",
+        "services/train/src/model",
         "services/train/src/model/layers",
+        "third_party",
+        "third_party/other",
         "tools",
         "tools/a name",
     )
-    assert sources.folders(forked.root / "tools") == (".", "a name")
+    inside = sources.folders(forked.root / "tools")
+    assert {"..", ".", "a name", "../services/train/src"} < {*inside}
+    assert sources.top(forked.root / "tools") == forked.root
 
 
 def test_outside_a_repository_no_folder_is_known(tmp_path):
     assert sources.folders(tmp_path) == ()
     assert sources.folders(tmp_path / "none") == ()
+    assert sources.top(tmp_path) == tmp_path
 
 
 def test_the_first_source_of_compiled_code_that_differs_is_named(forked):
