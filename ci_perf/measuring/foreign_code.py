@@ -76,5 +76,6 @@ def _refusal(modules: list[tuple[str, Path]], foreign_root: str, root: str) -> s
     return (
         f"expected imports from {root} alone, found code of the other side, {foreign_root}: "
         f"{module_files.in_words(modules)}; an editable install? Name the source folder in "
-        "`python_path` of suite.toml, or install each side in `setup`"
+        "`python_path` of suite.toml; if it is there, the finder of the install comes first: "
+        "install each side in `setup`"
     )
