@@ -41,14 +41,18 @@ class SharedFile:
     is_of_other_side: bool = False
     is_own: bool = False
 
-    @property
     def is_build_of_others(self) -> bool:
         """Whether no checkout has it, and it was built for the other side or elsewhere."""
-        return self.source is None and not self.is_of_other_side and not self.is_own
+        is_built = self.source is None and not self.is_of_other_side
+        return is_built and not self.is_own and not self._says_version
+
+    @property
+    def _says_version(self) -> bool:
+        return _GENERATED.fullmatch(self.path.name) is not None
 
     def is_another(self) -> bool:
         """Whether it is not what the checkout has; what only a build writes does not count."""
-        if _GENERATED.fullmatch(self.path.name):
+        if self._says_version:
             return False
         if self.source is None:
             return self.is_of_other_side
@@ -68,7 +72,7 @@ def refusal(todo: Task) -> str:
             f'Name its source folder (`python_path = ["{folder or "src"}"]` in suite.toml), or '
             "install each side with `pip install --upgrade --target` in `setup`"
         )
-    built = [each for each in shared if each.is_build_of_others]
+    built = [each for each in shared if each.is_build_of_others()]
     if built and todo.native_source:
         return (
             f"expected modules that were built from {todo.root}, found some that both sides share: "

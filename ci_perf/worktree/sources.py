@@ -40,9 +40,10 @@ def folders(root: Path) -> tuple[str, ...]:
     except CiPerfError:
         return ()
     files = [PurePosixPath(os.fsdecode(name)) for name in listed.split(b"\0") if name]
+    every = {parent for file in files for parent in file.parents}
     inside = os.path.relpath(os.path.realpath(root), os.path.realpath(top(root)))
-    every = {os.path.relpath(parent, inside) for file in files for parent in file.parents}
-    return tuple(sorted(folder for folder in every if folder.isprintable()))
+    relative = (os.path.relpath(folder, inside) for folder in every)
+    return tuple(sorted(folder for folder in relative if folder.isprintable()))
 
 
 def submodules(top: Path) -> set[str]:

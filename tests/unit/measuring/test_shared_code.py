@@ -385,6 +385,16 @@ def test_compiled_modules_that_both_sides_share_are_refused_where_their_sources_
         assert bool(why) is (root.name != origin)
 
 
+def test_a_file_that_says_the_version_is_no_module_that_was_built(tmp_path, site, imports):
+    root = tmp_path / "head"
+    write(root / "src/my_model/__init__.py")
+    for file in ("my_model/__init__.py", "my_model/_version.py"):
+        imports(site, file)
+    installed(site, "my_model/__init__.py", "my_model/_version.py", origin=tmp_path / "app")
+
+    assert refusal(root, native_source="setup.py") == ""
+
+
 def test_compiled_modules_of_others_are_not_refused(tmp_path, site, imports):
     imports(site, "_fast.so", "compiled")
     installed(site, "_fast.so", origin=tmp_path / "app")
