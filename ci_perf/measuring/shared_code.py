@@ -66,11 +66,12 @@ def refusal(todo: Task) -> str:
     if others:
         source, folder = others[0].source, others[0].source_folder
         root = real_path(todo.root)
-        expected = str(source).removeprefix(f"{root}/") if source else "no such module"
+        expected = str(source).removeprefix(f"{root}/") if source else "only what is in"
+        place = f'`python_path = ["{folder}"]`' if folder else "`python_path`"
         return (
-            f"expected {expected} of {todo.root}, found a copy of other code: {in_words(others)}. "
-            f'Name its source folder (`python_path = ["{folder or "src"}"]` in suite.toml), or '
-            "install each side with `pip install --upgrade --target` in `setup`"
+            f"expected {expected} {'of ' if source else ''}{todo.root}, found a copy of other "
+            f"code: {in_words(others)}. Name its source folder in suite.toml ({place}), or install "
+            "each side with `pip install --upgrade --target` in `setup`"
         )
     built = [each for each in shared if each.is_build_of_others()]
     if built and todo.native_source:

@@ -237,10 +237,14 @@ def _refresh(_: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _record(rows: list[Row], comparison: Comparison) -> Phrase:
+    tried = any(isinstance(row, Uncompared) and row.note for row in rows)
     return (
         Words("No baseline yet: "),
         *phrases.joined(_newcomer(row) for row in _once(rows)),
-        Words(". Record one and commit the file that this command writes: "),
+        Words(
+            ". If the base should have run, mend that first. Then record" if tried else ". Record"
+        ),
+        Words(" one and commit the file that this command writes: "),
         commands.accept(rows, comparison, reason=False),
     )
 

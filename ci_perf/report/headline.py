@@ -137,7 +137,7 @@ def _pass(groups: _RowGroups) -> Iterable[Phrase]:
     yield _sized("likely slower", likely)
     yield _sized("unconfirmed", groups.unconfirmed)
     yield _named("inconclusive", undecided)
-    yield _named("not judged for lack of a baseline", _unjudged(groups))
+    yield from _unjudged(groups)
     without_sign = (row for row in inconclusive if row.code == signs.NO_SIGN)
     yield _named("inconclusive without a sign of a change", without_sign)
     yield from _moved(groups.of(Severity.IMPROVED), is_gain=True)
@@ -172,8 +172,7 @@ def _unanswered(groups: _RowGroups) -> Iterable[Phrase]:
     yield _named("disturbed by the machine", groups.of(Severity.INVALID))
     yield _named("not comparable with the baseline", groups.of(Severity.INCOMPARABLE))
     is_judged = any(isinstance(row, Change) for row in groups.comparison.rows)
-    extent = "not" if is_judged else "nothing was"
-    yield _named(f"{extent} judged for lack of a baseline", _unjudged(groups))
+    yield from _unjudged(groups, "not" if is_judged else "nothing was")
 
 
 _PARTS: dict[HeadlineWord, Callable[[_RowGroups], Iterable[Phrase]]] = {
@@ -206,10 +205,14 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
         yield _sized("looks worse, not proven" if is_loss else "inconclusive", unanswered)
 
 
-def _unjudged(groups: _RowGroups) -> Iterable[Row]:
-    """Yield what is new of workloads of which no metric was compared, by pairs either."""
+def _unjudged(groups: _RowGroups, extent: str = "not") -> Iterable[Phrase]:
+    """Name what is new of workloads of which no metric was compared, by pairs either."""
     judged = {row.workload for row in groups.comparison.rows if isinstance(row, Change)}
-    return (row for row in groups.of(Severity.NEW) if row.workload not in judged)
+    new = [row for row in groups.of(Severity.NEW) if row.workload not in judged]
+    tried = [row for row in new if isinstance(row, Uncompared) and row.note]
+    lack = f"{extent} judged for lack of a baseline"
+    yield _named(lack, [row for row in new if row not in tried])
+    yield _named(f"{lack} and of a base that could be launched", tried)
 
 
 def _numerics(groups: _RowGroups) -> Iterable[Phrase]:

@@ -245,6 +245,11 @@ def test_who_was_not_judged_is_named_beside_a_pass_but_not_who_was_judged_by_pai
     assert first_line(a_change("mlp"), *new, exit_code=3) == (
         "❓ Unknown: not judged for lack of a baseline: new"
     )
+    tried = an_uncompared("it", Verdict.NEW, "ForeignCodeError: another it")
+    assert first_line(tried, *new, exit_code=3) == (
+        "❓ Unknown: nothing was judged for lack of a baseline: new, mlp; nothing was judged for "
+        "lack of a baseline and of a base that could be launched: it"
+    )
 
 
 def test_numbers_that_are_not_believed_lead_to_the_notes():
