@@ -179,9 +179,9 @@ def _refuse_pressure(run: Run) -> None:
     if pressure := heavy_pressure(run):
         raise RefusedError(
             f"run {run.id}: expected numbers of a machine without other work, found that "
-            f"{pressure} (median of its processes, expected at most "
+            f"{pressure} (the median over the processes of all workloads, expected at most "
             f"{HEAVY_PRESSURE:.0%}); measure again when the machine is quiet (`ci-perf run --wait "
-            "10m`), or accept them all the same with `ci-perf accept --force`"
+            "10m`), or accept them all the same with `--force`"
         )
 
 

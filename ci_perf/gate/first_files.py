@@ -26,6 +26,11 @@ _FOR_CPUS = (
     ("device: cuda", "device: cpu"),
     ("your GPU runner", "your runner"),
 )
+# The first key in suite.toml, and what follows it where packages lie in src.
+_FIRST_KEY = "\nschema_version = 1\n"
+_PYTHON_PATH = (
+    '\npython_path = ["src"] # each side of a check imports its own packages, also if installed\n'
+)
 # Where the suite for a GPU begins in suite.toml: the last one.
 _SUITE_FOR_GPUS = "\n\n\n# ---- standard"
 _ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
@@ -57,6 +62,8 @@ def write(directory: Path, *, action: str | None, device: str) -> FirstFiles:
     missing = {name: target for name, target in TARGETS.items() if target not in kept}
     for name, target in missing.items():
         text = _for_device(_template(name), device)
+        if any(directory.glob("src/*/__init__.py")):
+            text = text.replace(_FIRST_KEY, _FIRST_KEY + _PYTHON_PATH)
         _write(directory / target, _PLACEHOLDER.sub(action, text) if action else text)
     unnamed = [target for target in kept if action and _has_placeholder(directory / target)]
     return FirstFiles(written=tuple(missing.values()), kept=tuple(kept), unnamed=tuple(unnamed))

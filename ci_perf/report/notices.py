@@ -65,6 +65,7 @@ def of(comparison: Comparison) -> list[Phrase]:
         _cleared(comparison),
         _drifted(comparison.drifted),
         _packages(comparison),
+        _not_installed(comparison),
         *differences(comparison),
     )
     return [phrase for phrase in said if phrase]
@@ -207,6 +208,23 @@ def _packages(comparison: Comparison) -> Phrase:
             ", and the installed packages are not those of the baseline. Base and head were "
             "launched with the same packages: pairs show what the code does, and only the history "
             "shows what the packages do."
+        ),
+    )
+
+
+def _not_installed(comparison: Comparison) -> Phrase:
+    """Say that what this change asks for may not be there: nobody has measured it then."""
+    names = comparison.interleaved.dependencies if comparison.interleaved else ()
+    # Files of a CI, such as .github/workflows/perf.yml, mostly ask for other things.
+    asking = [name for name in names if not name.startswith(".")]
+    if not asking or not comparison.base.sessions or _packages(comparison):
+        return ()
+    return (
+        Words("ℹ️ This change alters "),  # noqa: RUF001  an icon, not an i
+        *phrases.joined((name,) for name in asking),
+        Words(
+            ", and the installed packages are those of the baseline. If it asks for others, they "
+            "were not measured: install them, and check again."
         ),
     )
 

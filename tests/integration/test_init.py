@@ -50,6 +50,17 @@ def test_an_empty_repository_gets_every_file_and_the_next_steps(repository):
     assert "warning" not in done.stderr
 
 
+def test_a_project_with_packages_in_src_imports_them_from_there(repository):
+    (repository / "src/model").mkdir(parents=True)
+    (repository / "src/model/__init__.py").touch()
+
+    done = ci_perf(repository, "init", "--device", "cpu")
+
+    assert done.returncode == 0, done.stderr
+    assert tomllib.loads((repository / SUITE).read_text())["python_path"] == ["src"]
+    assert ci_perf(repository, "list", "--suite", "smoke").returncode == 0
+
+
 def test_what_commands_leave_behind_is_to_be_ignored_by_git(repository):
     said = ci_perf(repository, "init").stderr.split(".gitignore:")[1].split(" 3. ")[0].split()
 

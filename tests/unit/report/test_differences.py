@@ -122,6 +122,24 @@ def test_packages_that_the_change_may_have_brought_are_left_to_the_history():
     assert environment.startswith("⚠️ The environment differs: kernel 6.8 → 6.14.")
 
 
+def test_packages_that_the_change_asks_for_and_nobody_has_installed_are_told():
+    named = ("pyproject.toml", "requirements.txt", ".github/workflows/perf.yml")
+
+    (packages,) = said_of(comparing(), *named)
+
+    assert packages.startswith("ℹ️ This change alters pyproject.toml, requirements.txt, and the")  # noqa: RUF001
+    assert packages.endswith(
+        "If it asks for others, they were not measured: install them, and check again."
+    )
+    assert said_of(comparing(), ".github/workflows/perf.yml") == []
+
+
+def said_of(comparison, *dependencies):
+    interleaved = an_interleaved(dependencies=dependencies)
+    comparison = msgspec.structs.replace(comparison, interleaved=interleaved)
+    return ["".join(phrase) for phrase in notices.of(comparison)]
+
+
 def test_packages_are_no_doing_of_a_change_that_alters_no_file_of_them():
     (environment,) = said(packages=("0" * 16, "1" * 16))
 
