@@ -43,25 +43,15 @@ def local_packages(folder: Path) -> Iterable[LocalPackage]:
             yield LocalPackage(folder, origin, frozenset(names))
 
 
-def packages_of_index(folder: Path, files: Sequence[str]) -> dict[str, str]:
-    """Return the packages in `folder` that come from an index, by those of the files they have."""
-    owners: dict[str, str] = {}
+def owners(folder: Path, files: Sequence[str]) -> dict[str, str]:
+    """Return the names of the packages in `folder` that have some of these files, by the file."""
+    owned: dict[str, str] = {}
     for metadata in folder.glob("*.dist-info"):
         with contextlib.suppress(OSError, ValueError):
-            if not _is_local(metadata):
-                text = f"\n{(metadata / 'RECORD').read_text()}"
-                name = metadata.name.partition("-")[0]
-                owners |= {file: name for file in files if f"\n{file}," in text}
-    return owners
-
-
-def _is_local(metadata: Path) -> bool:
-    """Whether pip has noted that it installed a package from this machine."""
-    try:
-        text = (metadata / "direct_url.json").read_bytes()
-        return msgspec.json.decode(text, type=_Origin).url.startswith("file://")
-    except (OSError, msgspec.MsgspecError):
-        return False
+            text = f"\n{(metadata / 'RECORD').read_text()}"
+            name = metadata.name.partition("-")[0]
+            owned |= {file: name for file in files if f"\n{file}," in text}
+    return owned
 
 
 def is_editable(direct_url: str) -> bool:

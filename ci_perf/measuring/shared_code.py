@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from ci_perf.measuring import module_files
-from ci_perf.measuring.installed_packages import LocalPackage, local_packages, packages_of_index
+from ci_perf.measuring.installed_packages import LocalPackage, local_packages, owners
 from ci_perf.measuring.module_files import INSTALLED, OURS, real_path
 from ci_perf.measuring.source_folders import SourceFolders
 from ci_perf.model.task import Task
@@ -177,16 +177,14 @@ class _Search:
                 bool(below) or any(map(own.has_project, ranked)) or own.is_alike(paths, ranked)
             )
             return _Copy(package, local, ranked, bool(below) or (bool(ranked) and is_ours))
-        owners = packages_of_index(package.folder, paths) if ranked else {}
+        owned = owners(package.folder, paths) if ranked else {}
         named = {
             path
-            for path, name in owners.items()
+            for path, name in owned.items()
             if any(own.is_named(folder, name) for folder in ranked)
         }
         kept = {
-            path: name
-            for path, name in package.modules.items()
-            if path not in owners.keys() - named
+            path: name for path, name in package.modules.items() if path not in owned.keys() - named
         }
         is_ours = bool(named) or (bool(ranked and kept) and own.is_alike(list(kept), ranked))
         return _Copy(_Package(package.folder, package.top, kept), None, ranked, is_ours)

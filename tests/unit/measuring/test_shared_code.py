@@ -136,9 +136,19 @@ def test_an_archive_that_holds_a_package_of_the_checkout_is_refused(tmp_path, mo
     assert "my_model.net" in refusal(root)
 
 
+def test_the_folder_that_has_most_of_a_package_is_its_source(tmp_path, imports):
+    root = tmp_path / "head"
+    write(root / "attic/my_model/net.py", "an old one")
+    for file in ("my_model/__init__.py", "my_model/net.py"):
+        write(root / "code" / file, "x = 1")
+        imports(tmp_path / "app", file, "x = 1")
+
+    assert refusal(root, source_folders=("attic", "code")) == ""
+
+
 def test_packages_of_others_are_no_copies(tmp_path, site, imports):
     root = tmp_path / "head"
-    folders = ("examples", "services")
+    folders = ("examples", "services", "third_party", "src/net")
     # A chance: two of the four files have a name of the checkout's.
     for file in ("utils/__init__.py", "utils/text.py", "utils/one.py", "utils/two.py"):
         imports(tmp_path / "tools", file, "theirs")
@@ -160,6 +170,12 @@ def test_packages_of_others_are_no_copies(tmp_path, site, imports):
     installed(site, "clip/__init__.py", name="clip")
     write(site / "clip-0.1.dist-info/direct_url.json", '{"url": "https://github.com/x/clip"}')
     write(root / "examples/clip/__init__.py", "ours")
+    # What the checkout keeps of others, and a package inside of one of its own.
+    imports(tmp_path / "kit", "kept/__init__.py", "theirs")
+    write(root / "third_party/kept/__init__.py", "ours")
+    imports(tmp_path / "kit", "ops/__init__.py", "theirs")
+    write(root / "src/net/__init__.py", "ours")
+    write(root / "src/net/ops/__init__.py", "ours")
     # What lies beside a workload that lies beyond the checkout.
     imports(tmp_path / "suite", "beside.py", "theirs")
     write(root / "src/beside.py", "ours")
@@ -239,10 +255,13 @@ def test_a_package_that_lies_in_a_folder_of_another_name_is_known_by_what_it_hol
     tmp_path, site, imports
 ):
     base, head = tmp_path / "base", tmp_path / "head"
-    write(base / "code/net.py", "x = 1")
-    write(head / "code/net.py", "x = 2")
+    for root in (base, head):
+        write(root / "code/net.py", "x = 2")
     imports(site, "my_model/net.py", "x = 2")
     installed(site, "my_model/net.py", origin=head)
+    assert refusal(base, head, source_folders=("code",)) == ""
+
+    write(base / "code/net.py", "x = 1")
 
     assert refusal(head, base, source_folders=("code",)) == ""
     assert "my_model.net" in refusal(base, head, source_folders=("code",))
