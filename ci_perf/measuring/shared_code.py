@@ -173,10 +173,8 @@ class _Search:
         ]
         ranked = own.ranked(package.top, paths, below)
         if local is not None:
-            is_ours = (
-                bool(below) or any(map(own.has_project, ranked)) or own.is_alike(paths, ranked)
-            )
-            return _Copy(package, local, ranked, bool(below) or (bool(ranked) and is_ours))
+            is_known = bool(below) or any(map(own.has_project, ranked))
+            return _Copy(package, local, ranked, is_known or own.is_alike(paths, ranked))
         owned = owners(package.folder, paths) if ranked else {}
         named = {
             path
@@ -186,7 +184,7 @@ class _Search:
         kept = {
             path: name for path, name in package.modules.items() if path not in owned.keys() - named
         }
-        is_ours = bool(named) or (bool(ranked and kept) and own.is_alike(list(kept), ranked))
+        is_ours = bool(named) or (bool(kept) and own.is_alike(list(kept), ranked))
         return _Copy(_Package(package.folder, package.top, kept), None, ranked, is_ours)
 
     def files(self, copy: _Copy) -> Iterator[SharedFile]:

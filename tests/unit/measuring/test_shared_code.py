@@ -1,5 +1,3 @@
-import json
-import subprocess
 import sys
 import types
 
@@ -7,62 +5,7 @@ import msgspec
 import pytest
 
 from ci_perf.measuring import shared_code
-from ci_perf.model.task import Task
-from tests.plans import a_planned
-
-
-@pytest.fixture
-def site(tmp_path, monkeypatch):
-    """Return a folder of installed packages, which Python imports from."""
-    folder = tmp_path / "venv/site-packages"
-    folder.mkdir(parents=True)
-    monkeypatch.setattr(sys, "path", [*sys.path, str(folder)])
-    return folder
-
-
-@pytest.fixture
-def imports(monkeypatch):
-    """Return a function that has a module be imported from below a folder."""
-
-    def write_and_import(folder, file, text=""):
-        write(folder / file, text)
-        name = file.partition(".")[0].replace("/", ".").removesuffix(".__init__")
-        module = types.ModuleType(name)
-        module.__file__ = str(folder / file)
-        monkeypatch.setitem(sys.modules, name, module)
-
-    return write_and_import
-
-
-def write(file, text=""):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-
-
-def installed(site, *files, origin=None, name="my_model"):
-    """Write what pip notes of a package: that of an index, or of a folder of this machine."""
-    metadata = site / f"{name}-0.1.dist-info"
-    write(metadata / "RECORD", "".join(f"{file},sha256=x,1\n" for file in files))
-    if origin is not None:
-        write(metadata / "direct_url.json", json.dumps({"url": origin.as_uri(), "dir_info": {}}))
-
-
-def a_task(root, foreign_root=None, *, source_folders=(), native_source=""):
-    workload = msgspec.structs.replace(a_planned("it"), file=str(root / "workloads/it.py"))
-    return Task(
-        workload=workload,
-        index=0,
-        device="cpu",
-        root=str(root),
-        data_dir="/d",
-        foreign_root=str(foreign_root or ""),
-        source_folders=source_folders,
-        native_source=native_source,
-    )
-
-
-def refusal(root, foreign_root=None, **more):
-    return shared_code.refusal(a_task(root, foreign_root, **more))
+from tests.copies import a_task, installed, refusal, write
 
 
 @pytest.mark.parametrize("folder", ["src", "lib", "python", ""])
@@ -187,14 +130,6 @@ def test_packages_of_others_are_no_copies(tmp_path, site, imports):
     assert shared_code.shared_files(todo) == []
 
 
-def test_what_leads_to_an_editable_install_is_no_module_that_was_built(tmp_path, site, imports):
-    root = tmp_path / "head"
-    imports(site, "__editable___my_model_finder.py", "")
-    installed(site, "__editable___my_model_finder.py", origin=tmp_path / "base")
-
-    assert refusal(root, tmp_path / "base", native_source="csrc/fast.c") == ""
-
-
 @pytest.mark.parametrize(
     ("file", "text", "is_ours"),
     [
@@ -292,57 +227,6 @@ def test_a_module_that_has_left_sys_modules_counts_with_its_package(tmp_path, si
     assert "my_model/replaced.py" in refusal(root)
 
 
-@pytest.mark.parametrize("python_path", [(), ("src",)])
-@pytest.mark.parametrize("is_installed", [True, False])
-def test_what_started_programs_may_import_counts_unless_they_find_the_checkout_first(
-    tmp_path, monkeypatch, site, is_installed, python_path
-):
-    root, folder = tmp_path / "head", site if is_installed else tmp_path / "app"
-    monkeypatch.setattr(sys, "path", [*sys.path, str(folder)])
-    write(root / "src/my_model/net.py", "x = 2")
-    write(folder / "my_model/net.py", "x = 1")
-    write(folder / "others/net.py", "x = 1")
-    if is_installed:
-        installed(site, "my_model/net.py", "../../bin/serve.py", origin=root)
-    todo = msgspec.structs.replace(a_task(root), python_path=python_path)
-    monkeypatch.setattr(shared_code, "_has_started_programs", lambda: False)
-    assert shared_code.refusal(todo) == ""
-
-    monkeypatch.setattr(shared_code, "_has_started_programs", lambda: True)
-
-    assert bool(shared_code.refusal(todo)) is not bool(python_path)
-
-
-def test_a_process_that_started_programs_knows_it():
-    script = (
-        "import subprocess, sys\nfrom ci_perf.measuring import shared_code\n"
-        "print(shared_code._has_started_programs())\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
-        "print(shared_code._has_started_programs())\nchild.communicate(b'\\n')\n"
-        "print(shared_code._has_started_programs())\n"
-    )
-
-    said = subprocess.check_output([sys.executable, "-c", script], text=True)
-
-    assert said.split() == ["False", "True", "True"]
-
-
-@pytest.mark.parametrize("origin", ["head", "app"])
-def test_a_module_that_was_translated_from_python_counts_as_its_source(
-    tmp_path, site, imports, origin
-):
-    base, head = tmp_path / "base", tmp_path / "head"
-    for root, text in ((base, "x = 1"), (head, "x = 2")):
-        write(root / "src/my_model/__init__.py")
-        write(root / "src/my_model/net.py", text)
-    imports(site, "my_model/__init__.py")
-    imports(site, "my_model/net.so", "compiled")
-    installed(site, "my_model/__init__.py", "my_model/net.so", origin=tmp_path / origin)
-
-    assert "my_model.net" in refusal(base, head)
-    assert bool(refusal(head, base)) is (origin != "head")
-
-
 def test_a_sibling_of_the_folder_that_is_measured_is_no_copy_but_may_have_one(tmp_path, imports):
     root, folders = tmp_path / "repository/a", (".", "../b", "../b/src", "../b/src/my_model")
     root.mkdir(parents=True)
@@ -353,19 +237,6 @@ def test_a_sibling_of_the_folder_that_is_measured_is_no_copy_but_may_have_one(tm
     imports(tmp_path / "app", "my_model/net.py", "x = 1")
 
     assert '`python_path = ["../b/src"]`' in refusal(root, source_folders=folders)
-
-
-def test_what_a_build_writes_of_the_version_is_no_other_code(tmp_path, site, imports):
-    root = tmp_path / "head"
-    write(root / "src/my_model/_version.py", "x = 'unknown'")
-    write(root / "src/my_model/conversion.py", "x = 1")
-    imports(site, "my_model/_version.py", "x = '0.1'")
-    installed(site, "my_model/_version.py", origin=tmp_path / "app")
-    assert refusal(root) == ""
-
-    imports(site, "my_model/conversion.py", "x = 2")
-
-    assert "my_model.conversion" in refusal(root)
 
 
 def test_a_data_file_of_a_copy_must_be_that_of_the_checkout(tmp_path, site, imports):
@@ -383,42 +254,6 @@ def test_a_data_file_of_a_copy_must_be_that_of_the_checkout(tmp_path, site, impo
     write(root / "src/my_model/data/conf.json", "2")
 
     assert f"my_model/data/conf.json ({site}/my_model/data/conf.json)" in refusal(root)
-
-
-@pytest.mark.parametrize("origin", ["head", "app"])
-def test_compiled_modules_that_both_sides_share_are_refused_where_their_sources_differ(
-    tmp_path, site, imports, origin
-):
-    base, head = tmp_path / "base", tmp_path / "head"
-    for root in (base, head):
-        write(root / "src/my_model/__init__.py")
-    imports(site, "my_model/__init__.py")
-    imports(site, "_fast.so", "compiled")
-    installed(site, "my_model/__init__.py", "_fast.so", origin=tmp_path / origin)
-
-    for root, foreign in ((base, head), (head, base)):
-        assert refusal(root, foreign) == ""
-        why = refusal(root, foreign, native_source="csrc/fast.c")
-        words = f"share: _fast ({site}/_fast.so); csrc/fast.c differs"
-        assert (words in why) is (root.name != origin)
-        assert bool(why) is (root.name != origin)
-
-
-def test_a_file_that_says_the_version_is_no_module_that_was_built(tmp_path, site, imports):
-    root = tmp_path / "head"
-    write(root / "src/my_model/__init__.py")
-    for file in ("my_model/__init__.py", "my_model/_version.py"):
-        imports(site, file)
-    installed(site, "my_model/__init__.py", "my_model/_version.py", origin=tmp_path / "app")
-
-    assert refusal(root, native_source="setup.py") == ""
-
-
-def test_compiled_modules_of_others_are_not_refused(tmp_path, site, imports):
-    imports(site, "_fast.so", "compiled")
-    installed(site, "_fast.so", origin=tmp_path / "app")
-
-    assert refusal(tmp_path / "head", native_source="csrc/fast.c") == ""
 
 
 def test_links_into_a_cache_are_an_installed_copy(tmp_path, site, imports):

@@ -262,13 +262,6 @@ def test_submodules_are_as_the_base_has_them_and_no_configuration_changes(tmp_pa
     assert not list((project.root / ".git").glob("worktrees/*"))
 
 
-def test_flags_of_a_compiler_in_pyproject_count_as_a_source_of_compiled_code(forked):
-    forked.commit(pyproject_toml="[tool.scikit-build]\ncmake.args = ['-O0']\n")
-
-    with worktree.base_of(forked.root, "main") as base:
-        assert base.native_source == "pyproject.toml"
-
-
 def test_submodules_of_submodules_are_there_too(tmp_path, library):
     outer = repositories.init(tmp_path / "outer")
     outer.ask("submodule", "--quiet", "add", library.root, "inner")

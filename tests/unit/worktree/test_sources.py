@@ -1,3 +1,4 @@
+from ci_perf import worktree
 from ci_perf.worktree import merge_base, sources
 from tests import repositories
 
@@ -83,3 +84,10 @@ def test_a_submodule_counts_where_another_commit_is_checked_out(tmp_path, forked
 
     inner.commit(fast_c="new")
     assert sources.native(start) == "lib"
+
+
+def test_flags_of_a_compiler_in_pyproject_count_as_a_source_of_compiled_code(forked):
+    forked.commit(pyproject_toml="[tool.scikit-build]\ncmake.args = ['-O0']\n")
+
+    with worktree.base_of(forked.root, "main") as base:
+        assert base.native_source == "pyproject.toml"

@@ -1,0 +1,40 @@
+"""Packages that lie beyond the checkout that a launch measures."""
+
+import json
+
+import msgspec
+
+from ci_perf.measuring import shared_code
+from ci_perf.model.task import Task
+from tests.plans import a_planned
+
+
+def write(file, text=""):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def installed(site, *files, origin=None, name="my_model"):
+    """Write what pip notes of a package: that of an index, or of a folder of this machine."""
+    metadata = site / f"{name}-0.1.dist-info"
+    write(metadata / "RECORD", "".join(f"{file},sha256=x,1\n" for file in files))
+    if origin is not None:
+        write(metadata / "direct_url.json", json.dumps({"url": origin.as_uri(), "dir_info": {}}))
+
+
+def a_task(root, foreign_root=None, *, source_folders=(), native_source=""):
+    workload = msgspec.structs.replace(a_planned("it"), file=str(root / "workloads/it.py"))
+    return Task(
+        workload=workload,
+        index=0,
+        device="cpu",
+        root=str(root),
+        data_dir="/d",
+        foreign_root=str(foreign_root or ""),
+        source_folders=source_folders,
+        native_source=native_source,
+    )
+
+
+def refusal(root, foreign_root=None, **more):
+    return shared_code.refusal(a_task(root, foreign_root, **more))
