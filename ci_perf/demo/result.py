@@ -35,7 +35,8 @@ AS_PLANTED = """\
 A CI job would have ended with exit code {code}: regressions are proven, and this is the only code
 that blames the pull request.
 {causes}
-Nothing else was blamed, the harmless refactoring included: {rest}."""
+Nothing else was blamed, the harmless refactoring included. The other metrics that can fail a job:
+{rest}."""
 UNDECIDED = """\
 A CI job would have ended with exit code {code}. Nothing was blamed that nobody planted, but this
 machine could not prove all that was planted:

@@ -30,8 +30,9 @@ class Candidate:
 
     ``obstacle`` is the reason code why the history may not clear the head: the machine has moved,
     say, or an earlier screen has found it suspicious; ``is_other_node``: the history is of other
-    nodes than the head. Where the change has been accepted already, the base is known to differ,
-    and there are no pairs.
+    nodes than the head; ``does_more``: a count of the workload has grown, so that its history has
+    to exclude a loss beyond the limit. Where the change has been accepted already, the base is
+    known to differ, and there are no pairs.
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
     pairs leaves out the outermost ones. ``gates_where_clear``: it fails the job where it is proven
@@ -55,6 +56,7 @@ class Candidate:
     item_unit: str = "step"
     obstacle: str = ""
     is_other_node: bool = False
+    does_more: bool = False
     is_accepted: bool = False
     has_pairs_without: bool = False
     is_inverse: bool = False
@@ -100,6 +102,7 @@ class Candidate:
             gate=self.limit.gate,
             obstacle=self.obstacle,
             is_other_node=self.is_other_node,
+            does_more=self.does_more,
             tick=self.tick,
             trimmed=self.trimmed,
             earlier=self.earlier,

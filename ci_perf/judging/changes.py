@@ -39,6 +39,25 @@ class Judgement:
     expected_pairs: float
 
 
+def doubt_history(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Mark the step times of each workload of which a count has grown: it does more work."""
+    asked = list(candidates)
+    grown = {each.workload for each in asked if _has_grown(each)}
+    return [
+        replace(each, does_more=not each.is_accepted)
+        if each.workload in grown and each.metric.name in signs.SLOWED
+        else each
+        for each in asked
+    ]
+
+
+def _has_grown(candidate: Candidate) -> bool:
+    if candidate.metric.kind is not Kind.COUNT or not (candidate.history and candidate.head):
+        return False
+    change = compare_ranges(candidate, candidate.history.current, candidate.head)
+    return change.verdict is Verdict.REGRESSED
+
+
 def judge(
     candidates: Sequence[Candidate], *, suspects: int = 0, check: int | None = None
 ) -> list[Judgement]:

@@ -62,7 +62,7 @@ def compare(
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
-    asked = list(_candidates(histories, head, limits, moved))
+    asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     judged = list(changes.with_history(judgements))
     noted = signs.read(
@@ -122,7 +122,7 @@ def undecided(
     """
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
-    asked = list(_candidates(histories, head, limits, moved))
+    asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     return changes.open_workloads(judgements), changes.count_suspects(asked)
 
@@ -131,7 +131,7 @@ def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
     """Count what shares the chance of a false alarm: as `undecided` does, and nothing else."""
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
-    return changes.count_suspects(list(_candidates(histories, head, limits, moved)))
+    return changes.count_suspects(_candidates(histories, head, limits, moved))
 
 
 def suspected(
@@ -143,7 +143,7 @@ def suspected(
     expected to decide them.
     """
     histories = _histories(base, head, tiers)
-    asked = list(_candidates(histories, head, limits, _moved(histories, head, limits)))
+    asked = _candidates(histories, head, limits, _moved(histories, head, limits))
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
     return {
         name: (changes.suspected_metrics(judgements, name), pairs)
@@ -223,8 +223,14 @@ def _suspects(head: Summary) -> int:
 
 def _candidates(
     histories: Histories, head: Summary, limits: Limits, moved: Sequence[Reason]
+) -> list[Candidate]:
+    """Return every metric that may be judged: by a history that compares, or by pairs alone."""
+    return changes.doubt_history(_all_candidates(histories, head, limits, moved))
+
+
+def _all_candidates(
+    histories: Histories, head: Summary, limits: Limits, moved: Sequence[Reason]
 ) -> Iterator[Candidate]:
-    """Yield every metric that may be judged: by a history that compares, or by pairs alone."""
     accepted = head.interleaved.accepted if head.interleaved else {}
     suspected = head.interleaved.suspected if head.interleaved else {}
     dependencies = head.interleaved.dependencies if head.interleaved else ()

@@ -33,12 +33,13 @@ TOO_FEW_SESSIONS, TOO_FEW_PAIRS = "too_few_sessions", "too_few_pairs"
 TWO_MODES, CANARY_MOVED, CLOCKS_MOVED = "two_modes", "canary_moved", "clocks_moved"
 ROUNDED, SPREAD, OTHER_NODE = "rounded", "spread", nodes.CODE
 OTHER_PACKAGES, WORSE_BY_HISTORY = "other_packages", "worse_by_history"
+MORE_WORK = "more_work"
 UNLIKE_PAIRS = "unlike_pairs"
 CODES = (
     *(SCREENED, CONFIRMED, NOT_CONFIRMED, MOVER_UNKNOWN, PREDICTED, ASSUMED),
     *(TOO_FEW_SESSIONS, TOO_FEW_PAIRS),
     *(TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, ROUNDED, SPREAD),
-    *(OTHER_NODE, OTHER_PACKAGES, UNLIKE_PAIRS, WORSE_BY_HISTORY),
+    *(OTHER_NODE, OTHER_PACKAGES, UNLIKE_PAIRS, WORSE_BY_HISTORY, MORE_WORK),
 )
 
 
@@ -155,7 +156,13 @@ def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
     No history clears what an earlier run of the same commits had to confirm.
     """
     is_uncleared = bool(metric.obstacle) or metric.said is not None
-    return screened is None or is_uncleared or not screened.clears(metric.policy)
+    return screened is None or is_uncleared or not _clears(screened, metric)
+
+
+def _clears(screened: Screened, metric: NoisyMetric) -> bool:
+    """Whether the history excludes the margin, and of more work a loss beyond the limit."""
+    may_be_loss = metric.does_more and metric.policy.is_beyond_floor(screened.high)
+    return screened.clears(metric.policy) and not may_be_loss
 
 
 def _decision(
@@ -201,6 +208,8 @@ def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[V
         return Verdict.INCONCLUSIVE, metric.obstacle
     is_short = screened.sessions < PREDICTING_SESSIONS
     match predict(screened, metric.policy, alpha):
+        case "unchanged" if not _clears(screened, metric):
+            return Verdict.INCONCLUSIVE, MORE_WORK
         case "unchanged":
             return Verdict.UNCHANGED, SCREENED
         case "unconfirmed":

@@ -83,6 +83,7 @@ class NoisyMetric:
     moved), ``is_other_node`` that it is of other nodes than the head.
     ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers
     were rounded to, relative to them. ``trimmed``: the mean of pairs leaves out the outermost ones.
+    ``does_more``: by exact counts it is more work than it was in its history.
     ``earlier`` counts the pairs of each earlier run of the same commits, which come first; ``said``
     is what these runs have said by their pairs.
     """
@@ -96,6 +97,7 @@ class NoisyMetric:
     gate: bool = True
     obstacle: str = ""
     is_other_node: bool = False
+    does_more: bool = False
     tick: float = 0.0
     trimmed: bool = False
     earlier: tuple[int, ...] = ()

@@ -28,6 +28,7 @@ _SAID = {
     "metric_missing": "in the baseline, not in this run",
     "metric_new": "no baseline yet",
     "missing": "has a baseline, but was not measured",
+    "more_work": "it does more work, and its history does not exclude a loss beyond the limit",
     "new": "no baseline yet",
     "new_since_failed": "failed on the base",
     "no_sign": "no sign of a change: all exact numbers are the same",

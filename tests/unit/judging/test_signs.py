@@ -228,8 +228,9 @@ def test_a_gain_of_the_machine_must_be_earned_as_well():
 
 def test_what_its_history_clears_says_that_the_code_does_more_work():
     head = a_run(a_measured("w", *scaled(STEADY, 1.001), operators=9))
+    limits = Limits(default=default_limits() | {"step_time_s": Limit(relative=0.05)})
 
-    comparison = judged(sessions_of(operators=7), head)
+    comparison = judged(sessions_of(operators=7), head, limits=limits)
 
     assert said(comparison) == (Verdict.UNCHANGED, "screened")
     assert row_of(comparison).signs.direction == "worse"
