@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from ci_perf.errors import InvalidFileError
+from ci_perf.measuring import knobs
 from ci_perf.measuring.rank_outputs import Outputs
 from ci_perf.measuring.turn_client import RanksAgent
 from ci_perf.model import task
@@ -116,7 +117,8 @@ def _run(
 ) -> None:
     """Start the ranks and wait for their end. Raises _RanksError, and what torchrun raises."""
     os.environ.update({} if endpoint else _local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    with knobs.imports_kept():
+        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     # It repeats in a screen of lines what we say in one.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
@@ -361,4 +363,5 @@ if __name__ == "__main__":
     if of_parent.isdecimal():
         linux.end_with_parent(int(of_parent))
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # until there are ranks to ask
-    sys.exit(main(Path(sys.argv[1]), endpoint="" if of_parent.isdecimal() else of_parent))
+    endpoint = "" if of_parent.isdecimal() else of_parent
+    knobs.end_process(main(Path(sys.argv[1]), endpoint=endpoint))

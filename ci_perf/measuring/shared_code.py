@@ -243,22 +243,26 @@ class _Search:
 
     def _importable(self, imported: Collection[tuple[str, str]]) -> Iterator[_Package]:
         """Yield the packages that another Python would find where this one searches."""
-        first = ("", *self._todo.python_path)
         for entry, installed in self._installed.items():
             paths = [path for package in installed for path in package.files]
             if INSTALLED.isdisjoint(entry.parts) and not self._is_known(str(entry), ""):
-                tops = filter(self._own.has_top, (each.name for each in _listed(entry)))
+                tops = (each.name for each in _listed(entry))
                 paths += [
                     str(file.relative_to(entry))
                     for top in tops
+                    if self._own.has_top(top) and not self._comes_first(top)
                     for file in (entry / top).rglob("*.py")
                 ]
             by_top: dict[str, dict[str, str]] = {}
             for path in filter(_is_module, paths):
                 by_top.setdefault(path.partition("/")[0].partition(".")[0], {})[path] = path
             for top, modules in by_top.items():
-                if (str(entry), top) not in imported and not self._own.has_top(top, first):
+                if (str(entry), top) not in imported and not self._comes_first(top):
                     yield _Package(entry, top, modules)
+
+    def _comes_first(self, top: str) -> bool:
+        """Whether Python finds a name in the checkout before it looks elsewhere."""
+        return self._own.has_top(top, ("", *self._todo.python_path))
 
 
 def _has_started_programs() -> bool:
