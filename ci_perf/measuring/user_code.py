@@ -11,6 +11,8 @@ import re
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,7 @@ def load(
     if after_libraries is not None:
         import_libraries(file)
         after_libraries()
-    spec = importlib.util.spec_from_file_location(f"ci_perf_workload_{file.stem}", file)
+    spec = importlib.util.spec_from_file_location(_module_name(file), file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -84,6 +86,29 @@ def load(
             f"{'none' if build is None else type(build).__name__}"
         )
     return Builder(file.name, build)
+
+
+def find_in_spawned(file: Path) -> None:
+    """Let a process that multiprocessing has spawned unpickle what FILE defines."""
+    sys.meta_path.append(_WorkloadFinder(file))
+
+
+def _module_name(file: Path) -> str:
+    return f"ci_perf_workload_{file.stem}"
+
+
+class _WorkloadFinder(MetaPathFinder):
+    """Finds a workload file under the name that it has here, which no library has."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """See MetaPathFinder."""
+        del path, target
+        if fullname != _module_name(self._file):
+            return None
+        return importlib.util.spec_from_file_location(fullname, self._file)
 
 
 def import_libraries(file: Path) -> None:

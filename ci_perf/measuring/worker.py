@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+from ci_perf.errors import InvalidFileError
 from ci_perf.measuring import knobs, memory, recording, user_code
 from ci_perf.measuring.instruments import Stopwatch
 from ci_perf.measuring.monitor import Marks
@@ -79,6 +80,10 @@ def _of_the_author(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
+if __name__ == "__mp_main__":  # multiprocessing has spawned it, with the arguments of its parent
+    with contextlib.suppress(IndexError, InvalidFileError):  # the workload may have changed them
+        spawner = files.read(Path(sys.argv[1]) / task.TASK, task.Task)
+        user_code.find_in_spawned(Path(spawner.workload.file))
 if __name__ == "__main__":
     linux.end_with_parent(int(sys.argv[2]))
     # Threads and exit handlers of the workload have had their say: the result is written.

@@ -36,6 +36,26 @@ def step():
     (place / "kernel.so").touch()
 """
 NEW, OLD = "ValueError: [False, False]", "ValueError: [True, True]"
+# Its process unpickles `answer` from the workload file, as spawned workers of a loader do.
+SPAWNING = """
+import multiprocessing
+def answer(pipe):
+    while True:
+        pipe.send(2 * pipe.recv())
+CONTEXT = multiprocessing.get_context("{method}")
+def step():
+    near.send(21)
+    assert near.recv() == 42
+"""
+BUILD_SPAWNING = """
+from ci_perf.workload import Workload
+def build(c):
+    global near
+    near, far = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=answer, args=(far,), daemon=True)
+    process.start()
+    return Workload(step=step, teardown=process.kill)
+"""
 
 
 @pytest.fixture
@@ -77,6 +97,15 @@ def exhausted(failure):
     """Return what is known of memory that ran out."""
     assert failure.exhausted is not None, failure.reason
     return failure.exhausted
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_of_multiprocessing_find_what_the_workload_file_defines(task, tmp_path, method):
+    source = SPAWNING.format(method=method) + BUILD_SPAWNING
+
+    process = process_of(LocalLauncher(tmp_path).launch(task(source)))
+
+    assert process.timed.block_s
 
 
 def test_a_limit_of_memory_makes_a_failure_that_says_so(task, tmp_path):
