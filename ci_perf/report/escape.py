@@ -11,7 +11,7 @@ import unicodedata
 # Enough for every honest name; longer ones push the numbers out of sight.
 MAX_CHARS = 80
 # A note is a sentence; longer ones are cut, and stand whole in run.json.
-MAX_SENTENCE_CHARS = 300
+MAX_SENTENCE_CHARS = 500
 MAX_FENCED_LINES = 30
 MAX_FENCED_BYTES = 3_000
 _MAX_QUOTED_LINES = 12

@@ -31,7 +31,7 @@ _SAID = {
     "more_work": "it does more work, and its history does not exclude a loss beyond the limit",
     "new": "no baseline yet",
     "new_since_failed": "failed on the base",
-    "no_sign": "no sign of a change: all exact numbers are the same",
+    "no_sign": "no sign of a change",
     "other_machine": "another machine",
     "other_node": "its history is of another node, which may be faster or slower",
     "other_parameters": "other parameters",

@@ -217,8 +217,8 @@ def test_a_note_of_10000_characters_is_cut_and_a_name_of_as_many_is_refused():
     text = page.render(a_comparison(a_change("mlp", Verdict.REGRESSED, note="n" * 10_000)))
     named = codec.encode(a_comparison(a_change("w" * 10_000)))
 
-    assert "n" * 299 + "…" in text
-    assert "n" * 301 not in text
+    assert "n" * 499 + "…" in text
+    assert "n" * 501 not in text
     with pytest.raises(InvalidFileError):
         codec.decode(named, Comparison, name="comparison.json")
 
