@@ -110,8 +110,10 @@ class Prover:
         if reason := reason or self._other_packages(workload, machine, self.base.dependencies):
             return touched(workload, "conditions", reason)
         obstacle: Touched | None = None
+        unfit = ""
         for program in self._records(workload, machine):
-            if not self._holds(workload, machine, program, self.base.tree):
+            if why := self._unfit(workload, machine, program, self.base.tree):
+                unfit = unfit or f": {why}"
                 continue
             answer = self.by_record(workload, program)
             if isinstance(answer, SameProgram) or answer.code != "obstacle":
@@ -119,7 +121,8 @@ class Prover:
             obstacle = obstacle or answer
         if obstacle or self.may_record:
             return obstacle
-        return touched(workload, "not_recorded", "no record of the base's program holds here")
+        detail = f"no record of the base's program holds here{unfit}"
+        return touched(workload, "not_recorded", detail)
 
     def by_record(self, workload: PlannedWorkload, program: Program) -> Answer:
         """Compare the head with a record that holds for the base."""
@@ -145,7 +148,7 @@ class Prover:
     def of_head(self, workload: PlannedWorkload, machine: MachineDescription) -> Program | None:
         """Return the committed record, or one that this machine has kept, if it holds."""
         for program in self._records(workload, machine):
-            if self._holds(workload, machine, program, self.head):
+            if not self._unfit(workload, machine, program, self.head):
                 return program
         return None
 
@@ -172,22 +175,22 @@ class Prover:
         kept = self.cache.newest_first(workload.id)
         return itertools.chain([of_baseline] if of_baseline else [], kept)
 
-    def _holds(
+    def _unfit(
         self,
         workload: PlannedWorkload,
         machine: MachineDescription,
         program: Program,
         side: Tree,
-    ) -> bool:
-        """Whether a record describes a side as it is, here and now."""
+    ) -> str:
+        """Say why a record does not describe a side as it is, here and now; "" if it does."""
         wanted = _conditions(workload, machine, self.plan, Path(self.plan.root))
         # An obstacle makes it prove nothing; it describes the base all the same.
         program = msgspec.structs.replace(program, obstacles=())
-        return not (
-            proof.other_conditions(program, wanted, machine.variables)
-            or proof.outside_difference(program)
-            or proof.first_difference(program, side)
-        )
+        why = proof.other_conditions(program, wanted, machine.variables)
+        if why := why or proof.outside_difference(program):
+            return why
+        difference = proof.first_difference(program, side)
+        return difference.detail if difference else ""
 
     def _other_settings(
         self, workload: PlannedWorkload, machine: MachineDescription, before: Plan

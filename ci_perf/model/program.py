@@ -245,8 +245,8 @@ def _first_of(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
 class SameProgram(Struct, frozen=True, kw_only=True):
     """A workload that was not launched: all that its program takes is the same on both sides.
 
-    ``functions`` of ``files`` are Python's, module and class bodies among them; ``data_files`` were
-    read as a whole. ``is_proven`` is false where a run says so, and the job that judges it cannot
+    ``functions`` of ``files`` are Python's, class bodies among them; ``data_files`` were read as a
+    whole. ``is_proven`` is false where a run says so, and the job that judges it cannot
     prove it.
     """
 

@@ -147,7 +147,7 @@ def _explain_numbers(rows: list[Row], comparison: Comparison) -> Phrase:
             "below: a faster step that computes something else is no improvement. If the change is "
             "intended, accept it with a reason: "
         ),
-        commands.accept(rows, comparison, reason=True, append=_are_kept(rows, comparison)),
+        *_accept(rows, comparison, reason=True, append=_are_kept(rows, comparison)),
     )
 
 
@@ -174,7 +174,7 @@ def _fix_or_accept(rows: list[Row], comparison: Comparison) -> Phrase:
         Words(
             ". Fix it, or accept the new numbers and commit the baseline that this command writes: "
         ),
-        commands.accept(rows, comparison, reason=True),
+        *_accept(rows, comparison, reason=True),
     )
 
 
@@ -184,7 +184,7 @@ def _restore_or_remove(rows: list[Row], comparison: Comparison) -> Phrase:
             Words("Missing, though the baseline has it: "),
             *phrases.joined(phrases.titled(row) for row in rows),
             Words(". Restore it, or accept that it is gone: "),
-            commands.accept(rows, comparison, reason=True),
+            *_accept(rows, comparison, reason=True),
         )
     return (
         Words("Missing, though it has a baseline: "),
@@ -245,7 +245,7 @@ def _record(rows: list[Row], comparison: Comparison) -> Phrase:
             ". If the base should have run, mend that first. Then record" if tried else ". Record"
         ),
         Words(" one and commit the file that this command writes: "),
-        commands.accept(rows, comparison, reason=False),
+        *_accept(rows, comparison, reason=False),
     )
 
 
@@ -278,7 +278,7 @@ def _record_here(rows: list[Row], comparison: Comparison) -> Phrase:
             "). Compare the same workload on the same machine, or record a new baseline and commit "
             "it: "
         ),
-        commands.accept(rows, comparison, reason=not is_other),
+        *_accept(rows, comparison, reason=not is_other),
     )
 
 
@@ -287,8 +287,18 @@ def _keep_gain(rows: list[Row], comparison: Comparison) -> Phrase:
         Words("Improved: "),
         *phrases.named(rows),
         Words(". Accept the new numbers, or a later change may lose the gain unnoticed: "),
-        commands.accept(rows, comparison, reason=False),
+        *_accept(rows, comparison, reason=False),
     )
+
+
+def _accept(
+    rows: list[Row], comparison: Comparison, *, reason: bool, append: bool = False
+) -> Phrase:
+    """Give the command that accepts rows; numbers of a busy machine it may refuse."""
+    is_busy = any(undecided.is_busy(row, comparison) for row in rows)
+    refused = (Words(" (it refuses numbers of a very busy machine: check again then)"),)
+    command = commands.accept(rows, comparison, reason=reason, append=append)
+    return (command, *(refused if is_busy else ()))
 
 
 # Worst first. Warnings and unchanged rows need no action.

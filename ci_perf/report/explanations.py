@@ -317,6 +317,6 @@ def _others(explanation: Explanation) -> Iterator[Phrase]:
 
 def _varying(explanation: Explanation) -> Iterator[Phrase]:
     if explanation.varying:
-        vary = "varies" if explanation.varying == 1 else "vary"
+        vary = "varies by itself" if explanation.varying == 1 else "vary by themselves"
         things = units.numbered(explanation.varying, "count")
-        yield (Words(f"Not compared: {things} that {vary} by themselves."),)
+        yield (Words(f"Not compared: {things} that {vary}."),)

@@ -223,8 +223,8 @@ def _not_installed(comparison: Comparison) -> Phrase:
         Words("ℹ️ This change alters "),  # noqa: RUF001  an icon, not an i
         *phrases.joined((name,) for name in asking),
         Words(
-            ", and the installed packages are those of the baseline. If it asks for others, they "
-            "were not measured: install them, and check again."
+            ", and the installed packages are those of the baseline. What it asks for was measured "
+            "only if it was installed before."
         ),
     )
 

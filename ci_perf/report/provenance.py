@@ -204,9 +204,12 @@ def _numbers(comparison: Comparison) -> Phrase:
 
 def _launched_base(comparison: Comparison) -> Phrase:
     interleaved = comparison.interleaved
-    if interleaved is None or not interleaved.pairs:
+    if interleaved is None:
         return ()
-    return (Words(", paired with "), *commit(interleaved.source))
+    if interleaved.pairs:
+        return (Words(", paired with "), *commit(interleaved.source))
+    is_same = any(map(same_program.is_of_same_program, comparison.rows))
+    return (Words(", compared with "), *commit(interleaved.source)) if is_same else ()
 
 
 def _run(name: str) -> Phrase:

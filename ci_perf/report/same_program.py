@@ -34,8 +34,8 @@ def remark(same: SameProgram) -> str:
 def _counted(same: SameProgram) -> str:
     """Count what was compared, with its verb. Without a function, only whole files were."""
     if not same.functions:
-        verb = "is" if same.data_files == 1 else "are"
-        return f"{units.numbered(same.data_files, 'file')} {verb}"
+        files = same.files + same.data_files
+        return f"{units.numbered(files, 'file')} {'is' if files == 1 else 'are'}"
     functions = units.numbered(same.functions, "function")
     sources = f"{functions} of {units.numbered(same.files, 'file')}"
     if same.data_files:

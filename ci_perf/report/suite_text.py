@@ -22,8 +22,10 @@ Next:
  4. On GitHub: Actions, perf-baseline, Run workflow. Your runner measures the main branch and
     opens a pull request with the first baselines. Merge it.
  5. Open a pull request: perf measures it, and a comment says whether it is slower.
-Without GitHub, after step 2:   ci-perf accept run.json --reason "First baseline"
-                                git add workloads baselines && git commit
+Without GitHub, after step 2:   git add .gitignore workloads && git commit
+                                ci-perf run --suite smoke
+                                ci-perf accept run.json --reason "First baseline"
+                                git add baselines && git commit
 on a branch:                    ci-perf check --suite smoke --against main"""
 
 

@@ -130,11 +130,17 @@ def test_touched_says_what_a_check_would_measure_and_launches_nothing(git):
         (git.root / path).write_text(text)
         assert [row["detail"] for row in touched(git)[1]["touched"]] == [words, words]
         git.ask("stash", "--include-untracked")
-    suite = git.root / "workloads/suite.toml"
-    suite.write_text(suite.read_text().replace("fingerprint_steps = 0", "fingerprint_steps = 1"))
-    assert {row["detail"] for row in touched(git)[1]["touched"]} == {
-        "its settings in suite.toml are not those of the base"
+    assert {row["detail"] for row in touched(git, HF_HOME="other")[1]["touched"]} == {
+        "no record of the base's program holds here: the environment variable HF_HOME is new"
     }
+    suite = git.root / "workloads/suite.toml"
+    before = suite.read_text()
+    for old, new in (("fingerprint_steps = 0", "fingerprint_steps = 1"), ('"min"', '"median"')):
+        assert old in before
+        suite.write_text(before.replace(old, new))
+        assert {row["detail"] for row in touched(git)[1]["touched"]} == {
+            "its settings in suite.toml are not those of the base"
+        }
 
 
 def test_a_branch_that_adds_the_suite_is_told_that_all_of_it_is_new(git):
@@ -149,8 +155,8 @@ def test_a_branch_that_adds_the_suite_is_told_that_all_of_it_is_new(git):
     }
 
 
-def touched(git, base="main"):
-    done = Project(git.root).run("touched", "--against", base, "--format", "json")
+def touched(git, base="main", **environment):
+    done = Project(git.root).run("touched", "--against", base, "--format", "json", **environment)
     assert done.code == ExitCode.OK, done.err
     return done, json.loads(done.out)
 

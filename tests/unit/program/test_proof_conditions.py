@@ -97,3 +97,7 @@ def test_a_setting_counts_unless_it_says_how_often(root, name):
 
 def test_settings_that_do_not_count_exist():
     assert {*Protocol.__struct_fields__} >= proof.HOW_OFTEN
+
+
+def test_a_statistic_that_no_baseline_compares_with_is_measured():
+    assert "statistic" not in proof.HOW_OFTEN

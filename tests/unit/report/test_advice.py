@@ -3,8 +3,10 @@ import pytest
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Stale, Verdict
 from ci_perf.model.process import Exhausted
+from ci_perf.model.validity import Status, Validity
 from ci_perf.report import advice, remarks
 from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side, an_uncompared
+from tests.runs import a_reason
 
 
 def said(phrases):
@@ -42,6 +44,19 @@ def test_a_regression_can_be_fixed_or_accepted_with_a_reason():
     (step,) = steps(a_change("bert.dtype=bf16", Verdict.REGRESSED, ratio=1.2))
 
     assert "ci-perf accept run.json --workload bert.dtype=bf16 --reason" in step
+
+
+def test_accept_may_refuse_the_numbers_of_a_busy_machine():
+    row = a_change("bert", Verdict.IMPROVED, ratio=0.8)
+    busy = Validity(
+        status=Status.DEGRADED, reasons=(a_reason("host_pressure", "bert", Status.DEGRADED),)
+    )
+
+    (step,) = said(advice.next_steps(a_comparison(row, validity=busy)))
+
+    assert step.endswith(
+        "--workload bert (it refuses numbers of a very busy machine: check again then)"
+    )
 
 
 def test_changed_numerics_come_before_every_speed_with_the_first_loss_that_differs():

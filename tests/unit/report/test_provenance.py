@@ -6,7 +6,15 @@ import pytest
 from ci_perf.model.comparison import Spending, Verdict
 from ci_perf.model.run import Source
 from ci_perf.report import provenance
-from tests.comparisons import a_change, a_comparison, a_head, a_side, an_interleaved
+from tests.comparisons import (
+    a_change,
+    a_comparison,
+    a_head,
+    a_side,
+    an_interleaved,
+    an_uncompared,
+)
+from tests.programs import a_same_program
 from tests.runs import CPU, GPU, an_image
 
 
@@ -62,6 +70,15 @@ def test_without_a_baseline_a_base_is_named_only_where_it_was_launched(interleav
 
     footer = "".join(provenance.footer(found))
     assert footer.startswith(f"No baseline → head d4e5f6a{paired}")
+
+
+def test_the_commit_that_is_the_same_program_is_named():
+    same = msgspec.structs.replace(BESIDE, pairs=0, suspects=0)
+    row = an_uncompared("bert", Verdict.UNCHANGED, code="same_program", same=a_same_program("bert"))
+
+    footer = "".join(provenance.footer(a_comparison(row, interleaved=same)))
+
+    assert footer.startswith("Baseline of a1b2c3d → head d4e5f6a, compared with ccccccc · run")
 
 
 def test_a_base_that_no_suspect_needed_is_not_said_to_have_been_launched():

@@ -31,6 +31,12 @@ def test_a_record_of_whole_files_counts_no_functions(files, words):
     assert same_program.agreed(whole) == words
 
 
+def test_modules_without_functions_are_files():
+    modules = a_same_program(functions=0, files=3, data_files=1)
+
+    assert same_program.agreed(modules) == "4 files are the same"
+
+
 def test_the_report_explains_it_once_in_two_sentences_and_counts_the_workloads():
     comparison = a_comparison(a_row("bert"), a_row("gpt"), a_change("mlp"))
 
