@@ -210,7 +210,9 @@ def _in_source(
     except ValueError as error:
         yield ProgramDifference(path=path, detail=f"{path} differs and cannot be parsed: {error}")
         return
-    for unit, before in sorted(recorded.items()):
+    # A function says more than the body of the module, which holds the head of a new one.
+    for unit in sorted(recorded, key=lambda name: (name.endswith(":"), name)):
+        before = recorded[unit]
         if unit not in now:
             detail = f"{path}: {unit_name(unit)} is not there any more"
             yield ProgramDifference(path=path, unit=unit, detail=detail)
