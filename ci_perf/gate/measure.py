@@ -12,9 +12,9 @@ import msgspec
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.errors import CannotWriteError, UsageError, WrongNodeError
+from ci_perf.errors import CannotWriteError, CiPerfError, UsageError, WrongNodeError
 from ci_perf.gate import Notify, compare, run_summary, runners, traces
-from ci_perf.gate.programs import ProgramCache, Prover, base_side, cache_folder
+from ci_perf.gate.programs import ProgramCache, Prover, base_plan, base_side, cache_folder
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
@@ -274,7 +274,9 @@ def _against_base(
     if checkout is None:
         return None
     return session.Against(
-        checkout=dataclasses.replace(checkout, notes=notes),
+        checkout=dataclasses.replace(
+            checkout, notes=notes, workload_files=_workload_files(plan, options, checkout)
+        ),
         budget_s=options.budget_s,
         # How often the head is launched before, the history says, unless somebody has.
         routes=options.processes is None,
@@ -287,6 +289,17 @@ def _against_base(
         suspected=options.suspected,
         suspects=options.suspects,
     )
+
+
+def _workload_files(plan: Plan, options: MeasureOptions, checkout: Checkout) -> dict[str, str]:
+    """Return the file of each workload as the base's own suite has it; none if nobody can read it.
+
+    Those of a suite that ships with us are the same on both sides.
+    """
+    with contextlib.suppress(CiPerfError):
+        before = base_plan(plan, options.workloads, checkout)
+        return {each.id: each.file for each in before.workloads if before is not plan}
+    return {}
 
 
 def set_up(

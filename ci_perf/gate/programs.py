@@ -16,7 +16,7 @@ from ci_perf.errors import CiPerfError
 from ci_perf.gate import Notify
 from ci_perf.judging import comparability
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
-from ci_perf.model.suite import Plan, PlannedWorkload
+from ci_perf.model.suite import Plan, PlannedWorkload, Protocol
 from ci_perf.model.task import MachineDescription
 from ci_perf.program import proof
 from ci_perf.program.proof import conditions_digest
@@ -203,7 +203,8 @@ class Prover:
             return "the container in suite.toml is not that of the base"
         of_base = _conditions(known[0], machine, before, Path(before.root))
         of_head = _conditions(workload, machine, self.plan, Path(self.plan.root))
-        return "" if of_base == of_head else "its settings in suite.toml are not those of the base"
+        is_same = of_base == of_head and _are_as_long(known[0].protocol, workload.protocol)
+        return "" if is_same else "its settings in suite.toml are not those of the base"
 
     def _other_packages(
         self, workload: PlannedWorkload, machine: MachineDescription, dependencies: tuple[str, ...]
@@ -227,19 +228,27 @@ class Prover:
 
 def base_side(plan: Plan, workloads: Path, checkout: Checkout, notify: Notify) -> BaseSide | None:
     """Return the base as its own suite.toml has it; `None` where that cannot be read."""
+    try:
+        before = base_plan(plan, workloads, checkout)
+    except CiPerfError as error:
+        said = str(error).replace(f"{checkout.root}/", "")
+        notify(f"note: everything is measured, as the suite of the base cannot be read: {said}")
+        return None
     tree = FolderTree(checkout.root)
-    folder = suite_folder(plan, workloads)
-    before = plan
-    if folder is not None and not has_suite(tree, folder):
-        before = msgspec.structs.replace(plan, workloads=())
-    elif folder is not None:
-        try:
-            before = suite.plan(checkout.root / folder, plan.suite, root=checkout.root)
-        except CiPerfError as error:
-            said = str(error).replace(f"{checkout.root}/", "")
-            notify(f"note: everything is measured, as the suite of the base cannot be read: {said}")
-            return None
     return BaseSide(tree=tree, plan=before, dependencies=checkout.dependencies)
+
+
+def base_plan(plan: Plan, workloads: Path, checkout: Checkout) -> Plan:
+    """Return the suite as the base has it; without workloads where it has none.
+
+    Raises CiPerfError.
+    """
+    folder = suite_folder(plan, workloads)
+    if folder is None:
+        return plan
+    if not has_suite(FolderTree(checkout.root), folder):
+        return msgspec.structs.replace(plan, workloads=())
+    return suite.plan(checkout.root / folder, plan.suite, root=checkout.root)
 
 
 def suite_folder(plan: Plan, workloads: Path) -> Path | None:
@@ -262,6 +271,15 @@ def folder_below(root: Path, name: str, workloads: Path) -> Path | None:
     if name.startswith(suite.BUILTIN) or not folder.is_relative_to(top):
         return None
     return folder.relative_to(top)
+
+
+def _are_as_long(base: Protocol, head: Protocol) -> bool:
+    """Whether launches do as many steps: a later one may be of another kind.
+
+    The number of launches, and what a calibration sets, are not the suite's.
+    """
+    kept = {name: getattr(head, name) for name in ("processes", "launch_spread", "statistic")}
+    return msgspec.structs.replace(base, **kept) == head
 
 
 def _conditions(

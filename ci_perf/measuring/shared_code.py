@@ -138,7 +138,7 @@ class _Search:
         entries = [entry for entry in anything if isinstance(entry, str)]
         self._installed = {Path(entry): list(local_packages(Path(entry))) for entry in entries}
         python = [real_path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-        self._foreign = [*map(Path, python), *self._roots[1:], OURS]
+        self._theirs = [*map(Path, python), OURS]
 
     def packages(self) -> Iterator[_Package]:
         """Yield what was imported from elsewhere than Python itself, us and the checkouts.
@@ -152,7 +152,9 @@ class _Search:
                 imported.setdefault(key, {})[path] = name
         workload_folder = str(Path(self._todo.workload.file).parent)
         for (folder, top), modules in imported.items():
-            if folder != workload_folder and not self._is_known(folder, next(iter(modules))):
+            # Code of the other side is refused by itself.
+            first, others = next(iter(modules)), self._roots[1:]
+            if folder != workload_folder and not self._is_known(folder, first, others=others):
                 yield _Package(Path(folder), top, modules)
         if _has_started_programs():
             yield from self._importable(imported)
@@ -233,10 +235,10 @@ class _Search:
                     return True
         return False
 
-    def _is_known(self, folder: str, path: str) -> bool:
-        """Whether a folder of modules is Python's, ours, the other side's or the checkout's own."""
+    def _is_known(self, folder: str, path: str, *, others: Sequence[Path] = ()) -> bool:
+        """Whether a folder of modules is Python's, ours, of `others` or the checkout's own."""
         file = real_path(f"{folder}/{path}")
-        if _is_below(Path(file), self._foreign):
+        if _is_below(Path(file), [*self._theirs, *others]):
             return True
         places = (Path(real_path(folder)), Path(file.removesuffix(f"/{path}")))
         return any(map(self._own.hold, places))

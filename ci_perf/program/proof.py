@@ -37,8 +37,8 @@ _LARGEST_OUTSIDE = 2**26
 # Raise it when a launch does something else with a workload, or a record means something else.
 _BEHAVIOUR = 3
 
-# They say how often and how long the same step runs. Any other setting of the protocol counts, also
-# one that is added later, and `statistic`: by another one no baseline compares.
+# They say how often and how long the same step runs, or what is made of its times. Any other
+# setting of the protocol counts, also one that is added later.
 HOW_OFTEN = frozenset(
     {
         "block_min_s",
@@ -47,6 +47,7 @@ HOW_OFTEN = frozenset(
         "monitor_hz",
         "phase_steps",
         "processes",
+        "statistic",
         "timed_max_s",
         "timed_min_blocks",
         "timed_min_s",
@@ -307,6 +308,8 @@ def conditions_digest(
         "file": _file(Path(workload.file), root),
         "parameters": workload.parameters,
         "protocol": {name: value for name, value in protocol.items() if name not in HOW_OFTEN},
+        # By another one no baseline compares. That of a calibration is not the suite's.
+        "statistic": workload.protocol.statistic if workload.own_statistic else "",
         "launch": (workload.launch, workload.world_size, workload.slowdown),
         "inputs": workload.inputs,
         "python_path": python_path,

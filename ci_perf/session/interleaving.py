@@ -255,11 +255,10 @@ class Interleaving:
 
     def _own_file(self, workload: PlannedWorkload) -> PlannedWorkload | None:
         """Return the workload with the file that the base has of it, if it has one."""
-        file = Path(workload.file)
-        if not file.is_relative_to(self._plan.root):
+        if not Path(workload.file).is_relative_to(self._plan.root):
             return None  # it comes with ci-perf, and is the same on both sides
-        own = self._against.checkout.root / file.relative_to(self._plan.root)
-        return msgspec.structs.replace(workload, file=str(own)) if own.is_file() else None
+        own = recording.own_file(workload, Path(self._plan.root), self._against.checkout)
+        return msgspec.structs.replace(workload, file=str(own)) if own else None
 
     def _launch_both(self, base: _Base) -> None:
         """Launch both sides; the one that came second last time comes first."""

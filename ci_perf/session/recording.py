@@ -170,14 +170,23 @@ def of_other_side(task: Task, base: Checkout) -> Task | None:
 
     `None` where the base has no such file. One that lies outside is the same on both sides.
     """
-    file = Path(task.workload.file)
     workload = task.workload
-    if file.is_relative_to(task.root):
-        own = base.root / file.relative_to(task.root)
-        if not own.is_file():
+    if Path(workload.file).is_relative_to(task.root):
+        own = own_file(workload, Path(task.root), base)
+        if own is None:
             return None
         workload = msgspec.structs.replace(workload, file=str(own))
     return in_base(msgspec.structs.replace(task, workload=workload), base)
+
+
+def own_file(workload: PlannedWorkload, root: Path, base: Checkout) -> Path | None:
+    """Return the file that the base has of a workload of the head, which lies below `root`.
+
+    A workload whose file has got another name is still the same one.
+    """
+    same = base.root / Path(workload.file).relative_to(root)
+    own = Path(base.workload_files.get(workload.id, same))
+    return own if own.is_file() else None
 
 
 def in_base(task: Task, base: Checkout) -> Task:

@@ -6,8 +6,8 @@ Submodules are provided from those of the head. Nothing is fetched, no file of G
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -166,7 +166,7 @@ class Checkout:
 
     ``top`` is the top of its worktree, ``head_top`` that of the head's: neither side must import
     from the other's. ``dependencies`` are the files that `dependencies.changed` names; the next
-    two are what `sources` tells.
+    two are what `sources` tells. ``workload_files`` are the files of workloads in its own suite.
     """
 
     root: Path
@@ -178,6 +178,7 @@ class Checkout:
     dependencies: tuple[str, ...] = ()
     source_folders: tuple[str, ...] = ()
     native_source: str = ""
+    workload_files: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextlib.contextmanager

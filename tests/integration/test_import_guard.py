@@ -130,6 +130,27 @@ def test_code_of_a_third_place_is_trouble_where_it_is_not_that_of_the_side(sides
     assert '`python_path = ["code"]`' in found.reason
 
 
+def test_code_of_the_head_that_a_child_may_import_is_trouble_where_it_differs(sides):
+    for side in (sides.base, sides.head):
+        sides.package(side, "src/package")
+    sides.workload(f"""
+        import os, sys
+        sys.path.append({str(sides.head / "src")!r})
+        if not (child := os.fork()):
+            import package
+            os._exit(0)
+        os.waitpid(child, 0)
+    """)
+    assert isinstance(sides.launch_base(), WorkerResult)
+
+    (sides.head / "src/package/__init__.py").write_text("N = 1\n")
+
+    found = sides.launch_base()
+    assert isinstance(found, TaskFailure)
+    assert f"{sides.head}/src/package/__init__.py" in found.reason
+    assert '`python_path = ["src"]`' in found.reason
+
+
 def test_many_modules_are_named_shortly(sides):
     for number in range(5):
         sides.package(sides.head, f"package{number}")

@@ -89,7 +89,7 @@ class Recording:
     def __init__(self, todo: Task, folder: Path) -> None:
         """Begin to record. Raises OSError."""
         self._todo = todo
-        self._places = Places(todo.root, str(folder), top=todo.top)
+        self._places = Places(todo.root, str(folder), top=todo.top, foreign=todo.foreign_root)
         self._notes = Notes(folder / _FACTS)
         self._contents = Contents(self._notes, self._places)
         self._executed = Executed(self._notes, self._places)
@@ -146,14 +146,24 @@ class Recording:
     def _note_neighbours(self) -> None:
         """Note that the program uses files of its repository that lie beyond the root.
 
-        Each side has its own, so they are no files that stay the same from commit to commit.
+        Each side has its own, so they are no files that stay the same from commit to commit. Of a
+        file of the other side, both would run with the same one.
         """
         # The workload of the head runs on both sides, with what lies beside it.
         workloads = f"{os.path.dirname(self._todo.workload.file)}/"
         for fact, path, _ in self._notes.read():
             folder = f"{path}/"
             is_of_workload = folder.startswith(workloads) or workloads.startswith(folder)
-            if fact is Fact.OUTSIDE and not is_of_workload and self._places.is_neighbour(path):
+            if fact is not Fact.OUTSIDE or is_of_workload:
+                continue
+            if self._places.is_of_other_side(path):
+                self._notes.add(
+                    Fact.OBSTACLE,
+                    f"{path} is a file of the head, and the base would use it, too: by an editable "
+                    "install, or by a path that names one checkout",
+                )
+                return
+            if self._places.is_neighbour(path):
                 self._notes.add(
                     Fact.OBSTACLE,
                     f"{path} belongs to the repository, and lies outside of the folder in which "

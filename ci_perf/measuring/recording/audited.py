@@ -38,7 +38,7 @@ _TRACKER = "from multiprocessing.resource_tracker import main"
 
 # They fail where something is there, or is not: with their first argument, or their first two.
 _TELL_EXISTENCE = tuple(
-    f"os.{name}" for name in ("chdir", "link", "mkdir", "remove", "rename", "rmdir", "symlink")
+    f"os.{name}" for name in ("chdir", "mkdir", "remove", "rename", "rmdir", "symlink")
 )
 
 _Handler = Callable[[Any, FrameType], None]
@@ -80,6 +80,8 @@ class Audit:
             "os.listdir": self._list,
             "os.scandir": self._scan,
             **dict.fromkeys(_TELL_EXISTENCE, self._try),
+            "os.mkdir": self._make_folder,
+            "os.link": self._link,
             "import": self._import,
             "ctypes.dlopen": self._load,
             "sqlite3.connect": self._load,
@@ -192,6 +194,17 @@ class Audit:
             is_path = isinstance(argument, (str, bytes, os.PathLike))
             if is_path and (path := absolute(argument)) is not None:
                 self._contents.tried(path)
+
+    def _make_folder(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+        self._try(arguments, frame)
+        if not callers.is_import(frame) and (path := absolute(arguments[0])) is not None:
+            self._contents.made_folder(path)
+
+    def _link(self, arguments: Any, frame: FrameType) -> None:  # noqa: ANN401
+        """Note what gets a further name: to read it by that shows nothing of it."""
+        self._try(arguments, frame)
+        if (path := absolute(arguments[0])) is not None:
+            self._contents.read(path)
 
     def _listed(self, folder: Any, frame: FrameType) -> str | None:  # noqa: ANN401
         """Return the folder that the program lists for itself."""

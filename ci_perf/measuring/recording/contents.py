@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import os
 import stat
 from pathlib import Path
@@ -29,7 +30,7 @@ class Contents:
             self._notes.add(Fact.OBSTACLE, f"the program reads {name}, which every commit changes")
         elif owner is Owner.REPOSITORY:
             self._read_input(path, name, Fact.SOURCE if by_import else Fact.DATA)
-        elif owner is Owner.OUTSIDE and not self._is_noted(name):
+        elif owner is Owner.OUTSIDE and not (self._is_noted(name) or self._is_product(name)):
             try:
                 self._notes.add(Fact.OUTSIDE, name, _digest_of(path))
             except ValueError as error:
@@ -88,10 +89,17 @@ class Contents:
         else:
             self.missed(path)
 
+    def made_folder(self, path: str) -> None:
+        """Note that a folder beyond the repository is made: what will be in it is a product."""
+        owner, name = self._places.classify(path)
+        if owner is Owner.OUTSIDE and not os.path.lexists(path):
+            self._notes.add(Fact.PRODUCT, name)
+
     def listed(self, path: str) -> None:
         """Note the names in a folder."""
         owner, name = self._places.classify(path)
-        if owner not in {Owner.REPOSITORY, Owner.OUTSIDE}:
+        is_product = owner is Owner.OUTSIDE and self._is_product(name)
+        if owner not in {Owner.REPOSITORY, Owner.OUTSIDE} or is_product:
             return
         fact = Fact.FOLDER if owner is Owner.REPOSITORY else Fact.OUTSIDE
         if self._notes.has(fact, name):
@@ -142,6 +150,11 @@ class Contents:
     def _is_noted(self, name: str) -> bool:
         facts = (Fact.SOURCE, Fact.DATA, Fact.OUTSIDE, Fact.PRODUCT)
         return any(self._notes.has(fact, name) for fact in facts)
+
+    def _is_product(self, path: str) -> bool:
+        """Whether the program has made this, or a folder above it."""
+        places = itertools.accumulate(path.split("/"), lambda folder, name: f"{folder}/{name}")
+        return any(self._notes.has(Fact.PRODUCT, place) for place in places)
 
     def _miss(self, owner: Owner, path: str) -> None:
         if owner is Owner.REPOSITORY:

@@ -23,14 +23,18 @@ class Owner(Enum):
 class Places:
     """Classifies paths as the program spells them: absolute in the end, links not resolved."""
 
-    def __init__(self, root: str, scratch: str = os.devnull, *, top: str = "") -> None:
+    def __init__(
+        self, root: str, scratch: str = os.devnull, *, top: str = "", foreign: str = ""
+    ) -> None:
         """Look at paths of the repository in `root`; `scratch` is the folder of the launch.
 
-        `top` is that of the repository, if known.
+        `top` is that of the repository, `foreign` that of the other side, if known.
         """
         self.root = os.path.abspath(root)
         self.real_root = os.path.realpath(root)
         self.tops = _folders([top]) if top else ()
+        self._top = top or root
+        self._foreign = _folders([foreign]) if foreign else ()
         installed = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(module_files.OURS)}
         installed |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
         ignored = [scratch, *_OF_KERNEL, *_caches()]
@@ -68,6 +72,13 @@ class Places:
             f"{root}/".startswith(f"{path}/") for root in (self.root, self.real_root)
         )
         return not leads_to_root and self.classify(path)[0] is Owner.OUTSIDE
+
+    def is_of_other_side(self, path: str) -> bool:
+        """Whether it is the other side's copy of what this side has, too."""
+        return self.classify(path)[0] is Owner.OUTSIDE and any(
+            path.startswith(folder) and os.path.lexists(f"{self._top}/{path.removeprefix(folder)}")
+            for folder in self._foreign
+        )
 
     def in_repository(self, path: str) -> str | None:
         """Return the path below the root, `None` for what is not the repository's."""
@@ -108,9 +119,14 @@ def _caches() -> list[str]:
 
 
 def absolute(path: object) -> str | None:
-    """Return the path that a call was given, `None` for an open file or none at all."""
+    """Return the path that a call was given, `None` for an open file or none at all.
+
+    An empty path is none, and no folder of the program's.
+    """
     try:
         text = os.fsdecode(path)  # type: ignore[arg-type]  # whatever a program passes
     except TypeError:
+        return None
+    if not text:
         return None
     return text if text.startswith("/") else os.path.join(os.getcwd(), text)

@@ -164,9 +164,15 @@ def test_a_workload_that_the_base_does_not_know_runs_on_its_code(repository):
     assert (rows["new"]["verdict"], rows["new"]["code"]) == ("unchanged", "confirmed")
 
 
-def test_a_slower_workload_file_is_a_regression_that_names_it(repository):
-    """Nothing but the file of the workload has changed: it naps twice."""
-    Project(repository.root).workload("nap", NAP + "    time.sleep(product.SECONDS)\n")
+@pytest.mark.parametrize("name", ["nap", "sleeper"])
+def test_a_slower_workload_file_is_a_regression_that_names_it(repository, name):
+    """Nothing but the file of the workload has changed: it naps twice, and may be called anew."""
+    (repository.root / "workloads/nap.py").unlink()
+    Project(repository.root).workload(name, NAP + "    time.sleep(product.SECONDS)\n")
+    suite = repository.root / "workloads/suite.toml"
+    named = f'workload = "{name}"\nname = "nap"'
+    suite.write_text(suite.read_text().replace('workload = "nap"', named))
+    repository.ask("add", "--all")
     repository.commit()
 
     done, rows = checked(repository)

@@ -44,7 +44,7 @@ class Project:
     data: Path
     program: Program | None = None
 
-    def launched(self, *, record=False, environment=None, inside=""):
+    def launched(self, *, record=False, environment=None, inside="", foreign=""):
         """Launch the workload, in this folder of the checkout; return the result."""
         planned = PlannedWorkload(
             id="it",
@@ -60,6 +60,7 @@ class Project:
             root=str(self.root / inside),
             top=str(self.root),
             data_dir=str(self.data),
+            foreign_root=foreign,
             record=record,
         )
         environment = {**os.environ, **(environment or {})}
@@ -105,7 +106,7 @@ def write(path, content):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def recorded(where, files, *, environment=None, inside=""):
+def recorded(where, files, *, environment=None, **more):
     """Make a project of these files, and record one launch of it."""
     repository = repositories.init(where / "base")
     (where / "data").mkdir()
@@ -113,7 +114,7 @@ def recorded(where, files, *, environment=None, inside=""):
         write(repository.root / path, content)
     repository.commit()
     project = Project(repository.root, where / "data")
-    program = project.launched(record=True, environment=environment, inside=inside).program
+    program = project.launched(record=True, environment=environment, **more).program
     return Project(project.root, project.data, program)
 
 

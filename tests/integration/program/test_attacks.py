@@ -19,8 +19,11 @@ from ci_perf.program.tree_sources import GitTree
 from tests import repositories
 from tests.integration.program.projects import HEAD, Link, recorded, replaced
 
+# Of a folder beyond the repository that each launch makes anew.
+MADE = "made-by-the-program-"
 WORKLOAD = f"""
 import colorsys, importlib, importlib.metadata, os, pkgutil, site, sqlite3, statistics, sys
+import tempfile
 {HEAD}
 import model
 from model import net
@@ -28,6 +31,13 @@ from model import net
 ROOT = pathlib.Path(__file__).parent.parent
 site.addsitedir(str(ROOT / "vendor"))
 sys.path.append(str(ROOT / "packed.zip"))
+
+def made():
+    with tempfile.TemporaryDirectory(prefix="{MADE}") as folder:
+        inner = pathlib.Path(folder, "inner")
+        inner.mkdir()
+        os.link(ROOT / "data/linked.txt", inner / "again.txt")
+        return (inner / "again.txt").read_text(), os.listdir(inner), os.path.isfile("")
 
 def outcome():
     from model import lazy
@@ -55,6 +65,7 @@ def outcome():
         [module.name for module in pkgutil.iter_modules([str(ROOT / "extensions")])],
         sorted(path.name for path in (ROOT / "configs").rglob("*.json")),
         sqlite3.connect(ROOT / "data/numbers.db").execute("select n from numbers").fetchall(),
+        made(),
     ]
 """
 INIT = '''
@@ -136,6 +147,7 @@ FILES = {
     "data/one.json": "[1]",
     "data/two.json": "[2]",
     "data/current.json": Link("one.json"),
+    "data/linked.txt": "one",
     "data/weights.pkl": pickle.dumps([1, 2]),
     "data/kernel.txt": "result = 1 + 1\n",
     "data/numbers.db": database(1),
@@ -266,6 +278,7 @@ FOUND = {
         "the names in configs/deep differ",
     ),
     "a database that C reads": ({"data/numbers.db": database(2)}, "data/numbers.db differs"),
+    "data that are read by another name": ({"data/linked.txt": "two"}, "data/linked.txt differs"),
     "data that choose a branch": ({"data/labels.json": '{"fast": false}'}, "data/labels.json"),
     "pickled code": ({"data/weights.pkl": pickle.dumps(print)}, "data/weights.pkl differs"),
     "code that is generated from a file": (
@@ -346,8 +359,9 @@ def test_the_project_itself_is_the_same_program(project, tmp_path):
     head = project.changed(tmp_path, {})
 
     assert head.differences() == ["", ""]
-    assert proof.counts(project.program).functions == 10
-    assert proof.counts(project.program).data_files == 8
+    assert proof.counts(project.program).functions == 11
+    assert proof.counts(project.program).data_files == 9
+    assert not [path for path in project.program.outside if MADE in path]
 
 
 @pytest.mark.parametrize(("changes", "detail"), FOUND.values(), ids=FOUND)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.measuring.recording import executed
-from tests.integration.program.projects import HEAD, Link, recorded, replaced
+from tests.integration.program.projects import HEAD, Link, recorded, replaced, write
 
 
 def a_workload(body):
@@ -265,6 +265,19 @@ def test_a_file_of_the_repository_beyond_the_root_ends_the_proof(tmp_path, body,
     obstacles = project.program.obstacles
     assert [each.startswith(f"{project.root}/{path}") for each in obstacles] == [True] * bool(path)
     assert all("run it at the top of the repository" in each for each in obstacles)
+
+
+@pytest.mark.parametrize(("name", "is_obstacle"), [("n.txt", True), ("cache.bin", False)])
+def test_a_file_of_the_head_that_the_base_has_too_ends_the_proof(tmp_path, name, is_obstacle):
+    head = tmp_path / "head"
+    write(head / "data" / name, "2")
+    body = f"def outcome():\n    return pathlib.Path({str(head / 'data' / name)!r}).read_text()\n"
+
+    project = recorded(tmp_path, a_workload(body) | {"data/n.txt": "1"}, foreign=str(head))
+
+    obstacles = project.program.obstacles
+    assert len(obstacles) == is_obstacle
+    assert all(each.startswith(f"{head}/data/n.txt is a file of the head") for each in obstacles)
 
 
 @pytest.mark.parametrize(

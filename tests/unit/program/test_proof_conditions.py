@@ -99,5 +99,11 @@ def test_settings_that_do_not_count_exist():
     assert {*Protocol.__struct_fields__} >= proof.HOW_OFTEN
 
 
-def test_a_statistic_that_no_baseline_compares_with_is_measured():
-    assert "statistic" not in proof.HOW_OFTEN
+def test_only_a_statistic_of_the_suite_counts(root):
+    least = msgspec.structs.replace(Protocol(), statistic="min")
+
+    assert digest(root / "base", protocol=least) == digest(root / "base")
+    of_suite = [
+        digest(root / "base", protocol=each, own_statistic=True) for each in (least, Protocol())
+    ]
+    assert len({*of_suite, digest(root / "base")}) == 3
