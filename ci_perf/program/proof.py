@@ -35,7 +35,7 @@ from ci_perf.version import __version__
 # A larger file beyond the repository is known by its length and the time of its last change.
 _LARGEST_OUTSIDE = 2**26
 # Raise it when a launch does something else with a workload, or a record means something else.
-_BEHAVIOUR = 3
+_BEHAVIOUR = 4
 
 # They say how often and how long the same step runs, or what is made of its times. Any other
 # setting of the protocol counts, also one that is added later.
