@@ -135,7 +135,7 @@ class Recording:
                 f"it uses a copy of code of this repository: {shared_code.in_words(shared)}; "
                 "the copy runs, whatever the checkout holds",
             )
-        self._note_neighbours()
+        self._note_files_of_checkouts()
         if steps.obstacle:
             self._notes.add(Fact.OBSTACLE, steps.obstacle)
         assembly = Assembly(self._notes.read(), self._todo.root)
@@ -143,33 +143,33 @@ class Recording:
             workload=self._todo.workload.id, steps=steps.count, wholly=is_partly_unseen
         )
 
-    def _note_neighbours(self) -> None:
-        """Note that the program uses files of its repository that lie beyond the root.
+    def _note_files_of_checkouts(self) -> None:
+        """Note that the program uses a file of a checkout that lies beyond the root.
 
-        Each side has its own, so they are no files that stay the same from commit to commit. Of a
-        file of the other side, both would run with the same one.
+        It is no file that stays the same from commit to commit.
         """
         # The workload of the head runs on both sides, with what lies beside it.
         workloads = f"{os.path.dirname(self._todo.workload.file)}/"
         for fact, path, _ in self._notes.read():
             folder = f"{path}/"
             is_of_workload = folder.startswith(workloads) or workloads.startswith(folder)
-            if fact is not Fact.OUTSIDE or is_of_workload:
-                continue
-            if self._places.is_of_other_side(path):
-                self._notes.add(
-                    Fact.OBSTACLE,
-                    f"{path} is a file of the head, and the base would use it, too: by an editable "
-                    "install, or by a path that names one checkout",
-                )
+            if fact is Fact.OUTSIDE and not is_of_workload and (why := self._of_checkout(path)):
+                self._notes.add(Fact.OBSTACLE, f"{path} {why}")
                 return
-            if self._places.is_neighbour(path):
-                self._notes.add(
-                    Fact.OBSTACLE,
-                    f"{path} belongs to the repository, and lies outside of the folder in which "
-                    "ci-perf runs; run it at the top of the repository",
-                )
-                return
+
+    def _of_checkout(self, path: str) -> str:
+        """Say to which checkout a path beyond the root belongs; "" if to none."""
+        if self._places.is_of_other_side(path):
+            return (
+                "is a file of the head, and the base would use it, too: by an editable install, or "
+                "by a path that names one checkout"
+            )
+        if self._places.is_neighbour(path):
+            return (
+                "belongs to the repository, and lies outside of the folder in which ci-perf runs; "
+                "run it at the top of the repository"
+            )
+        return ""
 
     def _note_links(self) -> None:
         """Note the links through which native code may have come to a file that it has opened."""

@@ -135,7 +135,11 @@ def test_touched_says_what_a_check_would_measure_and_launches_nothing(git):
     }
     suite = git.root / "workloads/suite.toml"
     before = suite.read_text()
-    for old, new in (("fingerprint_steps = 0", "fingerprint_steps = 1"), ('"min"', '"median"')):
+    for old, new in (
+        ("fingerprint_steps = 0", "fingerprint_steps = 1"),
+        ("timed_min_blocks = ", "timed_min_blocks = 1"),
+        ('"min"', '"median"'),
+    ):
         assert old in before
         suite.write_text(before.replace(old, new))
         assert {row["detail"] for row in touched(git)[1]["touched"]} == {
