@@ -41,6 +41,13 @@ def test_a_history_does_not_clear_a_step_of_which_a_count_has_grown(metric):
     assert undecided(history, head, WIDE) == (("w",), 1)
 
 
+def test_beyond_the_limit_it_is_likely_slower_although_within_the_margin():
+    comparison = judged(HISTORY, slower(1.12, operators=762), limits=WIDE)
+
+    assert said(comparison) == (Verdict.LIKELY_SLOWER, "more_work")
+    assert comparison.exit_code == ExitCode.NO_ANSWER
+
+
 def test_it_clears_more_work_that_costs_less_than_the_limit():
     comparison = judged(HISTORY, slower(1.02, operators=762), limits=WIDE)
 
