@@ -197,6 +197,7 @@ def compare(
     return compare.compare(
         arguments.run_of(root, head),
         None if base is None else arguments.run_of(root, base),
+        root=arguments.root_of(root),
         baselines=arguments.below(root, baselines),
         workloads=arguments.below(root, workloads),
         fail_on=fail_on,
@@ -242,6 +243,7 @@ def explain(
         return explain.of_run(
             arguments.run_of(root, run),
             arguments.names_of(select),
+            root=arguments.root_of(root),
             baselines=arguments.below(root, baselines),
             workloads=arguments.below(root, workloads),
             notify=notify or _silent,

@@ -74,6 +74,7 @@ def merge(
     options = shards.MergeOptions(
         runs=tuple(arguments.run_of(root, run) for run in runs),
         plan=plan if isinstance(plan, WorkPlan) else arguments.below(root, plan),
+        root=arguments.root_of(root),
         workloads=arguments.below(root, workloads),
         baselines=arguments.below(root, baselines),
         after=None if after is None else arguments.run_of(root, after),

@@ -167,7 +167,7 @@ class Suspects:
     def moved(self, _run):
         return self._moved
 
-    def accepted(self, _run, _base):
+    def accepted(self, _run):
         return {}
 
 

@@ -48,12 +48,12 @@ _MAX_KEY_CHARS = 80
 CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
 
 _Document = TypeVar("_Document", Calibration, Qualification)
-_FOLDER = "programs"
+RECORDS = "programs"
 
 
 def folder(root: Path, machine: Machine, suite: str) -> Path:
     """Return the folder of one class of machine and one suite ("builtin-smoke")."""
-    return root / machine_key(machine) / _name(suite)
+    return root / machine_key(machine) / folder_name(suite)
 
 
 def path(root: Path, machine: Machine, suite: str, workload: str) -> Path:
@@ -82,7 +82,7 @@ def read(file: Path) -> Baseline:
 
 def check_place(suite: str, workload: str, file: PurePath) -> None:
     """Check that a file lies where its suite and workload belong. Raises InvalidFileError."""
-    if _name(suite) != file.parent.name:
+    if folder_name(suite) != file.parent.name:
         raise InvalidFileError(
             f"{file}: $.suite: expected {file.parent.name!r}, as the folder is called, "
             f"found {suite!r}"
@@ -126,7 +126,7 @@ def read_all(root: Path, machine: Machine, suite: str) -> tuple[Baseline, ...]:
 
 def read_everything(root: Path, suite: str = "*") -> tuple[Baseline, ...]:
     """Read the baselines of every class of machine, and of one suite or all, by path."""
-    return tuple(read(file) for file in sorted(root.glob(f"*/{_name(suite)}/*.json")))
+    return tuple(read(file) for file in sorted(root.glob(f"*/{folder_name(suite)}/*.json")))
 
 
 def write(root: Path, baseline: Baseline) -> Path:
@@ -265,7 +265,7 @@ def _slug(text: str) -> str:
     return words[:_MAX_KEY_CHARS].strip("-") or "unknown"
 
 
-def _name(suite: str) -> str:
+def folder_name(suite: str) -> str:
     """Spell a suite as a folder: "builtin:smoke" as "builtin-smoke"."""
     return suite.replace(":", "-")
 
@@ -338,7 +338,7 @@ def _rounded(name: str, value: float, digits: int) -> float:
 
 def program_file(baseline: Path) -> Path:
     """Return the file of the record that belongs to a baseline file."""
-    return baseline.parent / _FOLDER / baseline.name
+    return baseline.parent / RECORDS / baseline.name
 
 
 def read_program(root: Path, machine: Machine, suite: str, workload: str) -> Program | None:

@@ -1,6 +1,9 @@
 """Baseline files as the judge sees them, and what a change accepts by them."""
 
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
@@ -15,7 +18,51 @@ from ci_perf.model.validity import Status, Validity
 
 def baselines(root: Path, machine: Machine, suite: str) -> Summary:
     """Read the baselines of one class of machine and suite as one side of a comparison."""
-    committed = layout.read_all(root, machine, suite)
+    return _side(root, layout.read_all(root, machine, suite), machine, suite)
+
+
+def of_base(
+    base: Path, head: Path, machine: Machine, suite: str, accepted: Mapping[str, Collection[str]]
+) -> Summary:
+    """Read the baselines of the base, with the sessions by which the head has `accepted` metrics.
+
+    Of these sessions nothing else counts; `head` is the folder that a reader knows.
+    """
+    committed = [
+        _with_accepted(before, head, accepted.get(before.workload, ()))
+        for before in layout.read_all(base, machine, suite)
+    ]
+    known = {before.workload for before in committed}
+    added = [layout.read(layout.path(head, machine, suite, name)) for name in accepted]
+    committed += [after for after in added if after.workload not in known]
+    return _side(head, sorted(committed, key=lambda each: each.workload), machine, suite)
+
+
+def _with_accepted(before: Baseline, head: Path, names: Collection[str]) -> Baseline:
+    if not names:
+        return before
+    after = layout.read(layout.path(head, before.machine, before.suite, before.workload))
+    known = {session.run for session in before.sessions}
+    new = [session for session in after.sessions if session.run not in known]
+    if len(new) == len(after.sessions):
+        return after  # another history
+    is_numeric = metrics.FINGERPRINT in names
+    sessions = [
+        msgspec.structs.replace(
+            session,
+            processes=tuple(
+                {name: value for name, value in process.items() if name in names}
+                for process in session.processes
+            ),
+            epochs={name: epoch for name, epoch in session.epochs.items() if name in names},
+            fingerprint=session.fingerprint if is_numeric else before.sessions[-1].fingerprint,
+        )
+        for session in new
+    ]
+    return msgspec.structs.replace(before, sessions=(*before.sessions, *sessions))
+
+
+def _side(root: Path, committed: Sequence[Baseline], machine: Machine, suite: str) -> Summary:
     latest = _latest(committed)
     return Summary(
         label=str(layout.folder(root, committed[0].machine if committed else machine, suite)),
@@ -71,7 +118,7 @@ def accepted_since(
     return accepted
 
 
-def _latest(baselines: tuple[Baseline, ...]) -> RecordedSession | None:
+def _latest(baselines: Sequence[Baseline]) -> RecordedSession | None:
     """Return the session that was recorded last, over all workloads."""
     sessions = [session for baseline in baselines for session in baseline.sessions]
     return max(sessions, key=lambda session: session.recorded_at, default=None)
@@ -87,7 +134,7 @@ def _read(file: Path) -> Baseline | None:
 
 def _accepted(before: Baseline | None, after: Baseline) -> tuple[str, ...]:
     known = {session.run for session in before.sessions} if before else set()
-    names = tuple(metric.name for metric in metrics.JUDGED)
+    names = (*(metric.name for metric in metrics.JUDGED), metrics.FINGERPRINT)
     if before is None or known.isdisjoint(session.run for session in after.sessions):
         return names
     return tuple(

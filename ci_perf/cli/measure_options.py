@@ -135,7 +135,8 @@ def measurement(
     of_runner = {name: said[name] for name in ("runner", *_ONLY_IN_CONTAINERS)}
     renamed = {_KEYWORDS.get(name, name): said[name] for name in said if name not in of_runner}
     chosen = chosen_runner(of_runner)
-    runners.check_outputs(chosen, files.current_folder(), [run_output, *outputs])
+    for path in filter(None, [run_output, *outputs]):
+        files.check_link(path)
     return {**renamed, "run_output": run_output, "runner": chosen}
 
 

@@ -123,9 +123,9 @@ class PairsJudge:
         worse = (row.workload for row in changes if row.verdict is Verdict.REGRESSED)
         return tuple(dict.fromkeys(worse))
 
-    def accepted(self, run: Run, base: Path) -> dict[str, tuple[str, ...]]:
+    def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
         """Name none: what somebody has accepted is a loss all the same."""
-        del run, base
+        del run
         return {}
 
     def _of(self, run: Run) -> Limits:
@@ -234,13 +234,16 @@ class BisectSessions:
         if base is not self._base:  # nobody asks for the program of the last commit any more
             options = dataclasses.replace(options, record=False)
         plan = measure.plan(options)
+        of_base = measure.with_plan(base, plan, options.workloads)
+        if of_base.trouble:
+            raise CiPerfError(of_base.trouble)
         identity = session.new_identity()
         device = plan.device if options.device == "auto" else options.device
         with runners.launcher(
             options.runner,
             plan,
             options.workloads,
-            base,
+            of_base,
             run=identity,
             ending=self._ending,
             notify=self._notify,
@@ -250,7 +253,8 @@ class BisectSessions:
                 session.check_before_setup(plan, launcher, device, self._ending, expect)
             measure.set_up_side(plan, launcher, head.root, "head", self._ending, self._notify)
             if options.runner.kind != "local" or base.root not in self._ready:
-                measure.set_up_side(plan, launcher, base.root, "base", self._ending, self._notify)
+                before = of_base.plan or plan
+                measure.set_up_side(before, launcher, base.root, "base", self._ending, self._notify)
                 self._ready.add(base.root)
             self._ending.check()
             if self.machine is None:
@@ -258,7 +262,7 @@ class BisectSessions:
                 self.machine = session.describe(plan, launcher, device, self._ending, expect)
             heard = self._listener()
             against = session.Against(
-                checkout=base,
+                checkout=of_base,
                 budget_s=max(self.left_s, 0.0),
                 judge=judge,
                 routes=True,
@@ -272,7 +276,9 @@ class BisectSessions:
                     device=device,
                     lock_timeout_s=options.lock_timeout_s,
                     against=against,
-                    prover=measure.prover(plan, options, base, self._notify),
+                    prover=measure.prover(
+                        plan, options, of_base, self._notify, believes_cache=True
+                    ),
                     baselines=options.baselines,
                     identity=identity,
                     wait_s=options.wait_s,

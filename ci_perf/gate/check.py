@@ -46,6 +46,7 @@ def check(
     comparison = compare.with_baselines(
         run,
         label=label,
+        root=options.root,
         baselines=options.baselines,
         workloads=options.workloads,
         fail_on=fail_on,

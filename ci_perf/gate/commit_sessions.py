@@ -7,7 +7,7 @@ same functions as without an engine. Nothing of a commit runs where the controll
 import msgspec
 
 from ci_perf import worktree
-from ci_perf.gate import Notify, commits, measure, run_summary, runners
+from ci_perf.gate import Notify, commits, measure, run_summary
 from ci_perf.gate.bisect_sessions import BisectSessions, PairsJudge
 from ci_perf.gate.commits import CommitPrograms
 from ci_perf.gate.measure import MeasureOptions
@@ -45,7 +45,6 @@ def _against_base(
     options: MeasureOptions, unit: WorkUnit, work: CommitWork, notify: Notify, listener: Listener
 ) -> Run:
     if options.run_output is not None:
-        runners.check_outputs(options.runner, options.root, [options.run_output])
         files.check_target(options.run_output)
     of_base = worktree.commit_of(options.root, unit.against, has_setup=True, label=work.label)
     with signals.noted() as ending, of_base as base:

@@ -13,9 +13,10 @@ from pathlib import Path
 from ci_perf import session, suite
 from ci_perf.baselines import layout
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.gate import Notify, touched
+from ci_perf.gate import Notify, commit_suite
+from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder, folder_below
+from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder
 from ci_perf.model.baseline import Calibration
 from ci_perf.model.environment import Machine
 from ci_perf.model.program import SameProgram
@@ -117,7 +118,7 @@ class CommitPrograms:
             return suite.plan(where, options.suite, root=root, calibration=calibration)
         key = position, calibration is None  # one machine has one calibration
         if key not in self._plans:
-            self._plans[key] = touched.plan_of_tree(
+            self._plans[key] = commit_suite.plan_of_tree(
                 self._tree(position),
                 folder,
                 options.suite,

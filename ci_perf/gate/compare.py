@@ -2,24 +2,25 @@
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from ci_perf import importers, suite
 from ci_perf.baselines import layout, summaries
-from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.gate import Notify
+from ci_perf.errors import CiPerfError, InvalidFileError, UsageError
+from ci_perf.gate import Notify, commit_suite
 from ci_perf.importers.reading import Document
-from ci_perf.judging import samples, summarise
+from ci_perf.judging import samples, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
+from ci_perf.judging.compare import first_launches, undecided
 from ci_perf.judging.policy import limits_of_machine
-from ci_perf.model.comparison import Comparison
+from ci_perf.model.comparison import Change, Comparison, Row, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run, is_same_code
 from ci_perf.model.samples import Samples
-from ci_perf.model.suite import FailOn, Limits, Preset, Tiers
+from ci_perf.model.suite import FailOn, Limits, Plan, Preset, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.system import files
 
@@ -27,42 +28,165 @@ from ci_perf.system import files
 _NAMED = 3
 
 
+# Whose rows are explained: also those of which pairs have said a little less than "proven".
+_MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What suite.toml, and the calibration of the machine, say of judging a suite."""
+    """What suite.toml, and the calibration of the machine, say of judging a suite.
+
+    ``expected`` are workloads that must be there, whatever the head's suite lists.
+    """
 
     limits: Limits
     tiers: Tiers
     fail_on: FailOn
+    expected: tuple[str, ...] = ()
 
     def of(self, fail_on: FailOn | None) -> "Rules":
         """Return the same rules with what the command line says, if it says something."""
         return dataclasses.replace(self, fail_on=fail_on or self.fail_on)
 
+    def under(self, base: Plan) -> "Rules":
+        """Return the rules of a head as far as they loosen none of those of its base."""
+        return Rules(
+            limits=suite_rules.stricter(base.limits, self.limits),
+            tiers=Tiers(hard=tuple(sorted({*base.tiers.hard, *self.tiers.hard}))),
+            fail_on=min(base.fail_on, self.fail_on, key=suite_rules.STRICTEST_FIRST.index),
+            expected=tuple(workload.id for workload in base.workloads),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """By what a run is judged: what was measured before, and the rules.
+
+    ``accepted`` names, by workload, the metrics of which the head has accepted a change.
+    """
+
+    history: Summary
+    rules: Rules
+    accepted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def basis(
+    name: str,
+    machine: Machine,
+    commit: str,
+    *,
+    root: Path,
+    workloads: Path,
+    baselines: Path,
+    notify: Notify,
+) -> Basis:
+    """Return by what a head in `root` is judged that began at `commit`; "" where none is known.
+
+    The numbers are those of that commit, but for what the head has accepted since; so are the
+    rules, but where the head is stricter. Raises InvalidFileError for files of the head.
+    """
+    own = rules(workloads, name, baselines, machine, notify=notify)
+    of_head = Basis(history=summaries.baselines(baselines, machine, name), rules=own)
+    if not commit:
+        return of_head
+    try:
+        tree = commit_suite.tree_of(root, commit)
+        with commit_suite.baselines_of_tree(tree, root, baselines, name) as before:
+            calibrated = layout.read_calibration(before, machine)
+            plan = commit_suite.plan_of_base(tree, root, workloads, name, calibrated)
+            accepted = (
+                summaries.accepted_since(baselines, before, machine, name)
+                if before.is_dir()
+                else {}
+            )
+            history = summaries.of_base(before, baselines, machine, name, accepted)
+    except CiPerfError as error:
+        notify(f"{commit}: the limits and baselines of the base are not known: {error}")
+        return of_head
+    return Basis(history=history, rules=own.under(plan) if plan else own, accepted=accepted)
+
+
+def basis_of(run: Run, *, root: Path, workloads: Path, baselines: Path, notify: Notify) -> Basis:
+    """Return by what a run is judged. Raises InvalidFileError."""
+    return basis(
+        run.suite,
+        run.environment.hard,
+        run.interleaved.source.commit if run.interleaved else "",
+        root=root,
+        workloads=workloads,
+        baselines=baselines,
+        notify=notify,
+    )
+
+
+class BaselineJudge:
+    """Judges by baselines and suite.toml as they were when it was first asked. See PairJudge."""
+
+    def __init__(self, commit: str, *, root: Path, workloads: Path, baselines: Path) -> None:
+        """`commit` is the base of the head that is checked out in the repository `root`."""
+        self._commit = commit
+        self._folders = {"root": root, "workloads": workloads, "baselines": baselines}
+        self._known: Basis | None = None
+
+    def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
+        """See PairJudge."""
+        basis = self._read(machine, plan.suite)
+        return first_launches(basis.history, plan.workloads, basis.rules.limits)
+
+    def undecided(self, run: Run) -> tuple[dict[str, float], int]:
+        """See PairJudge."""
+        basis = self._read(run.environment.hard, run.suite)
+        head = summarise.run(run, label="")
+        return undecided(basis.history, head, limits=basis.rules.limits, tiers=basis.rules.tiers)
+
+    def rows(self, run: Run) -> tuple[Row, ...]:
+        """See PairJudge."""
+        basis = self._read(run.environment.hard, run.suite)
+        return _compared(basis.history, summarise.run(run, label=""), basis.rules).rows
+
+    def moved(self, run: Run) -> tuple[str, ...]:
+        """See PairJudge."""
+        proven = (row for row in self.rows(run) if isinstance(row, Change) and row.pairs)
+        return tuple(dict.fromkeys(row.workload for row in proven if row.verdict in _MOVED))
+
+    def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
+        """See PairJudge."""
+        return self._read(run.environment.hard, run.suite).accepted
+
+    def _read(self, machine: Machine, suite: str) -> Basis:
+        """Read what decides, once; what cannot be read, the judge of the whole run says."""
+        if self._known is None:
+            silent: list[str] = []
+            self._known = basis(suite, machine, self._commit, notify=silent.append, **self._folders)
+        return self._known
+
 
 def against_baselines(run: Run, root: Path, *, label: str, rules: Rules) -> Comparison:
     """Judge `run` against the baselines of its machine and suite below `root`."""
-    return _compared(_committed(run, root), summarise.run(run, label=label), rules)
+    committed = summaries.baselines(root, run.environment.hard, run.suite)
+    return _compared(committed, summarise.run(run, label=label), rules)
 
 
 def with_baselines(
     run: Run,
     *,
     label: str,
+    root: Path,
     baselines: Path,
     workloads: Path,
     fail_on: FailOn | None,
     notify: Notify,
 ) -> Comparison:
-    """Judge `run` against the baselines, by the limits of WORKLOADS/suite.toml."""
-    judging = rules(workloads, run.suite, baselines, run.environment.hard, notify=notify)
-    return against_baselines(run, baselines, label=label, rules=judging.of(fail_on))
+    """Judge `run` against the baselines, by the limits of WORKLOADS/suite.toml: see `basis`."""
+    by = basis_of(run, root=root, workloads=workloads, baselines=baselines, notify=notify)
+    return _compared(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
 
 
 def compare(
     head: Run | Path,
     base: Run | Path | None,
     *,
+    root: Path,
     baselines: Path,
     workloads: Path,
     fail_on: FailOn | None,
@@ -77,6 +201,7 @@ def compare(
         return with_baselines(
             run,
             label=label,
+            root=root,
             baselines=baselines,
             workloads=workloads,
             fail_on=fail_on,
@@ -145,13 +270,14 @@ def rules(
     return Rules(limits=plan.limits, tiers=plan.tiers, fail_on=plan.fail_on)
 
 
-def _committed(run: Run, root: Path) -> Summary:
-    return summaries.baselines(root, run.environment.hard, run.suite)
-
-
 def _compared(base: Summary, head: Summary, rules: Rules) -> Comparison:
     return compare_summaries(
-        base, head, limits=rules.limits, tiers=rules.tiers, fail_on=rules.fail_on
+        base,
+        head,
+        limits=rules.limits,
+        tiers=rules.tiers,
+        fail_on=rules.fail_on,
+        expected=rules.expected,
     )
 
 

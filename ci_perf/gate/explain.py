@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from ci_perf import session
-from ci_perf.errors import UsageError
+from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, compare, measure, traces
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import idle, profiled_steps
@@ -20,6 +20,7 @@ def of_run(
     source: Run | Path,
     select: Collection[str],
     *,
+    root: Path,
     baselines: Path,
     workloads: Path,
     notify: Notify,
@@ -36,7 +37,13 @@ def of_run(
     ]
     chosen = _chosen(measured, select, label)
     comparison = compare.with_baselines(
-        run, label=label, baselines=baselines, workloads=workloads, fail_on=None, notify=notify
+        run,
+        label=label,
+        root=root,
+        baselines=baselines,
+        workloads=workloads,
+        fail_on=None,
+        notify=notify,
     )
     rows = [row for row in comparison.rows if isinstance(row, Change) and row.explanation]
     heads = {each.workload: each.pairs[0].head for each in run.profiled if each.pairs}
@@ -86,11 +93,13 @@ def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Expla
     InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
     """
     plan = measure.plan(options)
-    folder = traces.prepared(options.traces, options.runner, options.root)
-    snapshots = traces.prepared(options.snapshot, options.runner, options.root)
+    folder = traces.prepared(options.traces)
+    snapshots = traces.prepared(options.snapshot)
     identity = session.new_identity()
     with measure.launching(plan, options, identity, notify) as (ending, checkout, launcher):
-        measure.set_up(plan, checkout, launcher, ending, notify)
+        base = measure.set_up(plan, checkout, launcher, ending, notify)
+        if base and base.trouble:
+            raise CiPerfError(base.trouble)
         with measure.followed(listener):
             ending.check()
             profiled = session.profile(
@@ -101,7 +110,7 @@ def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Expla
                 identity=identity,
                 lock_timeout_s=options.lock_timeout_s,
                 budget_s=options.explain_budget_s,
-                checkout=checkout,
+                checkout=base,
                 traces=folder,
                 snapshots=snapshots,
                 tracing=options.tracing,

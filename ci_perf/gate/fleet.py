@@ -160,6 +160,7 @@ class _Fleet:
         options = MergeOptions(
             runs=tuple(path for name, path in result.runs.items() if name not in strangers),
             plan=wave.plan_file,
+            root=sharding.root,
             workloads=sharding.workloads,
             baselines=sharding.baselines,
             lost={**lost, **strangers},
@@ -184,6 +185,7 @@ class _Fleet:
             comparisons[name] = compare.with_baselines(
                 whole,
                 label=str(path),
+                root=sharding.root,
                 baselines=sharding.baselines,
                 workloads=sharding.workloads,
                 fail_on=self.options.fail_on,

@@ -13,8 +13,8 @@ import msgspec
 from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError, WrongNodeError
-from ci_perf.gate import Notify, compare, run_summary, runners, traces
-from ci_perf.gate.programs import ProgramCache, Prover, base_plan, base_side, cache_folder
+from ci_perf.gate import Notify, commit_suite, compare, programs, run_summary, runners, traces
+from ci_perf.gate.programs import BaseSide, ProgramCache, Prover
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
@@ -130,7 +130,6 @@ def measure_plan(
     A calibration below `baselines` completes the plan. Raises as `measure` does.
     """
     if options.run_output is not None:
-        runners.check_outputs(options.runner, options.root, [options.run_output])
         files.check_target(options.run_output)
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
@@ -141,7 +140,8 @@ def measure_plan(
     ):
         if plan.setup.command:
             session.check_before_setup(plan, launcher, device, ending, options.node.expect)
-        against = _against_base(plan, options, checkout, launcher, ending, notify)
+        base = set_up(plan, checkout, launcher, ending, notify)
+        against = _against_base(options, base, notify) if base else None
         with followed(listener):
             ending.check()  # what came until here, nobody else has heard
             run = session.measure(
@@ -151,8 +151,8 @@ def measure_plan(
                 device=device,
                 lock_timeout_s=options.lock_timeout_s,
                 against=against,
-                prover=prover(plan, options, checkout, notify) if baselines else None,
-                baselines=baselines,
+                prover=prover(plan, options, base, notify) if baselines else None,
+                baselines=baselines and _baselines_of_base(baselines, options, base),
                 identity=identity,
                 wait_s=options.wait_s,
                 checks=MachineChecks(node=options.node),
@@ -248,7 +248,7 @@ def launching(
         if options.against is not None:
             has_setup = bool(plan.setup.command)
             base = worktree.base_of(Path(plan.root), options.against, has_setup=has_setup)
-            checkout = stack.enter_context(base)
+            checkout = with_plan(stack.enter_context(base), plan, options.workloads)
         launcher = runners.launcher(
             options.runner,
             plan,
@@ -261,62 +261,66 @@ def launching(
         yield ending, checkout, stack.enter_context(launcher)
 
 
-def _against_base(
-    plan: Plan,
-    options: MeasureOptions,
-    checkout: Checkout | None,
-    launcher: Launcher,
-    ending: Interrupts,
-    notify: Notify,
-) -> session.Against | None:
-    """Set the sides up as the suite says. Raises CiPerfError, KeyboardInterrupt."""
-    notes = set_up(plan, checkout, launcher, ending, notify)
-    if checkout is None:
-        return None
+def with_plan(checkout: Checkout, plan: Plan, workloads: Path) -> Checkout:
+    """Return the base with what its own suite.toml says, or why that cannot be read."""
+    try:
+        before = programs.base_plan(plan, workloads, checkout)
+    except CiPerfError as error:
+        said = str(error).replace(f"{checkout.root}/", "the base: ")
+        return dataclasses.replace(checkout, trouble=said[:_MOST_REASON_CHARS])
+    known = {workload.id for workload in before.workloads}
+    new = [workload.id for workload in plan.workloads if workload.id not in known]
+    note = f"not in the suite of the base, launched there as the head says: {', '.join(new)}"
+    return dataclasses.replace(checkout, plan=before, notes=(*checkout.notes, *[note] * bool(new)))
+
+
+def _against_base(options: MeasureOptions, checkout: Checkout, notify: Notify) -> session.Against:
     return session.Against(
-        checkout=dataclasses.replace(
-            checkout, notes=notes, workload_files=_workload_files(plan, options, checkout)
-        ),
+        checkout=checkout,
         budget_s=options.budget_s,
         # How often the head is launched before, the history says, unless somebody has.
         routes=options.processes is None,
-        judge=session.BaselineJudge(
-            baselines=options.baselines, workloads=options.workloads, root=options.root
+        judge=compare.BaselineJudge(
+            checkout.source.commit,
+            root=options.root,
+            workloads=options.workloads,
+            baselines=options.baselines,
         ),
         before=_before(options, notify),
         explain_budget_s=options.explain_budget_s if options.explain else None,
-        traces=traces.prepared(options.traces, options.runner, options.root),
+        traces=traces.prepared(options.traces),
         suspected=options.suspected,
         suspects=options.suspects,
     )
 
 
-def _workload_files(plan: Plan, options: MeasureOptions, checkout: Checkout) -> dict[str, str]:
-    """Return the file of each workload as the base's own suite has it; none if nobody can read it.
-
-    Those of a suite that ships with us are the same on both sides.
-    """
-    with contextlib.suppress(CiPerfError):
-        before = base_plan(plan, options.workloads, checkout)
-        return {each.id: each.file for each in before.workloads if before is not plan}
-    return {}
+def _baselines_of_base(baselines: Path, options: MeasureOptions, checkout: Checkout | None) -> Path:
+    """Return the folder of baselines that the head cannot have changed."""
+    folder = commit_suite.path_below(options.root, baselines)
+    return baselines if checkout is None or folder is None else checkout.root / folder
 
 
 def set_up(
     plan: Plan, checkout: Checkout | None, launcher: Launcher, ending: Interrupts, notify: Notify
-) -> tuple[str, ...]:
-    """Have the suite's own command make head and base ready, and return notes on the base.
+) -> Checkout | None:
+    """Have each side's own command make it ready; a base that cannot be has its trouble.
 
-    Raises CiPerfError, KeyboardInterrupt.
+    Raises CiPerfError of the head, KeyboardInterrupt.
     """
     set_up_side(plan, launcher, Path(plan.root), "head", ending, notify)
     if checkout is None:
-        return ()
+        return None
     notes = (*checkout.notes, *runners.notes(launcher))
-    for note in notes:
+    checkout = dataclasses.replace(checkout, notes=notes)
+    for note in (*notes, *filter(None, [checkout.trouble])):
         notify(f"note: {note}")
-    set_up_side(plan, launcher, checkout.root, "base", ending, notify)
-    return notes
+    try:
+        if checkout.plan:
+            set_up_side(checkout.plan, launcher, checkout.root, "base", ending, notify)
+    except CiPerfError as error:
+        notify(f"note: {error}\n{error.output}".rstrip())
+        return dataclasses.replace(checkout, trouble=str(error)[:_MOST_REASON_CHARS])
+    return checkout
 
 
 def _check_explaining(options: MeasureOptions) -> None:
@@ -342,6 +346,7 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
         comparison = compare.with_baselines(
             run,
             label=label,
+            root=options.root,
             baselines=options.baselines,
             workloads=options.workloads,
             fail_on=None,
@@ -354,21 +359,32 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
 
 
 def prover(
-    plan: Plan, options: MeasureOptions, checkout: Checkout | None, notify: Notify
+    plan: Plan,
+    options: MeasureOptions,
+    checkout: Checkout | None,
+    notify: Notify,
+    *,
+    believes_cache: bool = False,
 ) -> Prover | None:
-    """Return what finds out which workloads need no launch; `None` where nobody asks for it."""
+    """Return what finds out which workloads need no launch; `None` where nobody asks for it.
+
+    What lets a change pass believes no cache.
+    """
     base = None
-    if checkout is not None and not options.all_workloads:
-        base = base_side(plan, options.workloads, checkout, notify)
+    if checkout and checkout.plan and not (checkout.trouble or options.all_workloads):
+        base = BaseSide(
+            tree=FolderTree(checkout.root), plan=checkout.plan, dependencies=checkout.dependencies
+        )
     if base is None and not options.record:
         return None
     return Prover(
         plan=plan,
         head=FolderTree(Path(plan.root)),
-        baselines=options.baselines,
-        cache=ProgramCache(cache_folder(plan.suite), notify),
+        baselines=_baselines_of_base(options.baselines, options, checkout),
+        cache=ProgramCache(programs.cache_folder(plan.suite), notify),
         base=base,
         may_record=options.record,
+        believes_cache=believes_cache,
     )
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,8 @@ import msgspec
 
 from ci_perf import suite
 from ci_perf.baselines import layout
-from ci_perf.errors import CiPerfError
-from ci_perf.gate import Notify
+from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.gate import Notify, commit_suite
 from ci_perf.judging import comparability
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
 from ci_perf.model.suite import Plan, PlannedWorkload, Protocol
@@ -91,8 +90,9 @@ class BaseSide:
 class Prover:
     """Compares records with the checkouts of both sides. See session.SamenessProver.
 
-    Without a ``base`` nothing is compared, and everything is measured. ``may_record`` says whether
-    launches may be spent on records.
+    Without a ``base`` nothing is compared, and everything is measured. ``baselines`` are those of
+    the base, if any. ``may_record`` says whether launches may be spent on records. The ``cache`` is
+    read where nothing passes by it (``believes_cache``): measured code can write there, too.
     """
 
     plan: Plan
@@ -101,9 +101,10 @@ class Prover:
     cache: ProgramCache
     base: BaseSide | None
     may_record: bool = True
+    believes_cache: bool = True
 
     def known(self, workload: PlannedWorkload, machine: MachineDescription) -> Answer | None:
-        """Answer by the committed record, or by one that this machine has kept."""
+        """Answer by the committed record, or by one that this machine has kept if that counts."""
         if self.base is None:
             return touched(workload, "asked", "everything was to be measured")
         reason = self._other_settings(workload, machine, self.base.plan)
@@ -146,7 +147,7 @@ class Prover:
         )
 
     def of_head(self, workload: PlannedWorkload, machine: MachineDescription) -> Program | None:
-        """Return the committed record, or one that this machine has kept, if it holds."""
+        """Return a record that there is, if it holds."""
         for program in self._records(workload, machine):
             if not self._unfit(workload, machine, program, self.head):
                 return program
@@ -172,7 +173,7 @@ class Prover:
         of_baseline = layout.read_program(
             self.baselines, machine.environment.hard, self.plan.suite, workload.id
         )
-        kept = self.cache.newest_first(workload.id)
+        kept = self.cache.newest_first(workload.id) if self.believes_cache else ()
         return itertools.chain([of_baseline] if of_baseline else [], kept)
 
     def _unfit(
@@ -226,51 +227,18 @@ class Prover:
         )
 
 
-def base_side(plan: Plan, workloads: Path, checkout: Checkout, notify: Notify) -> BaseSide | None:
-    """Return the base as its own suite.toml has it; `None` where that cannot be read."""
-    try:
-        before = base_plan(plan, workloads, checkout)
-    except CiPerfError as error:
-        said = str(error).replace(f"{checkout.root}/", "")
-        notify(f"note: everything is measured, as the suite of the base cannot be read: {said}")
-        return None
-    tree = FolderTree(checkout.root)
-    return BaseSide(tree=tree, plan=before, dependencies=checkout.dependencies)
-
-
 def base_plan(plan: Plan, workloads: Path, checkout: Checkout) -> Plan:
     """Return the suite as the base has it; without workloads where it has none.
 
     Raises CiPerfError.
     """
-    folder = suite_folder(plan, workloads)
+    folder = commit_suite.folder_below(Path(plan.root), plan.suite, workloads)
     if folder is None:
         return plan
-    if not has_suite(FolderTree(checkout.root), folder):
-        return msgspec.structs.replace(plan, workloads=())
-    return suite.plan(checkout.root / folder, plan.suite, root=checkout.root)
-
-
-def suite_folder(plan: Plan, workloads: Path) -> Path | None:
-    """Return the folder of the suite below the root; `None` where both sides have the same suite.
-
-    A shipped suite is the head's, also where ci_perf is installed from the checkout itself.
-    """
-    return folder_below(Path(plan.root), plan.suite, workloads)
-
-
-def has_suite(tree: Tree, folder: Path) -> bool:
-    """Whether a commit has the suite of this folder: not before ci_perf was added to it."""
-    return tree.exists((folder / "suite.toml").as_posix())
-
-
-def folder_below(root: Path, name: str, workloads: Path) -> Path | None:
-    """Return the same of a root that nobody has planned yet."""
-    top = Path(os.path.realpath(root))
-    folder = Path(top, workloads).resolve()
-    if name.startswith(suite.BUILTIN) or not folder.is_relative_to(top):
-        return None
-    return folder.relative_to(top)
+    if commit_suite.has_suite(FolderTree(checkout.root), folder):
+        with contextlib.suppress(UsageError):  # the head has added the suite to the file
+            return suite.plan(checkout.root / folder, plan.suite, root=checkout.root)
+    return msgspec.structs.replace(plan, workloads=())
 
 
 def _are_as_long(base: Protocol, head: Protocol) -> bool:

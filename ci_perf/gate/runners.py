@@ -1,13 +1,13 @@
 """Where workloads run: in processes of this machine, or in containers; from a Runner to a launcher.
 
-A container sees the checkout and nothing else of this machine: `check_mounts` and `check_outputs`
-refuse links that lead out of it. Without a container, measured code has every right that we have.
+A container sees the checkout and nothing else of this machine: `check_mounts` refuses links that
+lead out of it. Without a container, measured code has every right that we have.
 """
 
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from ci_perf import suite as suites
-from ci_perf.errors import CiPerfError, UsageError
+from ci_perf.errors import UsageError
 from ci_perf.gate import Notify
 from ci_perf.launch import Launcher, containers, local
 from ci_perf.launch.containers import ContainerSide, Settings, engine, images
@@ -140,7 +140,7 @@ def launcher(
     check_mounts(plan, workloads)
     chosen_engine = engine.find(runner.kind)
     with ending.raising():  # an image may be pulled for an hour
-        sides = _sides(runner, chosen_engine, plan, workloads, checkout, notify)
+        sides = _sides(runner, chosen_engine, plan, checkout, notify)
     settings = Settings(
         engine=chosen_engine,
         limits=_limits(plan.container, runner),
@@ -200,15 +200,15 @@ def _sides(
     runner: Runner,
     chosen_engine: Engine,
     plan: Plan,
-    workloads: Path,
     checkout: Checkout | None,
     notify: Notify,
 ) -> list[ContainerSide]:
     head = _image(runner, chosen_engine, plan.container.image, "the head", notify)
     sides = [ContainerSide(root=Path(plan.root), image=head)]
     if checkout is not None:
-        pinned = "" if runner.image else _pinned_by_base(workloads, plan, checkout)
-        base = _image(runner, chosen_engine, pinned, "the base", notify) if pinned else head
+        pinned = checkout.plan.container.image if checkout.plan else plan.container.image
+        is_own = not runner.image and pinned not in {"", plan.container.image}
+        base = _image(runner, chosen_engine, pinned, "the base", notify) if is_own else head
         sides.append(ContainerSide(root=checkout.root, image=base))
     return sides
 
@@ -234,22 +234,6 @@ def _image(runner: Runner, chosen_engine: Engine, pinned: str, whose: str, notif
     )
 
 
-def _pinned_by_base(workloads: Path, plan: Plan, checkout: Checkout) -> str:
-    """Return the image that the base's suite.toml names; nothing where it names none."""
-    folder = Path(plan.root, workloads).resolve()
-    if not folder.is_relative_to(plan.root):
-        return ""  # a suite from elsewhere: both sides are measured by the same one
-    there = checkout.root / folder.relative_to(plan.root)
-    if not (there / "suite.toml").is_file():
-        return ""
-    try:
-        return suites.load(there).container.image
-    except CiPerfError as error:
-        raise CiPerfError(
-            f"the base's suite.toml says in which image it is measured, and cannot be read: {error}"
-        ) from None
-
-
 def check_mounts(plan: Plan, workloads: Path) -> None:
     """Refuse what would show a container more than was meant. Raises UsageError."""
     root = Path(plan.root)
@@ -268,25 +252,6 @@ def check_mounts(plan: Plan, workloads: Path) -> None:
             raise UsageError(
                 f"workload {workload.id}: expected a file of {root}, found a link that leads to "
                 f"{workload.file}; a container sees the checkout, and nothing that it links to"
-            )
-
-
-def check_outputs(runner: Runner, here: Path, paths: Iterable[Path | None]) -> None:
-    """Refuse to write through a link of the checkout `here`, where measured code may lay links.
-
-    Raises UsageError.
-    """
-    if runner.kind == "local":
-        return
-    root = Path(os.path.realpath(here))
-    for path in paths:
-        if path is None:
-            continue
-        target = Path(os.path.realpath(path))
-        if _spelled(path).is_relative_to(here) and not target.is_relative_to(root):
-            raise UsageError(
-                f"{path}: expected a file below {here}, found a link that leads to {target}; "
-                "remove it, or name that file itself"
             )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_perf import suite
-from ci_perf.baselines import layout, summaries
+from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import Notify, compare
 from ci_perf.gate.measure import MeasureOptions
@@ -153,11 +153,15 @@ def _screened(options: ShardOptions, notify: Notify) -> _Screened:
             f"{label}: expected a run of commit {here.commit!r}, which is checked out, "
             f"found one of {run.source.commit!r}"
         )
-    machine = run.environment.hard
-    rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
-    base = summaries.baselines(options.baselines, machine, run.suite)
+    by = compare.basis_of(
+        run,
+        root=options.root,
+        workloads=options.workloads,
+        baselines=options.baselines,
+        notify=notify,
+    )
     head = summarise.run(run, label="")
-    by_workload = suspected(base, head, limits=rules.limits, tiers=rules.tiers)
+    by_workload = suspected(by.history, head, limits=by.rules.limits, tiers=by.rules.tiers)
     if not by_workload:
         raise NothingSuspectedError(f"{label}: no workload needs pairs of base and head")
     whole = suite.plan(options.workloads, run.suite, root=options.root)
@@ -282,6 +286,7 @@ class MergeOptions:
 
     runs: tuple[Run | Path, ...]
     plan: WorkPlan | Path
+    root: Path = Path()
     workloads: Path = Path("workloads")
     baselines: Path = Path("baselines")
     lost: Mapping[str, str] = field(default_factory=dict)
@@ -366,7 +371,11 @@ def _with_suspects(run: Run, options: MergeOptions, notify: Notify) -> Run:
     """Count the suspects of the whole run by the baselines of its class."""
     if run.interleaved is None:
         return run
-    machine = run.environment.hard
-    rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
-    base = summaries.baselines(options.baselines, machine, run.suite)
-    return merging.with_suspects(run, base, limits=rules.limits, tiers=rules.tiers)
+    by = compare.basis_of(
+        run,
+        root=options.root,
+        workloads=options.workloads,
+        baselines=options.baselines,
+        notify=notify,
+    )
+    return merging.with_suspects(run, by.history, limits=by.rules.limits, tiers=by.rules.tiers)

@@ -1,23 +1,13 @@
 """Say which workloads a change touches, without launching any of them."""
 
-import tempfile
 from pathlib import Path
 
 import msgspec
 
 from ci_perf import session, suite
-from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.gate import Notify, measure, runners
+from ci_perf.gate import Notify, commit_suite, measure, runners
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.gate.programs import (
-    BaseSide,
-    ProgramCache,
-    Prover,
-    cache_folder,
-    has_suite,
-    suite_folder,
-)
-from ci_perf.model.baseline import Calibration
+from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.model.suite import Plan
 from ci_perf.program.tree_sources import FolderTree, GitTree
@@ -58,7 +48,7 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
             cache=ProgramCache(cache_folder(plan.suite), notify),
             base=BaseSide(
                 tree=base,
-                plan=_plan_of_base(plan, options, base),
+                plan=_plan_of_base(base, plan, options.workloads),
                 dependencies=dependencies.changed(start),
             ),
             may_record=False,
@@ -72,31 +62,8 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
     )
 
 
-def _plan_of_base(plan: Plan, options: MeasureOptions, base: Tree) -> Plan:
-    folder = suite_folder(plan, options.workloads)
-    if folder is None:
+def _plan_of_base(base: Tree, plan: Plan, workloads: Path) -> Plan:
+    if plan.suite.startswith(suite.BUILTIN):
         return plan
-    if not has_suite(base, folder):
-        return msgspec.structs.replace(plan, workloads=())
-    return plan_of_tree(base, folder, plan.suite, called="the base")
-
-
-def plan_of_tree(
-    tree: Tree, folder: Path, name: str, *, called: str, calibration: Calibration | None = None
-) -> Plan:
-    """Plan a suite as a commit has it below its root, from copies of its files.
-
-    `called` is what messages call the commit. Raises InvalidFileError and UsageError.
-    """
-    inside = folder.as_posix()
-    with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
-        there = Path(copy, inside)
-        there.mkdir(parents=True, exist_ok=True)
-        for file in tree.names(inside) or ():
-            if file.endswith((".py", ".toml")):
-                (there / file).write_bytes(tree.read(f"{inside}/{file}") or b"")
-        try:
-            return suite.plan(there, name, root=Path(copy), calibration=calibration)
-        except (InvalidFileError, UsageError) as error:
-            # Nobody can look at the copies.
-            raise type(error)(str(error).replace(f"{copy}/", f"{called}: ")) from None
+    before = commit_suite.plan_of_base(base, Path(plan.root), workloads, plan.suite)
+    return before or msgspec.structs.replace(plan, workloads=())

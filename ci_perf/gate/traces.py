@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_perf.gate import runners
-from ci_perf.gate.runners import Runner
 from ci_perf.model.step_profile import ProfiledPairs, StepProfile
 from ci_perf.report import units
 from ci_perf.session.profiling import Kind
@@ -13,11 +11,11 @@ from ci_perf.system import files
 _VIEWERS: dict[Kind, str] = {"trace": "ui.perfetto.dev", "snapshot": "pytorch.org/memory_viz"}
 
 
-def prepared(folder: Path | None, runner: Runner, root: Path) -> Path | None:
-    """Make the folder, and return it whole. Raises UsageError and CannotWriteError."""
+def prepared(folder: Path | None) -> Path | None:
+    """Make the folder, and return it whole. Raises CannotWriteError."""
     if folder is None:
         return None
-    runners.check_outputs(runner, root, [folder])
+    files.check_link(folder)
     files.make_folder(folder)
     return folder.resolve()
 

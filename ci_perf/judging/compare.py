@@ -1,6 +1,6 @@
 """Two sides in, a comparison and its exit code out: every workload has at least one row."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -56,8 +56,9 @@ def compare(
     limits: Limits | None = None,
     tiers: Tiers | None = None,
     fail_on: FailOn = "regressed",
+    expected: Collection[str] = (),
 ) -> Comparison:
-    """Judge every workload that either side knows of; rows worst first."""
+    """Judge every workload that either side knows of, or that is expected; rows worst first."""
     limits, tiers = limits or Limits(default=default_limits()), tiers or Tiers()
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
@@ -68,7 +69,7 @@ def compare(
     noted = signs.read(
         [
             *_trusted(judged, validity),
-            *uncompared.rows(base, head, limits, tiers),
+            *uncompared.rows(base, head, limits, tiers, expected),
             *_trusted(_numerics(histories, base, head, limits), validity),
         ]
     )
@@ -186,6 +187,7 @@ def _histories(base: Summary, head: Summary, tiers: Tiers) -> Histories:
         before.workload: before
         for before, after in _shared(base, head)
         if comparability.obstacles(before, after, tiers) is None
+        and before.workload not in uncompared.of_other_work(head)
     }
 
 
@@ -236,6 +238,8 @@ def _all_candidates(
     dependencies = head.interleaved.dependencies if head.interleaved else ()
     for subject in head.subjects:
         name = subject.workload
+        if name in uncompared.of_other_work(head):
+            continue
         of_workload = limits.of(name)
         before = histories.get(name)
         yield from candidates.of_workload(

@@ -333,6 +333,7 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
         pairs=min(LARGEST, sum(how.pairs for how in parts)),
         notes=tuple(dict.fromkeys(note for how in parts for note in how.notes)),
         accepted={name: names for how in parts for name, names in how.accepted.items()},
+        incomparable={name: why for how in parts for name, why in how.incomparable.items()},
     )
 
 

@@ -145,4 +145,5 @@ def _with_budget_of(first: Interleaved | None, second: Interleaved | None) -> In
         suspects=max(first.suspects, second.suspects),
         notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         accepted={**first.accepted, **second.accepted},
+        incomparable={**first.incomparable, **second.incomparable},
     )

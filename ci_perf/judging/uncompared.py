@@ -1,6 +1,6 @@
 """Rows for workloads and metrics that one side lacks or that do not compare: nothing vanishes."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
@@ -12,9 +12,21 @@ from ci_perf.model.run import Failed
 from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
 from ci_perf.model.summary import Numbers, Subject, Summary
 
+OTHER_SUITE = "other_suite"
 
-def rows(base: Summary, head: Summary, limits: Limits, tiers: Tiers) -> Iterator[Uncompared]:
-    """Yield the rows of two sides; a workload has one for itself, or one for each such metric."""
+
+def of_other_work(head: Summary) -> dict[str, str]:
+    """Say, by workload, why the base's own suite has nothing that compares with the head's."""
+    return head.interleaved.incomparable if head.interleaved else {}
+
+
+def rows(
+    base: Summary, head: Summary, limits: Limits, tiers: Tiers, expected: Collection[str] = ()
+) -> Iterator[Uncompared]:
+    """Yield the rows of two sides; a workload has one for itself, or one for each such metric.
+
+    `expected` are workloads that the base's suite has, maybe without numbers.
+    """
     before = {subject.workload: subject for subject in base.subjects}
     after = {subject.workload: subject for subject in head.subjects}
     failed = {failure.workload: failure for failure in head.failed}
@@ -27,11 +39,17 @@ def rows(base: Summary, head: Summary, limits: Limits, tiers: Tiers) -> Iterator
         yield _failed(failed[name])
     for name in _asked_for(before.keys() - measured, head):
         yield _missing(before[name])
+    known = before.keys() | failed_before.keys() | measured
+    for name in _asked_for({*expected} - known, head):
+        yield _never_measured(name)
     for name in _asked_for(failed_before.keys() - before.keys() - measured, head):
         yield _row(failed_before[name], Verdict.MISSING, "failed_on_base")
-    for name in sorted(after.keys() - before.keys()):
+    other = of_other_work(head)
+    for name in sorted(after.keys() & other.keys()):
+        yield _incomparable(before.get(name), after[name], OTHER_SUITE, other[name])
+    for name in sorted(after.keys() - before.keys() - other.keys()):
         yield _new(after[name], failed_before=name in failed_before)
-    for name in sorted(before.keys() & after.keys()):
+    for name in sorted((before.keys() & after.keys()) - other.keys()):
         obstacle = comparability.obstacles(before[name], after[name], tiers)
         if obstacle:
             yield _incomparable(before[name], after[name], *obstacle)
@@ -105,6 +123,22 @@ def _missing(base: Subject) -> Uncompared:
     return _row(base, Verdict.MISSING, "missing", base=metric_values.centres(base))
 
 
+def _never_measured(name: str) -> Uncompared:
+    """Say that the base's suite has a workload which the head has not measured."""
+    return Uncompared(
+        workload=name,
+        metric="",
+        verdict=Verdict.MISSING,
+        code="missing",
+        base={},
+        head={},
+        gate=True,
+        note="",
+        output="",
+        parameters={},
+    )
+
+
 def _new(head: Subject, *, failed_before: bool) -> Uncompared:
     """Say that a workload was measured and has nothing to be compared with.
 
@@ -117,7 +151,7 @@ def _new(head: Subject, *, failed_before: bool) -> Uncompared:
     return _row(head, Verdict.NEW, code, head=numbers, note=note)
 
 
-def _incomparable(base: Subject, head: Subject, code: str, differing: str) -> Uncompared:
+def _incomparable(base: Subject | None, head: Subject, code: str, differing: str) -> Uncompared:
     """Say which facts of the two sides differ, so that no ratio would mean anything.
 
     Where base and head were launched in turns, their pairs answer instead.
@@ -126,7 +160,7 @@ def _incomparable(base: Subject, head: Subject, code: str, differing: str) -> Un
         head,
         Verdict.INCOMPARABLE,
         code,
-        base=metric_values.centres(base),
+        base=metric_values.centres(base) if base else {},
         head=metric_values.centres(head),
         note=differing,
         gate=not _has_pairs(head),

@@ -128,7 +128,8 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     the base is known to differ there, and is not asked. ``suspected`` names, by workload, metrics
     that a session before this one has found suspicious: no screen clears them. ``dependencies`` are
     files that say which packages are installed, and that differ: both sides were launched with the
-    same packages all the same.
+    same packages all the same. ``incomparable`` says, by workload, why the base was not launched:
+    its own suite.toml makes other work of it, or cannot launch it.
     """
 
     ref: Text
@@ -142,6 +143,7 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     accepted: dict[Name, tuple[Name, ...]] = {}
     suspected: dict[Name, tuple[Name, ...]] = {}
     dependencies: tuple[RelativePath, ...] = ()
+    incomparable: dict[Name, Text] = {}
 
 
 class Checks(Struct, frozen=True, kw_only=True):

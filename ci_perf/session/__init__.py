@@ -34,7 +34,7 @@ from ci_perf.session.machine import (
 from ci_perf.session.profiling import Explaining, KeptFiles, Profiled, profile
 from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import MachineChecks, SessionRunner
-from ci_perf.session.schedule import BaselineJudge, Forecast, PairJudge
+from ci_perf.session.schedule import Forecast, PairJudge
 from ci_perf.suite import screening
 from ci_perf.system import git, signals
 from ci_perf.system.signals import Interrupts
@@ -42,7 +42,6 @@ from ci_perf.version import __version__
 
 __all__ = [
     "Against",
-    "BaselineJudge",
     "Forecast",
     "Listener",
     "MachineChecks",
@@ -137,7 +136,8 @@ def measure(
     with signals.noted() as interrupts:
         identity = identity or new_identity()
         machine = describe(plan, launcher, device, interrupts, checks.node.expect)
-        plan = _routed(completed(plan, baselines, machine), against, machine)
+        plan, against = _completed_sides(plan, against, baselines, machine)
+        plan = _routed(plan, against, machine)
         record = _Record(
             plan=plan,
             machine=machine,
@@ -294,6 +294,17 @@ def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -
     if baselines is None:
         return plan
     return calibration.applied(plan, layout.read_calibration(baselines, machine.environment.hard))
+
+
+def _completed_sides(
+    plan: Plan, against: Against | None, baselines: Path | None, machine: MachineDescription
+) -> tuple[Plan, Against | None]:
+    """Return the plan, and that of the base, with what a calibration says of the machine."""
+    if against and against.checkout.plan:
+        before = completed(against.checkout.plan, baselines, machine)
+        checkout = dataclasses.replace(against.checkout, plan=before)
+        against = dataclasses.replace(against, checkout=checkout)
+    return completed(plan, baselines, machine), against
 
 
 def _routed(plan: Plan, against: Against | None, machine: MachineDescription) -> Plan:

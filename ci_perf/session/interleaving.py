@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from ci_perf.judging import launch_numbers
+from ci_perf.judging import launch_numbers, suite_rules
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.launch import memory_check
@@ -103,6 +103,7 @@ class Interleaving:
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {workload.id: _Base(workload) for workload in plan.workloads}
         self._suspects = against.suspects
+        self._incomparable = _incomparable(against.checkout, plan)
         self._expected: dict[str, float] = {}
         self._accepted: dict[str, tuple[str, ...]] = {}
         self._start = clock()
@@ -115,7 +116,7 @@ class Interleaving:
         if run.validity.against("") is not None:
             self._stopped = "decided"  # nothing of this run will be judged
             return
-        self._accepted = self._against.judge.accepted(run, self._against.checkout.root)
+        self._accepted = self._against.judge.accepted(run)
         # The number of the suspects, and who comes first of equal ones, are fixed here.
         undecided, here = self._judged(snapshot())
         self._suspects = max(here, self._against.suspects)
@@ -160,6 +161,7 @@ class Interleaving:
             accepted=self._accepted,
             suspected=dict(self._against.suspected),
             dependencies=self._against.checkout.dependencies,
+            incomparable=self._incomparable,
         )
 
     def paired(self) -> tuple[Paired, ...]:
@@ -225,10 +227,10 @@ class Interleaving:
         So a change of that file shows, and of what it finds beside itself. A base that has no such
         file runs the head's.
         """
-        own = self._own_file(base.workload)
-        if own is not None:
-            base.is_own_file = _is_changed(Path(own.file), Path(base.workload.file))
-            base.workload = own
+        head, checkout = base.workload, self._against.checkout
+        base.workload = recording.workload_of_base(head, Path(self._plan.root), checkout) or head
+        if base.workload.file != head.file:
+            base.is_own_file = _is_changed(Path(base.workload.file), Path(head.file))
         base.first = self._random.choice(("base", "head"))
         base.is_begun = True
 
@@ -252,13 +254,6 @@ class Interleaving:
             base.failure = checked
         else:
             base.warmed_up = checked
-
-    def _own_file(self, workload: PlannedWorkload) -> PlannedWorkload | None:
-        """Return the workload with the file that the base has of it, if it has one."""
-        if not Path(workload.file).is_relative_to(self._plan.root):
-            return None  # it comes with ci-perf, and is the same on both sides
-        own = recording.own_file(workload, Path(self._plan.root), self._against.checkout)
-        return msgspec.structs.replace(workload, file=str(own)) if own else None
 
     def _launch_both(self, base: _Base) -> None:
         """Launch both sides; the one that came second last time comes first."""
@@ -330,6 +325,13 @@ class Interleaving:
         sides = (base.warmed_up or head, head)
         peaks = [memory_check.peak_of(result.process.memory) for result in sides]
         return not self._checks.memory(base.workload, peaks)
+
+
+def _incomparable(checkout: Checkout, plan: Plan) -> dict[str, str]:
+    """Say, by workload, why the base is not launched beside the head."""
+    if checkout.trouble:
+        return {workload.id: checkout.trouble for workload in plan.workloads}
+    return suite_rules.other_work(checkout.plan, plan) if checkout.plan else {}
 
 
 def _spread_of_launches(pairs: Sequence[Pair]) -> float:

@@ -166,34 +166,36 @@ class SessionPrograms:
 
 
 def of_other_side(task: Task, base: Checkout) -> Task | None:
-    """Return a task of the head as one of the base, whose own workload file it runs.
-
-    `None` where the base has no such file. One that lies outside is the same on both sides.
-    """
-    workload = task.workload
-    if Path(workload.file).is_relative_to(task.root):
-        own = own_file(workload, Path(task.root), base)
-        if own is None:
-            return None
-        workload = msgspec.structs.replace(workload, file=str(own))
+    """Return a task of the head as one of the base; `None` where that has no such workload."""
+    workload = workload_of_base(task.workload, Path(task.root), base)
+    if workload is None:
+        return None
     return in_base(msgspec.structs.replace(task, workload=workload), base)
 
 
-def own_file(workload: PlannedWorkload, root: Path, base: Checkout) -> Path | None:
-    """Return the file that the base has of a workload of the head, which lies below `root`.
+def workload_of_base(
+    workload: PlannedWorkload, root: Path, base: Checkout
+) -> PlannedWorkload | None:
+    """Return a workload of the head, which lies below `root`, as the base's own suite has it.
 
-    A workload whose file has got another name is still the same one.
+    One that its suite lacks is launched as the head says, by the base's file of the same name;
+    `None` where there is none. A file that lies outside is the same on both sides.
     """
-    same = base.root / Path(workload.file).relative_to(root)
-    own = Path(base.workload_files.get(workload.id, same))
-    return own if own.is_file() else None
+    for own in base.plan.workloads if base.plan else ():
+        if own.id == workload.id:
+            return own
+    if not Path(workload.file).is_relative_to(root):
+        return workload
+    file = base.root / Path(workload.file).relative_to(root)
+    return msgspec.structs.replace(workload, file=str(file)) if file.is_file() else None
 
 
 def in_base(task: Task, base: Checkout) -> Task:
-    """Return a task of the head as one that imports from the base, whosever workload file it is."""
+    """Return a task as one that imports from the base, whosever workload file it is."""
     return msgspec.structs.replace(
         task,
         root=str(base.root),
+        python_path=base.plan.python_path if base.plan else task.python_path,
         foreign_root=str(base.head_top),
         top=str(base.top),
         source_folders=base.source_folders,

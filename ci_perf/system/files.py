@@ -150,6 +150,7 @@ def check_target(path: Path) -> None:
 
     Raises CannotWriteError.
     """
+    check_link(path)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             return  # a device or a pipe: to try it would be to write to it
@@ -163,6 +164,22 @@ def check_target(path: Path) -> None:
         ) from None
     except OSError as error:
         raise CannotWriteError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def check_link(path: Path) -> None:
+    """Refuse to write through a link of a repository that leaves it: anybody may have committed it.
+
+    Without a repository, the current folder is one. Raises CannotWriteError.
+    """
+    spelled = Path(os.path.abspath(path))  # noqa: PTH100  `resolve` would follow links
+    tops = [folder for folder in spelled.parents if (folder / ".git").exists()]
+    for top in tops or [Path(os.path.abspath(os.curdir))]:  # noqa: PTH100
+        target = Path(os.path.realpath(path))
+        if spelled.is_relative_to(top) and not target.is_relative_to(os.path.realpath(top)):
+            raise CannotWriteError(
+                f"{path}: cannot be written: expected a file below {top}, found a link that leads "
+                f"to {target}; remove it, or name that file itself"
+            )
 
 
 def make_folder(path: Path) -> None:

@@ -6,14 +6,15 @@ Submodules are provided from those of the head. Nothing is fetched, no file of G
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.launch import Launcher
 from ci_perf.model.run import Source
+from ci_perf.model.suite import Plan
 from ci_perf.model.task import TaskFailure
 from ci_perf.system import child, git, signals
 from ci_perf.system.child import Ended
@@ -166,7 +167,8 @@ class Checkout:
 
     ``top`` is the top of its worktree, ``head_top`` that of the head's: neither side must import
     from the other's. ``dependencies`` are the files that `dependencies.changed` names; the next
-    two are what `sources` tells. ``workload_files`` are the files of workloads in its own suite.
+    two are what `sources` tells. ``plan`` is what its own suite.toml makes of the suite, and
+    ``trouble`` why that cannot launch it; without either, it is launched as the head is.
     """
 
     root: Path
@@ -178,7 +180,8 @@ class Checkout:
     dependencies: tuple[str, ...] = ()
     source_folders: tuple[str, ...] = ()
     native_source: str = ""
-    workload_files: Mapping[str, str] = field(default_factory=dict)
+    plan: Plan | None = None
+    trouble: str = ""
 
 
 @contextlib.contextmanager

@@ -49,12 +49,8 @@ def find(root: Path, ref: str) -> Start:
             f"{root}: expected a commit to compare, found a repository without any; commit first"
         )
     commit = _shared(root, ref, _named(root, ref))
-    return Start(
-        top=top,
-        inside=_inside(root, top),
-        commit=commit,
-        notes=_notes(commit, is_head=head == commit, is_dirty=git.source(root).dirty),
-    )
+    notes = _notes(commit, is_head=head == commit, is_dirty=git.source(root).dirty)
+    return Start(top=top, inside=_inside(root, top), commit=commit, notes=notes)
 
 
 def exactly(root: Path, ref: str) -> Start:
@@ -127,7 +123,18 @@ def _named(root: Path, ref: str) -> str:
             f"{ref or 'the empty name'}: expected a branch, tag or commit of this repository, "
             f"found none; {_where_it_is(root, ref)}"
         )
+    _check_ambiguous(root, ref)
     return commit
+
+
+def _check_ambiguous(root: Path, ref: str) -> None:
+    """Refuse a tag that hides a branch: git would take the tag. Raises CiPerfError."""
+    places = [f"refs/{kind}/{ref}" for kind in ("heads", "remotes", "tags")]
+    form = "--format=%(refname) %(objectname) %(*objectname)"
+    found = [line.split() for line in _ask(root, "for-each-ref", form, *places).out.splitlines()]
+    commits = {name: objects[-1] for name, *objects in found if name in places}
+    if places[2] in commits and len({*commits.values()}) > 1:
+        raise CiPerfError(f"`{ref}` names a tag and a branch: write {min(commits)}")
 
 
 def _where_it_is(root: Path, ref: str) -> str:
@@ -211,7 +218,10 @@ def _notes(commit: str, *, is_head: bool, is_dirty: bool) -> tuple[str, ...]:
     if is_head and is_dirty:
         return (f"head and base are the same commit, {name}; uncommitted changes are the head's",)
     if is_head:
-        return (f"head and base are the same commit, {name}: what differs is chance",)
+        raise CiPerfError(
+            f"base and head are the same commit, {name}, and no tracked file has changed: there is "
+            "nothing to compare; check out the change, or name an older commit"
+        )
     if is_dirty:
         return ("uncommitted changes are measured as part of the head",)
     return ()

@@ -139,7 +139,10 @@ def test_a_baseline_that_is_wrong_blames_the_machine_and_not_the_change(reposito
     """The committed numbers say that it took a quarter of the time: somebody has edited them."""
     (file,) = repository.root.glob("baselines/*/smoke/nap.json")
     honest = layout.read(file)
+    repository.ask("switch", "--quiet", "main")
     layout.write(repository.root / "baselines", four_times_as_fast(honest))
+    repository.commit()
+    repository.ask("switch", "--quiet", "--force-create", "branch")
     repository.commit()
 
     done, rows = checked(repository)

@@ -20,7 +20,11 @@ def compared(head, base, folders, notify=lambda _line: None):
 
 @pytest.fixture
 def folders(tmp_path):
-    return {"baselines": tmp_path / "baselines", "workloads": tmp_path / "workloads"}
+    return {
+        "root": tmp_path,
+        "baselines": tmp_path / "baselines",
+        "workloads": tmp_path / "workloads",
+    }
 
 
 def test_two_runs_are_compared_without_a_file(folders):
@@ -53,7 +57,7 @@ def test_a_suite_that_is_not_there_is_told_and_judged_by_the_defaults(folders):
 
 
 def test_accepting_writes_into_another_folder_and_leaves_the_baselines_alone(folders, tmp_path):
-    options = AcceptOptions(root=tmp_path, into=tmp_path / "into", **folders)
+    options = AcceptOptions(into=tmp_path / "into", **folders)
 
     (acceptance,) = accept.accept(
         a_run(a_measured("w", *STEADY)), options, label="run", notify=lambda _line: None
@@ -66,7 +70,7 @@ def test_accepting_writes_into_another_folder_and_leaves_the_baselines_alone(fol
 
 def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(folders, tmp_path):
     said = []
-    options = AcceptOptions(root=tmp_path, **folders)
+    options = AcceptOptions(**folders)
 
     assert (
         accept.accept(a_run(same=(a_same_program(),)), options, label="run", notify=said.append)
@@ -80,7 +84,7 @@ def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(f
 def test_a_refused_run_writes_nothing(folders, tmp_path):
     accepted(folders["baselines"], a_run(a_measured("w", *STEADY)))
     before = {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")}
-    options = AcceptOptions(root=tmp_path, **folders)
+    options = AcceptOptions(**folders)
 
     with pytest.raises(RefusedError, match="expected a reason"):
         accept.accept(

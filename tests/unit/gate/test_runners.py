@@ -59,34 +59,6 @@ def test_the_whole_of_a_machine_or_of_a_home_is_no_checkout(checkout, monkeypatc
         runners.check_mounts(planned(root, checkout / "workloads/good.py"), WORKLOADS)
 
 
-def test_an_output_is_not_written_through_a_link_out_of_the_checkout(checkout, tmp_path):
-    (checkout / "run.json").symlink_to(tmp_path / "authorized_keys")
-
-    with pytest.raises(UsageError, match=r"run\.json: expected a file below .*authorized_keys"):
-        runners.check_outputs(DOCKER, checkout, [None, Path("run.json")])
-
-
-def test_nor_through_a_folder_that_is_one(checkout, tmp_path):
-    (checkout / "out").symlink_to(tmp_path)
-
-    with pytest.raises(UsageError, match="expected a file below"):
-        runners.check_outputs(DOCKER, checkout, [checkout / "out/run.json"])
-
-
-def test_outputs_elsewhere_and_links_within_are_no_matter(checkout, tmp_path):
-    (checkout / "run.json").symlink_to(checkout / "results.json")
-
-    runners.check_outputs(
-        DOCKER, checkout, [Path("run.json"), Path("../elsewhere.json"), tmp_path / "x.json"]
-    )
-
-
-def test_without_a_container_links_are_no_matter(checkout, tmp_path):
-    (checkout / "run.json").symlink_to(tmp_path / "elsewhere")
-
-    runners.check_outputs(Runner(), checkout, [Path("run.json")])
-
-
 def test_what_only_a_container_obeys_is_refused_without_one():
     with pytest.raises(UsageError, match="--memory: expected only with a container"):
         runners.check_local(Runner(memory="4g"))

@@ -33,6 +33,8 @@ def root(tmp_path):
     suites.of("a", "b", "c", where=folder)
     (folder / "suite.toml").write_text(SUITE)
     git.commit()
+    git.ask("switch", "--quiet", "--create", "branch")
+    git.commit()
     return git.root
 
 

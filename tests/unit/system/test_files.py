@@ -257,3 +257,36 @@ def test_a_user_without_a_home_has_a_cache(monkeypatch):
         raise RuntimeError("Could not determine home directory.")
 
     assert files.cache_folder(homeless).name == "ci-perf"
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository, which is the current folder."""
+    (tmp_path / "project/.git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "project"
+
+
+def test_an_output_is_not_written_through_a_link_out_of_the_repository(checkout, tmp_path):
+    (checkout / "run.json").symlink_to("../precious.txt")
+    (checkout / "out").symlink_to(tmp_path)
+
+    for path in (Path("run.json"), checkout / "out/run.json"):
+        with pytest.raises(CannotWriteError, match="found a link that leads to"):
+            files.check_target(path)
+
+
+def test_a_link_to_another_repository_leaves_this_one(checkout, tmp_path):
+    (tmp_path / "other/.git").mkdir(parents=True)
+    (checkout / "out").symlink_to(tmp_path / "other")
+
+    with pytest.raises(CannotWriteError, match="found a link that leads to"):
+        files.check_target(Path("out/run.json"))
+
+
+def test_outputs_elsewhere_and_links_within_are_no_matter(checkout, tmp_path):
+    (checkout / "run.json").symlink_to(checkout / "results.json")
+    (tmp_path / "same").symlink_to(checkout)
+
+    for path in (Path("run.json"), Path("../elsewhere.json"), tmp_path / "same/x.json"):
+        files.check_target(path)

@@ -32,11 +32,31 @@ def test_a_hook_that_leads_git_elsewhere_does_not_lead_us(forked, tmp_path, monk
     assert merge_base.find(forked.root, "main").top == forked.root
 
 
-def test_without_a_change_the_note_says_that_both_are_the_same(forked):
-    notes = merge_base.find(forked.root, "HEAD").notes
+def test_without_a_change_there_is_nothing_to_compare(forked):
+    with pytest.raises(CiPerfError, match="^base and head are the same commit") as error:
+        merge_base.find(forked.root, "HEAD")
 
-    assert len(notes) == 1
-    assert notes[0].startswith("head and base are the same commit")
+    assert error.value.exit_code == ExitCode.NO_ANSWER
+
+
+def test_a_tag_that_hides_a_branch_is_refused(forked):
+    forked.ask("tag", "main", "change")
+
+    with pytest.raises(
+        CiPerfError, match=r"names a tag and a branch: write refs/heads/main"
+    ) as error:
+        merge_base.find(forked.root, "main")
+
+    assert error.value.exit_code == ExitCode.NO_ANSWER
+    assert merge_base.find(forked.root, "refs/heads/main").commit == forked.ask(
+        "merge-base", "HEAD", "refs/heads/main"
+    )
+
+
+def test_an_annotated_tag_of_the_commit_of_its_branch_hides_nothing(forked):
+    forked.ask("tag", "--annotate", "--message=same", "main", "main")
+
+    assert merge_base.find(forked.root, "main").commit
 
 
 def test_uncommitted_changes_are_noted_as_the_heads(forked):

@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 
-from ci_perf import session
 from ci_perf.baselines.accept import Mode
+from ci_perf.gate.compare import BaselineJudge
 from ci_perf.judging.policy import SCREENED_LAUNCHES
+from tests import repositories
 from tests.accepting import accepted
 from tests.histories import DAYS, in_turns, pairs, scaled
 from tests.projects import Project
@@ -18,7 +19,7 @@ from tests.sessions import a_plan_at
 def root(tmp_path):
     """A repository with a suite and the baseline of one workload, of several days."""
     project = Project(tmp_path / "head")
-    project.root.mkdir()
+    repositories.init(project.root)
     project.workload("mlp").suite("mlp")
     for number, day in enumerate(DAYS):
         run = a_run(a_measured("mlp", *scaled(STEADY, day)), id=f"day-{number}")
@@ -26,9 +27,9 @@ def root(tmp_path):
     return project.root
 
 
-def judge(root, baselines=None):
-    return session.BaselineJudge(
-        baselines=baselines or root / "baselines", workloads=root / "workloads", root=root
+def judge(root, base="", baselines=None):
+    return BaselineJudge(
+        base, baselines=baselines or root / "baselines", workloads=root / "workloads", root=root
     )
 
 
@@ -66,16 +67,45 @@ def test_pairs_say_what_has_moved(root):
     assert judge(root).moved(a_run(a_measured("mlp", *SLOW))) == ()
 
 
-def test_what_the_base_has_not_accepted_is_named(root, tmp_path):
-    run = a_run(a_measured("mlp", *STEADY))
-    shutil.copytree(root / "baselines", tmp_path / "same/baselines")
+def test_numbers_and_limits_are_those_of_the_base_whatever_the_head_says(root):
+    git = repositories.Repository(root)
+    base = git.commit()
+    shutil.rmtree(root / "baselines")
+    suite = root / "workloads/suite.toml"
+    suite.write_text(suite.read_text() + "limits = { step_time_s = { gate = false } }\n")
+    slower = a_run(a_measured("mlp", *SLOW))
 
-    assert "step_time_s" in judge(root).accepted(run, tmp_path / "base")["mlp"]
-    assert judge(root).accepted(run, tmp_path / "same") == {}
+    assert judge(root, base).undecided(slower)[1] == 1
+    assert judge(root).undecided(slower)[1] == 1
+
+
+def test_what_the_head_has_accepted_is_named_and_read_from_it(root):
+    git = repositories.Repository(root)
+    base = git.commit()
+    slower = a_run(a_measured("mlp", *SLOW), id="slower")
+    asked = judge(root, base)
+
+    assert asked.accepted(slower) == {}
+    accepted(root / "baselines", slower, reason="exact attention")
+    assert "step_time_s" in judge(root, base).accepted(slower)["mlp"]
+    assert judge(root, base).rows(slower)[0] == judge(root).rows(slower)[0]
+    assert judge(root, base).rows(slower)[0].metric == "step_time_s"
+
+
+def test_a_base_without_baselines_has_no_history_and_accepts_nothing(root):
+    git = repositories.Repository(root)
+    shutil.move(root / "baselines", root.parent / "kept")
+    base = git.commit()
+    shutil.move(root.parent / "kept", root / "baselines")
+    run = a_run(a_measured("mlp", *STEADY))
+
+    assert judge(root, base).accepted(run) == {}
+    assert list(judge(root, base).undecided(run)[0]) == ["mlp"]
 
 
 def test_baselines_outside_of_the_repository_are_the_same_for_both_sides(root, tmp_path):
+    base = repositories.Repository(root).commit()
     outside = shutil.copytree(root / "baselines", tmp_path / "elsewhere")
     run = a_run(a_measured("mlp", *STEADY))
 
-    assert judge(root, outside).accepted(run, tmp_path / "base") == {}
+    assert judge(root, base, outside).accepted(run) == {}

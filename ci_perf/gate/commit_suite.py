@@ -1,0 +1,111 @@
+"""A suite and its baselines as a commit has them: read from its files, nothing is checked out."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ci_perf import suite
+from ci_perf.baselines import layout
+from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.model.baseline import Calibration
+from ci_perf.model.suite import Plan
+from ci_perf.program.tree_sources import GitTree
+from ci_perf.program.trees import Tree
+from ci_perf.system import git
+
+
+def tree_of(root: Path, commit: str) -> GitTree:
+    """Return the files that a commit has below `root`. Raises CiPerfError."""
+    return GitTree(root, commit, prefix=git.run(root, "rev-parse", "--show-prefix").out)
+
+
+def plan_of_tree(
+    tree: Tree, folder: Path, name: str, *, called: str, calibration: Calibration | None = None
+) -> Plan:
+    """Plan a suite as a commit has it below its root, from copies of its files.
+
+    `called` is what messages call the commit. Raises InvalidFileError and UsageError.
+    """
+    inside = folder.as_posix()
+    with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
+        there = Path(copy, inside)
+        there.mkdir(parents=True, exist_ok=True)
+        for file in tree.names(inside) or ():
+            if file.endswith((".py", ".toml")):
+                (there / file).write_bytes(tree.read(f"{inside}/{file}") or b"")
+        try:
+            return suite.plan(there, name, root=Path(copy), calibration=calibration)
+        except (InvalidFileError, UsageError) as error:
+            # Nobody can look at the copies.
+            raise type(error)(str(error).replace(f"{copy}/", f"{called}: ")) from None
+
+
+def plan_of_base(
+    tree: Tree, root: Path, workloads: Path, name: str, calibration: Calibration | None = None
+) -> Plan | None:
+    """Plan a suite as the base has it; `None` where it has none, or no other than the head.
+
+    Raises InvalidFileError.
+    """
+    folder = folder_below(root, name, workloads)
+    if folder is not None and has_suite(tree, folder):
+        with contextlib.suppress(UsageError):  # the head has added the suite to the file
+            return plan_of_tree(tree, folder, name, called="the base", calibration=calibration)
+    return None
+
+
+@contextlib.contextmanager
+def baselines_of_tree(
+    tree: Tree, root: Path, baselines: Path, name: str, *, records: bool = False
+) -> Iterator[Path]:
+    """Provide a copy of the baselines that a commit has of a suite; no folder where it has none.
+
+    With the `records` of its programs, too. Baselines that lie outside of `root` are those of every
+    commit.
+    """
+    folder = path_below(root, baselines)
+    if folder is None:
+        yield baselines
+        return
+    of_suite = f"*/{layout.folder_name(name)}"
+    patterns = [f"*/{layout.CALIBRATION}", f"{of_suite}/*.json"]
+    patterns += [f"{of_suite}/{layout.RECORDS}/*.json"] if records else []
+    with tempfile.TemporaryDirectory(prefix="ci-perf-") as copy:
+        for pattern in patterns:
+            for file in tree.glob((folder / pattern).as_posix()):
+                target = Path(copy, file)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(tree.read(file) or b"")
+        try:
+            yield Path(copy, folder)
+        except InvalidFileError as error:
+            raise InvalidFileError(str(error).replace(f"{copy}/", "the base: ")) from None
+
+
+def has_suite(tree: Tree, folder: Path) -> bool:
+    """Whether a commit has the suite of this folder: not before ci_perf was added to it."""
+    return tree.exists((folder / "suite.toml").as_posix())
+
+
+def folder_below(root: Path, name: str, workloads: Path) -> Path | None:
+    """Return the folder of a suite below a root; `None` where all commits have the same suite.
+
+    A shipped suite is the head's, also where ci_perf is installed from the checkout itself.
+    """
+    return None if name.startswith(suite.BUILTIN) else path_below(root, workloads)
+
+
+def path_below(root: Path, path: Path) -> Path | None:
+    """Return a path as it is spelled below a root, `None` where it lies elsewhere.
+
+    A link of the head must not lead to another folder of the base: links are followed only to find
+    what is spelled from another root.
+    """
+    top = Path(os.path.realpath(root))
+    spelled = Path(os.path.abspath(top / path))  # noqa: PTH100  `resolve` would follow links
+    for whole in (spelled, spelled.resolve()):
+        if whole.is_relative_to(top):
+            return whole.relative_to(top)
+    return None
