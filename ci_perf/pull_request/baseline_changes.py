@@ -7,13 +7,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from ci_perf.baselines import layout
+from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
 from ci_perf.github import commits, pulls
 from ci_perf.github.access import Client
 from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.model.baseline import Baseline
-from ci_perf.report.publication import BaselineEdit
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.system import files, git
 
 # More than any suite has workloads; each costs a request.
@@ -123,25 +123,13 @@ def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
     try:
         before = _baseline(commits.file(client, base, file.before), file.before)
         after = _baseline(_after(client, file), file.path)
-        return BaselineEdit(
-            path=file.path,
-            before=before.headline if before else {},
-            after=after.headline if after else {},
-            reason=_reason(before, after),
-        )
+        return summaries.edit(file.path, before, after)
     except CiPerfError as error:
         return BaselineEdit(path=file.path, before={}, after={}, problem=f"cannot be read: {error}")
 
 
 def _unread(file: ChangedFile) -> BaselineEdit:
     return BaselineEdit(path=file.path, before={}, after={}, problem="one of too many to read")
-
-
-def _reason(before: Baseline | None, after: Baseline | None) -> str:
-    """Return what the newest session says, if it is another one than before."""
-    newest = after.sessions[-1] if after else None
-    is_added = newest is not None and not (before and before.sessions[-1] == newest)
-    return newest.reason if newest and is_added else ""
 
 
 def _baseline(content: bytes | None, path: str) -> Baseline | None:

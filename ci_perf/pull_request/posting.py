@@ -19,13 +19,14 @@ from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
 from ci_perf.github.pulls import OpenPull
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import accept_help, explanations, publication
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.publication import BaselineEdit, Extras, Origin
+from ci_perf.report.publication import Extras, Origin
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
 # Verdicts of runs that may be accepted, and that accepting changes something for.

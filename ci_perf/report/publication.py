@@ -6,7 +6,7 @@ from typing import Literal
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison, Row, Severity, severity_of
-from ci_perf.model.summary import Numbers
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.report import (
     accept_help,
     cells,
@@ -239,21 +239,6 @@ def trust_note(notes: Iterable[Phrase]) -> Markdown:
     """Show all notes below the headline."""
     lines = [f"> ⚠️ {markdown.phrase(note)}" for note in notes]
     return Markdown("\n\n".join(lines))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineEdit:
-    """One baseline file that a pull request adds, changes or removes; foreign data.
-
-    ``before`` and ``after`` are headlines, empty where there is no such file. ``reason`` is that of
-    the session that it adds. ``problem`` says why they are not known.
-    """
-
-    path: str
-    before: Numbers
-    after: Numbers
-    reason: str = ""
-    problem: str = ""
 
 
 def baseline_note(

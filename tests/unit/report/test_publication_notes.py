@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.report import accept_help, publication
 from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.publication import BaselineEdit, Extras, Origin
+from ci_perf.report.publication import Extras, Origin
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page
 

@@ -1,0 +1,64 @@
+"""What a pull request changes about the gate that judges it."""
+
+from enum import Enum
+
+from ci_perf.model.base import Amount, Name, Struct, Text
+from ci_perf.model.suite import Limit
+from ci_perf.model.summary import Numbers
+
+
+class GateChangeKind(Enum):
+    """What is changed. The order of declaration is that of reports: the most serious first."""
+
+    SUITE_REMOVED = "suite_removed"
+    WORKLOAD_REMOVED = "workload_removed"
+    WORKLOAD_RENAMED = "workload_renamed"
+    GATE_OFF = "gate_off"
+    LIMIT_RAISED = "limit_raised"
+    FAIL_ON = "fail_on"
+    REQUIRE_OFF = "require_off"
+    ACCEPTED = "accepted"
+    BASELINE_REMOVED = "baseline_removed"
+    LESS_WORK = "less_work"
+    OWN_FILE = "own_file"
+    PARAMETERS = "parameters"
+    PROTOCOL = "protocol"
+    SETTINGS = "settings"
+
+
+class GateChange(Struct, frozen=True, kw_only=True):
+    """One change of the gate; names and texts are foreign.
+
+    ``workload`` is empty where the whole suite is meant. ``name`` is that of a metric, or of a
+    setting of suite.toml. ``before`` and ``after`` are limits, values in the metric's unit, or
+    texts: the value of a setting as TOML spells it, or a new name. ``reason`` is that of the
+    session by which a baseline accepts a regression.
+    """
+
+    kind: GateChangeKind
+    workload: Text = ""
+    name: Text = ""
+    before: Limit | Amount | Text = ""
+    after: Limit | Amount | Text = ""
+    reason: Text = ""
+
+
+class BaselineEdit(Struct, frozen=True, kw_only=True):
+    """One baseline file that a pull request adds, changes or removes; foreign data.
+
+    ``before`` and ``after`` are headlines, empty where there is no such file. ``accepted`` names
+    the metrics of which a new epoch begins, or another history. ``reason`` is that of the session
+    that it adds. ``problem`` says why they are not known.
+    """
+
+    path: Text
+    before: Numbers
+    after: Numbers
+    accepted: tuple[Name, ...] = ()
+    reason: Text = ""
+    problem: Text = ""
+
+    @property
+    def workload(self) -> str:
+        """Return the id of the workload, after which the file is called."""
+        return self.path.rpartition("/")[2].removesuffix(".json")
