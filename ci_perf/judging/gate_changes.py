@@ -6,7 +6,7 @@ import msgspec
 
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row
-from ci_perf.model.gate_change import BaselineEdit, GateChange, GateChangeKind
+from ci_perf.model.gate_change import BaselineEdit, GateChange, GateKind
 from ci_perf.model.metrics import Better
 from ci_perf.model.suite import FailOn, Limit, Limits, Plan, PlannedWorkload
 
@@ -17,7 +17,7 @@ _WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
 _LESS_WORK = 0.1
 # A setting that is longer is cut; the diff has the whole.
 _MAX_CHARS = 500
-_ORDER = list(GateChangeKind)
+_ORDER = list(GateKind)
 
 
 def find(
@@ -35,14 +35,14 @@ def find(
     workloads of which the file differs, in addition to those of which `rows` say so.
     """
     limits = base.limits if base else None
-    own = {row.workload for row in rows if isinstance(row, Change) and row.own_file}
+    judged = [row for row in rows if isinstance(row, Change)]
+    own = {row.workload for row in judged if row.own_file}
     changes = [
         *(change for edit in edits for change in _of_baseline(edit, limits)),
-        *_less_work(rows),
-        *(GateChange(kind=GateChangeKind.OWN_FILE, workload=name) for name in own.union(own_files)),
+        *(change for row in judged for change in _less_work(row)),
+        *(GateChange(kind=GateKind.OWN_FILE, workload=name) for name in own.union(own_files)),
+        *(_of_suite(base, head) if base else ()),
     ]
-    if base is not None:
-        changes += _of_suite(base, head)
     return tuple(sorted(changes, key=lambda each: (_ORDER.index(each.kind), each.workload)))
 
 
@@ -51,88 +51,72 @@ def find(
 
 def _of_suite(base: Plan, head: Plan | None) -> Iterator[GateChange]:
     if head is None:
-        yield GateChange(kind=GateChangeKind.SUITE_REMOVED, name=base.suite)
+        yield GateChange(kind=GateKind.SUITE, name=base.suite)
         return
     if STRICTEST_FIRST.index(base.fail_on) < STRICTEST_FIRST.index(head.fail_on):
-        yield GateChange(kind=GateChangeKind.FAIL_ON, before=base.fail_on, after=head.fail_on)
-    yield from _different(GateChangeKind.SETTINGS, "", _settings(base), _settings(head))
+        yield GateChange(kind=GateKind.FAIL_ON, before=base.fail_on, after=head.fail_on)
+    yield from _different("", _of_all(base), _of_all(head))
     known = {workload.id: workload for workload in head.workloads}
-    added = [workload for name, workload in known.items() if name not in _ids(base)]
-    for workload in base.workloads:
-        if after := known.get(workload.id):
-            yield from _of_workload(workload, after)
-            yield from _of_limits(workload.id, base, head)
+    added = known.keys() - {workload.id for workload in base.workloads}
+    for before in base.workloads:
+        name = before.id
+        if after := known.get(name):
+            yield from _different(name, _of_one(before), _of_one(after))
+            yield from _of_limits(name, base.limits.of(name), head.limits.of(name))
+        elif other := [new for new in sorted(added) if _is_alike(before, known[new])]:
+            yield GateChange(kind=GateKind.RENAMED, workload=name, after=other[0])
         else:
-            yield _gone(workload, added)
+            yield GateChange(kind=GateKind.REMOVED, workload=name)
 
 
-def _ids(plan: Plan) -> frozenset[str]:
-    return frozenset(workload.id for workload in plan.workloads)
+def _is_alike(base: PlannedWorkload, head: PlannedWorkload) -> bool:
+    """Whether two workloads are the same file with the same parameters."""
+    is_file_same = base.file.rpartition("/")[2] == head.file.rpartition("/")[2]
+    return is_file_same and base.parameters == head.parameters
 
 
-def _gone(workload: PlannedWorkload, added: Sequence[PlannedWorkload]) -> GateChange:
-    """Say that a workload has another name now, or is not there."""
-    program = _program(workload)
-    for other in added:
-        if _program(other) == program:
-            kind = GateChangeKind.WORKLOAD_RENAMED
-            return GateChange(kind=kind, workload=workload.id, after=other.id)
-    return GateChange(kind=GateChangeKind.WORKLOAD_REMOVED, workload=workload.id)
-
-
-def _program(workload: PlannedWorkload) -> tuple[object, ...]:
-    return workload.file.rpartition("/")[2], workload.parameters, workload.launch
-
-
-def _of_workload(base: PlannedWorkload, head: PlannedWorkload) -> Iterator[GateChange]:
-    before, after = ({**each.parameters, "launch": each.launch} for each in (base, head))
-    yield from _different(GateChangeKind.PARAMETERS, base.id, before, after)
-    asked, asks = (msgspec.structs.asdict(each.protocol) for each in (base, head))
-    yield from _different(GateChangeKind.PROTOCOL, base.id, asked, asks)
-
-
-def _of_limits(workload: str, base: Plan, head: Plan) -> Iterator[GateChange]:
+def _of_limits(
+    workload: str, base: Mapping[str, Limit], head: Mapping[str, Limit]
+) -> Iterator[GateChange]:
     """Compare the limits of the metrics that gate; a metric without a limit does not."""
-    after = head.limits.of(workload)
-    for name, old in base.limits.of(workload).items():
-        new = after.get(name, Limit(gate=False))
-        if not old.gate:
-            continue
-        if not new.gate:
-            yield GateChange(kind=GateChangeKind.GATE_OFF, workload=workload, name=name)
-        elif old.relative < new.relative or old.absolute < new.absolute:
-            yield GateChange(
-                kind=GateChangeKind.LIMIT_RAISED,
-                workload=workload,
-                name=name,
-                before=old,
-                after=new,
-            )
+    for name, old in base.items():
+        new = head.get(name, Limit(gate=False))
+        if old.gate and not new.gate:
+            yield GateChange(kind=GateKind.GATE, workload=workload, name=name)
+        elif old.gate and (old.relative < new.relative or old.absolute < new.absolute):
+            kind = GateKind.LIMIT
+            yield GateChange(kind=kind, workload=workload, name=name, before=old, after=new)
 
 
-def _settings(plan: Plan) -> dict[str, object]:
+def _of_all(plan: Plan) -> dict[str, str]:
     """Return what decides, for all workloads, which code is launched and in what."""
+    top = {"python_path": plan.python_path, "canaries": plan.canaries}
     tables = {"setup": plan.setup, "environment": plan.tiers, "container": plan.container}
-    settings: dict[str, object] = {
-        f"{table}.{name}": value
-        for table, struct in tables.items()
-        for name, value in msgspec.structs.asdict(struct).items()
+    return _settings({"": top, **tables})
+
+
+def _of_one(workload: PlannedWorkload) -> dict[str, str]:
+    top = {"launch": workload.launch}
+    return _settings({"": top, "parameters": workload.parameters, "protocol": workload.protocol})
+
+
+def _settings(tables: Mapping[str, object]) -> dict[str, str]:
+    """Spell the settings of tables as TOML does: text in quotes, so that "1" is not 1."""
+    return {
+        f"{table}.{name}".lstrip("."): msgspec.json.encode(value).decode()[:_MAX_CHARS]
+        for table, settings in tables.items()
+        for name, value in msgspec.to_builtins(settings).items()
     }
-    return {**settings, "python_path": plan.python_path, "canaries": plan.canaries}
 
 
 def _different(
-    kind: GateChangeKind, workload: str, base: Mapping[str, object], head: Mapping[str, object]
+    workload: str, base: Mapping[str, str], head: Mapping[str, str]
 ) -> Iterator[GateChange]:
+    kind = GateKind.SETTING
     for name in sorted(base.keys() | head.keys()):
-        before, after = (_spelled(side[name]) if name in side else "" for side in (base, head))
-        if before != after:
-            yield GateChange(kind=kind, workload=workload, name=name, before=before, after=after)
-
-
-def _spelled(value: object) -> str:
-    """Spell a value as TOML does: text in quotes, so that "1" is not 1."""
-    return msgspec.json.encode(value).decode()[:_MAX_CHARS]
+        old, new = base.get(name, ""), head.get(name, "")
+        if old != new:
+            yield GateChange(kind=kind, workload=workload, name=name, before=old, after=new)
 
 
 # --- what else judges, and what is judged
@@ -140,38 +124,24 @@ def _spelled(value: object) -> str:
 
 def _of_baseline(edit: BaselineEdit, limits: Limits | None) -> Iterator[GateChange]:
     """Say which losses of a workload a baseline brings along, or that it is gone."""
-    workload = edit.workload
+    workload, kind = edit.workload, GateKind.ACCEPTED
     if edit.before and not edit.after:
-        yield GateChange(kind=GateChangeKind.BASELINE_REMOVED, workload=workload)
-    for name in edit.accepted:
-        before, after = edit.before.get(name), edit.after.get(name)
-        gates = limits is None or limits.of(workload).get(name, Limit(gate=False)).gate
-        if gates and before is not None and after is not None and _is_worse(name, before, after):
+        yield GateChange(kind=GateKind.BASELINE, workload=workload)
+    known = limits.of(workload) if limits else {}
+    for name in sorted(edit.before.keys() & edit.after.keys() & {*edit.accepted}):
+        old, new = edit.before[name], edit.after[name]
+        if known.get(name, Limit()).gate and _is_worse(name, old, new):
             yield GateChange(
-                kind=GateChangeKind.ACCEPTED,
-                workload=workload,
-                name=name,
-                before=before,
-                after=after,
-                reason=edit.reason,
+                kind=kind, workload=workload, name=name, before=old, after=new, reason=edit.reason
             )
 
 
 def _is_worse(name: str, before: float, after: float) -> bool:
-    metric = metrics.BY_NAME.get(name)
-    is_higher_better = metric is not None and metric.better is Better.HIGHER
+    is_higher_better = metrics.BY_NAME[name].better is Better.HIGHER
     return after < before if is_higher_better else after > before
 
 
-def _less_work(rows: Sequence[Row]) -> Iterator[GateChange]:
-    for row in rows:
-        if not isinstance(row, Change) or row.metric not in _WORK or not row.base:
-            continue
-        if row.head <= _LESS_WORK * row.base:
-            yield GateChange(
-                kind=GateChangeKind.LESS_WORK,
-                workload=row.workload,
-                name=row.metric,
-                before=row.base,
-                after=row.head,
-            )
+def _less_work(row: Change) -> Iterator[GateChange]:
+    if row.metric in _WORK and row.base > 0 and row.head <= _LESS_WORK * row.base:
+        workload, name, kind = row.workload, row.metric, GateKind.LESS_WORK
+        yield GateChange(kind=kind, workload=workload, name=name, before=row.base, after=row.head)

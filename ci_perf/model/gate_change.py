@@ -7,35 +7,33 @@ from ci_perf.model.suite import Limit
 from ci_perf.model.summary import Numbers
 
 
-class GateChangeKind(Enum):
-    """What is changed. The order of declaration is that of reports: the most serious first."""
+class GateKind(Enum):
+    """What is changed, in words. The order is that of reports: the most serious first."""
 
-    SUITE_REMOVED = "suite_removed"
-    WORKLOAD_REMOVED = "workload_removed"
-    WORKLOAD_RENAMED = "workload_renamed"
-    GATE_OFF = "gate_off"
-    LIMIT_RAISED = "limit_raised"
-    FAIL_ON = "fail_on"
-    REQUIRE_OFF = "require_off"
-    ACCEPTED = "accepted"
-    BASELINE_REMOVED = "baseline_removed"
-    LESS_WORK = "less_work"
-    OWN_FILE = "own_file"
-    PARAMETERS = "parameters"
-    PROTOCOL = "protocol"
-    SETTINGS = "settings"
+    SUITE = "suite removed"
+    REMOVED = "workload removed"
+    RENAMED = "workload renamed"
+    LESS_WORK = "less work"
+    GATE = "gate switched off"
+    LIMIT = "limit raised"
+    FAIL_ON = "fail_on milder"
+    REQUIRE = "answer no longer required"
+    ACCEPTED = "own regression accepted"
+    BASELINE = "baseline removed"
+    OWN_FILE = "workload file changed (numbers of different work)"
+    SETTING = "settings changed"
 
 
 class GateChange(Struct, frozen=True, kw_only=True):
     """One change of the gate; names and texts are foreign.
 
     ``workload`` is empty where the whole suite is meant. ``name`` is that of a metric, or of a
-    setting of suite.toml. ``before`` and ``after`` are limits, values in the metric's unit, or
-    texts: the value of a setting as TOML spells it, or a new name. ``reason`` is that of the
-    session by which a baseline accepts a regression.
+    setting by its place in suite.toml: "protocol.seed". ``before`` and ``after`` are limits, values
+    in the metric's unit, or texts: a setting as TOML spells it, or the new name of a workload.
+    ``reason`` is that of the session by which a baseline accepts a regression.
     """
 
-    kind: GateChangeKind
+    kind: GateKind
     workload: Text = ""
     name: Text = ""
     before: Limit | Amount | Text = ""

@@ -233,7 +233,8 @@ def _is_skippable(job: Job, target: _Target, reports: Sequence[Report]) -> bool:
 
 def _is_quiet(report: Report) -> bool:
     is_fine = report.comparison.exit_code == ExitCode.OK and not report.trust_notes
-    return is_fine and report.comparison.verdict is Verdict.UNCHANGED
+    is_same_gate = not report.comparison.gate_changes
+    return is_fine and is_same_gate and report.comparison.verdict is Verdict.UNCHANGED
 
 
 def _sha(job: Job, target: _Target | None) -> str:
@@ -276,10 +277,11 @@ def _check(job: Job, report: Report, changed: frozenset[str], target: _Target | 
 
 
 def _conclusion(comparison: Comparison) -> Conclusion:
-    """Translate the exit code; an undecided comparison neither passes nor blames."""
+    """Translate the exit code; undecided, or with another gate, it neither passes nor blames."""
     if comparison.exit_code != ExitCode.OK:
         return Conclusion.FAILURE
-    return Conclusion.NEUTRAL if comparison.verdict in _UNDECIDED else Conclusion.SUCCESS
+    is_open = comparison.verdict in _UNDECIDED or bool(comparison.gate_changes)
+    return Conclusion.NEUTRAL if is_open else Conclusion.SUCCESS
 
 
 def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> list[Annotation]:

@@ -6,7 +6,7 @@ import pytest
 from ci_perf.judging.gate_changes import find
 from ci_perf.model import metrics
 from ci_perf.model.container import Container
-from ci_perf.model.gate_change import BaselineEdit, GateChange, GateChangeKind
+from ci_perf.model.gate_change import BaselineEdit, GateChange, GateKind
 from ci_perf.model.suite import Limit, Limits, Protocol, Setup, Tiers
 from tests.comparisons import a_change
 from tests.plans import a_plan, a_planned
@@ -17,7 +17,7 @@ BASE = a_plan("w1", "w2", limit=0.05)
 def said(head, **facts):
     """Name kind, workload, setting and both values of each change from BASE."""
     return [
-        (each.kind.value, each.workload, each.name, each.before, each.after)
+        (each.kind.name, each.workload, each.name, each.before, each.after)
         for each in find(BASE, head, **facts)
     ]
 
@@ -46,22 +46,20 @@ def test_a_base_without_the_suite_has_no_gate_to_change():
 
 
 def test_a_suite_that_is_gone_is_named():
-    assert said(None) == [("suite_removed", "", "smoke", "", "")]
+    assert said(None) == [("SUITE", "", "smoke", "", "")]
 
 
 def test_a_limit_that_is_raised_is_named_for_each_workload():
     raised = a_plan("w1", "w2", limit=9.0)
     before, after = BASE.limits.of("w1")["step_time_s"], raised.limits.of("w1")["step_time_s"]
 
-    assert said(raised) == [
-        ("limit_raised", name, "step_time_s", before, after) for name in ("w1", "w2")
-    ]
+    assert said(raised) == [("LIMIT", name, "step_time_s", before, after) for name in ("w1", "w2")]
 
 
 def test_a_size_beside_the_share_raises_a_limit_as_well():
     (first, _) = said(with_limit(step_time_s=Limit(relative=0.05, absolute=1.0)))
 
-    assert first[:3] == ("limit_raised", "w1", "step_time_s")
+    assert first[:3] == ("LIMIT", "w1", "step_time_s")
 
 
 @pytest.mark.parametrize("tighter", [{"limit": 0.01}, {"fail_on": "unconfirmed"}])
@@ -77,7 +75,7 @@ def test_a_new_workload_is_no_change_of_the_gate():
 def test_a_gate_that_is_switched_off_or_gone_is_named(limits):
     head = a_plan("w1", "w2", limits=Limits(default=limits))
 
-    assert said(head) == [("gate_off", name, "step_time_s", "", "") for name in ("w1", "w2")]
+    assert said(head) == [("GATE", name, "step_time_s", "", "") for name in ("w1", "w2")]
 
 
 def test_a_metric_that_never_gated_may_have_any_limit():
@@ -89,18 +87,18 @@ def test_a_metric_that_never_gated_may_have_any_limit():
 
 def test_fail_on_that_is_milder_is_named():
     assert said(msgspec.structs.replace(BASE, fail_on="never")) == [
-        ("fail_on", "", "", "regressed", "never")
+        ("FAIL_ON", "", "", "regressed", "never")
     ]
 
 
 def test_a_workload_that_is_gone_is_named():
-    assert said(a_plan("w1", limit=0.05)) == [("workload_removed", "w2", "", "", "")]
+    assert said(a_plan("w1", limit=0.05)) == [("REMOVED", "w2", "", "", "")]
 
 
 def test_a_workload_of_the_same_file_by_another_name_was_renamed():
     head = a_plan("w1", a_planned("w3", file="elsewhere/w2.py"), limit=0.05)
 
-    assert said(head) == [("workload_renamed", "w2", "", "", "w3")]
+    assert said(head) == [("RENAMED", "w2", "", "", "w3")]
 
 
 def test_other_parameters_and_another_protocol_are_named_by_setting():
@@ -111,9 +109,9 @@ def test_other_parameters_and_another_protocol_are_named_by_setting():
     )
 
     assert said(head) == [
-        ("parameters", "w1", "size", "", "8"),
-        ("parameters", "w2", "launch", '"process"', '"torchrun"'),
-        ("protocol", "w2", "timed_min_s", "0.5", "0.1"),
+        ("SETTING", "w1", "parameters.size", "", "8"),
+        ("SETTING", "w2", "launch", '"process"', '"torchrun"'),
+        ("SETTING", "w2", "protocol.timed_min_s", "0.5", "0.1"),
     ]
 
 
@@ -128,7 +126,7 @@ def test_other_parameters_and_another_protocol_are_named_by_setting():
     ],
 )
 def test_settings_of_the_whole_suite_are_named(settings, named):
-    assert said(msgspec.structs.replace(BASE, **settings)) == [("settings", "", *named)]
+    assert said(msgspec.structs.replace(BASE, **settings)) == [("SETTING", "", *named)]
 
 
 def test_the_longest_setting_still_fits_into_the_document():
@@ -142,7 +140,7 @@ def test_a_loss_that_a_baseline_brings_along_is_named_with_its_reason():
     (change,) = find(BASE, BASE, edits=[an_edit(reason="Worth it.")])
 
     assert change == GateChange(
-        kind=GateChangeKind.ACCEPTED,
+        kind=GateKind.ACCEPTED,
         workload="w1",
         name="step_time_s",
         before=0.1,
@@ -157,9 +155,7 @@ def test_a_gain_an_appended_session_and_a_new_baseline_are_no_loss(edit):
 
 
 def test_a_baseline_that_is_gone_is_named():
-    assert said(BASE, edits=[an_edit(after=None, accepted=())]) == [
-        ("baseline_removed", "w1", "", "", "")
-    ]
+    assert said(BASE, edits=[an_edit(after=None, accepted=())]) == [("BASELINE", "w1", "", "", "")]
 
 
 def test_a_tenth_of_the_operators_is_less_work_and_an_eighth_is_not():
@@ -169,15 +165,15 @@ def test_a_tenth_of_the_operators_is_less_work_and_an_eighth_is_not():
         a_change("w2", base=0, head=0, metric=metrics.OPERATORS),
     ]
 
-    assert said(BASE, rows=rows) == [("less_work", "w1", "operators", 100, 10)]
+    assert said(BASE, rows=rows) == [("LESS_WORK", "w1", "operators", 100, 10)]
 
 
 def test_a_workload_file_of_its_own_is_named_once():
     rows = [a_change("w1", own_file=True), a_change("w1", own_file=True, metric=metrics.STEP_CPU)]
 
     assert said(BASE, rows=rows, own_files=["w1", "w2"]) == [
-        ("own_file", "w1", "", "", ""),
-        ("own_file", "w2", "", "", ""),
+        ("OWN_FILE", "w1", "", "", ""),
+        ("OWN_FILE", "w2", "", "", ""),
     ]
 
 
@@ -185,5 +181,5 @@ def test_the_most_serious_change_comes_first():
     head = a_plan("w1", limit=9.0, fail_on="never", python_path=("lib",))
     kinds = [each.kind for each in find(BASE, head, edits=[an_edit()])]
 
-    assert kinds == sorted(kinds, key=list(GateChangeKind).index)
-    assert kinds[0] is GateChangeKind.WORKLOAD_REMOVED
+    assert kinds == sorted(kinds, key=list(GateKind).index)
+    assert kinds[0] is GateKind.REMOVED
