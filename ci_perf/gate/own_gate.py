@@ -5,40 +5,36 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from ci_perf import suite
 from ci_perf.errors import UsageError
 from ci_perf.judging import gate_changes
-from ci_perf.model.comparison import Row
-from ci_perf.model.gate_change import BaselineEdit, GateChange
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.suite import Plan
 from ci_perf.program.trees import Tree
 
 
-def find(
-    base: Tree,
-    head: Tree,
-    folder: str,
-    name: str,
-    *,
-    rows: Sequence[Row],
-    edits: Sequence[BaselineEdit],
-) -> tuple[GateChange, ...]:
-    """Return what changes between two commits with the suite `name` below `folder`.
+def note(
+    comparison: Comparison, *, base: Tree, head: Tree, folder: str, edits: Sequence[BaselineEdit]
+) -> Comparison:
+    """Return the comparison with what the head changes about the suite in `folder` of the base.
 
     A suite that ships with ci-perf is no commit's. Raises InvalidFileError: a suite.toml that
     cannot be read; and IncomparableError.
     """
-    if name.startswith(suite.BUILTIN):
-        return gate_changes.find(None, None, rows=rows, edits=edits)
-    plans = [_plan(tree, folder, name) for tree in (base, head)]
-    old, new = (
-        {each.id: tree.blob(f"{folder}/{Path(each.file).name}") for each in plan.workloads}
-        if plan
-        else {}
-        for tree, plan in zip((base, head), plans, strict=True)
-    )
-    own = [each for each in old.keys() & new.keys() if old[each] != new[each]]
-    return gate_changes.find(*plans, rows=rows, edits=edits, own_files=own)
+    plans: list[Plan | None] = [None, None]
+    blobs: list[dict[str, str | None]] = [{}, {}]
+    if not comparison.suite.startswith(suite.BUILTIN):
+        plans = [_plan(tree, folder, comparison.suite) for tree in (base, head)]
+    for known, tree, plan in zip(blobs, (base, head), plans, strict=True):
+        for each in plan.workloads if plan else ():
+            known[each.id] = tree.blob(f"{folder}/{Path(each.file).name}")
+    old, new = blobs
+    own = [name for name in old.keys() & new.keys() if old[name] != new[name]]
+    changes = gate_changes.find(*plans, rows=comparison.rows, edits=edits, own_files=own)
+    return msgspec.structs.replace(comparison, gate_changes=changes)
 
 
 def _plan(tree: Tree, folder: str, name: str) -> Plan | None:

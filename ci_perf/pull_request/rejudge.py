@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.gate import Notify, compare, own_gate
@@ -208,14 +206,12 @@ def _with_gate_changes(
 ) -> tuple[Comparison, tuple[Phrase, ...]]:
     """Add what the head changes about its own gate; or say that nobody knows."""
     prefix = baseline_changes.in_repository(Path()).as_posix().removeprefix(".")
+    base, folder = FolderTree(Path()), options.workloads.as_posix()
     try:
         head = GithubTree(measured.client, measured.pull.sha, prefix=prefix)
-        folder, suite, rows = options.workloads.as_posix(), comparison.suite, comparison.rows
-        base = FolderTree(Path())
-        changes = own_gate.find(base, head, folder, suite, rows=rows, edits=edits)
+        return own_gate.note(comparison, base=base, head=head, folder=folder, edits=edits), ()
     except CiPerfError as error:
         return comparison, (publication.not_reported(f"changes of the gate: {error}"),)
-    return msgspec.structs.replace(comparison, gate_changes=changes), ()
 
 
 def _by_own_baselines(
