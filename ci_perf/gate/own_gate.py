@@ -1,6 +1,5 @@
 """What a pull request changes about its own gate: suite.toml of two commits, read and never run."""
 
-import contextlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ci_perf import suite
-from ci_perf.errors import UsageError
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import gate_changes
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.gate_change import BaselineEdit
@@ -38,15 +37,17 @@ def note(
 
 
 def _plan(tree: Tree, folder: str, name: str) -> Plan | None:
-    """Return the suite as a commit has it, by its table of settings and the names of its files."""
-    text = tree.read(f"{folder}/suite.toml")
-    if text is None:
+    """Return the suite as a commit has it: from suite.toml, and the names of the other files."""
+    if (text := tree.read(f"{folder}/suite.toml")) is None:
         return None
-    with tempfile.TemporaryDirectory(prefix="ci-perf-") as copied, contextlib.suppress(UsageError):
+    with tempfile.TemporaryDirectory(prefix="ci-perf-") as copied:
         root = Path(copied)
         (root / "suite.toml").write_bytes(text)
         for file in tree.names(folder) or ():
-            if file.endswith(".py"):
-                (root / file).touch()
-        return suite.plan(root, name, root=root)
-    return None
+            (root / file).touch()
+        try:
+            return suite.plan(root, name, root=root)
+        except UsageError:
+            return None
+        except InvalidFileError as error:
+            raise InvalidFileError(str(error).replace(copied, folder)) from None

@@ -205,10 +205,10 @@ def _with_gate_changes(
     edits: Sequence[BaselineEdit],
 ) -> tuple[Comparison, tuple[Phrase, ...]]:
     """Add what the head changes about its own gate; or say that nobody knows."""
-    prefix = baseline_changes.in_repository(Path()).as_posix().removeprefix(".")
-    base, folder = FolderTree(Path()), options.workloads.as_posix()
+    folder = baseline_changes.in_repository(options.workloads).as_posix()
+    base = FolderTree(Path(str(options.workloads.absolute()).removesuffix(f"/{folder}")))
     try:
-        head = GithubTree(measured.client, measured.pull.sha, prefix=prefix)
+        head = GithubTree(measured.client, measured.pull.sha)
         return own_gate.note(comparison, base=base, head=head, folder=folder, edits=edits), ()
     except CiPerfError as error:
         return comparison, (publication.not_reported(f"changes of the gate: {error}"),)

@@ -97,3 +97,69 @@ def test_a_check_says_that_baselines_are_edited_too(second):
     (check,) = second.github.checks(HEAD)
 
     assert "✏️ This pull request changes 1 baseline" in check.output["summary"]
+
+
+SUITE = """
+[suites.smoke]
+fail_on = "{fail_on}"
+limits = {{ graph_breaks = {{ gate = {gate} }} }}
+[[suites.smoke.workloads]]
+workload = "mlp"
+"""
+STRICT = SUITE.format(fail_on="regressed", gate="true")
+MILD = SUITE.format(fail_on="never", gate="false")
+SUITE_FILE, WORKLOAD = "workloads/suite.toml", "workloads/mlp.py"
+
+
+def with_another_suite(second, text=MILD, *, run=None, workload="# slower"):
+    """A pull request that changes suite.toml and the file of its workload, on a base with both."""
+    base = committed(second.folder / "seed", steady())
+    base |= {SUITE_FILE: STRICT.encode(), WORKLOAD: b"# a workload"}
+    second.opened(base=base, files={SUITE_FILE: text.encode(), WORKLOAD: workload.encode()})
+    return second.measured(run or steady())
+
+
+@on_github_and_ghes
+def test_the_comment_and_the_check_say_what_the_head_does_to_the_gate(second):
+    ended = with_another_suite(second).report("--check", "--skip-if-unchanged")
+    (check,) = second.github.checks(HEAD)
+
+    assert ended.code == ExitCode.OK
+    for text in (second.body, check.output["summary"]):
+        assert "⚠️ Pass, and the gate changes: gate switched off: `mlp` graph breaks" in text
+        assert "- fail_on milder: `regressed` → `never`" in text
+        assert "- workload file changed (numbers of different work): `mlp`" in text
+        assert "No action needed" not in text
+    assert check.conclusion == "neutral"
+    assert check.output["title"].startswith("⚠️ Pass, and the gate changes")
+
+
+def test_the_gate_of_the_base_judges_although_the_head_switches_it_off(second):
+    ended = with_another_suite(second, run=broken()).report()
+
+    assert ended.code == ExitCode.REGRESSED
+    assert "### ❌ Act: worse: `mlp` graph breaks +3" in second.body
+    assert "- gate switched off: `mlp` graph breaks" in second.body
+
+
+def test_a_suite_of_the_head_that_cannot_be_read_is_said_to_be_unknown(second):
+    with_another_suite(second, "[suites.smoke").report()
+
+    assert "Not reported: `changes of the gate: " in second.body
+    assert "/tmp" not in second.body
+
+
+def test_an_unchanged_suite_is_no_change_of_the_gate(second):
+    with_another_suite(second, STRICT, workload="# a workload").report()
+
+    assert "changes the gate" not in second.body
+
+
+def test_the_suite_may_be_checked_out_below_another_folder(second):
+    with_another_suite(second)
+    made = repositories.init(second.folder / "base")
+    for name in ("baselines", "workloads"):
+        shutil.copytree(second.folder / name, made.root / name)
+    second.report("--baselines", "base/baselines", "--workloads", "base/workloads")
+
+    assert "- fail_on milder: `regressed` → `never`" in second.body
