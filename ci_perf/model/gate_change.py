@@ -46,7 +46,7 @@ class BaselineEdit(Struct, frozen=True, kw_only=True):
 
     ``before`` and ``after`` are headlines, empty where there is no such file. ``accepted`` names
     the metrics of which a new epoch begins, or another history. ``reason`` is that of the session
-    that it adds. ``problem`` says why they are not known.
+    that it adds.
     """
 
     path: Text
@@ -54,7 +54,6 @@ class BaselineEdit(Struct, frozen=True, kw_only=True):
     after: Numbers
     accepted: tuple[Name, ...] = ()
     reason: Text = ""
-    problem: Text = ""
 
     @property
     def workload(self) -> str:

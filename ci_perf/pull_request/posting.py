@@ -16,10 +16,9 @@ from ci_perf.github import access, checks, pulls, report_comment, sections
 from ci_perf.github.access import Client
 from ci_perf.github.actions import Event, EventKind
 from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
-from ci_perf.github.pulls import OpenPull
+from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
-from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import PublishOptions, Report
@@ -81,7 +80,7 @@ class _Target:
     """The pull request that is reported on, and what it does to baselines."""
 
     pull: OpenPull
-    edits: Sequence[BaselineEdit]
+    edits: Sequence[ChangedFile]
 
 
 @contextmanager
@@ -142,9 +141,9 @@ def _target(job: Job, client: Client) -> _Target | None:
     pull = pulls.find(client, job.event)
     if pull is None:
         return None
-    edits: list[BaselineEdit] = []
+    edits: list[ChangedFile] = []
     with job.noting():
-        edits = baseline_changes.read_edits(client, pull, job.options.baselines)
+        edits = baseline_changes.list_changes(client, pull, job.options.baselines)
     return _Target(pull=pull, edits=edits)
 
 
@@ -209,15 +208,16 @@ def _extras(job: Job, report: Report, target: _Target) -> Extras:
         sha="" if pull.is_fork else pull.sha,
     )
     steps = accept_help.folded(hint) if run and report.comparison.verdict in _ACCEPTABLE else ""
-    parts = (publication.baseline_table(target.edits), steps)
     edits = publication.baseline_note(
-        target.edits, report.by_own_baselines, is_judged_by_base=job.is_judged_by_base
+        [file.path for file in target.edits],
+        report.by_own_baselines,
+        is_judged_by_base=job.is_judged_by_base,
     )
     return Extras(
         note=Markdown(
             "\n\n".join(filter(None, (publication.trust_note(report.trust_notes), edits)))
         ),
-        folded=Markdown("\n".join(filter(None, parts))),
+        folded=Markdown(steps),
     )
 
 

@@ -156,15 +156,13 @@ def _report(
     trusted = trust.with_record(trusted, record)
     comparison, notes = _noted(measured, run, trusted, _judged(trusted.run, options, label))
     comparison, held = trust.held(comparison, record)
-    own, edits = (
-        _by_own_baselines(measured, trusted.run, options, changed, label) if changed else (None, ())
-    )
+    own, edits, unread = _by_own_baselines(measured, trusted.run, options, changed, label)
     comparison, unknown = _with_gate_changes(measured, comparison, options, edits)
     return dataclasses.replace(
         reports.report_on(comparison, label),
         artifact=artifact,
         by_own_baselines=own,
-        trust_notes=(*notes, *held, *unknown),
+        trust_notes=(*notes, *held, *unread, *unknown),
         pairs=check_record.digests(trusted.run),
     )
 
@@ -216,19 +214,21 @@ def _with_gate_changes(
 
 def _by_own_baselines(
     measured: MeasuredPull, run: Run, options: JudgeOptions, changed: list[ChangedFile], label: str
-) -> tuple[Comparison | None, tuple[BaselineEdit, ...]]:
-    """Judge by the baselines that the pull request would leave, and say which those are.
+) -> tuple[Comparison | None, tuple[BaselineEdit, ...], tuple[Phrase, ...]]:
+    """Judge by the baselines that the pull request would leave, and say what becomes of each.
 
     They may be anything at all.
     """
+    if not changed:
+        return None, (), ()
     try:
         contents = baseline_changes.contents(measured.client, changed, options.baselines)
         with baseline_changes.written(contents, options.baselines) as root:
             own = _judged(run, dataclasses.replace(options, baselines=root), label)
-            return own, summaries.edits(options.baselines, root, run.suite)
+            return own, summaries.edits(options.baselines, root, run.suite), ()
     except Exception as error:  # noqa: BLE001  whatever it brings, the verdict itself stands
         options.notify(f"not judged by the baselines of the pull request itself: {error}")
-        return None, ()
+        return None, (), (publication.not_reported("what baselines become; the log says why"),)
 
 
 def _judged(run: Run, options: JudgeOptions, label: str) -> Comparison:
