@@ -11,6 +11,7 @@ from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
 from ci_perf.model.environment import Machine, is_same
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Source
 from ci_perf.model.summary import SessionNumbers, Subject, Summary
 from ci_perf.model.validity import Status, Validity
@@ -116,6 +117,38 @@ def accepted_since(
             if names := _accepted(before, after):
                 accepted[after.workload] = names
     return accepted
+
+
+def edits(base: Path, head: Path, suite: str) -> tuple[BaselineEdit, ...]:
+    """Say which baselines of a suite differ between two folders, whatever the machine, by path.
+
+    Raises InvalidFileError.
+    """
+    before, after = (
+        {
+            layout.path(Path(), each.machine, suite, each.workload).as_posix(): each
+            for each in layout.read_everything(root, suite)
+        }
+        for root in (base, head)
+    )
+    return tuple(
+        edit(path, before.get(path), after.get(path))
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    )
+
+
+def edit(path: str, before: Baseline | None, after: Baseline | None) -> BaselineEdit:
+    """Say what becomes of one baseline; the reason is that of a session that was not there."""
+    newest = after.sessions[-1] if after else None
+    is_added = newest is not None and not (before and before.sessions[-1] == newest)
+    return BaselineEdit(
+        path=path,
+        before=before.headline if before else {},
+        after=after.headline if after else {},
+        accepted=_accepted(before, after) if after else (),
+        reason=newest.reason if newest and is_added else "",
+    )
 
 
 def _latest(baselines: Sequence[Baseline]) -> RecordedSession | None:

@@ -24,7 +24,7 @@ def tree_of(root: Path, commit: str) -> GitTree:
 def plan_of_tree(
     tree: Tree, folder: Path, name: str, *, called: str, calibration: Calibration | None = None
 ) -> Plan:
-    """Plan a suite as a commit has it below its root, from copies of its files.
+    """Plan a suite as a commit has it, from suite.toml and the names of the other files.
 
     `called` is what messages call the commit. Raises InvalidFileError and UsageError.
     """
@@ -33,8 +33,9 @@ def plan_of_tree(
         there = Path(copy, inside)
         there.mkdir(parents=True, exist_ok=True)
         for file in tree.names(inside) or ():
-            if file.endswith((".py", ".toml")):
-                (there / file).write_bytes(tree.read(f"{inside}/{file}") or b"")
+            (there / file).touch()
+        if text := tree.read(f"{inside}/suite.toml"):
+            (there / "suite.toml").write_bytes(text)
         try:
             return suite.plan(there, name, root=Path(copy), calibration=calibration)
         except (InvalidFileError, UsageError) as error:
@@ -42,16 +43,15 @@ def plan_of_tree(
             raise type(error)(str(error).replace(f"{copy}/", f"{called}: ")) from None
 
 
-def plan_of_base(
-    tree: Tree, root: Path, workloads: Path, name: str, calibration: Calibration | None = None
+def find_plan(
+    tree: Tree, folder: Path | None, name: str, *, calibration: Calibration | None = None
 ) -> Plan | None:
-    """Plan a suite as the base has it; `None` where it has none, or no other than the head.
+    """Plan a suite as one side has it; `None` where it has none, or no other than the other side.
 
     Raises InvalidFileError.
     """
-    folder = folder_below(root, name, workloads)
     if folder is not None and has_suite(tree, folder):
-        with contextlib.suppress(UsageError):  # the head has added the suite to the file
+        with contextlib.suppress(UsageError):  # the file has other suites
             return plan_of_tree(tree, folder, name, called="the base", calibration=calibration)
     return None
 

@@ -10,18 +10,21 @@ import msgspec
 from ci_perf import importers, suite
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, InvalidFileError, UsageError
-from ci_perf.gate import Notify, commit_suite
+from ci_perf.gate import Notify, commit_suite, own_gate
 from ci_perf.importers.reading import Document
-from ci_perf.judging import samples, suite_rules, summarise
+from ci_perf.judging import gate_changes, samples, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
 from ci_perf.judging.compare import first_launches, undecided
 from ci_perf.judging.policy import limits_of_machine
 from ci_perf.model.comparison import Change, Comparison, Row, Verdict
 from ci_perf.model.environment import Machine
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run, is_same_code
 from ci_perf.model.samples import Samples
 from ci_perf.model.suite import FailOn, Limits, Plan, Preset, Tiers
 from ci_perf.model.summary import Summary
+from ci_perf.program.tree_sources import FolderTree
+from ci_perf.program.trees import Tree
 from ci_perf.system import files
 
 # More names than this make a label that nobody reads.
@@ -53,7 +56,7 @@ class Rules:
         return Rules(
             limits=suite_rules.stricter(base.limits, self.limits),
             tiers=Tiers(hard=tuple(sorted({*base.tiers.hard, *self.tiers.hard}))),
-            fail_on=min(base.fail_on, self.fail_on, key=suite_rules.STRICTEST_FIRST.index),
+            fail_on=min(base.fail_on, self.fail_on, key=gate_changes.STRICTEST_FIRST.index),
             expected=tuple(workload.id for workload in base.workloads),
         )
 
@@ -62,12 +65,15 @@ class Rules:
 class Basis:
     """By what a run is judged: what was measured before, and the rules.
 
-    ``accepted`` names, by workload, the metrics of which the head has accepted a change.
+    ``accepted`` names, by workload, the metrics of which the head has accepted a change, ``edits``
+    all that it does to baselines. ``base`` has the files of the base, where that is known.
     """
 
     history: Summary
     rules: Rules
     accepted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    edits: tuple[BaselineEdit, ...] = ()
+    base: Tree | None = None
 
 
 def basis(
@@ -93,17 +99,25 @@ def basis(
         tree = commit_suite.tree_of(root, commit)
         with commit_suite.baselines_of_tree(tree, root, baselines, name) as before:
             calibrated = layout.read_calibration(before, machine)
-            plan = commit_suite.plan_of_base(tree, root, workloads, name, calibrated)
+            folder = commit_suite.folder_below(root, name, workloads)
+            plan = commit_suite.find_plan(tree, folder, name, calibration=calibrated)
             accepted = (
                 summaries.accepted_since(baselines, before, machine, name)
                 if before.is_dir()
                 else {}
             )
+            edits = summaries.edits(before, baselines, name)
             history = summaries.of_base(before, baselines, machine, name, accepted)
     except CiPerfError as error:
         notify(f"{commit}: the limits and baselines of the base are not known: {error}")
         return of_head
-    return Basis(history=history, rules=own.under(plan) if plan else own, accepted=accepted)
+    return Basis(
+        history=history,
+        rules=own.under(plan) if plan else own,
+        accepted=accepted,
+        edits=edits,
+        base=tree,
+    )
 
 
 def basis_of(run: Run, *, root: Path, workloads: Path, baselines: Path, notify: Notify) -> Basis:
@@ -179,7 +193,16 @@ def with_baselines(
 ) -> Comparison:
     """Judge `run` against the baselines, by the limits of WORKLOADS/suite.toml: see `basis`."""
     by = basis_of(run, root=root, workloads=workloads, baselines=baselines, notify=notify)
-    return _compared(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
+    comparison = _compared(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
+    if by.base is None:
+        return comparison
+    return own_gate.note(
+        comparison,
+        base=by.base,
+        head=FolderTree(root),
+        folder=commit_suite.folder_below(root, run.suite, workloads),
+        edits=by.edits,
+    )
 
 
 def compare(

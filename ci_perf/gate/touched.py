@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import session, suite
+from ci_perf import session
 from ci_perf.gate import Notify, commit_suite, measure, runners
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder
@@ -63,7 +63,8 @@ def touched(options: MeasureOptions, *, notify: Notify) -> TouchedWorkloads:
 
 
 def _plan_of_base(base: Tree, plan: Plan, workloads: Path) -> Plan:
-    if plan.suite.startswith(suite.BUILTIN):
+    folder = commit_suite.folder_below(Path(plan.root), plan.suite, workloads)
+    if folder is None:
         return plan
-    before = commit_suite.plan_of_base(base, Path(plan.root), workloads, plan.suite)
+    before = commit_suite.find_plan(base, folder, plan.suite)
     return before or msgspec.structs.replace(plan, workloads=())

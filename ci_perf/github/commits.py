@@ -104,17 +104,6 @@ def folder(client: Client, sha: str, path: str) -> dict[str, bytes]:
     return {name: read_blob(client, of, what=f"{path}/{name}") for name, of in sorted(mine.items())}
 
 
-def file(client: Client, sha: str, path: str) -> bytes | None:
-    """Return one file of a commit, if it is there. Raises GithubError and InvalidFileError."""
-    try:
-        answer = client.get(f"/contents/{quote(path)}", _Blob, what=path, ref=sha)
-    except GithubError as error:
-        if error.status == 404:
-            return None
-        raise
-    return _decoded(answer, path)
-
-
 def read_blob(client: Client, sha: str, *, what: str) -> bytes:
     """Return the content of one file. Raises GithubError and InvalidFileError."""
     if not _BLOB_SHA.fullmatch(sha):

@@ -147,11 +147,6 @@ def changes(client: Client, pull: int) -> list[ChangedFile]:
     ]
 
 
-def base(client: Client, pull: int) -> str:
-    """Return the commit of the base branch, as GitHub knows it. Raises GithubError."""
-    return answer_of(client, pull).base.sha
-
-
 def _by_number(client: Client, number: int, sha: str) -> OpenPull | None:
     answer = answer_of(client, number)
     is_current = not sha or answer.head.sha == sha

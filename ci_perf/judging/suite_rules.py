@@ -5,9 +5,8 @@ What the head loosens counts after the merge; what it tightens counts now.
 
 import msgspec
 
-from ci_perf.model.suite import FailOn, Limit, Limits, Plan, PlannedWorkload
+from ci_perf.model.suite import Limit, Limits, Plan, PlannedWorkload
 
-STRICTEST_FIRST: tuple[FailOn, ...] = ("inconclusive", "unconfirmed", "regressed", "never")
 # Of a limit, what is switched on or off.
 _FLAGS = tuple(
     name for name, value in msgspec.structs.asdict(Limit()).items() if isinstance(value, bool)

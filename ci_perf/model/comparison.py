@@ -20,6 +20,7 @@ from ci_perf.model.base import (
 from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
 from ci_perf.model.explanation import Explanation
+from ci_perf.model.gate_change import GateChange
 from ci_perf.model.process import Exhausted, Profile
 from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.run import Interleaved, Source, Tool
@@ -331,7 +332,7 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     """Base and head, judged. ``exit_code`` is what `ci-perf` ends with.
 
     ``profiles`` are those of the head. ``touched`` says why workloads were measured, where others
-    were not.
+    were not. ``gate_changes`` is what the head does to the gate itself, the most serious first.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -352,3 +353,4 @@ class Comparison(Struct, tag_field="type", tag="comparison", frozen=True, kw_onl
     rows: tuple[Row, ...]
     profiles: tuple[Profile, ...] = ()
     touched: tuple[Touched, ...] = ()
+    gate_changes: tuple[GateChange, ...] = ()

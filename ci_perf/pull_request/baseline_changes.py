@@ -8,28 +8,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ci_perf.baselines import layout
-from ci_perf.errors import CannotWriteError, CiPerfError, InvalidFileError
+from ci_perf.errors import CannotWriteError, InvalidFileError
 from ci_perf.github import commits, pulls
 from ci_perf.github.access import Client
 from ci_perf.github.pulls import ChangedFile, OpenPull
-from ci_perf.model.baseline import Baseline
-from ci_perf.report.publication import BaselineEdit
 from ci_perf.system import files, git
 
 # More than any suite has workloads; each costs a request.
 _MAX_READ = 50
 _ANY = "MACHINE/SUITE/WORKLOAD.json"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
-
-
-def read_edits(client: Client, pull: OpenPull, folder: Path) -> list[BaselineEdit]:
-    """Say which baselines a pull request edits, old and new. Raises GithubError."""
-    changed = list_changes(client, pull, folder)
-    base = pulls.base(client, pull.number) if changed else ""
-    return [
-        _edit(client, file, base) if index < _MAX_READ else _unread(file)
-        for index, file in enumerate(changed)
-    ]
 
 
 def list_changes(client: Client, pull: OpenPull, folder: Path) -> list[ChangedFile]:
@@ -113,44 +101,3 @@ def _put(path: Path, content: bytes | None) -> None:
 
 def _after(client: Client, file: ChangedFile) -> bytes | None:
     return None if file.is_removed else commits.read_blob(client, file.sha, what=file.path)
-
-
-def _edit(client: Client, file: ChangedFile, base: str) -> BaselineEdit:
-    if PurePosixPath(file.path).name == layout.CALIBRATION:
-        return BaselineEdit(
-            path=file.path, before={}, after={}, problem="it chooses the default limits"
-        )
-    try:
-        before = _baseline(commits.file(client, base, file.before), file.before)
-        after = _baseline(_after(client, file), file.path)
-        return BaselineEdit(
-            path=file.path,
-            before=before.headline if before else {},
-            after=after.headline if after else {},
-            reason=_reason(before, after),
-        )
-    except CiPerfError as error:
-        return BaselineEdit(path=file.path, before={}, after={}, problem=f"cannot be read: {error}")
-
-
-def _unread(file: ChangedFile) -> BaselineEdit:
-    return BaselineEdit(path=file.path, before={}, after={}, problem="one of too many to read")
-
-
-def _reason(before: Baseline | None, after: Baseline | None) -> str:
-    """Return what the newest session says, if it is another one than before."""
-    newest = after.sessions[-1] if after else None
-    is_added = newest is not None and not (before and before.sessions[-1] == newest)
-    return newest.reason if newest and is_added else ""
-
-
-def _baseline(content: bytes | None, path: str) -> Baseline | None:
-    """Return a foreign baseline, if it is a consistent one. Raises InvalidFileError."""
-    if content is None:
-        return None
-    with written({_ANY: content}) as root:
-        file = root / _ANY
-        try:
-            return layout.read_anywhere(file)
-        except InvalidFileError as error:
-            raise InvalidFileError(str(error).replace(str(file), path)) from None

@@ -16,7 +16,7 @@ from ci_perf.github import access, checks, pulls, report_comment, sections
 from ci_perf.github.access import Client
 from ci_perf.github.actions import Event, EventKind
 from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
-from ci_perf.github.pulls import OpenPull
+from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes, check_record
@@ -25,7 +25,7 @@ from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import accept_help, explanations, publication
 from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.publication import BaselineEdit, Extras, Origin
+from ci_perf.report.publication import Extras, Origin
 
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
 # Verdicts of runs that may be accepted, and that accepting changes something for.
@@ -80,7 +80,7 @@ class _Target:
     """The pull request that is reported on, and what it does to baselines."""
 
     pull: OpenPull
-    edits: Sequence[BaselineEdit]
+    edits: Sequence[ChangedFile]
 
 
 @contextmanager
@@ -141,9 +141,9 @@ def _target(job: Job, client: Client) -> _Target | None:
     pull = pulls.find(client, job.event)
     if pull is None:
         return None
-    edits: list[BaselineEdit] = []
+    edits: list[ChangedFile] = []
     with job.noting():
-        edits = baseline_changes.read_edits(client, pull, job.options.baselines)
+        edits = baseline_changes.list_changes(client, pull, job.options.baselines)
     return _Target(pull=pull, edits=edits)
 
 
@@ -208,15 +208,16 @@ def _extras(job: Job, report: Report, target: _Target) -> Extras:
         sha="" if pull.is_fork else pull.sha,
     )
     steps = accept_help.folded(hint) if run and report.comparison.verdict in _ACCEPTABLE else ""
-    parts = (publication.baseline_table(target.edits), steps)
     edits = publication.baseline_note(
-        target.edits, report.by_own_baselines, is_judged_by_base=job.is_judged_by_base
+        [file.path for file in target.edits],
+        report.by_own_baselines,
+        is_judged_by_base=job.is_judged_by_base,
     )
     return Extras(
         note=Markdown(
             "\n\n".join(filter(None, (publication.trust_note(report.trust_notes), edits)))
         ),
-        folded=Markdown("\n".join(filter(None, parts))),
+        folded=Markdown(steps),
     )
 
 
@@ -232,7 +233,8 @@ def _is_skippable(job: Job, target: _Target, reports: Sequence[Report]) -> bool:
 
 def _is_quiet(report: Report) -> bool:
     is_fine = report.comparison.exit_code == ExitCode.OK and not report.trust_notes
-    return is_fine and report.comparison.verdict is Verdict.UNCHANGED
+    is_same_gate = not report.comparison.gate_changes
+    return is_fine and is_same_gate and report.comparison.verdict is Verdict.UNCHANGED
 
 
 def _sha(job: Job, target: _Target | None) -> str:
@@ -275,10 +277,11 @@ def _check(job: Job, report: Report, changed: frozenset[str], target: _Target | 
 
 
 def _conclusion(comparison: Comparison) -> Conclusion:
-    """Translate the exit code; an undecided comparison neither passes nor blames."""
+    """Translate the exit code; undecided, or with another gate, it neither passes nor blames."""
     if comparison.exit_code != ExitCode.OK:
         return Conclusion.FAILURE
-    return Conclusion.NEUTRAL if comparison.verdict in _UNDECIDED else Conclusion.SUCCESS
+    is_open = comparison.verdict in _UNDECIDED or bool(comparison.gate_changes)
+    return Conclusion.NEUTRAL if is_open else Conclusion.SUCCESS
 
 
 def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> list[Annotation]:

@@ -9,16 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf.baselines import layout
+from ci_perf import suite
+from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, RefusedError
-from ci_perf.gate import Notify, compare
+from ci_perf.gate import Notify, compare, own_gate
 from ci_perf.github import access, pulls, report_comment, runs, sections
 from ci_perf.github.access import Client
 from ci_perf.github.actions import Event
+from ci_perf.github.commits import GithubTree
 from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.github.runs import WorkflowRun
 from ci_perf.model.comparison import Comparison
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run
+from ci_perf.program.tree_sources import FolderTree
 from ci_perf.pull_request import baseline_changes, check_record, fetch, reports, trust
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.reports import Report
@@ -153,13 +157,13 @@ def _report(
     trusted = trust.with_record(trusted, record)
     comparison, notes = _noted(measured, run, trusted, _judged(trusted.run, options, label))
     comparison, held = trust.held(comparison, record)
+    own, edits, unread = _by_own_baselines(measured, trusted.run, options, changed, label)
+    comparison, unknown = _with_gate_changes(measured, comparison, options, edits)
     return dataclasses.replace(
         reports.report_on(comparison, label),
         artifact=artifact,
-        by_own_baselines=(
-            _by_own_baselines(measured, trusted.run, options, changed, label) if changed else None
-        ),
-        trust_notes=(*notes, *held),
+        by_own_baselines=own,
+        trust_notes=(*notes, *held, *unread, *unknown),
         pairs=check_record.digests(trusted.run),
     )
 
@@ -193,17 +197,40 @@ def _noted(
     return comparison, (*branch, *source, *trusted.notes, *unanswered)
 
 
+def _with_gate_changes(
+    measured: MeasuredPull,
+    comparison: Comparison,
+    options: JudgeOptions,
+    edits: Sequence[BaselineEdit],
+) -> tuple[Comparison, tuple[Phrase, ...]]:
+    """Add what the head changes about its own gate; or say that nobody knows."""
+    inside = baseline_changes.in_repository(options.workloads).as_posix()
+    base = FolderTree(Path(str(options.workloads.absolute()).removesuffix(f"/{inside}")))
+    folder = None if comparison.suite.startswith(suite.BUILTIN) else Path(inside)
+    try:
+        head = GithubTree(measured.client, measured.pull.sha)
+        return own_gate.note(comparison, base=base, head=head, folder=folder, edits=edits), ()
+    except CiPerfError as error:
+        return comparison, (publication.not_reported(f"changes of the gate: {error}"),)
+
+
 def _by_own_baselines(
     measured: MeasuredPull, run: Run, options: JudgeOptions, changed: list[ChangedFile], label: str
-) -> Comparison | None:
-    """Judge by the baselines that the pull request would leave; they may be anything at all."""
+) -> tuple[Comparison | None, tuple[BaselineEdit, ...], tuple[Phrase, ...]]:
+    """Judge by the baselines that the pull request would leave, and say what becomes of each.
+
+    They may be anything at all.
+    """
+    if not changed:
+        return None, (), ()
     try:
         contents = baseline_changes.contents(measured.client, changed, options.baselines)
         with baseline_changes.written(contents, options.baselines) as root:
-            return _judged(run, dataclasses.replace(options, baselines=root), label)
+            own = _judged(run, dataclasses.replace(options, baselines=root), label)
+            return own, summaries.edits(options.baselines, root, run.suite), ()
     except Exception as error:  # noqa: BLE001  whatever it brings, the verdict itself stands
         options.notify(f"not judged by the baselines of the pull request itself: {error}")
-        return None
+        return None, (), (publication.not_reported("what baselines become; the log says why"),)
 
 
 def _judged(run: Run, options: JudgeOptions, label: str) -> Comparison:

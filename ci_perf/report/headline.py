@@ -18,7 +18,16 @@ from ci_perf.model.comparison import (
     severity_of,
 )
 from ci_perf.model.metrics import STEP_CPU, Unit
-from ci_perf.report import cells, phrases, provenance, remarks, table_rows, undecided, units
+from ci_perf.report import (
+    cells,
+    gate_words,
+    phrases,
+    provenance,
+    remarks,
+    table_rows,
+    undecided,
+    units,
+)
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
 
@@ -86,7 +95,12 @@ def of(comparison: Comparison) -> Phrase:
     """Answer in one line: the word, then the worst of what was found first."""
     groups = _row_groups(comparison)
     said = _word(groups)
-    return (Words(f"{_ICON[said]} {said.value}: "), *_joined(_PARTS[said](groups)))
+    parts = _PARTS[said](groups)
+    if said is HeadlineWord.PASS and comparison.gate_changes:
+        changed = gate_words.by_kind(comparison.gate_changes).items()
+        first = itertools.islice(itertools.starmap(_listed, changed), _MAX_NAMED)
+        return (Words("⚠️ Pass, and the gate changes: "), *_joined([*first, *parts]))
+    return (Words(f"{_ICON[said]} {said.value}: "), *_joined(parts))
 
 
 def counts(comparison: Comparison) -> Phrase:

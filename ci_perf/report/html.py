@@ -19,6 +19,7 @@ from ci_perf.report import (
     cells,
     escape,
     explanations,
+    gate_words,
     headline,
     notices,
     page,
@@ -73,7 +74,10 @@ def comparison(judged: Comparison) -> str:
 
     Their pictures are those of a page.
     """
-    warnings = (*notices.of(judged), *notices.validity(judged))
+    gate = [
+        (gate_words.TITLE, Words(": "), *line) for line in gate_words.lines(judged.gate_changes)
+    ]
+    warnings = (*gate, *notices.of(judged), *notices.validity(judged))
     axis = scales.of(judged.rows)
     pictures = {
         (row.workload, phrases.metric_title(row.metric)): _image(axis.picture(row))

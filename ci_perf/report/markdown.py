@@ -14,6 +14,7 @@ from ci_perf.report import (
     cells,
     escape,
     explanations,
+    gate_words,
     headline,
     notices,
     phrases,
@@ -91,9 +92,13 @@ def render(comparison: Comparison, *, max_bytes: int = COMMENT_BYTES) -> str:
 
 
 def opening(comparison: Comparison) -> Markdown:
-    """Return the first two lines of every report: the headline, and the counts below it."""
+    """Return what every report begins with: the headline, the counts, what the gate becomes."""
     head, counted = headline.of(comparison), headline.counts(comparison)
-    return Markdown(f"### {phrase(_with_units(head))}\n\n{phrase(counted)}")
+    said = [f"### {phrase(_with_units(head))}\n\n{phrase(counted)}"]
+    if comparison.gate_changes:
+        said.append(f"\n**{gate_words.TITLE}**\n")
+        said += [f"- {phrase(line)}" for line in gate_words.lines(comparison.gate_changes)]
+    return Markdown("\n".join(said))
 
 
 def phrase(parts: Phrase) -> Markdown:
@@ -107,6 +112,7 @@ def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> 
     validity = notices.validity(comparison)
     return _template().render(
         opening=opening(comparison),
+        has_gate_changes=bool(comparison.gate_changes),
         warnings=[phrase(part) for part in (*notices.of(comparison), *validity[:1])],
         reasons=[phrase(part) for part in validity[1:]],
         steps=[phrase(part) for part in advice.next_steps(comparison)],

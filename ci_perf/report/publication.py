@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison, Row, Severity, severity_of
-from ci_perf.model.summary import Numbers
 from ci_perf.report import (
     accept_help,
     cells,
@@ -36,8 +34,6 @@ _WARNS = frozenset(
 )
 _MAX_BRANCH_CHARS = 50
 _FROM_A_FORK = "> ⚠️ Measured by code from a fork, whose author could have made up these numbers."
-_MAX_ROWS = 40
-_MAX_PATH_CHARS = 200
 _MAX_HELD = 5
 _MAX_REPLY_LINES = 60
 
@@ -241,56 +237,23 @@ def trust_note(notes: Iterable[Phrase]) -> Markdown:
     return Markdown("\n\n".join(lines))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineEdit:
-    """One baseline file that a pull request adds, changes or removes; foreign data.
-
-    ``before`` and ``after`` are headlines, empty where there is no such file. ``reason`` is that of
-    the session that it adds. ``problem`` says why they are not known.
-    """
-
-    path: str
-    before: Numbers
-    after: Numbers
-    reason: str = ""
-    problem: str = ""
-
-
 def baseline_note(
-    edits: Sequence[BaselineEdit], own: Comparison | None, *, is_judged_by_base: bool
+    paths: Sequence[str], own: Comparison | None, *, is_judged_by_base: bool
 ) -> Markdown:
-    """Say below the headline that baselines are edited, and the verdict of the edited ones.
+    """Name below the headline the baselines that are edited, and say the verdict of these.
 
     ``own`` is the same run by the baselines of the pull request.
     """
-    if not edits:
+    if not paths:
         return Markdown("")
-    counted = units.numbered(len(edits), "baseline")
+    counted = units.numbered(len(paths), "baseline")
     said = [
-        Words(
-            f"> ✏️ This pull request changes {counted}: a reviewer decides whether this is meant. "
-        ),
+        Words(f"> ✏️ This pull request changes {counted} ("),
+        *phrases.joined((Sentence(path),) for path in paths),
+        Words("): a reviewer decides whether this is meant. "),
         *_judged_by(own, is_judged_by_base=is_judged_by_base),
     ]
     return markdown.phrase(tuple(said))
-
-
-def baseline_table(edits: Sequence[BaselineEdit]) -> Markdown:
-    """Show old and new headlines, folded; only as many rows as people read."""
-    rows = [row for edit in edits for row in _rows(edit)]
-    if not rows:
-        return Markdown("")
-    lines = [
-        "<details><summary>Baselines that this pull request changes: old → new</summary>",
-        "",
-        "| Baseline | Metric | Base branch | This pull request | Change | Reason |",
-        "|---|---|---:|---:|---:|---|",
-        *(f"| {' | '.join(row)} |" for row in rows[:_MAX_ROWS]),
-        "",
-    ]
-    if len(rows) > _MAX_ROWS:
-        lines += [f"{_MAX_ROWS} of {len(rows):,} rows shown; the diff has all.", ""]
-    return Markdown("\n".join([*lines, "</details>", ""]))
 
 
 def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
@@ -303,33 +266,6 @@ def _judged_by(own: Comparison | None, *, is_judged_by_base: bool) -> Phrase:
         *headline.of(own),
         Words("."),
     )
-
-
-def _rows(edit: BaselineEdit) -> list[tuple[str, ...]]:
-    path = escape.code(edit.path, limit=_MAX_PATH_CHARS)
-    reason = escape.sentence(edit.reason) if edit.reason else ""
-    if edit.problem:
-        return [(path, escape.sentence(edit.problem), "", "", "", reason)]
-    names = sorted(edit.before.keys() | edit.after.keys())
-    moved = [name for name in names if edit.before.get(name) != edit.after.get(name)]
-    return [(path, *_cells(name, edit), reason) for name in moved] or [
-        (path, "same headline, other sessions", "", "", "", reason)
-    ]
-
-
-def _cells(name: str, edit: BaselineEdit) -> tuple[str, ...]:
-    metric = metrics.BY_NAME.get(name)
-    unit = metric.unit if metric else None
-    old, new = (
-        units.value(side[name], unit) if name in side else units.NOTHING
-        for side in (edit.before, edit.after)
-    )
-    title = metric.title if metric else escape.code(name)
-    return (title, old, new, _change(edit.before.get(name), edit.after.get(name)))
-
-
-def _change(before: float | None, after: float | None) -> str:
-    return units.percent(after / before - 1) if before and after is not None else ""
 
 
 # --- replies to a comment that asks to accept

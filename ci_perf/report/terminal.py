@@ -14,6 +14,7 @@ from ci_perf.report import (
     cells,
     escape,
     explanations,
+    gate_words,
     headline,
     notices,
     phrases,
@@ -112,6 +113,7 @@ def first_line(comparison: Comparison) -> str:
 def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[RenderableType]:
     yield _text(headline.of(comparison), style="bold")
     yield Padding(_text(headline.counts(comparison)), (0, 0, 1, 0))
+    yield from _gate(comparison)
     for step in advice.next_steps(comparison):
         yield Padding(_text(step), (0, 0, 0, 2))
     for warning in (*notices.of(comparison), *notices.validity(comparison)):
@@ -133,6 +135,12 @@ def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[Re
         if line:
             yield _text(line, style="dim")
     yield _text(provenance.footer(comparison), style="dim")
+
+
+def _gate(comparison: Comparison) -> Iterable[RenderableType]:
+    if lines := gate_words.lines(comparison.gate_changes):
+        yield Text(gate_words.TITLE, style="bold yellow")
+        yield Padding(Group(*map(_text, lines)), (0, 0, 1, 2))
 
 
 def _text(parts: Phrase, style: str = "") -> Text:

@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.report import units
 from tests import repositories
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.integration.github.second_stage import (
@@ -36,25 +35,24 @@ def test_a_pull_request_that_raises_its_own_bar_is_seen_to_and_judged_by_both(se
     assert "✏️ This pull request changes 1 baseline" in second.body
     assert second.body.splitlines()[2].startswith("### ❌ Act: worse: `mlp` graph breaks +3")
     assert "with its own it would be: ✅ Pass: no regression" in second.body
-    assert f"| `{MLP}` | graph breaks | 0 | 3 |" in second.body
-    assert "| `because` |" in second.body
+    assert "- own regression accepted: `mlp` graph breaks 0 → 3, because: `because`" in second.body
 
 
 def test_a_baseline_that_cannot_be_read_is_named_all_the_same(second):
     second.opened(files={MLP: b'{"headline": {"@octo": 1}}'})
     second.measured(slower()).report()
 
-    assert "✏️ This pull request changes 1 baseline" in second.body
-    assert "cannot be read: " in second.body
+    assert f"✏️ This pull request changes 1 baseline (`{MLP}`)" in second.body
+    assert "Not reported: `what baselines become; the log says why`" in second.body
     assert "with its own it would be" not in second.body
     assert "/tmp" not in second.body
 
 
-def test_a_baseline_that_is_removed_shows_what_it_said(second):
+def test_a_baseline_that_is_removed_is_named_as_a_change_of_the_gate(second):
     second.opened(files={MLP: None})
     second.measured(slower()).report()
 
-    assert f"| `{MLP}` | step time | 1.00 ms | {units.NOTHING} |" in second.body
+    assert "- baseline removed: `mlp`" in second.body
 
 
 def test_other_files_of_a_pull_request_are_no_baselines(second):
@@ -70,7 +68,6 @@ def test_publish_says_that_baselines_are_edited_too(second):
 
     assert "✏️ This pull request changes 1 baseline" in second.body
     assert "uses the baselines of the job that measured" in second.body
-    assert f"| `{MLP}` | graph breaks | 0 | 3 |" in second.body
 
 
 def test_a_comment_is_begun_where_baselines_are_edited_though_nothing_changed(second):
@@ -97,3 +94,69 @@ def test_a_check_says_that_baselines_are_edited_too(second):
     (check,) = second.github.checks(HEAD)
 
     assert "✏️ This pull request changes 1 baseline" in check.output["summary"]
+
+
+SUITE = """
+[suites.smoke]
+fail_on = "{fail_on}"
+limits = {{ graph_breaks = {{ gate = {gate} }} }}
+[[suites.smoke.workloads]]
+workload = "mlp"
+"""
+STRICT = SUITE.format(fail_on="regressed", gate="true")
+MILD = SUITE.format(fail_on="never", gate="false")
+SUITE_FILE, WORKLOAD = "workloads/suite.toml", "workloads/mlp.py"
+
+
+def with_another_suite(second, text=MILD, *, run=None, workload="# slower"):
+    """A pull request that changes suite.toml and the file of its workload, on a base with both."""
+    base = committed(second.folder / "seed", steady())
+    base |= {SUITE_FILE: STRICT.encode(), WORKLOAD: b"# a workload"}
+    second.opened(base=base, files={SUITE_FILE: text.encode(), WORKLOAD: workload.encode()})
+    return second.measured(run or steady())
+
+
+@on_github_and_ghes
+def test_the_comment_and_the_check_say_what_the_head_does_to_the_gate(second):
+    ended = with_another_suite(second).report("--check", "--skip-if-unchanged")
+    (check,) = second.github.checks(HEAD)
+
+    assert ended.code == ExitCode.OK
+    for text in (second.body, check.output["summary"]):
+        assert "⚠️ Pass, and the gate changes: gate switched off: `mlp` graph breaks" in text
+        assert "- fail_on milder: `regressed` → `never`" in text
+        assert "- workload file changed (numbers of different work): `mlp`" in text
+        assert "No action needed" not in text
+    assert check.conclusion == "neutral"
+    assert check.output["title"].startswith("⚠️ Pass, and the gate changes")
+
+
+def test_the_gate_of_the_base_judges_although_the_head_switches_it_off(second):
+    ended = with_another_suite(second, run=broken()).report()
+
+    assert ended.code == ExitCode.REGRESSED
+    assert "### ❌ Act: worse: `mlp` graph breaks +3" in second.body
+    assert "- gate switched off: `mlp` graph breaks" in second.body
+
+
+def test_a_suite_of_the_head_that_cannot_be_read_is_said_to_be_unknown(second):
+    with_another_suite(second, "[suites.smoke").report()
+
+    assert "Not reported: `changes of the gate: " in second.body
+    assert "/tmp" not in second.body
+
+
+def test_an_unchanged_suite_is_no_change_of_the_gate(second):
+    with_another_suite(second, STRICT, workload="# a workload").report()
+
+    assert "changes the gate" not in second.body
+
+
+def test_the_suite_may_be_checked_out_below_another_folder(second):
+    with_another_suite(second)
+    made = repositories.init(second.folder / "base")
+    for name in ("baselines", "workloads"):
+        shutil.copytree(second.folder / name, made.root / name)
+    second.report("--baselines", "base/baselines", "--workloads", "base/workloads")
+
+    assert "- fail_on milder: `regressed` → `never`" in second.body

@@ -326,8 +326,8 @@ def test_a_calibration_that_is_changed_is_shown(second):
     second.opened(files={f"baselines/{machine}/calibration.json": b"{}"})
     second.measured(slower()).report()
 
-    assert "✏️ This pull request changes 1 baseline" in second.body
-    assert "it chooses the default limits" in second.body
+    changed = f"`baselines/{machine}/calibration.json`"
+    assert f"✏️ This pull request changes 1 baseline ({changed})" in second.body
 
 
 def test_where_github_does_not_say_what_is_changed_the_verdict_is_reported_all_the_same(second):

@@ -52,3 +52,30 @@ def test_a_first_baseline_accepts_everything(tmp_path):
     head = with_baseline(tmp_path / "head")
 
     assert since(head, tmp_path / "base") == {"a": ALL}
+
+
+def test_an_edited_baseline_is_shown_with_what_it_accepts_and_why(tmp_path):
+    base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
+    accepting.accepted(head, a_run(a_measured("a", *SLOW), id="2"), reason="exact attention")
+    (edit,) = summaries.edits(base, head, "smoke")
+
+    assert edit.workload == "a"
+    assert edit.before["step_time_s"] < edit.after["step_time_s"]
+    assert "step_time_s" in edit.accepted
+    assert edit.reason == "exact attention"
+
+
+def test_baselines_that_are_the_same_or_of_another_suite_are_not_edited(tmp_path):
+    base, head = (with_baseline(tmp_path / name) for name in ("base", "head"))
+    accepting.accepted(head, a_run(a_measured("a", *STEADY), suite="other", id="2"))
+
+    assert summaries.edits(base, head, "smoke") == ()
+
+
+def test_a_baseline_that_is_new_accepts_nothing_and_one_that_is_gone_has_no_numbers(tmp_path):
+    full, empty = with_baseline(tmp_path / "full"), tmp_path / "empty"
+    ((new,), (gone,)) = (
+        summaries.edits(*sides, "smoke") for sides in ((empty, full), (full, empty))
+    )
+
+    assert (new.before, gone.after, gone.accepted) == ({}, {}, ())

@@ -2,9 +2,11 @@
 
 import msgspec
 
+from ci_perf.judging import gate_changes
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Difference, Drifted, Interval, Stale, Verdict
 from ci_perf.model.explanation import Explanation
+from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.process import DeviceMemory, Exhausted
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status, Validity
@@ -18,6 +20,7 @@ from tests.comparisons import (
     an_interleaved,
     an_uncompared,
 )
+from tests.plans import a_plan, a_planned
 from tests.runs import CPU, GPU, HEAD_COMMIT
 from tests.step_profiles import a_cause, a_function
 from tests.unit.report import shapes_in_turns, shapes_of_profiles
@@ -389,7 +392,38 @@ def scaling():
     )
 
 
+def own_gate():
+    """A pull request that passes, and does all that it can to the gate."""
+    rows = (
+        a_change("gpt", Verdict.IMPROVED, ratio=0.01),
+        a_change("gpt", Verdict.IMPROVED, metric=metrics.OPERATORS, base=1200.0, ratio=0.01),
+        *UNCHANGED,
+    )
+    base = a_plan("mlp", "loader", "bert", "gpt", limit=0.05)
+    head = a_plan(
+        a_planned("gpt", parameters={"size": 8}),
+        a_planned("loader-2", file="loader.py"),
+        "mlp",
+        limit=9.0,
+        fail_on="never",
+        python_path=("b", HOSTILE),
+    )
+    edits = (
+        BaselineEdit(path="baselines/nvidia-h200/standard/bert.json", before={"x": 1.0}, after={}),
+        BaselineEdit(
+            path="baselines/nvidia-h200/standard/mlp.json",
+            before={"step_time_s": 0.1},
+            after={"step_time_s": 0.206},
+            accepted=("step_time_s",),
+            reason=HOSTILE,
+        ),
+    )
+    found = gate_changes.find(base, head, rows=rows, edits=edits, own_files=["gpt"])
+    return a_comparison(*rows, gate_changes=found)
+
+
 ALL = (
+    own_gate,
     regressed,
     unchanged,
     improved,

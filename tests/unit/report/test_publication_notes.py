@@ -1,81 +1,38 @@
 """What is said beside a comparison: changed baselines, lines to copy, answers to a comment."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_perf.report import accept_help, publication
 from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.escape import Markdown
-from ci_perf.report.publication import BaselineEdit, Extras, Origin
+from ci_perf.report.publication import Extras, Origin
 from tests.unit.report import shapes
 from tests.unit.report.rendered import Page
 
 WAY = AcceptHint(pull=7, run=42, artifact="ci-perf", baselines="baselines", sha="a" * 40)
+MLP = "baselines/m/smoke/mlp.json"
 ORIGIN = Origin(url="https://github.com/octo/model/actions/runs/42", attempt=1, is_fork=False)
 HOSTILE = st.text(max_size=60) | st.sampled_from(
     ["@octo/team", "<!-- ci-perf:v1 key=x -->", "</details>", "`|`\n# x", "#1", "$(id)", "\u202e"]
 )
 
 
-def an_edit(path="baselines/m/smoke/mlp.json", before=None, after=None, **more):
-    before = {"step_time_s": 1e-3} if before is None else before
-    after = {"step_time_s": 2e-3} if after is None else after
-    return BaselineEdit(path=path, before=before, after=after, **more)
-
-
 def test_where_no_baseline_is_changed_nothing_is_said():
     assert publication.baseline_note([], None, is_judged_by_base=True) == ""
-    assert publication.baseline_table([]) == ""
-
-
-def test_a_changed_baseline_is_shown_old_and_new():
-    table = publication.baseline_table([an_edit(reason="The new head is worth it.")])
-    page = Page(table)
-
-    assert page.open == []
-    assert page.rows == [6, 6]
-    assert "| +100 % | `The new head is worth it.` |" in table
-    assert "step time" in page.prose
-    assert "1.00 ms" in page.prose
-    assert "+100 %" in page.prose
-
-
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        (an_edit(before={}), "2.00 ms"),
-        (an_edit(after={}), "1.00 ms"),
-        (an_edit(after={"step_time_s": 1e-3}), "other sessions"),
-        (an_edit(before={"graph_breaks": 0.0}, after={"graph_breaks": 2.0}), "graph breaks"),
-    ],
-)
-def test_a_baseline_that_is_new_or_gone_or_says_the_same_is_shown(edit, said):
-    assert said in Page(publication.baseline_table([edit])).prose
-
-
-def test_of_very_many_changes_a_few_are_shown_and_the_rest_counted():
-    page = Page(
-        publication.baseline_table(
-            [an_edit(f"baselines/m/s/w{number}.json") for number in range(90)]
-        )
-    )
-
-    assert len(page.rows) == 41
-    assert "40 of 90 rows shown" in page.prose
 
 
 def test_both_verdicts_are_said_where_both_are_known():
     said = publication.baseline_note(
-        [an_edit(), an_edit()], shapes.unchanged(), is_judged_by_base=True
+        [MLP, "other.json"], shapes.unchanged(), is_judged_by_base=True
     )
 
-    assert "changes 2 baselines" in said
+    assert f"changes 2 baselines (`{MLP}`, `other.json`): a reviewer" in said
     assert "with its own it would be: ✅ Pass: no regression." in said
 
 
 def test_where_the_job_that_measured_has_judged_it_says_so():
-    said = publication.baseline_note([an_edit()], None, is_judged_by_base=False)
+    said = publication.baseline_note([MLP], None, is_judged_by_base=False)
 
     assert "uses the baselines of the job that measured" in said
 
@@ -101,13 +58,12 @@ def test_a_comment_is_offered_only_for_a_commit_that_could_be_accepted_so():
     )
 
 
-@given(HOSTILE, HOSTILE, HOSTILE)
-def test_no_foreign_text_leaves_its_code_span(text, problem, reason):
-    edit = an_edit(text, problem=problem, reason=reason)
+@given(HOSTILE)
+def test_no_foreign_text_leaves_its_code_span(text):
     hint = AcceptHint(pull=7, run=42, artifact=text, baselines=text, sha=text)
     beside = Extras(
-        note=publication.baseline_note([edit], None, is_judged_by_base=True),
-        folded=Markdown(publication.baseline_table([edit]) + accept_help.folded(hint)),
+        note=publication.baseline_note([text], None, is_judged_by_base=True),
+        folded=Markdown(accept_help.folded(hint)),
     )
     page = Page(publication.whole(shapes.unchanged(), ORIGIN, max_bytes=60_000, extras=beside))
     answer = Page(publication.reply_refused("octocat", text, hint))
@@ -119,9 +75,9 @@ def test_no_foreign_text_leaves_its_code_span(text, problem, reason):
 
 
 def test_what_stands_beside_is_left_out_before_the_report_is():
-    folded = publication.baseline_table([an_edit()])
+    folded = accept_help.folded(WAY)
     beside = Extras(
-        note=publication.baseline_note([an_edit()], None, is_judged_by_base=True),
+        note=publication.baseline_note([MLP], None, is_judged_by_base=True),
         folded=folded,
     )
     whole = publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000, extras=beside)

@@ -16,7 +16,7 @@ ESCAPE = "\x1b"
 def test_every_shape_can_be_shown_without_colour(shape):
     text = terminal.render(shape(), width=120, color=False)
 
-    assert text.startswith(("✅ Pass: ", "❌ Act: ", "❓ Unknown: "))
+    assert text.startswith(("✅ Pass: ", "⚠️ Pass, and ", "❌ Act: ", "❓ Unknown: "))
     assert ESCAPE not in text
     assert "exit code" in text.splitlines()[-1] + text.splitlines()[-2]
 

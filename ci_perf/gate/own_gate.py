@@ -1,0 +1,38 @@
+"""What a pull request changes about its own gate: suite.toml of two commits, read and never run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ci_perf.gate import commit_suite
+from ci_perf.judging import gate_changes
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.gate_change import BaselineEdit
+from ci_perf.program.trees import Tree
+
+
+def note(
+    comparison: Comparison,
+    *,
+    base: Tree,
+    head: Tree,
+    folder: Path | None,
+    edits: Sequence[BaselineEdit],
+) -> Comparison:
+    """Return the comparison with what the head changes about the suite in `folder`.
+
+    Without one, the suite is no commit's. Raises InvalidFileError: a suite.toml that cannot be
+    read; and IncomparableError.
+    """
+    plans = [commit_suite.find_plan(tree, folder, comparison.suite) for tree in (base, head)]
+    old, new = (
+        {
+            each.id: tree.blob(f"{folder}/{Path(each.file).name}")
+            for each in (plan.workloads if plan else ())
+        }
+        for tree, plan in zip((base, head), plans, strict=True)
+    )
+    own = [name for name in old.keys() & new.keys() if old[name] != new[name]]
+    changes = gate_changes.find(*plans, rows=comparison.rows, edits=edits, own_files=own)
+    return msgspec.structs.replace(comparison, gate_changes=changes)

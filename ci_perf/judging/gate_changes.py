@@ -1,0 +1,147 @@
+"""Two plans of a suite in, and what the head changes about its own gate out. No limit is judged."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Change, Row
+from ci_perf.model.gate_change import BaselineEdit, GateChange, GateKind
+from ci_perf.model.metrics import Better
+from ci_perf.model.suite import FailOn, Limit, Limits, Plan, PlannedWorkload
+
+# What `fail_on` may say, the strictest first.
+STRICTEST_FIRST: tuple[FailOn, ...] = ("inconclusive", "unconfirmed", "regressed", "never")
+# What a step counts, whatever the machine: a tenth of it is another step, and no faster one.
+_WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
+_LESS_WORK = 0.1
+# A setting that is longer is cut; the diff has the whole.
+_MAX_CHARS = 500
+_ORDER = list(GateKind)
+
+
+def find(
+    base: Plan | None,
+    head: Plan | None,
+    *,
+    rows: Sequence[Row] = (),
+    edits: Sequence[BaselineEdit] = (),
+    own_files: Collection[str] = (),
+) -> tuple[GateChange, ...]:
+    """Return what the head loosens, removes or replaces, the most serious first.
+
+    Both plans are of the whole suite, made in the same way; `None` is a side without this suite: a
+    base without one has no gate yet. `edits` are of the baselines of this suite. `own_files` names
+    workloads of which the file differs, in addition to those of which `rows` say so.
+    """
+    limits = base.limits if base else None
+    judged = [row for row in rows if isinstance(row, Change)]
+    own = {row.workload for row in judged if row.own_file}
+    changes = [
+        *(change for edit in edits for change in _of_baseline(edit, limits)),
+        *(change for row in judged for change in _less_work(row)),
+        *(GateChange(kind=GateKind.OWN_FILE, workload=name) for name in own.union(own_files)),
+        *(_of_suite(base, head) if base else ()),
+    ]
+    return tuple(sorted(changes, key=lambda each: (_ORDER.index(each.kind), each.workload)))
+
+
+# --- what suite.toml says
+
+
+def _of_suite(base: Plan, head: Plan | None) -> Iterator[GateChange]:
+    if head is None:
+        yield GateChange(kind=GateKind.SUITE, name=base.suite)
+        return
+    if STRICTEST_FIRST.index(base.fail_on) < STRICTEST_FIRST.index(head.fail_on):
+        yield GateChange(kind=GateKind.FAIL_ON, before=base.fail_on, after=head.fail_on)
+    yield from _different("", _of_all(base), _of_all(head))
+    known = {workload.id: workload for workload in head.workloads}
+    added = known.keys() - {workload.id for workload in base.workloads}
+    for before in base.workloads:
+        name = before.id
+        if after := known.get(name):
+            yield from _different(name, _of_one(before), _of_one(after))
+            yield from _of_limits(name, base.limits.of(name), head.limits.of(name))
+        elif other := [new for new in sorted(added) if _is_alike(before, known[new])]:
+            yield GateChange(kind=GateKind.RENAMED, workload=name, after=other[0])
+        else:
+            yield GateChange(kind=GateKind.REMOVED, workload=name)
+
+
+def _is_alike(base: PlannedWorkload, head: PlannedWorkload) -> bool:
+    """Whether two workloads are the same file with the same parameters."""
+    is_file_same = base.file.rpartition("/")[2] == head.file.rpartition("/")[2]
+    return is_file_same and base.parameters == head.parameters
+
+
+def _of_limits(
+    workload: str, base: Mapping[str, Limit], head: Mapping[str, Limit]
+) -> Iterator[GateChange]:
+    """Compare the limits of the metrics that gate; a metric without a limit does not."""
+    for name, old in base.items():
+        new = head.get(name, Limit(gate=False))
+        if old.gate and not new.gate:
+            yield GateChange(kind=GateKind.GATE, workload=workload, name=name)
+        elif old.gate and (old.relative < new.relative or old.absolute < new.absolute):
+            kind = GateKind.LIMIT
+            yield GateChange(kind=kind, workload=workload, name=name, before=old, after=new)
+
+
+def _of_all(plan: Plan) -> dict[str, str]:
+    """Return what decides, for all workloads, which code is launched and in what."""
+    top = {"python_path": plan.python_path, "canaries": plan.canaries}
+    tables = {"setup": plan.setup, "environment": plan.tiers, "container": plan.container}
+    return _settings({"": top, **tables})
+
+
+def _of_one(workload: PlannedWorkload) -> dict[str, str]:
+    top = {"launch": workload.launch}
+    return _settings({"": top, "parameters": workload.parameters, "protocol": workload.protocol})
+
+
+def _settings(tables: Mapping[str, object]) -> dict[str, str]:
+    """Spell the settings of tables as TOML does: text in quotes, so that "1" is not 1."""
+    return {
+        f"{table}.{name}".lstrip("."): msgspec.json.encode(value).decode()[:_MAX_CHARS]
+        for table, settings in tables.items()
+        for name, value in msgspec.to_builtins(settings).items()
+    }
+
+
+def _different(
+    workload: str, base: Mapping[str, str], head: Mapping[str, str]
+) -> Iterator[GateChange]:
+    kind = GateKind.SETTING
+    for name in sorted(base.keys() | head.keys()):
+        old, new = base.get(name, ""), head.get(name, "")
+        if old != new:
+            yield GateChange(kind=kind, workload=workload, name=name, before=old, after=new)
+
+
+# --- what else judges, and what is judged
+
+
+def _of_baseline(edit: BaselineEdit, limits: Limits | None) -> Iterator[GateChange]:
+    """Say which losses of a workload a baseline brings along, or that it is gone."""
+    workload, kind = edit.workload, GateKind.ACCEPTED
+    if edit.before and not edit.after:
+        yield GateChange(kind=GateKind.BASELINE, workload=workload)
+    known = limits.of(workload) if limits else {}
+    for name in sorted(edit.before.keys() & edit.after.keys() & {*edit.accepted}):
+        old, new = edit.before[name], edit.after[name]
+        if known.get(name, Limit()).gate and _is_worse(name, old, new):
+            yield GateChange(
+                kind=kind, workload=workload, name=name, before=old, after=new, reason=edit.reason
+            )
+
+
+def _is_worse(name: str, before: float, after: float) -> bool:
+    is_higher_better = metrics.BY_NAME[name].better is Better.HIGHER
+    return after < before if is_higher_better else after > before
+
+
+def _less_work(row: Change) -> Iterator[GateChange]:
+    if row.metric in _WORK and row.base > 0 and row.head <= _LESS_WORK * row.base:
+        workload, name, kind = row.workload, row.metric, GateKind.LESS_WORK
+        yield GateChange(kind=kind, workload=workload, name=name, before=row.base, after=row.head)

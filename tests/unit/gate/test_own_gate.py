@@ -1,0 +1,208 @@
+"""Each way to get a slower program past a reviewer: what every report says above the fold."""
+
+import re
+import shutil
+from dataclasses import dataclass, field
+
+import pytest
+
+from ci_perf import suite
+from ci_perf.baselines import layout, summaries
+from ci_perf.errors import ExitCode
+from ci_perf.gate import own_gate
+from ci_perf.judging import compare, summarise
+from ci_perf.model.run import Pair, Paired
+from ci_perf.program.tree_sources import FolderTree, GitTree
+from ci_perf.report import headline, markdown, page, phrases, terminal
+from tests import accepting, repositories
+from tests.comparisons import an_interleaved
+from tests.runs import CPU, a_measured, a_process, a_run
+
+SUITE = """
+[suites.smoke]
+limits = { step_time_s = { relative = 0.05 } }
+"""
+LIMITS = "limits = { step_time_s = { relative = 0.05 } }"
+ENTRY = '[[suites.smoke.workloads]]\nworkload = "{}"\n'
+# Launches of the same code are never quite equal.
+JITTER = (0.999, 1.001, 1.0, 1.002, 0.998, 1.0)
+STEP_S, OPERATORS = 0.01, 1000
+
+
+def suite_toml(*workloads, settings=LIMITS):
+    return "\n".join([SUITE.replace(LIMITS, settings), *map(ENTRY.format, workloads)])
+
+
+def a_paired_run(*, factor, operators=OPERATORS, own_file=False, workloads=("w1", "w2"), **more):
+    """Both workloads, each launched in six pairs, whose head takes `factor` times as long."""
+    pairs = tuple(
+        Pair(
+            first="base",
+            base=a_process(step_s=STEP_S * jitter, operators=OPERATORS),
+            head=a_process(step_s=STEP_S * factor / jitter, operators=operators),
+        )
+        for jitter in JITTER
+    )
+    times = [STEP_S * factor * jitter for jitter in JITTER]
+    return a_run(
+        *(a_measured(name, *times, operators=operators) for name in workloads),
+        id="feedfacefeed",
+        interleaved=an_interleaved(suspects=len(workloads), **more),
+        paired=tuple(
+            Paired(workload=name, file="base" if own_file else "head", pairs=pairs)
+            for name in workloads
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What the author writes, what a run then measures, and how the report must end and begin.
+
+    ``removed`` are files. ``accepts`` makes the slow run the baseline.
+    """
+
+    name: str
+    says: tuple[str, ...]
+    code: int = ExitCode.REGRESSED
+    suite: str = suite_toml("w1", "w2")
+    run: dict[str, object] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    accepts: bool = False
+    workload: str = "def build(context): ...\n"
+
+
+ATTEMPTS = (
+    Attempt(
+        name="loosens the limits",
+        suite=suite_toml("w1", "w2", settings="limits = { step_time_s = { relative = 9.0 } }"),
+        says=("limit raised: w1 step time 5 % → 900 %, w2 step time 5 % → 900 %",),
+    ),
+    Attempt(
+        name="switches the gates off",
+        suite=suite_toml("w1", "w2", settings="limits = { step_time_s = { gate = false } }"),
+        says=("gate switched off: w1 step time",),
+    ),
+    Attempt(
+        name="never fails",
+        suite=suite_toml("w1", "w2", settings=f'{LIMITS}\nfail_on = "never"'),
+        says=("fail_on milder: regressed → never",),
+    ),
+    Attempt(
+        name="accepts its own regression",
+        accepts=True,
+        code=ExitCode.OK,
+        says=("own regression accepted: w1 step time 10.0 → 20.0 ms (+100 %), because: Worth it.",),
+    ),
+    Attempt(
+        name="removes a workload and its baseline",
+        suite=suite_toml("w1"),
+        removed=("w2",),
+        run={"workloads": ("w1",), "factor": 1.0},
+        code=ExitCode.OK,
+        says=("workload removed: w2", "baseline removed: w2"),
+    ),
+    Attempt(
+        name="removes the baselines alone",
+        removed=("w1", "w2"),
+        says=("baseline removed: w1, w2",),
+    ),
+    Attempt(name="removes the suite", suite="[suites]\n", says=("suite removed: smoke",)),
+    Attempt(
+        name="does half the work",
+        workload="def build(context): 'half'\n",
+        run={"factor": 0.5, "operators": 500, "own_file": True},
+        code=ExitCode.OK,
+        says=("workload file changed (numbers of different work): w1, w2",),
+    ),
+    Attempt(
+        name="does no work",
+        workload="def build(context): 'nothing'\n",
+        run={"factor": 0.001, "operators": 10, "own_file": True},
+        code=ExitCode.OK,
+        says=("less work: w1 operators per step 1,000 → 10 (", "faster: w1 "),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def main(tmp_path_factory):
+    """A repository with two workloads and their baselines on main."""
+    git = repositories.init(tmp_path_factory.mktemp("main") / "project")
+    folder = git.root / "workloads"
+    folder.mkdir()
+    (folder / "suite.toml").write_text(suite_toml("w1", "w2"))
+    for name in ("w1", "w2"):
+        (folder / f"{name}.py").write_text(Attempt.workload)
+    before = [
+        a_measured(name, *(STEP_S * j for j in JITTER), operators=OPERATORS)
+        for name in ("w1", "w2")
+    ]
+    accepting.accepted(git.root / "baselines", a_run(*before, id="0ldba5e11ne0"))
+    git.commit()
+    return git
+
+
+def judged(main, folder, attempt):
+    """Judge what the attempt measures by the rules of main, with what it does to the gate."""
+    shutil.copytree(main.root, folder / "project")
+    root, run = folder / "project", a_paired_run(**({"factor": 2.0} | attempt.run))
+    baselines = root / "baselines"
+    (root / "workloads/suite.toml").write_text(attempt.suite)
+    for name in ("w1", "w2"):
+        (root / "workloads" / f"{name}.py").write_text(attempt.workload)
+    if attempt.accepts:
+        accepting.accepted(baselines, run, reason="Worth it.")
+        before, machine = main.root / "baselines", run.environment.hard
+        accepted = summaries.accepted_since(baselines, before, machine, "smoke")
+        run = a_paired_run(factor=2.0, accepted=accepted)
+    for name in attempt.removed:
+        layout.path(baselines, CPU, "smoke", name).unlink()
+    rules = suite.plan(main.root / "workloads", "smoke", root=main.root)
+    head = summarise.run(run, label="run.json")
+    base = summaries.baselines(baselines, CPU, "smoke")
+    comparison = compare.compare(base, head, limits=rules.limits, fail_on=rules.fail_on)
+    return own_gate.note(
+        comparison,
+        base=GitTree(main.root, "main"),
+        head=FolderTree(root),
+        folder=Path("workloads"),
+        edits=summaries.edits(main.root / "baselines", baselines, "smoke"),
+    )
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: attempt.name)
+def test_what_an_author_does_to_the_gate_stands_above_the_fold(main, tmp_path, attempt):
+    comparison = judged(main, tmp_path, attempt)
+    drawn = re.sub(r"<[^>]+>", "", page.render(comparison).partition("What to do next")[0])
+    shown = {
+        "markdown": markdown.opening(comparison).replace("`", ""),
+        "terminal": terminal.render(comparison, width=400, color=False),
+        "page": drawn,
+    }
+
+    assert comparison.exit_code == attempt.code
+    for form, text in shown.items():
+        said = " ".join(text.split())
+        assert "This pull request changes the gate" in said, form
+        for sentence in attempt.says:
+            assert sentence in said, form
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: attempt.name)
+def test_a_pass_with_another_gate_is_no_plain_pass(main, tmp_path, attempt):
+    comparison = judged(main, tmp_path, attempt)
+    first_line = phrases.plain(headline.of(comparison))
+
+    is_pass = attempt.code == ExitCode.OK
+    assert first_line.startswith("⚠️ Pass, and the gate changes: ") == is_pass
+    assert "No action needed" not in markdown.render(comparison)
+
+
+def test_the_same_commit_changes_nothing(main):
+    tree, run = FolderTree(main.root), a_paired_run(factor=1.0)
+    comparison = accepting.against(main.root / "baselines", run)
+
+    noted = own_gate.note(comparison, base=tree, head=tree, folder=Path("workloads"), edits=())
+
+    assert noted == comparison
