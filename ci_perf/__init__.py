@@ -197,9 +197,7 @@ def compare(
     return compare.compare(
         arguments.run_of(root, head),
         None if base is None else arguments.run_of(root, base),
-        root=arguments.root_of(root),
-        baselines=arguments.below(root, baselines),
-        workloads=arguments.below(root, workloads),
+        arguments.folders_of(root, workloads, baselines),
         fail_on=fail_on,
         notify=notify or _silent,
     )
@@ -243,9 +241,7 @@ def explain(
         return explain.of_run(
             arguments.run_of(root, run),
             arguments.names_of(select),
-            root=arguments.root_of(root),
-            baselines=arguments.below(root, baselines),
-            workloads=arguments.below(root, workloads),
+            arguments.folders_of(root, workloads, baselines),
             notify=notify or _silent,
         )
     options = arguments.measure_options(

@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.model.run import Run
 from ci_perf.model.shards import WorkUnit
 from ci_perf.system import files
@@ -74,6 +75,15 @@ def fleet_of(
 def root_of(root: Location | None) -> Path:
     """Return the folder of the repository."""
     return files.current_folder() if root is None else files.current_folder() / root
+
+
+def folders_of(
+    root: Location | None, workloads: Location, baselines: Location
+) -> RepositoryFolders:
+    """Return the folders of a repository, each below a root that was given."""
+    return RepositoryFolders(
+        root=root_of(root), workloads=below(root, workloads), baselines=below(root, baselines)
+    )
 
 
 def below(root: Location | None, path: Location) -> Path:

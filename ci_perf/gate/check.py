@@ -43,15 +43,7 @@ def check(
         # Minutes of measuring are worth their verdict.
         run, trouble = error.run, error
     label = str(options.run_output) if options.run_output else f"run {run.id}"
-    comparison = compare.with_baselines(
-        run,
-        label=label,
-        root=options.root,
-        baselines=options.baselines,
-        workloads=options.workloads,
-        fail_on=fail_on,
-        notify=notify,
-    )
+    comparison = compare.with_baselines(run, options, label=label, fail_on=fail_on, notify=notify)
     return Checked(run=run, comparison=comparison, trouble=trouble)
 
 

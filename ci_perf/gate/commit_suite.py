@@ -4,6 +4,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ci_perf import suite
@@ -14,6 +15,19 @@ from ci_perf.model.suite import Plan
 from ci_perf.program.tree_sources import GitTree
 from ci_perf.program.trees import Tree
 from ci_perf.system import git
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryFolders:
+    """The repository, and where it keeps its suites and its baselines."""
+
+    root: Path
+    workloads: Path = Path("workloads")
+    baselines: Path = Path("baselines")
+
+    def of_suite(self, name: str) -> Path | None:
+        """Return where a suite lies below the root, `None` where all commits have the same one."""
+        return folder_below(self.root, name, self.workloads)
 
 
 def tree_of(root: Path, commit: str) -> GitTree:
@@ -58,16 +72,16 @@ def find_plan(
 
 @contextlib.contextmanager
 def baselines_of_tree(
-    tree: Tree, root: Path, baselines: Path, name: str, *, records: bool = False
+    tree: Tree, folders: RepositoryFolders, name: str, *, records: bool = False
 ) -> Iterator[Path]:
     """Provide a copy of the baselines that a commit has of a suite; no folder where it has none.
 
-    With the `records` of its programs, too. Baselines that lie outside of `root` are those of every
-    commit.
+    With the `records` of its programs, too. Baselines that lie outside of the repository are those
+    of every commit.
     """
-    folder = path_below(root, baselines)
+    folder = path_below(folders.root, folders.baselines)
     if folder is None:
-        yield baselines
+        yield folders.baselines
         return
     of_suite = f"*/{layout.folder_name(name)}"
     patterns = [f"*/{layout.CALIBRATION}", f"{of_suite}/*.json"]

@@ -10,7 +10,8 @@ import msgspec
 from ci_perf import importers, suite
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, InvalidFileError, UsageError
-from ci_perf.gate import Notify, commit_suite, own_gate
+from ci_perf.gate import Notify, claims, commit_suite, own_gate
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.importers.reading import Document
 from ci_perf.judging import gate_changes, samples, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
@@ -24,7 +25,7 @@ from ci_perf.model.samples import Samples
 from ci_perf.model.suite import FailOn, Limits, Plan, Preset, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.program.tree_sources import FolderTree
-from ci_perf.program.trees import Tree
+from ci_perf.program.trees import IncomparableError, Tree
 from ci_perf.system import files
 
 # More names than this make a label that nobody reads.
@@ -77,69 +78,53 @@ class Basis:
 
 
 def basis(
-    name: str,
-    machine: Machine,
-    commit: str,
-    *,
-    root: Path,
-    workloads: Path,
-    baselines: Path,
-    notify: Notify,
+    name: str, machine: Machine, commit: str, folders: RepositoryFolders, *, notify: Notify
 ) -> Basis:
-    """Return by what a head in `root` is judged that began at `commit`; "" where none is known.
+    """Return by what a head that began at `commit` is judged; "" where none is known.
 
     The numbers are those of that commit, but for what the head has accepted since; so are the
     rules, but where the head is stricter. Raises InvalidFileError for files of the head.
     """
-    own = rules(workloads, name, baselines, machine, notify=notify)
+    baselines = folders.baselines
+    own = rules(folders.workloads, name, baselines, machine, notify=notify)
     of_head = Basis(history=summaries.baselines(baselines, machine, name), rules=own)
     if not commit:
         return of_head
     try:
-        tree = commit_suite.tree_of(root, commit)
-        with commit_suite.baselines_of_tree(tree, root, baselines, name) as before:
+        tree = commit_suite.tree_of(folders.root, commit)
+        with commit_suite.baselines_of_tree(tree, folders, name) as before:
             calibrated = layout.read_calibration(before, machine)
-            folder = commit_suite.folder_below(root, name, workloads)
-            plan = commit_suite.find_plan(tree, folder, name, calibration=calibrated)
-            accepted = (
-                summaries.accepted_since(baselines, before, machine, name)
-                if before.is_dir()
-                else {}
+            plan = commit_suite.find_plan(
+                tree, folders.of_suite(name), name, calibration=calibrated
             )
-            edits = summaries.edits(before, baselines, name)
-            history = summaries.of_base(before, baselines, machine, name, accepted)
+            accepted: dict[str, tuple[str, ...]] = {}
+            if before.is_dir():
+                accepted = summaries.accepted_since(baselines, before, machine, name)
+            return Basis(
+                history=summaries.of_base(before, baselines, machine, name, accepted),
+                rules=own.under(plan) if plan else own,
+                accepted=accepted,
+                edits=summaries.edits(before, baselines, name),
+                base=tree,
+            )
     except CiPerfError as error:
         notify(f"{commit}: the limits and baselines of the base are not known: {error}")
         return of_head
-    return Basis(
-        history=history,
-        rules=own.under(plan) if plan else own,
-        accepted=accepted,
-        edits=edits,
-        base=tree,
-    )
 
 
-def basis_of(run: Run, *, root: Path, workloads: Path, baselines: Path, notify: Notify) -> Basis:
+def basis_of(run: Run, folders: RepositoryFolders, *, notify: Notify) -> Basis:
     """Return by what a run is judged. Raises InvalidFileError."""
-    return basis(
-        run.suite,
-        run.environment.hard,
-        run.interleaved.source.commit if run.interleaved else "",
-        root=root,
-        workloads=workloads,
-        baselines=baselines,
-        notify=notify,
-    )
+    commit = run.interleaved.source.commit if run.interleaved else ""
+    return basis(run.suite, run.environment.hard, commit, folders, notify=notify)
 
 
 class BaselineJudge:
     """Judges by baselines and suite.toml as they were when it was first asked. See PairJudge."""
 
-    def __init__(self, commit: str, *, root: Path, workloads: Path, baselines: Path) -> None:
-        """`commit` is the base of the head that is checked out in the repository `root`."""
+    def __init__(self, commit: str, folders: RepositoryFolders) -> None:
+        """`commit` is the base of the head that is checked out."""
         self._commit = commit
-        self._folders = {"root": root, "workloads": workloads, "baselines": baselines}
+        self._folders = folders
         self._known: Basis | None = None
 
     def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
@@ -171,7 +156,7 @@ class BaselineJudge:
         """Read what decides, once; what cannot be read, the judge of the whole run says."""
         if self._known is None:
             silent: list[str] = []
-            self._known = basis(suite, machine, self._commit, notify=silent.append, **self._folders)
+            self._known = basis(suite, machine, self._commit, self._folders, notify=silent.append)
         return self._known
 
 
@@ -182,25 +167,18 @@ def against_baselines(run: Run, root: Path, *, label: str, rules: Rules) -> Comp
 
 
 def with_baselines(
-    run: Run,
-    *,
-    label: str,
-    root: Path,
-    baselines: Path,
-    workloads: Path,
-    fail_on: FailOn | None,
-    notify: Notify,
+    run: Run, folders: RepositoryFolders, *, label: str, fail_on: FailOn | None, notify: Notify
 ) -> Comparison:
-    """Judge `run` against the baselines, by the limits of WORKLOADS/suite.toml: see `basis`."""
-    by = basis_of(run, root=root, workloads=workloads, baselines=baselines, notify=notify)
+    """Judge `run` against the baselines, by the limits of suite.toml: see `basis`."""
+    by = basis_of(run, folders, notify=notify)
     comparison = _compared(by.history, summarise.run(run, label=label), by.rules.of(fail_on))
     if by.base is None:
         return comparison
     return own_gate.note(
         comparison,
         base=by.base,
-        head=FolderTree(root),
-        folder=commit_suite.folder_below(root, run.suite, workloads),
+        head=FolderTree(folders.root),
+        folder=folders.of_suite(run.suite),
         edits=by.edits,
     )
 
@@ -208,10 +186,8 @@ def with_baselines(
 def compare(
     head: Run | Path,
     base: Run | Path | None,
+    folders: RepositoryFolders,
     *,
-    root: Path,
-    baselines: Path,
-    workloads: Path,
     fail_on: FailOn | None,
     notify: Notify,
 ) -> Comparison:
@@ -221,16 +197,25 @@ def compare(
     """
     if base is None:
         run, label = read_run(head)
-        return with_baselines(
-            run,
-            label=label,
-            root=root,
-            baselines=baselines,
-            workloads=workloads,
-            fail_on=fail_on,
-            notify=notify,
-        )
-    return _against_run(base, head, workloads, fail_on=fail_on, notify=notify)
+        if isinstance(head, Path) and run.same:  # what this process has measured is no claim
+            run = _with_proven_programs(run, folders, notify)
+        return with_baselines(run, folders, label=label, fail_on=fail_on, notify=notify)
+    return _against_run(base, head, folders.workloads, fail_on=fail_on, notify=notify)
+
+
+def _with_proven_programs(run: Run, folders: RepositoryFolders, notify: Notify) -> Run:
+    """Believe of a run file only those same programs that the base's records and git prove."""
+    how, folder = run.interleaved, folders.of_suite(run.suite)
+    try:
+        if how is None or run.source.dirty:
+            raise IncomparableError("its two sides are no two commits")
+        sides = (how.source.commit, run.source.commit)
+        base, head = (commit_suite.tree_of(folders.root, commit) for commit in sides)
+        file = "" if folder is None else (folder / "suite.toml").as_posix()
+        with commit_suite.baselines_of_tree(base, folders, run.suite, records=True) as baselines:
+            return claims.proven(run, base, head, file, baselines, notify)
+    except CiPerfError as error:
+        return claims.unproven(run, error, notify)
 
 
 def read_run(source: Run | Path) -> tuple[Run, str]:

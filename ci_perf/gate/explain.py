@@ -6,6 +6,7 @@ from pathlib import Path
 from ci_perf import session
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, compare, measure, traces
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import idle, profiled_steps
 from ci_perf.model.comparison import Change
@@ -19,10 +20,8 @@ from ci_perf.worktree import Checkout
 def of_run(
     source: Run | Path,
     select: Collection[str],
+    folders: RepositoryFolders,
     *,
-    root: Path,
-    baselines: Path,
-    workloads: Path,
     notify: Notify,
 ) -> ExplainedWorkloads:
     """Judge a run, and return what explains its rows; of the workloads `select`, all without any.
@@ -36,15 +35,7 @@ def of_run(
         *(each.workload for each in run.same),
     ]
     chosen = _chosen(measured, select, label)
-    comparison = compare.with_baselines(
-        run,
-        label=label,
-        root=root,
-        baselines=baselines,
-        workloads=workloads,
-        fail_on=None,
-        notify=notify,
-    )
+    comparison = compare.with_baselines(run, folders, label=label, fail_on=None, notify=notify)
     rows = [row for row in comparison.rows if isinstance(row, Change) and row.explanation]
     heads = {each.workload: each.pairs[0].head for each in run.profiled if each.pairs}
     return ExplainedWorkloads(

@@ -184,10 +184,8 @@ class _Fleet:
             self.notify(f"run: {path}")
             comparisons[name] = compare.with_baselines(
                 whole,
+                sharding,
                 label=str(path),
-                root=sharding.root,
-                baselines=sharding.baselines,
-                workloads=sharding.workloads,
                 fail_on=self.options.fail_on,
                 notify=self.notify,
             )

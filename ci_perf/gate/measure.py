@@ -14,6 +14,7 @@ from ci_perf import session, worktree
 from ci_perf import suite as suites
 from ci_perf.errors import CannotWriteError, CiPerfError, UsageError, WrongNodeError
 from ci_perf.gate import Notify, commit_suite, compare, programs, run_summary, runners, traces
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover
 from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
@@ -39,7 +40,7 @@ _MOST_PROCESSES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions:
+class MeasureOptions(RepositoryFolders):
     """What is measured, where and for how long; the fields are the options of the command line.
 
     ``root`` is the repository. ``select`` names workloads, all without any. ``wait_s`` is how long
@@ -57,11 +58,8 @@ class MeasureOptions:
     and ``node`` what the machine must be: else a refusal is in ``run_output``.
     """
 
-    root: Path
     suite: str = "smoke"
     select: tuple[str, ...] = ()
-    workloads: Path = Path("workloads")
-    baselines: Path = Path("baselines")
     device: str = "auto"
     processes: int | None = None
     lock_timeout_s: float = 1800.0
@@ -280,12 +278,7 @@ def _against_base(options: MeasureOptions, checkout: Checkout, notify: Notify) -
         budget_s=options.budget_s,
         # How often the head is launched before, the history says, unless somebody has.
         routes=options.processes is None,
-        judge=compare.BaselineJudge(
-            checkout.source.commit,
-            root=options.root,
-            workloads=options.workloads,
-            baselines=options.baselines,
-        ),
+        judge=compare.BaselineJudge(checkout.source.commit, options),
         before=_before(options, notify),
         explain_budget_s=options.explain_budget_s if options.explain else None,
         traces=traces.prepared(options.traces),
@@ -343,15 +336,7 @@ def _before(options: MeasureOptions, notify: Notify) -> Before:
     offered = []
     for source in options.add:
         run, label = compare.read_run(source)
-        comparison = compare.with_baselines(
-            run,
-            label=label,
-            root=options.root,
-            baselines=options.baselines,
-            workloads=options.workloads,
-            fail_on=None,
-            notify=notify,
-        )
+        comparison = compare.with_baselines(run, options, label=label, fail_on=None, notify=notify)
         offered.append(Offered(run=run, comparison=comparison, label=label))
     said = options.checks_before
     checks = None if said is None else Checks(before=None if said == "unknown" else said)

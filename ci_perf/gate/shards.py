@@ -16,6 +16,7 @@ from ci_perf import suite
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import Notify, compare
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import merging, second_wave, sharding, summarise
 from ci_perf.judging.compare import suspected
@@ -38,7 +39,7 @@ RUN_FILE = "run.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShardOptions:
+class ShardOptions(RepositoryFolders):
     """How a suite is divided among nodes.
 
     ``shards`` is into how many parts, once for each of ``machine_classes`` if these are named.
@@ -46,11 +47,8 @@ class ShardOptions:
     all nodes, without a pair: its suspects are divided, and suite, code and base are the run's.
     """
 
-    root: Path
     suite: str = "smoke"
     select: tuple[str, ...] = ()
-    workloads: Path = Path("workloads")
-    baselines: Path = Path("baselines")
     shards: int = 1
     machine_classes: tuple[str, ...] = ()
     against: str | None = None
@@ -153,13 +151,7 @@ def _screened(options: ShardOptions, notify: Notify) -> _Screened:
             f"{label}: expected a run of commit {here.commit!r}, which is checked out, "
             f"found one of {run.source.commit!r}"
         )
-    by = compare.basis_of(
-        run,
-        root=options.root,
-        workloads=options.workloads,
-        baselines=options.baselines,
-        notify=notify,
-    )
+    by = compare.basis_of(run, options, notify=notify)
     head = summarise.run(run, label="")
     by_workload = suspected(by.history, head, limits=by.rules.limits, tiers=by.rules.tiers)
     if not by_workload:
@@ -277,7 +269,7 @@ def narrowed(options: MeasureOptions, unit: WorkUnit) -> MeasureOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeOptions:
+class MergeOptions(RepositoryFolders):
     """What is merged: runs, files of such, or folders of these, by a plan.
 
     ``lost`` says, by unit, why it brought no result. Baselines and suite.toml say how many suspects
@@ -287,8 +279,6 @@ class MergeOptions:
     runs: tuple[Run | Path, ...]
     plan: WorkPlan | Path
     root: Path = Path()
-    workloads: Path = Path("workloads")
-    baselines: Path = Path("baselines")
     lost: Mapping[str, str] = field(default_factory=dict)
     after: Run | Path | None = None
 
@@ -371,11 +361,5 @@ def _with_suspects(run: Run, options: MergeOptions, notify: Notify) -> Run:
     """Count the suspects of the whole run by the baselines of its class."""
     if run.interleaved is None:
         return run
-    by = compare.basis_of(
-        run,
-        root=options.root,
-        workloads=options.workloads,
-        baselines=options.baselines,
-        notify=notify,
-    )
+    by = compare.basis_of(run, options, notify=notify)
     return merging.with_suspects(run, by.history, limits=by.rules.limits, tiers=by.rules.tiers)

@@ -12,6 +12,7 @@ from ci_perf.judging import (
     causes,
     changes,
     comparability,
+    contradictions,
     decide,
     earlier_checks,
     screen,
@@ -65,7 +66,7 @@ def compare(
     validity = validity_of((*base.validity.reasons, *head.validity.reasons, *moved))
     asked = _candidates(histories, head, limits, moved)
     judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
-    judged = list(changes.with_history(judgements))
+    judged = list(contradictions.mark(changes.with_history(judgements), asked))
     noted = signs.read(
         [
             *_trusted(judged, validity),

@@ -1,10 +1,12 @@
 """Rows for workloads and metrics that one side lacks or that do not compare: nothing vanishes."""
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
 from ci_perf.model import metrics
+from ci_perf.model.base import Scalar
 from ci_perf.model.comparison import SAME_PROGRAM, UNPROVEN_PROGRAM, Uncompared, Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.program import SameProgram
@@ -13,6 +15,13 @@ from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
 from ci_perf.model.summary import Numbers, Subject, Summary
 
 OTHER_SUITE = "other_suite"
+
+
+class _Unmeasured(NamedTuple):
+    """A workload of the base's suite of which there are no numbers."""
+
+    workload: str
+    parameters: dict[str, Scalar] = {}  # noqa: RUF012  nobody changes it
 
 
 def of_other_work(head: Summary) -> dict[str, str]:
@@ -41,7 +50,7 @@ def rows(
         yield _missing(before[name])
     known = before.keys() | failed_before.keys() | measured
     for name in _asked_for({*expected} - known, head):
-        yield _never_measured(name)
+        yield _row(_Unmeasured(name), Verdict.MISSING, "missing")
     for name in _asked_for(failed_before.keys() - before.keys() - measured, head):
         yield _row(failed_before[name], Verdict.MISSING, "failed_on_base")
     other = of_other_work(head)
@@ -123,22 +132,6 @@ def _missing(base: Subject) -> Uncompared:
     return _row(base, Verdict.MISSING, "missing", base=metric_values.centres(base))
 
 
-def _never_measured(name: str) -> Uncompared:
-    """Say that the base's suite has a workload which the head has not measured."""
-    return Uncompared(
-        workload=name,
-        metric="",
-        verdict=Verdict.MISSING,
-        code="missing",
-        base={},
-        head={},
-        gate=True,
-        note="",
-        output="",
-        parameters={},
-    )
-
-
 def _new(head: Subject, *, failed_before: bool) -> Uncompared:
     """Say that a workload was measured and has nothing to be compared with.
 
@@ -205,7 +198,7 @@ def _is_zero(sessions: list[list[float]]) -> bool:
 
 
 def _row(
-    workload: Subject | Failed,
+    workload: Subject | Failed | _Unmeasured,
     verdict: Verdict,
     code: str,
     *,

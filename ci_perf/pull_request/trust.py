@@ -6,26 +6,21 @@ has committed, and by the files that GitHub has of the head. Nothing of the head
 checked out.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from ci_perf.baselines import layout
-from ci_perf.errors import CiPerfError, ExitCode, RefusedError
-from ci_perf.gate import Notify
+from ci_perf.errors import ExitCode, RefusedError
+from ci_perf.gate import Notify, claims
 from ci_perf.github import pulls
 from ci_perf.github.access import Client
 from ci_perf.github.commits import GithubTree
 from ci_perf.github.pulls import OpenPull
-from ci_perf.judging import comparability
 from ci_perf.model.comparison import Change, Comparison, Verdict
-from ci_perf.model.program import SameProgram, blob
 from ci_perf.model.run import Checks, Run
-from ci_perf.program import dependencies, proof
 from ci_perf.program.tree_sources import FolderTree
-from ci_perf.program.trees import IncomparableError, Tree
+from ci_perf.program.trees import IncomparableError
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.report import publication
@@ -152,72 +147,9 @@ def with_proven_programs(
     if not (run.same and pull.is_fork):
         return run
     prefix = baseline_changes.in_repository(Path()).as_posix().removeprefix(".")
+    file = (workloads / "suite.toml").as_posix() if workloads.is_dir() else ""
     try:
-        tree: Tree = GithubTree(client, pull.sha, prefix=prefix)
-        is_suite_same = _is_suite_same(tree, workloads)
-        if not is_suite_same:
-            notify("no workload is proven to be the same program: suite.toml differs")
+        head = GithubTree(client, pull.sha, prefix=prefix)
+        return claims.proven(run, FolderTree(Path()), head, file, baselines, notify)
     except IncomparableError as error:
-        notify(f"no workload is proven to be the same program: {error}")
-        return _marked(run, lambda _claim: False)
-    asked = _asked_for(tree)
-    return _marked(
-        run, lambda claim: is_suite_same and _is_proven(claim, run, tree, asked, baselines, notify)
-    )
-
-
-def _marked(run: Run, is_proven: Callable[[SameProgram], bool]) -> Run:
-    same = tuple(msgspec.structs.replace(claim, is_proven=is_proven(claim)) for claim in run.same)
-    return msgspec.structs.replace(run, same=same)
-
-
-def _is_proven(
-    claim: SameProgram, run: Run, tree: Tree, asked: str, baselines: Path, notify: Notify
-) -> bool:
-    """Whether a committed record of what the newest session has measured holds for the head.
-
-    `asked` says how the head asks for other packages than the base branch, if it does.
-    """
-    machine = run.environment.hard
-    try:
-        program = layout.program_of_newest_session(baselines, machine, run.suite, claim.workload)
-    except CiPerfError as error:
-        notify(f"the record of {claim.workload} proves nothing: {error}")
-        return False
-    if program is None:
-        notify(f"{claim.workload}: the base branch has no record of its program")
-        return False
-    difference = proof.first_difference(program, tree)
-    detail = difference.detail if difference else ""
-    if asked and not detail and _had_other_packages(claim, run, baselines):
-        detail = f"{asked}, and the run had other packages than the baseline"
-    if detail:
-        notify(f"{claim.workload} is not proven to be the same program: {detail}")
-    return not detail
-
-
-def _asked_for(head: Tree) -> str:
-    """Say by which file the head may ask for other packages than this checkout; "" by none."""
-    try:
-        path = dependencies.first_difference(FolderTree(Path()), head)
-    except IncomparableError as error:
-        return str(error)
-    return f"{path} differs" if path else ""
-
-
-def _had_other_packages(claim: SameProgram, run: Run, baselines: Path) -> bool:
-    file = layout.path(baselines, run.environment.hard, run.suite, claim.workload)
-    return comparability.have_other_packages(
-        layout.read(file).sessions[-1].soft, run.environment.soft
-    )
-
-
-def _is_suite_same(tree: Tree, workloads: Path) -> bool:
-    """Whether the head has the parameters and settings of the base branch.
-
-    Raises IncomparableError.
-    """
-    file = workloads / "suite.toml"
-    if not file.is_file():
-        return True  # a suite that comes with ci-perf
-    return tree.blob(file.as_posix()) == blob(file.read_bytes())
+        return claims.unproven(run, error, notify)

@@ -60,7 +60,8 @@ _TRIED = ", and the base could not be launched"
 
 def of(row: Row) -> Words:
     """Say what the mark and the numbers of a row do not; empty where nothing is missing."""
-    said = "; ".join(filter(None, (_said(row), _signs(row), _own_file(row), _rounded(row))))
+    parts = (_said(row), _contrary(row), _signs(row), _own_file(row), _rounded(row))
+    said = "; ".join(filter(None, parts))
     severity = severity_of(row)
     if severity in _NUMERICS:
         return Words("" if row.gate else "does not fail the job")
@@ -129,6 +130,13 @@ def _signs(row: Row) -> str:
 
 def _titles(names: Iterable[str]) -> str:
     return ", ".join(map(phrases.metric_title, names))
+
+
+def _contrary(row: Row) -> str:
+    """Say that the history proves the contrary of what the pairs show."""
+    if not isinstance(row, Change) or row.contrary is None:
+        return ""
+    return f"its history shows the contrary{drift(row)}: do the sides stand in their places?"
 
 
 def _own_file(row: Row) -> str:

@@ -131,8 +131,8 @@ def _check_ambiguous(root: Path, ref: str) -> None:
     """Refuse a tag that hides a branch: git would take the tag. Raises CiPerfError."""
     places = [f"refs/{kind}/{ref}" for kind in ("heads", "remotes", "tags")]
     form = "--format=%(refname) %(objectname) %(*objectname)"
-    found = [line.split() for line in _ask(root, "for-each-ref", form, *places).out.splitlines()]
-    commits = {name: objects[-1] for name, *objects in found if name in places}
+    listed = [line.split() for line in _ask(root, "for-each-ref", form, *places).out.splitlines()]
+    commits = {name: objects[-1] for name, *objects in listed if name in places}
     if places[2] in commits and len({*commits.values()}) > 1:
         raise CiPerfError(f"`{ref}` names a tag and a branch: write {min(commits)}")
 

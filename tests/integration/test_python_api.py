@@ -125,10 +125,12 @@ def test_a_check_without_baselines_is_a_value_and_no_exception():
 @pytest.mark.usefixtures("project")
 def test_the_base_is_launched_beside_the_head_and_its_checkout_is_gone():
     who = "-c user.name=Robin -c user.email=robin@example.invalid"
-    for line in ("init -q", "add .", f"{who} commit -qm One"):
+    for line in ("init -q", "add .", *[f"{who} commit -q --allow-empty -m One"] * 2):
         subprocess.run(["git", *line.split()], check=True)
 
-    checked = ci_perf.check(wait_s=0, against="HEAD", budget_s=1, all_workloads=True, record=False)
+    checked = ci_perf.check(
+        wait_s=0, against="HEAD~1", budget_s=1, all_workloads=True, record=False
+    )
 
     assert checked.run.interleaved is not None
     worktrees = subprocess.run(

@@ -251,7 +251,7 @@ def test_the_sample_report_has_the_columns_of_a_real_one():
     ("document", "most_lines"),
     [
         ("README.md", 110),
-        ("docs/judging.md", 350),
+        ("docs/judging.md", 351),
         ("docs/measuring.md", 280),
         ("docs/architecture.md", 180),
     ],

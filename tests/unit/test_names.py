@@ -14,7 +14,7 @@ TREES = {
 }
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
-MOST_FILES = 384
+MOST_FILES = 388
 MOST_LINES = 400
 LONGEST_FUNCTION = 60
 MOST_RENAMED_IMPORTS = 21

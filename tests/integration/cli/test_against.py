@@ -252,6 +252,7 @@ def test_an_interrupt_keeps_the_run_and_leaves_no_worktree(repository):
 
 
 def test_a_run_without_baselines_launches_the_base_of_everything(repository):
+    repository.commit()
     project = Project(repository.root)
     done = project.run("run", "--against", "main", "--baselines", "../nowhere", "-o", "../run.json")
 

@@ -118,6 +118,7 @@ TOUCHING = {
 
 
 def test_touched_says_what_a_check_would_measure_and_launches_nothing(git):
+    git.commit(README_md="A better product.\n")
     checked(git)  # records the base
     for path, text in HARMLESS.items():
         (git.root / path).write_text(text)
@@ -179,13 +180,16 @@ def test_records_that_accept_has_written_need_not_be_made_anew(git, tmp_path):
     assert len(list((git.root / "baselines").glob("*/*/programs/*.json"))) == 2
     git.ask("switch", "--quiet", "branch")
     git.ask("merge", "--quiet", "main")
+    git.commit()
     shutil.rmtree(tmp_path / "cache")
 
     done, _, rows = checked(git)
+    compared = project.run("compare", "../run.json")
 
     assert said(done) == []
     assert [row["code"] for row in rows] == ["same_program", "same_program"]
     assert all(row["base"] for row in rows)
+    assert compared.code == ExitCode.OK, compared.err
 
     done, run, rows = checked(git, "--all")
 
@@ -194,6 +198,43 @@ def test_records_that_accept_has_written_need_not_be_made_anew(git, tmp_path):
     assert len(run["measured"]) == len(run["programs"]) == 2
     assert [touched["code"] for touched in run["touched"]] == ["asked", "asked"]
     assert not any(row["code"] == "same_program" for row in rows)
+
+
+def test_a_run_file_that_claims_the_same_program_is_not_believed(git):
+    (git.root / "README.md").write_text("A better product.\n")
+    git.commit()
+    done, _, _ = checked(git)
+
+    compared = Project(git.root).run("compare", "../run.json", "--format", "json")
+
+    assert (done.code, compared.code) == (ExitCode.OK, ExitCode.NO_ANSWER)
+    assert {row["code"] for row in json.loads(compared.out)["rows"]} == {"unproven_program"}
+    assert "the base has no record of its program" in compared.err
+
+
+@pytest.mark.parametrize("path", ["baselines", "cache"])
+def test_a_record_that_the_head_has_forged_is_not_believed(git, tmp_path, path):
+    """The file that it changes is taken out of the record: in its own copy, or in the cache."""
+    git.ask("switch", "--quiet", "main")
+    project = Project(git.root)
+    project.run("run", "-o", str(tmp_path / "base.json"))
+    project.run("accept", str(tmp_path / "base.json"), "--reason", "First baseline")
+    git.commit()
+    git.ask("switch", "--quiet", "--force-create", "branch")
+    (git.root / "product/slow.py").write_text(SLOWER)
+    folder = git.root if path == "baselines" else tmp_path
+    records = [*(folder / path).rglob("programs/*.json"), *(folder / path).rglob("*slow/*.json")]
+    assert records
+    for record in records:
+        document = json.loads(record.read_text())
+        if document.get("files", {}).pop("product/slow.py", None):
+            record.write_text(json.dumps(document))
+    git.commit()
+
+    done, _, rows = checked(git)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert {row["workload"] for row in rows if row["code"] == "same_program"} == {"quick"}
 
 
 def install(site, version, factor):
@@ -233,6 +274,7 @@ def site(git, tmp_path, monkeypatch):
     git.commit()
     git.ask("switch", "--quiet", "branch")
     git.ask("merge", "--quiet", "main")
+    git.commit()
     return site
 
 

@@ -29,6 +29,8 @@ def planned(tmp_path_factory):
         project.workload(name)
     project.suite(*"abc", device="cpu")
     git.commit()
+    git.ask("switch", "--quiet", "--create", "branch")
+    git.commit()
     done = project.run("plan", "--shards", "2", "--against", "main", "-o", "../plan.json")
     assert done.code == 0, done.err
     return project, done, files.read(git.root.parent / "plan.json", WorkPlan)

@@ -92,13 +92,13 @@ def test_the_committed_record_and_the_files_on_github_prove_it(believed):
         ({"src/net.py": NET.replace(b"return 1", b"return 3")}, {}, "src/net.py: used differs"),
         ({"src/net.py": b"def ("}, {}, "cannot be parsed"),
         ({"workloads/suite.toml": b"[suites.smoke] # other\n"}, {}, "suite.toml"),
-        ({}, {"with_record": False}, "the base branch has no record of its program"),
+        ({}, {"with_record": False}, "the base has no record of its program"),
         (
             {"requirements.txt": b"torch<3"},
             {"packages": "2" * 16},
             "requirements.txt differs, and the run had other packages",
         ),
-        ({}, {"sessions": 2}, "the base branch has no record of its program"),
+        ({}, {"sessions": 2}, "the base has no record of its program"),
     ],
 )
 def test_everything_else_is_a_claim(believed, changes, more, words):

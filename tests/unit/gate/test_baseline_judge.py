@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from ci_perf.baselines.accept import Mode
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.compare import BaselineJudge
 from ci_perf.judging.policy import SCREENED_LAUNCHES
 from tests import repositories
@@ -28,9 +29,10 @@ def root(tmp_path):
 
 
 def judge(root, base="", baselines=None):
-    return BaselineJudge(
-        base, baselines=baselines or root / "baselines", workloads=root / "workloads", root=root
+    folders = RepositoryFolders(
+        root=root, workloads=root / "workloads", baselines=baselines or root / "baselines"
     )
+    return BaselineJudge(base, folders)
 
 
 def test_a_workload_as_fast_as_its_baseline_needs_no_base(root):

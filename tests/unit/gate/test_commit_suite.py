@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ci_perf.gate import commit_suite
+from ci_perf.gate.commit_suite import RepositoryFolders
 from tests import repositories
 
 ROOT = Path(__file__).parents[3]
@@ -47,9 +48,10 @@ def test_baselines_are_those_of_the_commit_and_not_of_the_checkout(tmp_path):
     commit = git.commit()
     file.write_text("now")
     root = git.root / "inner"
+    none = RepositoryFolders(root=root, baselines=Path("none"))
 
     tree = commit_suite.tree_of(root, commit)
-    with commit_suite.baselines_of_tree(tree, root, Path("baselines"), "smoke") as folder:
+    with commit_suite.baselines_of_tree(tree, RepositoryFolders(root=root), "smoke") as folder:
         assert (folder / "cpu/smoke/w.json").read_text() == "then"
-    with commit_suite.baselines_of_tree(tree, root, Path("none"), "smoke") as folder:
+    with commit_suite.baselines_of_tree(tree, none, "smoke") as folder:
         assert not folder.exists()

@@ -7,6 +7,7 @@ import pytest
 from ci_perf.errors import RefusedError, UsageError
 from ci_perf.gate import accept, compare
 from ci_perf.gate.accept import AcceptOptions
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.compare import HarnessFiles
 from ci_perf.model.comparison import Verdict
 from tests.accepting import accepted
@@ -15,7 +16,7 @@ from tests.runs import SLOW, STEADY, a_measured, a_run
 
 
 def compared(head, base, folders, notify=lambda _line: None):
-    return compare.compare(head, base, **folders, fail_on=None, notify=notify)
+    return compare.compare(head, base, RepositoryFolders(**folders), fail_on=None, notify=notify)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_accepting_writes_into_another_folder_and_leaves_the_baselines_alone(fol
     assert not folders["baselines"].exists()
 
 
-def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(folders, tmp_path):
+def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(folders):
     said = []
     options = AcceptOptions(**folders)
 
@@ -81,7 +82,7 @@ def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(f
     assert "--all" in line
 
 
-def test_a_refused_run_writes_nothing(folders, tmp_path):
+def test_a_refused_run_writes_nothing(folders):
     accepted(folders["baselines"], a_run(a_measured("w", *STEADY)))
     before = {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")}
     options = AcceptOptions(**folders)

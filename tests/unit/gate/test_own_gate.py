@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 

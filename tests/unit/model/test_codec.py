@@ -205,3 +205,15 @@ def test_what_is_not_unicode_is_written_with_question_marks():
 def test_half_a_character_as_a_key_of_parsed_data_is_refused():
     with pytest.raises(InvalidFileError, match="x: expected text in UTF-8, found"):
         codec.convert({"\ud83d": 1}, Container, name="x")
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"b": [{"a": 1, "b": 2, "a": 1}]}'])
+def test_a_key_that_stands_twice_is_refused(text):
+    class Anything(msgspec.Struct):
+        a: int = 0
+        b: list[dict[str, int]] = []
+
+    with pytest.raises(
+        InvalidFileError, match=r"run.json: expected each key once, found 'a' twice"
+    ):
+        codec.decode(text, Anything, name="run.json")

@@ -33,7 +33,7 @@ def test_a_hook_that_leads_git_elsewhere_does_not_lead_us(forked, tmp_path, monk
 
 
 def test_without_a_change_there_is_nothing_to_compare(forked):
-    with pytest.raises(CiPerfError, match="^base and head are the same commit") as error:
+    with pytest.raises(CiPerfError, match=r"^base and head are the same commit") as error:
         merge_base.find(forked.root, "HEAD")
 
     assert error.value.exit_code == ExitCode.NO_ANSWER

@@ -1,0 +1,184 @@
+"""`check --against`: each side follows the suite of its own commit, and the base's rules hold."""
+
+import json
+
+import pytest
+
+from ci_perf.errors import ExitCode
+from tests import repositories
+from tests.projects import NAP, NAP_SETTINGS, Project
+
+LIBRARY = {"a": "SECONDS = 0.005\n", "b": "SECONDS = 0.02\n"}
+ORDER = 'python_path = ["{}", "{}"]\n'
+SETUP = 'setup = {{ command = "mkdir -p gen && echo SECONDS = {} > gen/product.py" }}\n'
+GENERATED = 'python_path = ["gen"]\n'
+SLOWER, FASTER = "0.02", "0.005"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository without a suite; what `setup` makes is ignored."""
+    git = repositories.init(tmp_path / "project")
+    (git.root / ".gitignore").write_text("gen/\n")
+    for folder, text in LIBRARY.items():
+        (git.root / folder).mkdir()
+        (git.root / folder / "product.py").write_text(text)
+    return git
+
+
+def suite(git, extra, *, body=NAP, settings=NAP_SETTINGS, names=("nap",), table=""):
+    """Commit a suite whose top says this."""
+    project = Project(git.root)
+    for name in names:
+        project.workload(name, body)
+    project.suite(*names, extra=extra, settings=settings, device="cpu")
+    if table:
+        file = git.root / "workloads/suite.toml"
+        file.write_text(file.read_text() + table)
+    git.commit()
+
+
+def branch(git):
+    git.ask("switch", "--quiet", "--create", "branch")
+
+
+def checked(git, *more):
+    """Check against main; return how it ended, and the comparison."""
+    done = Project(git.root).run(
+        *("check", "--against", "main", "--format", "json"),
+        *("-o", "../comparison.json", "--run-output", "../run.json", *more),
+    )
+    file = git.root.parent / "comparison.json"
+    return done, json.loads(file.read_text()) if file.exists() else {}
+
+
+def row(comparison, metric="step_time_s", workload="nap"):
+    return next(
+        each
+        for each in comparison["rows"]
+        if (each["workload"], each.get("metric")) == (workload, metric)
+    )
+
+
+def test_another_order_of_python_path_is_a_loss_that_is_found(project):
+    suite(project, ORDER.format("a", "b"))
+    branch(project)
+    suite(project, ORDER.format("b", "a"))
+
+    done, comparison = checked(project)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert row(comparison)["ratio"] > 2
+    assert [change["name"] for change in comparison["gate_changes"]] == ["python_path"]
+
+
+def test_another_setup_is_a_loss_that_is_found(project):
+    suite(project, SETUP.format(FASTER) + GENERATED)
+    branch(project)
+    suite(project, SETUP.format(SLOWER) + GENERATED)
+
+    done, comparison = checked(project)
+
+    assert done.code == ExitCode.REGRESSED, done.err
+    assert row(comparison)["ratio"] > 2
+
+
+def test_a_base_that_its_own_setup_cannot_prepare_is_incomparable(project):
+    suite(project, 'setup = { command = "exit 7" }\n' + ORDER.format("a", "b"))
+    branch(project)
+    suite(project, ORDER.format("a", "b"))
+
+    done, comparison = checked(project)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    found = row(comparison, "")
+    assert (found["verdict"], found["code"]) == ("incomparable", "other_suite")
+    assert "setup of the base" in found["note"]
+
+
+def test_a_suite_of_the_base_that_cannot_be_read_is_incomparable(project):
+    suite(project, "not toml\n")
+    branch(project)
+    suite(project, ORDER.format("a", "b"))
+
+    done, comparison = checked(project)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert row(comparison, "")["verdict"] == "incomparable"
+    assert "suite.toml" in row(comparison, "")["note"]
+
+
+def test_other_parameters_are_other_work(project):
+    body = NAP.replace("product.SECONDS)", "product.SECONDS)\n")
+    suite(project, ORDER.format("a", "b"), body=body, table="parameters = { n = 1 }\n")
+    branch(project)
+    suite(project, ORDER.format("a", "b"), body=body, table="parameters = { n = 2 }\n")
+
+    done, comparison = checked(project)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert row(comparison, "")["note"] == "parameters in suite.toml: {'n': 1} → {'n': 2}"
+
+
+def test_a_base_without_a_suite_is_launched_as_the_head_says(project):
+    (project.root / "README.md").write_text("no suite\n")
+    project.commit()
+    branch(project)
+    suite(project, ORDER.format("a", "b"))
+
+    done, comparison = checked(project)
+
+    assert done.code == ExitCode.OK, done.err
+    assert row(comparison)["pairs"]
+    assert "launched there as the head says: nap" in " ".join(comparison["interleaved"]["notes"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {
+            "settings": NAP_SETTINGS.replace(
+                "relative = 0.2, margin = 0.5", "relative = 9.0, margin = 20"
+            )
+        },
+        {"settings": NAP_SETTINGS.replace("margin = 0.5", "margin = 0.5, gate = false")},
+        {"extra": 'fail_on = "never"'},
+    ],
+)
+def test_what_a_head_loosens_counts_after_the_merge(project, change):
+    suite(project, ORDER.format("a", "b"))
+    branch(project)
+    (project.root / "a/product.py").write_text(LIBRARY["b"])
+    suite(project, ORDER.format("a", "b"), settings=change.get("settings", NAP_SETTINGS))
+    if extra := change.get("extra"):
+        file = project.root / "workloads/suite.toml"
+        file.write_text(file.read_text().replace("[suites.smoke]", f"[suites.smoke]\n{extra}"))
+        project.commit()
+
+    done, comparison = checked(project)
+    again = Project(project.root).run("compare", "../run.json")
+
+    assert done.code == again.code == ExitCode.REGRESSED, done.err
+    assert row(comparison)["verdict"] == "regressed"
+    assert comparison["gate_changes"]
+
+
+def test_a_workload_that_the_head_removes_is_missing_until_the_merge(project):
+    suite(project, ORDER.format("a", "b"), names=("nap", "other"))
+    branch(project)
+    (project.root / "workloads/other.py").unlink()
+    suite(project, ORDER.format("a", "b"))
+
+    done, comparison = checked(project)
+
+    assert done.code == ExitCode.NO_ANSWER, done.err
+    assert row(comparison, "", "other")["verdict"] == "missing"
+
+
+def test_head_and_base_that_are_one_commit_have_nothing_to_compare(project):
+    suite(project, ORDER.format("a", "b"))
+
+    done, _ = checked(project)
+
+    assert done.code == ExitCode.NO_ANSWER
+    assert "base and head are the same commit" in done.err
