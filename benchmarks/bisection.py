@@ -70,8 +70,8 @@ def bisect(commits: int, at_once: int, machine: Machine, culprit: int, *, drops:
     first = machine.session(usual, EFFECT)
     if first.call != "regressed":
         return Ended(is_worse=False)
-    half = first.estimate / 2
-    dividing = Policy(floor=0.999 * half, margin=half, session_spread=usual.session_spread)
+    limit = bisecting.DIVIDING * first.estimate
+    dividing = Policy(limit=limit, session_spread=usual.session_spread)
     search, rounds = Search(commits), 0
 
     def answered(at: int) -> Search:

@@ -32,7 +32,7 @@ from ci_perf.model.baseline import MAX_SESSIONS
 QUICK, FULL = 40, 300
 CREEPS = (0.003, 0.008, 0.015)
 SESSIONS = MAX_SESSIONS + trends.CHECKS
-FLOOR = policy_of(PolicyKind.TIME).floor
+FLOOR = policy_of(PolicyKind.TIME).limit
 # Mains that are simulated at once: a matter of memory.
 AT_ONCE = 20
 

@@ -50,7 +50,7 @@ SETTINGS = """protocol = { timeout_s = 60, warmup_min_steps = 2, warmup_window =
 warmup_min_s = 0.01, warmup_max_s = 0.2, timed_min_blocks = 3, timed_min_s = 0.02, \
 timed_max_s = 0.3, block_min_s = 0.002, statistic = "min", fingerprint_steps = 0 }
 [limits]
-step_time_s = { relative = 0.2, margin = 0.25 }
+step_time_s = { limit = 0.25 }
 step_cpu_s = { gate = false }
 first_step_s = { gate = false }
 host_rss_peak_bytes = { gate = false }

@@ -12,7 +12,7 @@ interrupt raises KeyboardInterrupt once the processes, containers and folders of
 # Each function imports what it needs: `import ci_perf` costs nothing, and needs no torch.
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.machines import Location, Notify, backfill, bisect, hardware, merge, plan
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ci_perf.model.run import Run
     from ci_perf.model.samples import Samples
     from ci_perf.model.shards import WorkUnit
-    from ci_perf.model.suite import FailOn, Preset
+    from ci_perf.model.suite import FailOn
     from ci_perf.model.task import Tracing
     from ci_perf.notebook import Loadable, LoadedComparison, LoadedHistory, LoadedRun
     from ci_perf.session import Listener
@@ -268,7 +268,7 @@ def judge(
     base: Location | Sequence[Location] = (),
     head: Location | Sequence[Location] = (),
     pairs: Sequence[tuple[Location, Location]] = (),
-    preset: "Preset" = "default",
+    limit: float | None = None,
     fail_on: "FailOn" = "regressed",
     notify: Notify | None = None,
 ) -> "Comparison":
@@ -276,14 +276,16 @@ def judge(
 
     `samples` are documents of our own format, or files of them. With `tool` (such as "pyperf"),
     `base`, `head` and `pairs` are files that this harness wrote instead. Give all files of a change
-    in one call: the chance of a false alarm, 5 %, is shared within a call.
+    in one call: the chance of a false alarm, 5 %, is shared within a call. `limit` is the loss of a
+    time that must not pass unseen, as a share.
     """
-    from ci_perf.gate import arguments, check_fail_on, check_word, compare
+    from ci_perf.errors import UsageError
+    from ci_perf.gate import arguments, check_fail_on, compare
     from ci_perf.model.samples import Samples
-    from ci_perf.model.suite import Preset
 
     check_fail_on(fail_on)
-    check_word("preset", preset, get_args(Preset))
+    if limit is not None and not 0 < limit <= 1:
+        raise UsageError(f"limit: expected a share above 0 and at most 1, found {limit!r}")
     sources = [source if isinstance(source, Samples) else Path(source) for source in samples]
     harness = compare.HarnessFiles(
         tool=tool,
@@ -291,7 +293,7 @@ def judge(
         head=arguments.paths_of(head),
         pairs=tuple((Path(old), Path(new)) for old, new in pairs),
     )
-    return compare.judge(sources, harness, preset=preset, fail_on=fail_on, notify=notify or _silent)
+    return compare.judge(sources, harness, limit=limit, fail_on=fail_on, notify=notify or _silent)
 
 
 def accept(

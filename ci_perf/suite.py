@@ -15,7 +15,6 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.judging import launch_numbers, policy
 from ci_perf.model import codec, container, metrics
 from ci_perf.model.base import Scalar
-from ci_perf.model.baseline import Calibration
 from ci_perf.model.environment import Software
 from ci_perf.model.suite import (
     Entry,
@@ -89,11 +88,11 @@ def plan(
     selection: tuple[str, ...] = (),
     root: Path,
     protocol: Mapping[str, Scalar] | None = None,
-    calibration: Calibration | None = None,
+    defaults: Limits | None = None,
 ) -> Plan:
     """Resolve suite `suite` of `folder`; `protocol` overrides what suite.toml says.
 
-    `calibration` is that of the machine: its preset holds where the suite names none.
+    `defaults` are the limits that suite.toml leaves out, those of a GPU without any.
     Raises InvalidFileError (suite.toml) and UsageError (no such suite, no such workload).
     """
     name, folder = locate(suite, folder)
@@ -111,7 +110,13 @@ def plan(
         root=_resolved(root),
         selection=selection,
         tiers=suite_file.environment,
-        limits=_limits(suite_file, name, planned, calibration, path=folder / "suite.toml"),
+        limits=_limits(
+            suite_file,
+            name,
+            planned,
+            defaults or policy.limits_on(None),
+            path=folder / "suite.toml",
+        ),
         device=spec.device,
         canaries=spec.canaries,
         fail_on=spec.fail_on,
@@ -160,12 +165,6 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
     available = [file.stem for file in folder.glob("*.py") if not file.name.startswith("_")]
     for where, table in _limit_tables(suite_file):
         _check_keys(table, _LIMITED, f"{path}: {where}.limits", "metric")
-        for name in metrics.SPECIAL_LIMITS & table.keys():
-            if table[name].absolute is not msgspec.UNSET:
-                raise InvalidFileError(
-                    f"{path}: {where}.limits.{name}.absolute: expected only `relative` and `gate`, "
-                    f"found {table[name].absolute!r}; {name} has no unit"
-                )
     for where, settings in _protocol_tables(suite_file):
         _check_keys(settings, _PROTOCOL_KEYS, f"{path}: {where}.protocol", "setting")
     _check_keys(suite_file.environment.hard, _SOFT_FACTS, f"{path}: $.environment.hard", "fact")
@@ -351,12 +350,12 @@ def _limits(
     suite_file: SuiteFile,
     name: str,
     planned: tuple[tuple[PlannedWorkload, Entry], ...],
-    calibration: Calibration | None,
+    defaults: Limits,
     *,
     path: Path,
 ) -> Limits:
     spec = suite_file.suites[name]
-    default = policy.limits_of_machine(calibration, spec.preset)
+    default = defaults.default
     for where, table in (("$", suite_file.limits), (f"$.suites.{name}", spec.limits)):
         default = _changed(default, table, f"{path}: {where}.limits")
     return Limits(
@@ -365,7 +364,7 @@ def _limits(
             workload.id: _changed(default, entry.limits, f"{path}: the limits of {workload.id}")
             for workload, entry in planned
         },
-        trimmed=calibration is not None and calibration.trimmed,
+        trimmed=defaults.trimmed,
     )
 
 
@@ -376,7 +375,7 @@ def _changed(
     after = dict(before)
     for name, change in _with_cpu_time(changes).items():
         try:
-            after[name] = change.of(before.get(name, Limit()))
+            after[name] = change.of(before.get(name, Limit()), metrics.BY_NAME.get(name))
         except ValueError as error:
             raise InvalidFileError(f"{where}.{name}: {error}") from None
     return after

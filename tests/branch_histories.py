@@ -34,7 +34,12 @@ def a_change(session, before=1e-3, after=1.1e-3, *, accepted=True):
 
 def a_line(*changes, metric="step_time_s", centre=1e-3, **more):
     known = metrics.BY_NAME[metric]
-    values: dict[str, Any] = {"spread": 0.01, "trend": None, "has_drifted": False} | more
+    values: dict[str, Any] = {
+        "spread": 0.01,
+        "excludes": 0.0171,
+        "trend": None,
+        "has_drifted": False,
+    } | more
     return MetricTimeline(
         metric=metric, unit=known.unit.value, centre=centre, changes=changes, **values
     )

@@ -37,10 +37,10 @@ def a_calibration(**more):
     plain = model.Calibration(
         machine=CPU,
         statistic="median",
-        preset="default",
+        limit=0.02,
         provenance=PROVENANCE,
         launches={"median": 0.01, "p25": 0.009, "min": 0.008},
-        inconclusive={"strict": 0.4, "default": 0.02, "relaxed": 0.0, "shared": 0.0},
+        inconclusive=0.02,
         workloads={"matmul": a_workload(), "bert_base": a_workload()},
     )
     return msgspec.structs.replace(plain, **more)
@@ -54,7 +54,7 @@ def some_replays(call="unchanged", **shares):
 def a_qualified(noticed=1.0, alarms=0.0, **more):
     plain = model.QualifiedWorkload(
         statistic="median",
-        limit=0.01,
+        limit=0.02,
         spread=0.012,
         pairs=18,
         same=some_replays(regressed=alarms, unchanged=1 - alarms),

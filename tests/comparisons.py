@@ -33,7 +33,8 @@ def a_change(
     Its interval is 1 % wide on both sides, unless ranges decide.
     """
     metric = metric or metrics.STEP_TIME
-    is_noisy, limit = metric.kind not in RANGES, more.pop("limit", 0.01)
+    is_noisy = metric.kind not in RANGES
+    limit = more.pop("limit", 0.02 if is_noisy else 0.01)
     code = more.pop("code", (_NOISY_CODES if is_noisy else _RANGE_CODES).get(verdict, "busy"))
     head = more.pop("head", base * ratio)
     if metric.better is metrics.Better.LOWER:
@@ -51,8 +52,7 @@ def a_change(
         ratio=ratio,
         interval=more.pop("interval", _interval(ratio, metric)),
         limit=limit,
-        margin=more.pop("margin", 2 * limit if is_noisy else limit),
-        smallest_detectable=more.pop("smallest_detectable", 2.4 * limit if is_noisy else limit),
+        smallest_detectable=more.pop("smallest_detectable", 1.2 * limit if is_noisy else limit),
         gate=more.pop("gate", True),
         verdict=verdict,
         code=code,
@@ -105,12 +105,12 @@ def a_numerics(
 
 
 def a_remedy(pairs=None, **more):
-    """What would decide: as many pairs, or else less noise than 15 % or a margin of 12 %."""
+    """What would decide: as many pairs, or else less noise than 15 % or a limit of 12 %."""
     return c.Remedy(
         pairs=pairs,
         spread=more.pop("spread", 0.15),
         quiet_spread=more.pop("quiet_spread", 0.04),
-        margin=more.pop("margin", 0.1163),
+        limit=more.pop("limit", 0.1163),
     )
 
 

@@ -12,7 +12,14 @@ SHARES = {1: (0.9, 0.1), 0: (0.5, 0.5), -1: (0.1, 0.9)}
 
 
 def a_confirmation(*, alpha=ALPHA, prior_variance=1e-5, prior_df=8.0, suspected=0, **known):
-    return Confirmation(TIME, alpha, prior_variance, prior_df, suspected=suspected, **known)
+    return Confirmation(
+        policy=TIME,
+        alpha=alpha,
+        prior_variance=prior_variance,
+        prior_df=prior_df,
+        suspected=suspected,
+        **known,
+    )
 
 
 def confirmed(differences, **history):

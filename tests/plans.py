@@ -18,14 +18,14 @@ def a_planned(workload, *, statistic=None, **more):
     return msgspec.structs.replace(plain, **more)
 
 
-def a_plan(*workloads, limit=0.01, margin=0.02, **more):
+def a_plan(*workloads, limit=0.02, **more):
     """A suite of these workloads, or of such of these names, with one limit for the step time."""
     plain = Plan(
         suite="smoke",
         root="/repository",
         selection=(),
         tiers=Tiers(),
-        limits=Limits(default={"step_time_s": Limit(relative=limit, margin=margin)}),
+        limits=Limits(default={"step_time_s": Limit(relative=limit)}),
         device="auto",
         canaries=False,
         workloads=tuple(a_planned(w) if isinstance(w, str) else w for w in workloads),

@@ -52,7 +52,7 @@ block_min_s = 0.002
 statistic = "min"
 fingerprint_steps = 0
 [limits]
-step_time_s = { relative = 0.2, margin = 0.5 }
+step_time_s = { limit = 0.5 }
 host_rss_peak_bytes = { gate = false }
 """
 # What the product says, before and after.

@@ -110,7 +110,13 @@ def a_process(
 
 
 def a_timed(
-    *block_s, statistic="median", device_s=None, issue_s=None, cpu_s=None, steps_per_block=50
+    *block_s,
+    statistic="median",
+    device_s=None,
+    issue_s=None,
+    cpu_s=None,
+    tasks=None,
+    steps_per_block=50,
 ):
     """A timed region, by the step times of its blocks."""
     return processes.Timed(
@@ -121,6 +127,7 @@ def a_timed(
         device_s=device_s,
         issue_s=issue_s,
         cpu_s=cpu_s,
+        tasks=tasks,
         steps=processes.Quantiles(
             p05=min(block_s), p50=sorted(block_s)[len(block_s) // 2], p95=max(block_s)
         ),

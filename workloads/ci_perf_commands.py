@@ -39,8 +39,8 @@ _SUITE = """schema_version = 1
 device = "cpu"
 canaries = false
 [suites.tiny.limits]
-step_time_s = { relative = 5.0, margin = 10.0 }
-host_rss_peak_bytes = { relative = 5.0, margin = 10.0 }
+step_time_s = { limit = 1.0 }
+host_rss_peak_bytes = { limit = 1.0 }
 [suites.tiny.protocol]
 processes = 1
 warmup_min_steps = 1

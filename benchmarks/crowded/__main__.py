@@ -9,7 +9,8 @@ resident pairs of the same code, launched by this package (record.py). There a c
 making the head's number larger, and a pair may be read in either direction.
 
 A row is a confirmation of 18 pairs, drawn without replacement, of one of three suspects, without a
-history, with the limits of the preset for shared CPUs (2 %, margin 5 %). Draws overlap: the shares
+history, with the limit of a step time on a CPU (5 %). The last column says which losses all 18
+pairs of the same code exclude, in the middle of the workloads. Draws overlap: the shares
 of launches rest on 24 disjoint sets of pairs, those of resident pairs on one per workload. So a
 share may be wrong by 15 points, and no alarm in any draw says only that alarms are rare.
 """
@@ -26,9 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ci_perf.judging.confirm import Confirmation, share_alpha
+from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha
 from ci_perf.judging.launch_numbers import ratio_of_blocks
-from ci_perf.judging.policy import MOST_PAIRS, PolicyKind, policy_of
+from ci_perf.judging.policy import MOST_PAIRS, Policy, PolicyKind, policy_of
 
 RECORDINGS = Path(__file__).parent / "recordings"
 # The columns of the recorded launches; the package itself takes the mean of CPU time.
@@ -40,7 +41,10 @@ OF_BLOCKS: dict[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "mean": statistics.fmean,
 }
-POLICY = policy_of(PolicyKind.TIME, "shared")
+POLICY = policy_of(PolicyKind.TIME, 0.05)
+# A limit that no pair decides: all of them are read.
+SMALLEST_ALPHA = 1e-12
+NEVER = Policy(limit=1e-9, session_spread=POLICY.session_spread)
 SUSPECTS = 3
 SLOWER = {"B5": "+5 % found", "B10": "+10 % found"}
 PLANTED = {"B5": 0.05, "B10": 0.10}
@@ -89,7 +93,10 @@ def _difference(base: Sequence[float], head: Sequence[float], statistic: str) ->
 def calls(cell: Cell, variant: str, draws: int, *, trimmed: bool) -> list[str]:
     """Return how confirmations of one variant end."""
     draw = random.Random(f"{cell.workload} {variant}")  # noqa: S311  no secret
-    return [_confirmed(list(_drawn(cell, variant, draw)), trimmed=trimmed) for _ in range(draws)]
+    outcomes = (
+        _confirmed(list(_drawn(cell, variant, draw)), trimmed=trimmed) for _ in range(draws)
+    )
+    return [outcome.call for outcome in outcomes]
 
 
 def _drawn(cell: Cell, variant: str, draw: random.Random) -> Iterator[float]:
@@ -100,18 +107,29 @@ def _drawn(cell: Cell, variant: str, draw: random.Random) -> Iterator[float]:
         yield sign * difference + size
 
 
-def _confirmed(differences: Sequence[float], *, trimmed: bool) -> str:
+def excluded(cell: Cell, draws: int, *, trimmed: bool) -> float:
+    """Return the loss that 18 pairs of the same code exclude, in the middle of the draws."""
+    draw = random.Random(f"{cell.workload} A")  # noqa: S311  no secret
+    outcomes = (
+        _confirmed(list(_drawn(cell, "A", draw)), trimmed=trimmed, policy=NEVER)
+        for _ in range(draws)
+    )
+    return statistics.median(math.expm1(max(outcome.high, 0.0)) for outcome in outcomes)
+
+
+def _confirmed(differences: Sequence[float], *, trimmed: bool, policy: Policy = POLICY) -> Outcome:
     confirmation = Confirmation(
-        policy=POLICY,
-        alpha=share_alpha(SUSPECTS),
+        policy=policy,
+        # Nothing is an alarm where nothing may decide.
+        alpha=SMALLEST_ALPHA if policy is NEVER else share_alpha(SUSPECTS),
         prior_variance=0.0,
         prior_df=0.0,
         trimmed=trimmed,
     )
     for difference in differences:
         if outcome := confirmation.add(difference):
-            return outcome.call
-    return confirmation.finish().call
+            return outcome
+    return confirmation.finish()
 
 
 def main(draws: int) -> int:
@@ -121,7 +139,14 @@ def main(draws: int) -> int:
         ("resident pairs", resident_pairs, (BY_BLOCKS, *NUMBERS)),
     )
     for title, cells, names in tables:
-        columns = ["unchanged", "inconclusive", "alarms", *SLOWER.values(), "+5 % called unchanged"]
+        columns = [
+            "unchanged",
+            "inconclusive",
+            "alarms",
+            *SLOWER.values(),
+            "+5 % called unchanged",
+            "no loss above",
+        ]
         print(f"\n| {title}: number, mean of pairs | {' | '.join(columns)} |")
         print("|:--|" + "--:|" * len(columns))
         for name in names:
@@ -146,6 +171,7 @@ def _row(name: str, cells: Sequence[Cell], draws: int, *, trimmed: bool) -> None
         share("A", "regressed", "improved"),
         *(share(variant, "regressed") for variant in SLOWER),
         share("B5", "unchanged"),
+        f"{100 * statistics.median(excluded(cell, draws, trimmed=trimmed) for cell in cells):.1f}",
     ]
     print("| " + " | ".join(columns) + " |", flush=True)
 

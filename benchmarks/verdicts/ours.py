@@ -48,7 +48,7 @@ class Launched:
     def learn(self, policy: Policy) -> None:
         """Note what the confirmation asks of the history."""
         self.usual_variance = variability.usual_variance([*self.sessions, self.head])
-        self.one_mode = variability.exclude_two_modes(self.sessions, smallest_gap=policy.floor)
+        self.one_mode = variability.exclude_two_modes(self.sessions, smallest_gap=policy.half_limit)
 
     @property
     def launches(self) -> int:
@@ -106,7 +106,7 @@ def pull_request(
 ) -> list[Launched]:
     """Launch and judge the workloads of one pull request, the first of which is this row."""
     workloads = _screened(observed, slice(first, first + observed.suite), policy)
-    suspects = [workload for workload in workloads if workload.screened.is_suspect]
+    suspects = [workload for workload in workloads if not workload.screened.clears(policy)]
     for workload in suspects:
         workload.learn(policy)
     alpha = confirm.share_alpha(max(1, len(suspects)), check=check)

@@ -129,14 +129,14 @@ def _pooled(runs: Sequence[Observed], row: int) -> Iterator[str]:
             yield proven
             continue
         screened, suspects, usual = _screened(run, row)
-        if not (screened.is_suspect or earlier):
+        if screened.clears(POLICY) and not earlier:
             yield "unchanged"
             continue
         confirmation = Confirmation(
-            POLICY,
-            confirm.share_alpha(max(1, suspects), check=number),
-            screened.prior_variance,
-            screened.prior_df,
+            policy=POLICY,
+            alpha=confirm.share_alpha(max(1, suspects), check=number),
+            prior_variance=screened.prior_variance,
+            prior_df=screened.prior_df,
             suspected=confirm.sign(screened.difference),
             usual_variance=usual,
             earlier=earlier,
@@ -174,7 +174,7 @@ def _screened(run: Observed, row: int) -> tuple[screen.Screened, int, float]:
     screened = screen.screen(list(zip(sessions, head, strict=True)), POLICY)
     place = row - first
     usual = variability.usual_variance([*sessions[place], head[place]])
-    return screened[place], sum(result.is_suspect for result in screened), usual
+    return screened[place], sum(not result.clears(POLICY) for result in screened), usual
 
 
 def _measured(

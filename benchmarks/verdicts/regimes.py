@@ -18,7 +18,6 @@ COMMON_SHARE = 0.5
 # A slow step is often followed by another one.
 STEP_CORRELATION = 0.3
 JUMP = 0.03
-SLOW_LAUNCH = 0.05
 SPREAD_OUTLIER = 6.0
 
 OLDER_SESSIONS = 25
@@ -47,8 +46,9 @@ class Regime:
     jump_share: float = 0.0
     slow_step_share: float = 0.01
     slow_step: float = 0.05
-    # Launches that are slow throughout, by SLOW_LAUNCH in the mean.
+    # Launches that are slow throughout, and by how much in the mean.
     slow_launch_share: float = 0.0
+    slow_launch: float = 0.05
     # Launches whose own deviation is SPREAD_OUTLIER times as large.
     spread_outlier_share: float = 0.0
     # The correlation of the two launches of a pair: what resident pairs have in common.
@@ -91,7 +91,17 @@ HARSH = (
     Regime("slower today", *_TYPICAL, today_shift=0.02),
     Regime("outliers", *_TYPICAL, spread_outlier_share=0.15),
 )
-REGIMES = (*ORDINARY, *HARSH)
+# Other programs make half of the launches longer, never shorter: all twenty workloads get all their
+# pairs, so it is judged with `--full` alone.
+CROWDED = Regime(
+    "crowded",
+    (0.02, 0.06),
+    (0.02, 0.05),
+    (0.03, 0.1),
+    slow_launch_share=0.5,
+    slow_launch=0.15,
+)
+REGIMES = (*ORDINARY, *HARSH, CROWDED)
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,7 @@ class Workloads:
         is_slower_mode = random.random(shape) < self.second_mode_share[:, None, None]
         effects += is_slower_mode * self.second_mode_gap[:, None, None]
         is_slow = random.random(shape) < self.regime.slow_launch_share
-        effects += is_slow * random.exponential(SLOW_LAUNCH, shape)
+        effects += is_slow * random.exponential(self.regime.slow_launch, shape)
         when = np.linspace(-0.5, 0.5, shape[-1]) if shape[-1] > 1 else np.zeros(1)
         effects += self.regime.trend * random.standard_normal((*shape[:2], 1)) * when
         return effects[..., None] + self._steps(shape, random)

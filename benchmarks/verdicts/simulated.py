@@ -19,6 +19,11 @@ PARTS: tuple[Part, ...] = ("open", "held out")
 SEED = 408
 SUITE = 20
 EFFECTS = (0.02, 0.03, 0.05, 0.10, -0.02, -0.03, -0.05, -0.10)
+# What a limit of 5 % has to tell apart, and half of either limit.
+LARGER_EFFECTS = (0.025, 0.04, 0.05, 0.075, 0.08, 0.10, 0.13, 0.20)
+HALF_OF_DEFAULT = 0.01
+# Their order is part of the seeds.
+_KNOWN = (0.0, *EFFECTS, HALF_OF_DEFAULT, 0.025, 0.04, 0.075, 0.08, 0.13, 0.20)
 # Pull requests that are simulated at once: a matter of memory.
 AT_ONCE = 25
 
@@ -58,5 +63,5 @@ def _batches(regime: Regime, part: Part, pull_requests: int, effect: float) -> I
 
 
 def _seed(regime: Regime, part: Part, effect: float, first: int) -> tuple[int, ...]:
-    kind = (0.0, *EFFECTS).index(effect)
+    kind = _KNOWN.index(effect)
     return SEED, regimes.REGIMES.index(regime), PARTS.index(part), kind, first

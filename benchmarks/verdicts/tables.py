@@ -69,6 +69,26 @@ def by_part(scores: Mapping[str, Mapping[str, Score]]) -> str:
     return "\n".join(lines)
 
 
+def by_size(scores: Mapping[str, Score]) -> str:
+    """Return, for each regime and loss, how often ours says regressed / unchanged / nothing."""
+    sizes = sorted({size for score in scores.values() for size in score.by_effect if size > 0})
+    lines = _header(["regime", "no change", *(f"+{100 * size:g} %" for size in sizes)])
+    for regime, score in scores.items():
+        alarms = 100 * score.alarms.share
+        calm = 100 - alarms - 100 * score.inconclusive.share
+        said = f"{alarms:.2f}/{calm:.0f}/{max(0.0, 100 - alarms - calm):.0f}"
+        cells = [f"{said} ({score.launches_per_workload:.1f})"]
+        for size in sizes:
+            shares = score.by_effect.get(size)
+            if shares is None:
+                cells.append("-")
+                continue
+            right, green = 100 * shares.right.share, 100 * shares.green.share
+            cells.append(f"{right:.1f}/{green:.1f}/{max(0.0, 100 - right - green):.1f}")
+        lines.append(_line([regime, *cells]))
+    return "\n".join(lines)
+
+
 def misses(regime: str, score: Score) -> list[str]:
     """Return, in words, each figure to reach that our rule does not reach."""
     missed = []

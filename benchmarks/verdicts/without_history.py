@@ -24,7 +24,7 @@ from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import ALPHA, SCREENED_LAUNCHES, PolicyKind, policy_of
 
 POLICY = policy_of(PolicyKind.TIME)
-# A change as large as the margin, and sizes that should be found.
+# A change as large as the limit, and sizes that should be found.
 MARGIN, SIZES = 0.02, (0.03, 0.05)
 
 

@@ -153,16 +153,6 @@ def read_calibration(root: Path, machine: Machine) -> Calibration | None:
     return _read_machine_document(root / machine_key(machine) / CALIBRATION, Calibration, machine)
 
 
-def read_qualification(root: Path, machine: Machine) -> Qualification | None:
-    """Return the qualification of this machine: the changes that it can notice.
-
-    See `read_calibration`.
-    """
-    return _read_machine_document(
-        root / machine_key(machine) / QUALIFICATION, Qualification, machine
-    )
-
-
 def write_machine_document(root: Path, document: Calibration | Qualification) -> Path:
     """Write a document whole or not at all; return its path."""
     name = CALIBRATION if isinstance(document, Calibration) else QUALIFICATION

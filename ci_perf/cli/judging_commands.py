@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 import click
 
@@ -12,7 +11,7 @@ from ci_perf import exporters, importers
 from ci_perf.cli import console, options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.model.run import Run
-from ci_perf.model.suite import FailOn, Preset
+from ci_perf.model.suite import FailOn
 from ci_perf.system import files
 
 _FILE = click.Path(path_type=Path)
@@ -114,11 +113,10 @@ def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -
     help="What it wrote for base and head launched in turns: only this confirms. May be repeated.",
 )
 @click.option(
-    "--preset",
-    type=click.Choice(get_args(Preset)),
-    default="default",
-    show_default=True,
-    help="How small a change must be found, and how quiet the machine must be for it.",
+    "--limit",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    metavar="SHARE",
+    help="The loss of a time that must not pass unseen; 0.02, which is 2 %, by default.",
 )
 @options.fail_on(default="regressed")
 @options.report_format
@@ -128,7 +126,7 @@ def judge_command(
     base: tuple[Path, ...],
     head: tuple[Path, ...],
     pair: tuple[tuple[Path, Path], ...],
-    preset: Preset,
+    limit: float | None,
     fail_on: FailOn,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
@@ -150,7 +148,7 @@ def judge_command(
         base=base,
         head=head,
         pairs=pair,
-        preset=preset,
+        limit=limit,
         fail_on=fail_on,
         notify=console.say,
     )

@@ -35,7 +35,7 @@ COMMANDS = {
     "bot": "Do what a comment on a pull request asks for: accept new baselines.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Look at the committed history, and let git merge it.",
-    "calibrate": "Measure how noisy this machine is, and choose statistic and preset for it.",
+    "calibrate": "Measure how noisy this machine is: its statistic, and the limit it can hold.",
     "qualify": "Find out which changes this machine notices, and how often it gives a false alarm.",
     "prove": "Try everything that measuring relies on, and say what this machine can judge.",
     "image": "Make the image that a suite is measured in, and pin it.",

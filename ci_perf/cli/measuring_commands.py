@@ -117,8 +117,9 @@ def check_command(
     numbers (memory of a GPU, counts) need no such proof.
 
     Exit codes: 0 no regression, 1 regression (or changed numerics, where their limit gates), 3 no
-    answer: something looks worse by more than its margin and is not proven, a workload failed, is
-    missing or cannot be compared, the machine cannot be trusted, or nothing could be compared.
+    answer: something looks worse and is not proven, a limit requires an answer and there is none, a
+    workload failed, is missing or cannot be compared, the machine cannot be trusted, or nothing
+    could be compared.
     """
     measurement = measure_options.measurement(
         said, run_output=run_output, outputs=(comparison_output, page, output)
@@ -230,7 +231,7 @@ def calibrate_command(
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
-    """Measure how noisy this machine is, and choose statistic and preset for it.
+    """Measure how noisy this machine is: its statistic, and the limit it can hold.
 
     Launches every workload of a suite several times, all of the same code, and says how much they
     differ. Writes BASELINES/MACHINE/calibration.json, which later verdicts use once it is there.

@@ -157,7 +157,7 @@ def _of_comparison(judged: Comparison) -> Iterable[_Family]:
         "the upper end of its interval",
         lambda row: row.interval.high if row.interval else None,
     )
-    yield _changes(rows, suite, "limit", "what must be proven exceeded", lambda row: 1 + row.limit)
+    yield _changes(rows, suite, "limit", "what unchanged is below", lambda row: 1 + row.limit)
 
 
 def _changes(

@@ -197,7 +197,7 @@ class _Bisecting:
 
     def _limits(self, machine: Machine) -> Limits:
         programs = self.answers.programs
-        return programs.plan(self.answers.search.last, programs.calibration(machine)).limits
+        return programs.plan(self.answers.search.last, programs.defaults(machine)).limits
 
     def _usual_limits(self, machine: Machine) -> Limits:
         metric, limits = self._usual_metric(), self._limits(machine)

@@ -74,5 +74,5 @@ def _limits_of_suite(
     """Return the limits of the commit's own suite, as the controller has them."""
     line = commits.between(options.root, unit.against, unit.source.commit)
     programs = CommitPrograms(line, options, notify)
-    limits = programs.plan(len(line.commits) - 1, programs.calibration(machine)).limits
+    limits = programs.plan(len(line.commits) - 1, programs.defaults(machine)).limits
     return bisecting.only(limits, unit.workloads[0], work.metric) if work.metric else limits

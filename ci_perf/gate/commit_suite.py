@@ -10,8 +10,7 @@ from pathlib import Path
 from ci_perf import suite
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError, UsageError
-from ci_perf.model.baseline import Calibration
-from ci_perf.model.suite import Plan
+from ci_perf.model.suite import Limits, Plan
 from ci_perf.program.tree_sources import GitTree
 from ci_perf.program.trees import Tree
 from ci_perf.system import git
@@ -36,7 +35,7 @@ def tree_of(root: Path, commit: str) -> GitTree:
 
 
 def plan_of_tree(
-    tree: Tree, folder: Path, name: str, *, called: str, calibration: Calibration | None = None
+    tree: Tree, folder: Path, name: str, *, called: str, defaults: Limits | None = None
 ) -> Plan:
     """Plan a suite as a commit has it, from suite.toml and the names of the other files.
 
@@ -51,14 +50,14 @@ def plan_of_tree(
         if text := tree.read(f"{inside}/suite.toml"):
             (there / "suite.toml").write_bytes(text)
         try:
-            return suite.plan(there, name, root=Path(copy), calibration=calibration)
+            return suite.plan(there, name, root=Path(copy), defaults=defaults)
         except (InvalidFileError, UsageError) as error:
             # Nobody can look at the copies.
             raise type(error)(str(error).replace(f"{copy}/", f"{called}: ")) from None
 
 
 def find_plan(
-    tree: Tree, folder: Path | None, name: str, *, calibration: Calibration | None = None
+    tree: Tree, folder: Path | None, name: str, *, defaults: Limits | None = None
 ) -> Plan | None:
     """Plan a suite as one side has it; `None` where it has none, or no other than the other side.
 
@@ -66,7 +65,7 @@ def find_plan(
     """
     if folder is not None and has_suite(tree, folder):
         with contextlib.suppress(UsageError):  # the file has other suites
-            return plan_of_tree(tree, folder, name, called="the base", calibration=calibration)
+            return plan_of_tree(tree, folder, name, called="the base", defaults=defaults)
     return None
 
 

@@ -17,10 +17,10 @@ from ci_perf.gate import Notify, commit_suite
 from ci_perf.gate.commit_suite import folder_below
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover, cache_folder
-from ci_perf.model.baseline import Calibration
+from ci_perf.judging.policy import limits_on
 from ci_perf.model.environment import Machine
 from ci_perf.model.program import SameProgram
-from ci_perf.model.suite import Plan, is_selected
+from ci_perf.model.suite import Limits, Plan, is_selected
 from ci_perf.model.task import MachineDescription
 from ci_perf.program.tree_sources import GitTree
 from ci_perf.program.trees import IncomparableError, Tree
@@ -108,28 +108,29 @@ class CommitPrograms:
     _trees: dict[int, Tree] = dataclasses.field(default_factory=dict)
     _plans: dict[tuple[int, bool], Plan] = dataclasses.field(default_factory=dict)
 
-    def plan(self, position: int, calibration: Calibration | None = None) -> Plan:
+    def plan(self, position: int, defaults: Limits | None = None) -> Plan:
         """Plan the suite as a commit has it. Raises InvalidFileError and UsageError."""
         options = self.options
         folder = folder_below(options.root, options.suite, options.workloads)
         if folder is None:
             where = Path(options.root, options.workloads)
             root = Path(options.root)
-            return suite.plan(where, options.suite, root=root, calibration=calibration)
-        key = position, calibration is None  # one machine has one calibration
+            return suite.plan(where, options.suite, root=root, defaults=defaults)
+        key = position, defaults is None  # one machine has the same ones
         if key not in self._plans:
             self._plans[key] = commit_suite.plan_of_tree(
                 self._tree(position),
                 folder,
                 options.suite,
                 called=self.line.id(position)[:_SHOWN],
-                calibration=calibration,
+                defaults=defaults,
             )
         return self._plans[key]
 
-    def calibration(self, machine: Machine) -> Calibration | None:
-        """Return what is known of the noise of a machine."""
-        return layout.read_calibration(Path(self.options.root, self.options.baselines), machine)
+    def defaults(self, machine: Machine) -> Limits:
+        """Return the limits that a suite leaves out on a machine."""
+        baselines = Path(self.options.root, self.options.baselines)
+        return limits_on(machine, layout.read_calibration(baselines, machine))
 
     def same(
         self, position: int, others: Sequence[int], workload: str, machine: MachineDescription

@@ -16,13 +16,13 @@ from ci_perf.importers.reading import Document
 from ci_perf.judging import gate_changes, samples, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
 from ci_perf.judging.compare import first_launches, undecided
-from ci_perf.judging.policy import limits_of_machine
+from ci_perf.judging.policy import limits_on
 from ci_perf.model.comparison import Change, Comparison, Row, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run, is_same_code
 from ci_perf.model.samples import Samples
-from ci_perf.model.suite import FailOn, Limits, Plan, Preset, Tiers
+from ci_perf.model.suite import FailOn, Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError, Tree
@@ -95,7 +95,7 @@ def basis(
         with commit_suite.baselines_of_tree(tree, folders, name) as before:
             calibrated = layout.read_calibration(before, machine)
             plan = commit_suite.find_plan(
-                tree, folders.of_suite(name), name, calibration=calibrated
+                tree, folders.of_suite(name), name, defaults=limits_on(machine, calibrated)
             )
             accepted: dict[str, tuple[str, ...]] = {}
             if before.is_dir():
@@ -240,7 +240,7 @@ def _against_run(
     return _compared(
         summarise.run(before, label=base_label),
         summarise.run(after, label=head_label),
-        rules(folder, after.suite, notify=notify).of(fail_on),
+        rules(folder, after.suite, machine=after.environment.hard, notify=notify).of(fail_on),
     )
 
 
@@ -259,19 +259,18 @@ def rules(
 ) -> Rules:
     """Return how FOLDER/suite.toml has this suite judged, if it knows it.
 
-    Where it names no preset, that of the calibration of `machine` below `baselines` holds. A run
-    that is looked at outside its repository is judged by the defaults.
+    What it leaves out is as the `machine` has it, and its calibration below `baselines`. A run that
+    is looked at outside its repository is judged by the defaults.
     """
     calibrated = layout.read_calibration(baselines, machine) if baselines and machine else None
-    by_default = Rules(
-        limits=Limits(default=limits_of_machine(calibrated)), tiers=Tiers(), fail_on="regressed"
-    )
+    defaults = limits_on(machine, calibrated)
+    by_default = Rules(limits=defaults, tiers=Tiers(), fail_on="regressed")
     _, where = suite.locate(name, folder)
     if not (where / "suite.toml").exists():
         notify(f"{where / 'suite.toml'}: not found; the default limits apply")
         return by_default
     try:
-        plan = suite.plan(folder, name, root=folder, calibration=calibrated)
+        plan = suite.plan(folder, name, root=folder, defaults=defaults)
     except UsageError:
         notify(f"{folder / 'suite.toml'}: no suite {name!r}; the default limits apply")
         return by_default
@@ -306,7 +305,7 @@ def judge(
     sources: Sequence[Samples | Path],
     harness: HarnessFiles,
     *,
-    preset: Preset,
+    limit: float | None,
     fail_on: FailOn,
     notify: Notify,
 ) -> Comparison:
@@ -316,7 +315,7 @@ def judge(
     """
     if harness.tool is not None:
         _check(harness.tool, sources, harness)
-        return _judge_harness(harness.tool, harness, preset=preset, fail_on=fail_on, notify=notify)
+        return _judge_harness(harness.tool, harness, limit=limit, fail_on=fail_on, notify=notify)
     if harness.base or harness.head or harness.pairs:
         raise UsageError("--base, --head, --pair: expected --from TOOL, which says who wrote them")
     if not sources:
@@ -324,12 +323,12 @@ def judge(
     named = [_read_samples(source, number) for number, source in enumerate(sources, 1)]
     label = _label([name for name, _ in named])
     return samples.judge(
-        importers.join(named), base=label, head=label, preset=preset, fail_on=fail_on
+        importers.join(named), base=label, head=label, limit=limit, fail_on=fail_on
     )
 
 
 def _judge_harness(
-    tool: str, harness: HarnessFiles, *, preset: Preset, fail_on: FailOn, notify: Notify
+    tool: str, harness: HarnessFiles, *, limit: float | None, fail_on: FailOn, notify: Notify
 ) -> Comparison:
     old, new = (tuple(pair[side] for pair in harness.pairs) for side in (0, 1))
     paired = list(zip(_documents(old), _documents(new), strict=True))
@@ -343,7 +342,7 @@ def _judge_harness(
         merged.samples,
         base=_label([*harness.base, *old]),
         head=_label([*harness.head, *new]),
-        preset=preset,
+        limit=limit,
         fail_on=fail_on,
     )
 

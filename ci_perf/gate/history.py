@@ -302,6 +302,7 @@ class _Describer:
             unit=metric.unit.value,
             centre=levels[-1].centre if levels else line.centre,
             spread=line.spread,
+            excludes=line.excludes,
             trend=line.trend,
             has_drifted=line.has_drifted,
             changes=tuple(

@@ -12,7 +12,7 @@ from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from ci_perf.gate import Notify, measure
 from ci_perf.gate.measure import MeasureOptions
-from ci_perf.judging import calibration, qualification
+from ci_perf.judging import calibration, policy, qualification
 from ci_perf.model.baseline import Calibration, Qualification
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Protocol
@@ -49,7 +49,7 @@ class MachineReport(Generic[_Document]):
 def calibrate(
     options: MeasureOptions, *, notify: Notify, listener: Listener
 ) -> MachineReport[Calibration]:
-    """Measure how noisy a machine is, and write statistic and preset for it.
+    """Measure how noisy a machine is, and write the statistic and the limit that suit it.
 
     `options.processes` is an even number: launches count in pairs. Raises as `measure.measure`.
     """
@@ -76,13 +76,13 @@ def qualify(
         arms, _at_once(options), baselines=None, notify=notify, listener=listener
     )
     known = layout.read_calibration(options.baselines, run.environment.hard)
-    # Only now is the machine known, and with it the preset of its calibration.
+    # Only now is the machine known, and with it its default limits.
     judged = suites.plan(
         options.workloads,
         options.suite,
         selection=options.select,
         root=options.root,
-        calibration=known,
+        defaults=policy.limits_on(run.environment.hard, known),
     )
     document = qualification.qualify(
         run,

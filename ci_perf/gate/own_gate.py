@@ -7,6 +7,7 @@ import msgspec
 
 from ci_perf.gate import commit_suite
 from ci_perf.judging import gate_changes
+from ci_perf.judging.policy import limits_on
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.program.trees import Tree
@@ -25,7 +26,11 @@ def note(
     Without one, the suite is no commit's. Raises InvalidFileError: a suite.toml that cannot be
     read; and IncomparableError.
     """
-    plans = [commit_suite.find_plan(tree, folder, comparison.suite) for tree in (base, head)]
+    defaults = limits_on(comparison.head.machine)
+    plans = [
+        commit_suite.find_plan(tree, folder, comparison.suite, defaults=defaults)
+        for tree in (base, head)
+    ]
     old, new = (
         {
             each.id: tree.blob(f"{folder}/{Path(each.file).name}")

@@ -17,8 +17,9 @@ from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.suite import Limit, Limits
 
-# A floor has to lie below its margin. Between them either answer is right: so close, none matters.
-_BELOW_MARGIN = 0.999
+# The limit that divides an effect, as a share of its logarithm: an alarm excludes a third of the
+# effect, and "unchanged" two thirds.
+DIVIDING = 2 / 3
 _LIKE_GOOD = frozenset({Verdict.UNCHANGED, Verdict.IMPROVED})
 # Of what has become worse, a step is what people look for.
 _FIRST = (metrics.STEP_TIME.name, metrics.STEP_CPU.name)
@@ -64,11 +65,6 @@ class Search:
         low = max(self._at(CommitAnswer.LIKE_GOOD), default=0)
         high = min((at for at in self._at(CommitAnswer.LIKE_BAD) if at > low), default=self.last)
         return Range(low, high)
-
-    @property
-    def bad_before(self) -> tuple[int, ...]:
-        """Return the positions that were like the known-bad commit, before the range."""
-        return tuple(at for at in self._at(CommitAnswer.LIKE_BAD) if at < self.range.low)
 
     @property
     def open(self) -> tuple[int, ...]:
@@ -142,8 +138,7 @@ def dividing(limits: Limits, effect: Change) -> Limits:
 def _half(metric: Metric, effect: Change) -> Limit:
     if metric.kind not in KIND_OF or effect.ratio is None:
         return Limit(absolute=abs(effect.head - effect.base) / 2)
-    margin = math.expm1(math.log(effect.ratio) / 2)
-    return Limit(relative=_BELOW_MARGIN * margin, margin=margin)
+    return Limit(relative=math.expm1(DIVIDING * math.log(effect.ratio)))
 
 
 def _gating(limits: Limits, workload: str, metric: str, limit: Limit) -> Limits:

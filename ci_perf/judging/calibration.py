@@ -1,4 +1,4 @@
-"""Calibration: choose the statistic and the preset of a machine by launches of the same code.
+"""Calibration: the statistic and the limit that suit a machine, by launches of the same code.
 
 No head is measured here, so no choice can favour one.
 """
@@ -7,7 +7,6 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, get_args
 
 import msgspec
 
@@ -26,22 +25,24 @@ from ci_perf.model import metrics
 from ci_perf.model.base import Statistic
 from ci_perf.model.baseline import CalibratedWorkload, Calibration, Noise, Provenance
 from ci_perf.model.run import Measured, Run
-from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload, Preset, Protocol
+from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload, Protocol
 
-K = TypeVar("K", bound=str)
 # Evenly from 0 to below 1, from a seed.
 Uniform = Callable[[], float]
 
 # From the statistic that uses most blocks to the one that uses a single one.
 STATISTICS: tuple[Statistic, ...] = ("median", "p25", "min")
-PRESETS: tuple[Preset, ...] = get_args(Preset)
+# Limits of a step time that people choose; the smallest that a machine can hold is told.
+LIMITS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
+# A machine that holds this needs no help of CPU time: the default limit on a CPU.
+_QUIET = 0.05
 # How much quieter a statistic must be than one that uses more blocks. On quiet machines all three
 # repeat equally well (public launches of GPU and JVM benchmarks: within 5 %), on a crowded one the
 # minimum was two to three times quieter.
 QUIETER = 0.75
 # Trimmed pairs must leave so many of the workloads undecided that plain ones do, or fewer.
 FEWER_UNDECIDED = 0.9
-# A preset that leaves more workloads undecided asks too much of the machine.
+# A limit that leaves more workloads undecided asks too much of the machine.
 MOST_INCONCLUSIVE = 0.10
 # Of fewer launches two modes cannot be seen, and these are only three pairs.
 FEWEST_PROCESSES = 6
@@ -68,9 +69,13 @@ class _Chosen:
     spreads: Mapping[Statistic, float]
     statistic: Statistic
     pairs: Sequence[Variance]
-    projected: "Mapping[Preset, Sequence[_Projected]]"
-    inconclusive: Mapping[Preset, float]
-    preset: Preset
+    limit: float
+    projected: "Sequence[_Projected]"
+
+    @property
+    def inconclusive(self) -> float:
+        """The share of unchanged workloads that the limit leaves undecided."""
+        return statistics.fmean(workload.inconclusive for workload in self.projected)
 
     def spread(self) -> float:
         """Return the typical spread of launches by the statistic that was chosen."""
@@ -86,7 +91,7 @@ class _Projected:
 
 
 def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
-    """Choose statistic and preset by launches of the same code. Raises CiPerfError without any."""
+    """Choose the statistic, and find the limit that can be held. Raises CiPerfError without any."""
     check_measured(run)
     wall = _by_clock(run, plan, uniform, by_cpu=False)
     timed = [process.timed for measured in run.measured for process in measured.processes]
@@ -97,10 +102,10 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
     return Calibration(
         machine=run.environment.hard,
         statistic=wall.statistic,
-        preset=chosen.preset,
+        limit=chosen.limit,
         provenance=provenance(run, plan),
-        launches=_short(wall.spreads),
-        inconclusive=_short(chosen.inconclusive),
+        launches={name: short(spread) for name, spread in wall.spreads.items()},
+        inconclusive=short(chosen.inconclusive),
         noise=noise,
         trimmed=noise != "quiet" and _is_trimmed_better(chosen, plan, uniform),
         launches_cpu=short(cpu.spread()) if cpu else None,
@@ -110,18 +115,18 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
                 of_workload.own or wall.statistic,
                 variance,
                 simulated,
-                chosen.preset,
+                chosen.limit,
                 len(wall.launches),
             )
             for of_workload, variance, simulated in zip(
-                chosen.launches, chosen.pairs, chosen.projected[chosen.preset], strict=True
+                chosen.launches, chosen.pairs, chosen.projected, strict=True
             )
         },
     )
 
 
 def _by_clock(run: Run, plan: Plan, uniform: Uniform, *, by_cpu: bool) -> "_Chosen":
-    """Choose statistic and preset by the time of the wall, or by CPU time."""
+    """Choose the statistic, and find the limit, by the time of the wall or by CPU time."""
     own = {
         workload.id: workload.protocol.statistic
         for workload in plan.workloads
@@ -137,33 +142,28 @@ def _by_clock(run: Run, plan: Plan, uniform: Uniform, *, by_cpu: bool) -> "_Chos
     pairs = _moderated(
         [_of_pairs(of_workload.by[of_workload.own or statistic]) for of_workload in launches]
     )
-    projected = _project(pairs, uniform)
-    inconclusive = {
-        preset: statistics.fmean(workload.inconclusive for workload in workloads)
-        for preset, workloads in projected.items()
-    }
+    limit, projected = _smallest(pairs, uniform)
     return _Chosen(
         launches=launches,
         spreads=spreads,
         statistic=statistic,
         pairs=pairs,
+        limit=limit,
         projected=projected,
-        inconclusive=inconclusive,
-        preset=_smallest(inconclusive),
     )
 
 
 def _noise(wall: "_Chosen", cpu: "_Chosen | None") -> Noise:
     """Say what disturbs the launches.
 
-    Quiet is a machine on which a preset narrower than the widest decides. On any other, CPU time
-    gates where it is quieter by a quarter; it has to be, because it does not see waiting.
+    Quiet is a machine that holds the default limit of a CPU by the wall. On any other, CPU time
+    helps where it is quieter by a quarter.
     """
-    if wall.preset != PRESETS[-1]:
+    if wall.limit <= _QUIET:
         return "quiet"
     if cpu is not None and cpu.spread() <= QUIETER * wall.spread():
         return "crowded"
-    return "quiet" if wall.inconclusive[wall.preset] <= MOST_INCONCLUSIVE else "shared_host"
+    return "shared_host"
 
 
 def _is_trimmed_better(chosen: "_Chosen", plan: Plan, uniform: Uniform) -> bool:
@@ -189,13 +189,11 @@ def _undecided(
     launches = of_workload.by[of_workload.own or chosen.statistic]
     limit = plan.limits.of(of_workload.name)[metrics.STEP_TIME.name]
     of_plan = policy.policy_under(metrics.STEP_TIME, limit, math.exp(launches[0]))
-    of_preset = policy.policy_of(PolicyKind.TIME, chosen.preset)
-    wider = max(of_plan, of_preset, key=lambda either: either.margin)
     alpha = share_alpha(len(chosen.launches))
     ends = [
         confirmed(
             Confirmation(
-                policy=wider, alpha=alpha, prior_variance=0.0, prior_df=0.0, trimmed=trimmed
+                policy=of_plan, alpha=alpha, prior_variance=0.0, prior_df=0.0, trimmed=trimmed
             ),
             [_difference(launches, uniform) for _ in range(MOST_PAIRS)],
         )
@@ -274,10 +272,6 @@ def provenance(run: Run, plan: Plan) -> Provenance:
     )
 
 
-def _short(numbers: Mapping[K, float]) -> dict[K, float]:
-    return {name: short(number) for name, number in numbers.items()}
-
-
 def short(number: float) -> float:
     """Round to three digits: further ones are chance, and would be noise in a diff."""
     return float(f"{number:.3g}")
@@ -331,27 +325,37 @@ def _moderated(variances: Sequence[Variance]) -> list[Variance]:
     return [variability.moderate(own, shared) for own in variances]
 
 
-def _project(pairs: Sequence[Variance], uniform: Uniform) -> dict[Preset, list[_Projected]]:
-    """Simulate confirmations without a change; all presets meet the same noise."""
+def _smallest(pairs: Sequence[Variance], uniform: Uniform) -> tuple[float, list[_Projected]]:
+    """Return the smallest limit that still decides, or the largest, and how it decides.
+
+    All limits meet the same noise, in simulated confirmations without a change.
+    """
     alpha = share_alpha(len(pairs))
     normal = statistics.NormalDist()
-    projected: dict[Preset, list[_Projected]] = {preset: [] for preset in PRESETS}
-    for variance in pairs:
-        noise = [
+    noise = [
+        [
             [normal.inv_cdf(max(uniform(), SMALLEST_VARIANCE)) for _ in range(MOST_PAIRS)]
             for _ in range(SIMULATED)
         ]
-        for preset in PRESETS:
-            projected[preset].append(_projected(variance, preset, alpha, noise))
-    return projected
+        for _ in pairs
+    ]
+    projected: list[_Projected] = []
+    for limit in LIMITS:
+        projected = [
+            _projected(variance, limit, alpha, errors)
+            for variance, errors in zip(pairs, noise, strict=True)
+        ]
+        if statistics.fmean(each.inconclusive for each in projected) <= MOST_INCONCLUSIVE:
+            return limit, projected
+    return LIMITS[-1], projected
 
 
 def _projected(
-    variance: Variance, preset: Preset, alpha: float, noise: Sequence[Sequence[float]]
+    variance: Variance, limit: float, alpha: float, noise: Sequence[Sequence[float]]
 ) -> _Projected:
     spread = math.sqrt(variance.value)
     outcomes = [
-        confirmed(_confirmation(variance, preset, alpha), [spread * error for error in pairs])
+        confirmed(_confirmation(variance, limit, alpha), [spread * error for error in pairs])
         for pairs in noise
     ]
     return _Projected(
@@ -360,19 +364,13 @@ def _projected(
     )
 
 
-def _confirmation(variance: Variance, preset: Preset, alpha: float) -> Confirmation:
+def _confirmation(variance: Variance, limit: float, alpha: float) -> Confirmation:
     return Confirmation(
-        policy=policy.policy_of(PolicyKind.TIME, preset),
+        policy=policy.policy_of(PolicyKind.TIME, limit),
         alpha=alpha,
         prior_variance=variance.value / 2,
         prior_df=min(variance.df, PRIOR_DF_CAP),
     )
-
-
-def _smallest(inconclusive: Mapping[Preset, float]) -> Preset:
-    """Return the preset that finds the smallest changes and still decides; else the widest."""
-    deciding = (name for name in PRESETS if inconclusive[name] <= MOST_INCONCLUSIVE)
-    return next(deciding, PRESETS[-1])
 
 
 def _workload(
@@ -380,12 +378,11 @@ def _workload(
     statistic: Statistic,
     pairs: Variance,
     projected: _Projected,
-    preset: Preset,
+    limit: float,
     workloads: int,
 ) -> CalibratedWorkload:
     values = launches.by[statistic]
-    confirmation = _confirmation(pairs, preset, share_alpha(workloads))
-    floor = policy.policy_of(PolicyKind.TIME, preset).floor
+    confirmation = _confirmation(pairs, limit, share_alpha(workloads))
     return CalibratedWorkload(
         processes=len(values),
         statistic=statistic,
@@ -396,5 +393,6 @@ def _workload(
         smallest_detectable=short(math.expm1(confirmation.smallest_detectable())),
         expected_pairs=short(projected.pairs),
         inconclusive=short(projected.inconclusive),
-        two_modes=variability.two_modes(values, smallest_gap=floor) is not None,
+        two_modes=variability.two_modes(values, smallest_gap=confirmation.policy.half_limit)
+        is not None,
     )

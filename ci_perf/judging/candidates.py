@@ -12,7 +12,7 @@ from ci_perf.judging.noisy_metrics import NoisyMetric, Pairs
 from ci_perf.judging.policy import KIND_OF, policy_under
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import Change, Verdict
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.suite import Limit
 from ci_perf.model.summary import Numbers, PairedNumbers, Subject
@@ -35,8 +35,8 @@ class Candidate:
     known to differ, and there are no pairs.
     ``has_pairs_without`` says that pairs were launched and lack the metric. ``is_inverse``: the
     values are one over the metric, such as steps per second of a time. ``trimmed``: the mean of its
-    pairs leaves out the outermost ones. ``gates_where_clear``: it fails the job where it is proven
-    to be worse, and else leaves the answer to CPU time, which gates beside it.
+    pairs leaves out the outermost ones. ``has_other_tasks``: the sides of a pair are not known to
+    have as many processes and threads.
     ``has_other_packages``: this change may have brought other packages than those of the history,
     and both sides of each pair had them.
     """
@@ -61,7 +61,7 @@ class Candidate:
     has_pairs_without: bool = False
     is_inverse: bool = False
     trimmed: bool = False
-    gates_where_clear: bool = False
+    has_other_tasks: bool = False
     has_other_packages: bool = False
 
     @property
@@ -122,6 +122,21 @@ class Candidate:
         return [(self.cost(base), self.cost(head)) for base, head in pairs]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What is said of a candidate; no change while there is nothing to compare with.
+
+    A suspect is what its history does not clear. ``is_open``: one more pair may still decide;
+    so many are expected to.
+    """
+
+    candidate: Candidate
+    change: Change | None
+    is_suspect: bool
+    is_open: bool
+    expected_pairs: float
+
+
 def of_workload(
     head: Subject,
     base: Subject | None,
@@ -173,7 +188,7 @@ def of_workload(
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
             trimmed=trimmed,
-            gates_where_clear=metric is metrics.STEP_TIME and _cpu_time_gates(head, limits),
+            has_other_tasks=_have_other_tasks(head),
             has_other_packages=has_other_packages,
         )
 
@@ -185,10 +200,10 @@ def _obstacle(metric: Metric, moved: frozenset[Kind], suspected: Collection[str]
     return decide.TOO_FEW_PAIRS if metric.name in suspected else ""
 
 
-def _cpu_time_gates(head: Subject, limits: dict[str, Limit]) -> bool:
-    limit = limits.get(metrics.STEP_CPU.name)
-    is_measured = bool(metric_values.of_current_epoch(head, metrics.STEP_CPU))
-    return is_measured and limit is not None and limit.gate
+def _have_other_tasks(head: Subject) -> bool:
+    """Whether no pair shows that both sides have as many processes and threads."""
+    pairs = _paired(head, metrics.TASKS)
+    return not pairs or any(base != head for base, head in pairs)
 
 
 def known_beforehand(base: Subject, limits: dict[str, Limit]) -> Iterator[Known]:

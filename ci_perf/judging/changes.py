@@ -3,12 +3,12 @@
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
-from ci_perf.judging import decide, distributions, metric_values, signs, unfit_pairs
-from ci_perf.judging.candidates import Candidate
+from ci_perf.judging import clocks, decide, distributions, metric_values, signs, unfit_pairs
+from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
 from ci_perf.judging.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
@@ -21,22 +21,7 @@ CODES = (BASE_FAILED, ACCEPTED, PROVEN_BEFORE, BEYOND, WITHIN, OVERLAP)
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
-_UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What is said of a candidate; no change while there is nothing to compare with.
-
-    A suspect is what its history does not clear. ``is_open``: one more pair may still decide;
-    so many are expected to.
-    """
-
-    candidate: Candidate
-    change: Change | None
-    is_suspect: bool
-    is_open: bool
-    expected_pairs: float
+_UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER})
 
 
 def doubt_history(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -79,7 +64,7 @@ def judge(
         ),
         *(_of_ranges(candidate) for candidate in candidates if not candidate.is_noisy),
     ]
-    return [_as_proven(judgement) for judgement in judgements]
+    return list(clocks.reconcile(_as_proven(judgement) for judgement in judgements))
 
 
 def _without_pairs(metrics: Sequence[NoisyMetric]) -> list[Decision]:
@@ -132,13 +117,11 @@ def _of_noisy(
         change = unfit_pairs.judged(change, _noisy_change(candidate, policy, by_history), code)
         if change.code == code:  # no pairs will ever prove it, whichever clock sees it
             change = msgspec.structs.replace(change, gate=candidate.limit.gate)
-    # A loss that CPU time does not see may still be proven by the wall.
-    is_asked = not candidate.gates_where_clear or (change is not None and signs.is_far(change))
     return Judgement(
         candidate=candidate,
         change=change,
         is_suspect=decision.is_suspect,
-        is_open=decision.is_open and candidate.may_get_pairs and is_asked,
+        is_open=decision.is_open and candidate.may_get_pairs,
         expected_pairs=decision.expected_pairs,
     )
 
@@ -158,10 +141,10 @@ def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> C
         item_unit=candidate.item_unit,
         ratio=distributions.exponential(decision.estimate),
         interval=_interval(decision),
-        limit=math.expm1(policy.floor),
-        margin=math.expm1(policy.margin),
+        limit=math.expm1(policy.limit),
         smallest_detectable=_size(decision.smallest_detectable),
         gate=candidate.limit.gate,
+        require=candidate.limit.require,
         verdict=decision.verdict,
         code=decision.code,
         pairs=decision.pairs,
@@ -170,10 +153,7 @@ def _noisy_change(candidate: Candidate, policy: Policy, decision: Decision) -> C
         tick=float(f"{math.expm1(decision.tick):.6g}") or None,
         remedy=_remedy(decision.needs) if decision.needs else None,
     )
-    change = _as_accepted(candidate, _with_note(candidate, change, is_suspect=decision.is_suspect))
-    if candidate.gates_where_clear and change.verdict in _UNPROVEN:
-        return msgspec.structs.replace(change, gate=False)
-    return change
+    return _as_accepted(candidate, _with_note(candidate, change, is_suspect=decision.is_suspect))
 
 
 def _as_accepted(candidate: Candidate, change: Change) -> Change:
@@ -183,7 +163,9 @@ def _as_accepted(candidate: Candidate, change: Change) -> Change:
     """
     if not candidate.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
         return change
-    if candidate.obstacle and signs.is_far(change):
+    low, high = (change.interval.low, change.interval.high) if change.interval else (1.0, 1.0)
+    is_moved = max(low, 1 / high) - 1 > change.limit / 2
+    if is_moved or (candidate.obstacle and signs.is_far(change)):
         return change
     return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=ACCEPTED)
 
@@ -200,7 +182,7 @@ def _remedy(needs: Needs) -> Remedy:
         pairs=needs.pairs,
         spread=distributions.exponential(needs.spread) - 1,
         quiet_spread=distributions.exponential(needs.quiet_spread) - 1,
-        margin=distributions.exponential(needs.margin) - 1,
+        limit=distributions.exponential(needs.limit) - 1,
     )
 
 
@@ -294,9 +276,9 @@ def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) 
         ratio=high / low if low else None,
         interval=None,
         limit=size,
-        margin=size,
         smallest_detectable=size,
         gate=limit.gate,
+        require=limit.require,
         verdict=verdict,
         code=code,
     )
@@ -322,8 +304,8 @@ def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Cha
     paired = candidate.paired
     if paired is None or not is_suspect:
         return change
-    if paired.failure and change.verdict in {Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED}:
-        code = BASE_FAILED if change.verdict is Verdict.INCONCLUSIVE else change.code
+    if paired.failure and change.verdict in _UNPROVEN:
+        code = change.code if change.verdict is Verdict.UNCONFIRMED else BASE_FAILED
         return msgspec.structs.replace(change, code=code, note=paired.failure)
     return msgspec.structs.replace(change, own_file=paired.own_file and change.pairs > 0)
 
@@ -334,7 +316,7 @@ def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Cha
 def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:
     """Return the workloads of which another pair may decide something, worst first.
 
-    The worst one lies furthest beyond its margin, in multiples of it. With each stands how many
+    The worst one lies furthest beyond its limit, in multiples of it. With each stands how many
     pairs more are expected to decide all of its metrics.
     """
     sizes: dict[str, float] = {}
@@ -342,7 +324,7 @@ def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:
     for judgement in judgements:
         if judgement.is_open:
             name = judgement.candidate.workload
-            sizes[name] = max(_size_in_margins(judgement), sizes.get(name, -math.inf))
+            sizes[name] = max(_size_in_limits(judgement), sizes.get(name, -math.inf))
             pairs[name] = max(judgement.expected_pairs, pairs.get(name, 0.0))
     return {name: pairs[name] for name in sorted(sizes, key=lambda n: sizes[n], reverse=True)}
 
@@ -359,12 +341,12 @@ def suspected_metrics(judgements: Iterable[Judgement], workload: str) -> tuple[s
     )
 
 
-def _size_in_margins(judgement: Judgement) -> float:
+def _size_in_limits(judgement: Judgement) -> float:
     """Return how much worse it is: 0 where nothing is known, or where ranges have answered."""
     change = judgement.change
     if change is None or change.ratio is None or not judgement.candidate.is_noisy:
         return 0.0
-    return (change.ratio - 1) / change.margin
+    return (change.ratio - 1) / change.limit
 
 
 # One cleared suspect of several is a coincidence; more than a third of them are none.

@@ -17,6 +17,7 @@ from ci_perf.judging import distributions, earlier_checks, variability
 from ci_perf.judging.earlier_checks import Looks
 from ci_perf.judging.policy import (
     ALPHA,
+    ALPHA_BEYOND_ZERO,
     ALPHA_OF_SIDE,
     BETA_CONFIRM,
     CALM_LOOKS,
@@ -86,12 +87,12 @@ def looks(*, trimmed: bool, has_history: bool, earlier: tuple[int, ...]) -> Look
 class Outcome:
     """How a confirmation ended; logarithms, above zero the head's number is larger.
 
-    `low` to `high` is the interval that decided: beyond the floor, or inside the margin. That of
-    an inconclusive outcome is the wider one, of an alarm; its ends lie as far away as the share of
-    alpha on each side asks. It is infinite where nothing is known of the spread (no pair, or one
-    without a prior); without a pair the estimate is 0. `by_median`: the estimate is the median of
-    the differences, not their mean, because the sign test decided, or nothing did: a launch of the
-    base that hangs would else hide in the mean that all other pairs show a loss.
+    `low` to `high` is the interval that decided: beyond half the limit, beyond zero, or inside the
+    limit. That of an inconclusive outcome is the one that would have said "unchanged": its upper
+    end says which losses are excluded. It is infinite where nothing is known of the spread (no
+    pair, or one without a prior); without a pair the estimate is 0. `by_median`: the estimate is
+    the median of the differences, not their mean, because the sign test decided, or nothing did: a
+    launch of the base that hangs would else hide in the mean that all other pairs show a loss.
     """
 
     call: Call
@@ -165,10 +166,10 @@ class Confirmation:
 
     def settled(self) -> Outcome:
         """Return "unchanged", which an earlier run has found by the pairs so far."""
-        pairs = len(self._differences)
-        share = self._looks(earlier=()).calm_share(pairs)
-        reach = self.reach(self._beta() * share, pairs)
-        self._outcome = self._ended("unchanged", *self._around(reach, reach, self.spread()))
+        low, high = self._interval_so_far()
+        # The history may have changed since: whatever proves a change clears nothing.
+        is_moved = self.policy.is_beyond_half(max(low, -high))
+        self._outcome = self._ended("inconclusive" if is_moved else "unchanged", low, high)
         return self._outcome
 
     def finish(self) -> Outcome:
@@ -178,14 +179,14 @@ class Confirmation:
         and the looks were fixed to depend on nothing.
         """
         if self._outcome is None:
-            self._outcome = self._inconclusive(self.looks.next(len(self._differences)))
+            self._outcome = self._inconclusive()
         return self._outcome
 
     def smallest_detectable(self, pairs: int | None = None) -> float:
         """Return the smallest true loss that a last look after `pairs` would prove in most cases.
 
         Without `pairs`, after as many as there can be.
-        Judged by the spread so far; infinite where that is unknown. Never below the margin: up
+        Judged by the spread so far; infinite where that is unknown. Never below the limit: up
         to there "unchanged" is a right answer, too.
         """
         pairs = self.looks.last if pairs is None else pairs
@@ -196,7 +197,7 @@ class Confirmation:
         spread = self.alarm_spread()
         if math.isinf(reach) or math.isinf(spread):
             return math.inf
-        return max(self.policy.margin, self.policy.floor + self.rounding() + reach * spread)
+        return max(self.policy.limit, self.policy.half_limit + self.rounding() + reach * spread)
 
     def spread(self) -> float:
         """Return the standard deviation of a pair's difference; infinite while it is unknown."""
@@ -241,7 +242,7 @@ class Confirmation:
         return self._share(self.looks.alarm[look], side)
 
     def calm_tail(self, look: int) -> float:
-        """Return the chance of missing a change as large as the margin that this look may take."""
+        """Return the chance of missing a change as large as the limit that this look may take."""
         return self._beta() * self.looks.calm[look]
 
     def _looks(self, earlier: tuple[int, ...]) -> Looks:
@@ -274,27 +275,40 @@ class Confirmation:
         pairs = len(self._differences)
         if pairs in self.looks.alarm and (alarm := self._alarm(*self._alarm_interval(pairs))):
             return alarm
+        if pairs == self.looks.last and (alarm := self._alarm_beyond_zero(pairs)):
+            return alarm
         if pairs in self.looks.signs and (alarm := self._alarm(*self._sign_interval(pairs))):
             return self._by_median(alarm)
         if pairs in self.looks.calm and (pairs > 1 or self._may_end_after_one()):
             low, high = self._calm_interval(pairs)
-            if self.policy.is_within_margin(max(high, -low)):
+            if self.policy.clears(low, high):
                 return self._ended("unchanged", low, high)
-        return self._inconclusive(pairs) if pairs == self.looks.last else None
+        return self._inconclusive() if pairs == self.looks.last else None
+
+    def _alarm_beyond_zero(self, look: int) -> Outcome | None:
+        """Return the alarm of an estimate beyond the limit that is surely beyond zero."""
+        share = ALPHA_BEYOND_ZERO / self.looks.alarm[look]
+        low, high = self._alarm_interval(look, share=share)
+        estimate = self._estimate()
+        if low > 0 and not self.policy.is_below_limit(estimate):
+            return self._ended("regressed", low, high)
+        if high < 0 and not self.policy.is_below_limit(-estimate):
+            return self._ended("improved", low, high)
+        return None
 
     def _may_end_after_one(self) -> bool:
         return self.one_mode and self.day.df >= DAY_KNOWN_DF
 
     def _alarm(self, low: float, high: float) -> Outcome | None:
         """Return the alarm that this interval raises, if it does."""
-        if self.policy.is_beyond_floor(low):
+        if self.policy.is_beyond_half(low):
             return self._ended("regressed", low, high)
-        if self.policy.is_beyond_floor(-high):
+        if self.policy.is_beyond_half(-high):
             return self._ended("improved", low, high)
         return None
 
-    def _inconclusive(self, look: int) -> Outcome:
-        outcome = self._by_median(self._ended("inconclusive", *self._alarm_interval(look)))
+    def _inconclusive(self) -> Outcome:
+        outcome = self._by_median(self._ended("inconclusive", *self._interval_so_far()))
         low, high = min(outcome.low, outcome.estimate), max(outcome.high, outcome.estimate)
         return replace(outcome, low=low, high=high)
 
@@ -321,16 +335,24 @@ class Confirmation:
         low, high = distributions.median_interval(self._differences, below, above)
         return low - self.rounding(), high + self.rounding()
 
-    def _alarm_interval(self, look: int) -> tuple[float, float]:
-        """Return an interval that excludes the floor just where this look raises an alarm."""
+    def _alarm_interval(self, look: int, *, share: float = 1.0) -> tuple[float, float]:
+        """Return the interval of the mean at what this look, or a `share` of it, may take."""
         pairs = len(self._differences)
         below, above = (
-            alarm_reach(self.alarm_tail(look, side), pairs, trim=self.trim) for side in _SIDES
+            alarm_reach(share * self.alarm_tail(look, side), pairs, trim=self.trim)
+            for side in _SIDES
         )
         return self._around(below, above, self.alarm_spread())
 
+    def _interval_so_far(self) -> tuple[float, float]:
+        """Return the interval of "unchanged" as surely as the last look so far says it."""
+        pairs = len(self._differences)
+        share = self._looks(earlier=()).calm_share(pairs)
+        reach = self.reach(self._beta() * share, pairs)
+        return self._around(reach, reach, self.spread())
+
     def _calm_interval(self, look: int) -> tuple[float, float]:
-        """Return an interval that lies within the margin just where this look says "unchanged"."""
+        """Return an interval that clears just where this look says "unchanged"."""
         reach = self.reach(self.calm_tail(look), len(self._differences))
         return self._around(reach, reach, self.spread())
 

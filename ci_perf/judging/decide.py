@@ -19,7 +19,6 @@ from ci_perf.judging.policy import (
     PAIRS_WITHOUT_HISTORY,
     PREDICTING_SESSIONS,
     PolicyKind,
-    policy_of,
 )
 from ci_perf.judging.screen import Screened, expected_pairs, predict, screen, smallest_detectable
 from ci_perf.judging.variability import Day
@@ -105,7 +104,8 @@ def _screened(metrics: Sequence[NoisyMetric]) -> list[Screened | None]:
             and metric.history is not None
             and metric.head
         }
-        of_kind = screen(list(items.values()), policy_of(kind)) if items else []
+        policies = [metrics[i].policy for i in items]
+        of_kind = screen(list(items.values()), min(policies)) if items else []
         for i, result in zip(items, of_kind, strict=True):
             results[i] = _rounded(result, metrics[i]) if metrics[i].tick else result
     return results
@@ -116,8 +116,7 @@ def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
     error = math.hypot(screened.error, metric.tick / math.sqrt(6))
     reach = (screened.high - screened.difference) * (error / screened.error)
     low, high = screened.difference - reach, screened.difference + reach
-    is_suspect = screened.is_suspect or not metric.policy.is_within_margin(max(high, -low))
-    return replace(screened, low=low, high=high, error=error, is_suspect=is_suspect)
+    return replace(screened, low=low, high=high, error=error)
 
 
 def _shares(
@@ -160,8 +159,8 @@ def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
 
 
 def _clears(screened: Screened, metric: NoisyMetric) -> bool:
-    """Whether the history excludes the margin, and of more work a loss beyond the limit."""
-    may_be_loss = metric.does_more and metric.policy.is_beyond_floor(screened.high)
+    """Whether the history says "unchanged", and excludes a loss of half the limit by more work."""
+    may_be_loss = metric.does_more and metric.policy.is_beyond_half(screened.high)
     return screened.clears(metric.policy) and not may_be_loss
 
 
@@ -215,7 +214,14 @@ def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[V
         case "unconfirmed":
             return Verdict.UNCONFIRMED, ASSUMED if is_short else PREDICTED
         case "inconclusive":
-            return Verdict.INCONCLUSIVE, TOO_FEW_SESSIONS if is_short else _undecided(metric)
+            code = TOO_FEW_SESSIONS if is_short else _undecided(metric)
+            return _unproven(metric, screened.low), code
+
+
+def _unproven(metric: NoisyMetric, low: float) -> Verdict:
+    """Return what is said without a proof: a loss as sure as "unchanged" has to be is likely."""
+    is_likely = math.isfinite(low) and metric.policy.is_beyond_half(low)
+    return Verdict.LIKELY_SLOWER if is_likely else Verdict.INCONCLUSIVE
 
 
 def _unknown(metric: NoisyMetric) -> Decision:
@@ -246,6 +252,8 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
     is_open = outcome is None
     outcome = outcome or confirmation.finish()
     verdict, code = Verdict(outcome.call), _code(metric, outcome, known, confirmation)
+    if verdict is Verdict.INCONCLUSIVE:
+        verdict = _unproven(metric, outcome.low)
     if outcome.call in {"regressed", "improved"} and _is_by_clocks(metric, known, outcome):
         verdict, code = Verdict.INCONCLUSIVE, CLOCKS_MOVED
     used = metric.pairs[: outcome.pairs]
@@ -298,7 +306,7 @@ def _has_one_mode(metric: NoisyMetric) -> bool:
     """Whether the history shows that launches have one mode only."""
     known = (metric.history.current, *metric.history.earlier) if metric.history else ()
     sessions = list(itertools.chain(*known))
-    return variability.exclude_two_modes(sessions, smallest_gap=metric.policy.floor)
+    return variability.exclude_two_modes(sessions, smallest_gap=metric.policy.half_limit)
 
 
 def _usual_variance(metric: NoisyMetric) -> float:
@@ -355,22 +363,22 @@ def _code(metric: NoisyMetric, outcome: Outcome, known: _Known, seen: Confirmati
     screened, policy = known.screened, metric.policy
     if outcome.call != "unchanged" or screened is None:
         return CONFIRMED
-    if not policy.is_beyond_floor(abs(screened.difference)):
+    if not policy.is_beyond_half(abs(screened.difference)):
         return CONFIRMED
-    # As far as the pairs know, this change may be a part of the move, and more than its limit.
+    # As far as the pairs know, this change may be a part of the move, of half its limit or more.
     largest = outcome.high if screened.difference > 0 else -outcome.low
-    return MOVER_UNKNOWN if policy.is_beyond_floor(largest) else NOT_CONFIRMED
+    return MOVER_UNKNOWN if policy.is_beyond_half(largest) else NOT_CONFIRMED
 
 
 def _is_worse_by_history(metric: NoisyMetric, known: _Known, seen: Confirmation) -> bool:
-    """Whether the head lies beyond the margin of its history, by less than the pairs would show.
+    """Whether the head lies beyond the limit from its history, by less than the pairs would show.
 
     A history that the machine has left says nothing.
     """
     if metric.obstacle or known.screened is None:
         return False
     difference = known.screened.difference
-    is_far = difference > 0 and not metric.policy.is_within_margin(difference)
+    is_far = difference > 0 and not metric.policy.is_below_limit(difference)
     return is_far and difference < seen.smallest_detectable(max(1, seen.pairs))
 
 
@@ -381,7 +389,7 @@ def _undecided(metric: NoisyMetric) -> str:
     sessions = [session for session in (*known, metric.head, *sides) if session]
     return (
         TWO_MODES
-        if variability.have_two_modes(sessions, smallest_gap=metric.policy.floor)
+        if variability.have_two_modes(sessions, smallest_gap=metric.policy.half_limit)
         else SPREAD
     )
 

@@ -78,11 +78,6 @@ class Looks:
     calm: dict[int, float]
     last: int
 
-    def next(self, pairs: int) -> int:
-        """Return the first look at an alarm after so many pairs, or the last one."""
-        looks = sorted(self.alarm)
-        return looks[min(bisect_right(looks, pairs), len(looks) - 1)]
-
     def calm_share(self, pairs: int) -> float:
         """Return the share of beta of the last look at "unchanged" among so many pairs."""
         looks = sorted(self.calm)

@@ -83,6 +83,8 @@ def _of_limits(
         new = head.get(name, Limit(gate=False))
         if old.gate and not new.gate:
             yield GateChange(kind=GateKind.GATE, workload=workload, name=name)
+        elif old.require and not new.require:
+            yield GateChange(kind=GateKind.REQUIRE, workload=workload, name=name)
         elif old.gate and (old.relative < new.relative or old.absolute < new.absolute):
             kind = GateKind.LIMIT
             yield GateChange(kind=kind, workload=workload, name=name, before=old, after=new)

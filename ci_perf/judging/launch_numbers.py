@@ -209,7 +209,8 @@ def cpu_time(timed: Timed) -> float | None:
 
 def _cpu_time(timed: Timed) -> Numbers:
     cpu_s = cpu_time(timed)
-    return {} if cpu_s is None else {metrics.STEP_CPU.name: cpu_s}
+    numbers = {metrics.STEP_CPU.name: cpu_s, metrics.TASKS.name: timed.tasks}
+    return {name: float(number) for name, number in numbers.items() if number is not None}
 
 
 def _on_device(timed: Timed, step_s: float) -> Numbers:

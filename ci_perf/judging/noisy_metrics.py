@@ -14,7 +14,7 @@ Pairs = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """More pairs, a quieter machine, or a wider margin, each of which alone would decide.
+    """More pairs, a quieter machine, or a larger limit, each of which alone would decide.
 
     Logarithms. ``pairs`` is ``None`` where not even the last look would decide.
     """
@@ -22,7 +22,7 @@ class Needs:
     pairs: int | None
     spread: float
     quiet_spread: float
-    margin: float
+    limit: float
 
 
 def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
@@ -44,9 +44,11 @@ def needs(confirmation: Confirmation, outcome: Outcome) -> Needs | None:
         pairs=next((look for look in later if _decides(confirmation, outcome, look)), None),
         spread=spread,
         quiet_spread=max(
-            (size - rounding - policy.floor) / alarm, (policy.margin - size - rounding) / calm, 0.0
+            (size - rounding - policy.half_limit) / alarm,
+            (policy.limit - size - rounding) / calm,
+            0.0,
         ),
-        margin=size + rounding + calm * spread,
+        limit=size + rounding + calm * spread,
     )
 
 
@@ -56,9 +58,9 @@ def _decides(confirmation: Confirmation, outcome: Outcome, look: int) -> bool:
         below = (
             _reach_of_alarm(confirmation, outcome, look) * confirmation.alarm_spread() + rounding
         )
-        if policy.is_beyond_floor(size - below):
+        if policy.is_beyond_half(size - below):
             return True
-    return policy.is_within_margin(
+    return policy.is_below_limit(
         size + _reach_of_calm(confirmation, look) * confirmation.spread() + rounding
     )
 
@@ -78,7 +80,7 @@ def _reach_of_calm(confirmation: Confirmation, look: int) -> float:
 class NoisyMetric:
     """One noisy metric: logarithms, one per launch, of a quantity of which less is better.
 
-    ``policy`` holds its own floor and margin. ``history`` is ``None`` where there is none that
+    ``policy`` holds its own limit. ``history`` is ``None`` where there is none that
     compares; ``obstacle`` is the reason code why it may not clear the head (a machine that has
     moved), ``is_other_node`` that it is of other nodes than the head.
     ``cycles`` are the pairs in clock cycles, where these are known. ``tick`` is what all numbers

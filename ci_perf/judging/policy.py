@@ -6,26 +6,31 @@ accuracy.md says how right the whole turned out to be.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-
-import msgspec
 
 from ci_perf.model import metrics, run
 from ci_perf.model.baseline import Calibration
+from ci_perf.model.environment import CpuMachine, Machine
 from ci_perf.model.metrics import Kind, Metric
-from ci_perf.model.suite import Limit, Preset
+from ci_perf.model.suite import Limit, Limits
 
-# The chance that a pull request in which no change is larger than the floor gets any alarm at
-# all, over all suspects, looks and sides.
+# The chance that a pull request in which no change is larger than half its limit gets any alarm
+# at all, over all suspects, looks and sides.
 ALPHA = 0.05
+# The second way to an alarm, at the last look: the change is proven beyond zero at this share of
+# alpha, and the estimate lies beyond the limit. Alarms are tested against half the limit, so
+# without a change they are far rarer than promised, and this spends some of what they leave. At the
+# last look alone, where it finds most: a share of 0.4 over all looks finds no more, and alarms more
+# often (docs/accuracy.md has both figures).
+ALPHA_BEYOND_ZERO = 0.15
 # What each look of a confirmation spends of its share of alpha on a side: 1 is the side on which
 # the screen saw the head, -1 the other; 0 is either side where nothing was screened. A change that
 # is there is mostly seen on its own side: in simulation 84.4 instead of 81.4 % of the changes by
 # 3 % were found on bimodal machines, 93.8 instead of 91.6 % on noisy ones. The other side keeps
 # something: the screen compares with another day.
 ALPHA_OF_SIDE = {1: 0.9, 0: 0.5, -1: 0.1}
-# The chance that a change as large as the margin is passed by the screen, and, if it is not, that
+# The chance that a change as large as the limit is passed by the screen, and, if it is not, that
 # the confirmation calls it unchanged. One-sided: a change has one direction. Nearly all changes
 # that were missed on drifting machines were passed by the screen, and 3 instead of 5 % there found
 # 99.8 instead of 98.4 % of those by 3 %. The confirmation may take more: that saves launches where
@@ -43,7 +48,7 @@ SCREENED_LAUNCHES = 3
 # twenty. docs/decisions/013 has the measurements behind looks, weights and spread of an alarm.
 # In simulation, looks that share alpha found +3 % on noisy machines in 97 % of cases, a test valid
 # after every pair (e-process) in 89 %. Looking after every pair without sharing called a change
-# as large as the floor beyond it in 4 to 9 % instead of 1.5 %.
+# as large as half the limit beyond it in 4 to 9 % instead of 1.5 %.
 LOOKS = (6, 9, 13, run.MOST_PAIRS)
 # Each look's share of alpha: late looks, with more pairs, get more. Together with the sign test's,
 # after the last pair, they add up to 1, so the union bound holds, however they depend on each
@@ -59,10 +64,10 @@ CALM_WEIGHTS = tuple(look / 20 for look in (6, 4, 2, 2, 2, 1, 1, 2))
 CALM_WEIGHTS_WITHOUT_HISTORY = dict(
     zip(CALM_LOOKS[1:], (look / 20 for look in (1, 2, 5, 4, 3, 2, 3)), strict=True)
 )
-# After how many pairs "unchanged" then mostly comes, where they differ by half the margin.
+# After how many pairs "unchanged" then mostly comes, where they differ by half the limit.
 PAIRS_WITHOUT_HISTORY = 4
 # What the looks may spend of beta together. They look at the same pairs and err together: of
-# changes as large as the margin 6.1 % are missed after any look, and not 9.6 % (100,000 simulated
+# changes as large as the limit 6.1 % are missed after any look, and not 9.6 % (100,000 simulated
 # cases; docs/decisions/024). Without a history 5.8 %, and not 9 %.
 CALM_TOGETHER, CALM_TOGETHER_WITHOUT_HISTORY = 1.6, 1.5
 # How many degrees of freedom must speak of today before a single pair may say "unchanged".
@@ -100,7 +105,7 @@ LARGEST_DAY = 12.0
 DAY_PRIOR_DF = 3.0
 # How many times as large as the history's a variance of the pairs shows that today is another kind
 # of day, so that the history is forgotten. Of four pairs that differ as ever 0.7 % do so by chance,
-# of eighteen none. Without it a calm history called a change like the margin unchanged in 29 %.
+# of eighteen none. Without it a calm history called a change like the limit unchanged in 29 %.
 CONTRADICTING = 4.0
 # With fewer sessions, how much they differ is mostly the policy's assumption, and a verdict from
 # history alone would rest on it.
@@ -133,66 +138,75 @@ KIND_OF = {
 FLOAT_ERROR = 1e-12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Policy:
     """What counts as a change of one kind of metric, in natural logarithms.
 
-    A change up to `floor` is never to be alarmed about; "unchanged" promises less than `margin`.
-    Between the two either answer is right, so that looking again ends in a true one.
+    "Unchanged" promises less than `limit`, and an alarm needs proof of more than `half_limit`.
+    Between the two either answer is right, so that looking again ends in a true one. The smallest
+    policy is the one of the smallest limit.
     `session_spread` is how much sessions are assumed to differ (standard deviation) while the
-    history cannot tell; it counts as `prior_df` observations.
+    history cannot tell; it counts as `prior_df` observations. `lone_session_spread` is the same of
+    a history of one session, and as much larger as the limit: where a team allows more, the machine
+    differs more, and a single session must not clear what another day hides.
     """
 
-    floor: float
-    margin: float
+    limit: float
     session_spread: float
+    lone_session_spread: float = 0.0
     prior_df: float = 4.0
+    half_limit: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not (0 <= self.floor < self.margin and self.session_spread > 0 and self.prior_df > 0):
+        if not (self.limit > 0 and self.session_spread > 0 and self.prior_df > 0):
             raise ValueError(
-                f"expected 0 <= floor < margin, session_spread > 0 and prior_df > 0, found {self}"
+                f"expected limit > 0, session_spread > 0 and prior_df > 0, found {self}"
             )
+        object.__setattr__(self, "half_limit", math.log1p(math.expm1(self.limit) / 2))
 
-    def is_beyond_floor(self, size: float) -> bool:
-        """Whether a change is larger than the floor, by more than the error of floats."""
-        return size > self.floor + FLOAT_ERROR
+    def is_beyond_half(self, size: float) -> bool:
+        """Whether a change is larger than half the limit, by more than the error of floats."""
+        return size > self.half_limit + FLOAT_ERROR
 
-    def is_within_margin(self, size: float) -> bool:
-        """Whether a change is smaller than the margin, by more than the error of floats."""
-        return size < self.margin - FLOAT_ERROR
+    def is_below_limit(self, size: float) -> bool:
+        """Whether a change is smaller than the limit, by more than the error of floats."""
+        return size < self.limit - FLOAT_ERROR
+
+    def clears(self, low: float, high: float) -> bool:
+        """Whether an interval of the change says "unchanged".
+
+        It excludes a change as large as the limit. One that lies beyond half the limit on one side
+        says that something has changed, and clears nothing.
+        """
+        return self.is_below_limit(max(high, -low)) and not self.is_beyond_half(max(low, -high))
 
 
-# Floor, margin and session spread, as relative sizes (0.01 for 1 %). Floors and margins are
-# choices: small enough to matter, large enough to be decided in time. Those of times let +3 % be
-# found in 99 % of typical and 93 % of noisy simulated pull requests. The spreads lie between runs
-# of CPython's benchmark machines days apart (1.1 to 2 %) and launches of MLPerf Training v4.0
-# (0.13 %); peak host memory of 1260 launches of torch differed by 0.14 %.
+# Limit and session spread, as relative sizes (0.01 for 1 %). Limits are choices: small enough to
+# matter, large enough to be decided in time. That of times lets +3 % be found on all typical
+# machines. The spreads lie between runs of CPython's benchmark machines days apart (1.1 to 2 %)
+# and launches of MLPerf Training v4.0 (0.13 %); peak host memory of 1260 launches of torch
+# differed by 0.14 %.
 _DEFAULT = {
-    PolicyKind.TIME: (0.01, 0.02, 0.01),
-    PolicyKind.TAIL: (0.02, 0.06, 0.015),
-    PolicyKind.ONE_OFF: (0.03, 0.10, 0.02),
-    PolicyKind.HOST_MEMORY: (0.005, 0.02, 0.002),
+    PolicyKind.TIME: (0.02, 0.01),
+    PolicyKind.TAIL: (0.06, 0.015),
+    PolicyKind.ONE_OFF: (0.10, 0.02),
+    PolicyKind.HOST_MEMORY: (0.02, 0.002),
 }
-# What a preset makes of the default floor and margin. For times: strict 0.5 and 1.5 %, relaxed 1
-# and 3 %, shared 2 and 5 %. On noisy simulated machines an unchanged workload then costs 29
-# (strict), 12 and 6 launches instead of 21.
-_PRESETS: dict[Preset, tuple[float, float]] = {
-    "strict": (0.5, 0.75),
-    "default": (1.0, 1.0),
-    "relaxed": (1.0, 1.5),
-    "shared": (2.0, 2.5),
-}
+# The limit of a time on a CPU. Its caches and clocks are shared with everything that runs there: on
+# simulated noisy machines an unchanged workload costs 3 launches, and 18 at 2 %.
+_CPU_TIME = 0.05
+# Canaries on a CPU that others use move as much as everything else.
+_CPU_CANARY = 0.3
 
 
-def policy_of(kind: PolicyKind, preset: Preset = "default") -> Policy:
-    """Return the policy of a kind of metric under a preset."""
-    floor, margin, spread = _DEFAULT[kind]
-    of_floor, of_margin = _PRESETS[preset]
+def policy_of(kind: PolicyKind, limit: float | None = None) -> Policy:
+    """Return the policy of a kind of metric; `limit` is a share, and the default of the kind."""
+    of_kind, spread = _DEFAULT[kind]
+    limit = limit or of_kind
     return Policy(
-        floor=math.log1p(floor * of_floor),
-        margin=math.log1p(margin * of_margin),
+        limit=math.log1p(limit),
         session_spread=spread,
+        lone_session_spread=spread * max(1.0, limit / of_kind),
     )
 
 
@@ -200,27 +214,29 @@ def policy_of(kind: PolicyKind, preset: Preset = "default") -> Policy:
 
 _MIB = 2**20
 
-# What is noisy has the floor and margin of its kind; these limits are what comes on top. Host
-# memory moves a little with the number of warm-up steps and the page cache. One-off times are
+
+def _noisy(kind: PolicyKind, absolute: float = 0.0, *, gate: bool = True) -> Limit:
+    return Limit(relative=_DEFAULT[kind][0], absolute=absolute, gate=gate)
+
+
+# Host memory moves a little with the number of warm-up steps and the page cache. One-off times are
 # skewed between launches: shown, and only when they are felt. The tail is information: it needs
-# twice the launches. Scaling efficiency is made of two step times, which gate.
-_NOISY = {
-    metrics.STEP_TIME.name: Limit(),
-    metrics.STEP_CPU.name: Limit(gate=False),
-    metrics.STEP_P95.name: Limit(gate=False),
-    metrics.SCALING_EFFICIENCY.name: Limit(gate=False),
-    metrics.FIRST_STEP.name: Limit(absolute=2.0, gate=False),
-    metrics.ENERGY.name: Limit(gate=False),
-    metrics.HOST_RSS_PEAK.name: Limit(absolute=8 * _MIB),
-}
-# Allocated memory: the allocator rounds to 2 MiB blocks. Shares: 5 percentage points of a step.
-# Operators and FLOPs do not gate: a fusion, or another layer, changes them on purpose, and what
-# they cost is gated as time and memory; shown, they explain it.
-_RANGES = {
+# twice the launches. Scaling efficiency is made of two step times, which gate. Allocated memory:
+# the allocator rounds to 2 MiB blocks. Shares: 5 percentage points of a step. Operators and FLOPs
+# do not gate: a fusion, or another layer, changes them on purpose, and what they cost is gated as
+# time and memory; shown, they explain it. CPU time gates on a CPU (judging/clocks.py).
+_LIMITS = {
+    metrics.STEP_TIME.name: _noisy(PolicyKind.TIME),
+    metrics.STEP_CPU.name: _noisy(PolicyKind.TIME, gate=False),
+    metrics.STEP_P95.name: _noisy(PolicyKind.TAIL, gate=False),
+    metrics.SCALING_EFFICIENCY.name: _noisy(PolicyKind.TIME, gate=False),
+    metrics.FIRST_STEP.name: _noisy(PolicyKind.ONE_OFF, 4.0, gate=False),
     metrics.COMPILE_COLD.name: Limit(relative=0.25, absolute=2.0, gate=False),
     metrics.COMPILE_WARM.name: Limit(relative=0.25, absolute=2.0, gate=False),
+    metrics.ENERGY.name: _noisy(PolicyKind.ONE_OFF, gate=False),
     metrics.DATA_WAIT.name: Limit(absolute=0.05, gate=False),
     metrics.H2D.name: Limit(absolute=0.05, gate=False),
+    metrics.HOST_RSS_PEAK.name: _noisy(PolicyKind.HOST_MEMORY, 16 * _MIB),
     metrics.PEAK_ALLOCATED.name: Limit(relative=0.01, absolute=2 * _MIB),
     metrics.PEAK_RESERVED.name: Limit(relative=0.05, absolute=2 * _MIB, gate=False),
     metrics.GRAPHS.name: Limit(gate=False),
@@ -235,30 +251,19 @@ _RANGES = {
 }
 
 
-def default_limits(
-    preset: Preset = "default", *, cpu_gates: bool | None = None
-) -> dict[str, Limit]:
-    """Return the limit of every metric, and of the two that belong to none.
-
-    `cpu_gates`: CPU time decides whether a step has become slower on a CPU, and the time by the
-    wall only where it is clear. Where nothing is known of the machine, the preset for a CPU that
-    others use says so.
-    """
-    noisy = {name: _of_preset(name, limit, preset) for name, limit in _NOISY.items()}
-    gate = preset == "shared" if cpu_gates is None else cpu_gates
-    cpu = metrics.STEP_CPU.name
-    noisy[cpu] = msgspec.structs.replace(noisy[cpu], gate=gate)
-    return {metric: {**noisy, **_RANGES}[metric] for metric in metrics.LIMITED}
+def default_limits(machine: Machine | None = None) -> dict[str, Limit]:
+    """Return the limit of every metric, and of the two that belong to none, on this machine."""
+    if not isinstance(machine, CpuMachine):
+        return dict(_LIMITS)
+    time = Limit(relative=_CPU_TIME)
+    on_cpu = {metrics.STEP_TIME.name: time, metrics.STEP_CPU.name: time}
+    return {**_LIMITS, **on_cpu, metrics.CANARY: Limit(relative=_CPU_CANARY)}
 
 
-def limits_of_machine(
-    calibration: Calibration | None, preset: Preset | None = None
-) -> dict[str, Limit]:
-    """Return the limits where suite.toml says nothing, or no more than a preset."""
-    if calibration is None:
-        return default_limits(preset or "default")
-    is_crowded = calibration.noise == "crowded"
-    return default_limits(preset or calibration.preset, cpu_gates=is_crowded)
+def limits_on(machine: Machine | None, calibration: Calibration | None = None) -> Limits:
+    """Return the limits of a suite that names none, on this machine as it was calibrated."""
+    trimmed = calibration is not None and calibration.trimmed
+    return Limits(default=default_limits(machine), trimmed=trimmed)
 
 
 def relative_size(limit: Limit, base: float) -> float:
@@ -269,30 +274,5 @@ def relative_size(limit: Limit, base: float) -> float:
 
 
 def policy_under(metric: Metric, limit: Limit, base: float) -> Policy:
-    """Return the policy of a noisy metric under this limit; `base` is its baseline's value (> 0).
-
-    An absolute part that reaches beyond the margin takes it along, to twice its size.
-    """
-    of_kind = policy_of(KIND_OF[metric.kind])
-    floor = relative_size(limit, base)
-    margin = limit.margin if limit.margin > floor else 2 * floor
-    return Policy(
-        floor=math.log1p(floor),
-        margin=math.log1p(margin) if margin else of_kind.margin,
-        session_spread=of_kind.session_spread,
-        prior_df=of_kind.prior_df,
-    )
-
-
-def limit_of(kind: PolicyKind, preset: Preset = "default") -> Limit:
-    """Return the limit of a noisy kind under a preset, rounded as people would write it."""
-    policy = policy_of(kind, preset)
-    return Limit(
-        relative=round(math.expm1(policy.floor), 6), margin=round(math.expm1(policy.margin), 6)
-    )
-
-
-def _of_preset(name: str, limit: Limit, preset: Preset) -> Limit:
-    """Fill in what a preset says of this kind of metric."""
-    of_kind = limit_of(KIND_OF[metrics.BY_NAME[name].kind], preset)
-    return msgspec.structs.replace(of_kind, absolute=limit.absolute, gate=limit.gate)
+    """Return the policy of a noisy metric under a limit; `base` is its baseline's value (> 0)."""
+    return policy_of(KIND_OF[metric.kind], relative_size(limit, base))

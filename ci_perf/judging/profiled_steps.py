@@ -95,7 +95,6 @@ def _row(workload: str, change: StepChange) -> Change:
         ratio=change.ratio,
         interval=change.interval,
         limit=0.0,
-        margin=0.0,
         smallest_detectable=None,
         gate=False,
         verdict=Verdict.REGRESSED if change.ratio > 1 else Verdict.IMPROVED,

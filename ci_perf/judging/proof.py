@@ -256,7 +256,7 @@ STEPS = (
         name="launch_noise",
         seconds=90,
         runs_sessions=True,
-        # The margin of the widest preset: beyond, pairs leave even large changes undecided.
+        # The limit of a time on a CPU: beyond, pairs leave even large changes undecided.
         bounds=(Bound(figure="median_detectable", least=0, most=0.05),),
     ),
     Step(

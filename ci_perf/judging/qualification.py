@@ -161,7 +161,7 @@ def _workload(arms: _Arms, uniform: Uniform) -> QualifiedWorkload:
     same, slower = _differences(arms.before, arms.after, arms.slower)
     return QualifiedWorkload(
         statistic=arms.statistic,
-        limit=short(math.expm1(arms.confirmation().policy.floor)),
+        limit=short(math.expm1(arms.confirmation().policy.limit)),
         spread=short(math.sqrt(statistics.fmean(d * d for d in same))),
         pairs=len(same),
         same=_replays(same, arms, uniform, is_same=True),

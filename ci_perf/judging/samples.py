@@ -4,6 +4,7 @@ A launch counts once, by the median of its steps.
 """
 
 import itertools
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -12,13 +13,13 @@ import msgspec
 from ci_perf.judging import changes, compare, uncompared, variability
 from ci_perf.judging.candidates import Candidate
 from ci_perf.judging.metric_values import History
-from ci_perf.judging.policy import PolicyKind, default_limits, limit_of
+from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Comparison, Side
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.run import Source, Tool
 from ci_perf.model.samples import SUITE, Launch, Sampled, SampledMetric, Samples
-from ci_perf.model.suite import FailOn, Limit, Preset
+from ci_perf.model.suite import FailOn, Limit
 from ci_perf.model.validity import validity_of
 from ci_perf.version import __version__
 
@@ -31,11 +32,14 @@ def judge(
     *,
     base: str,
     head: str,
-    preset: Preset = "default",
+    limit: float | None = None,
     fail_on: FailOn = "regressed",
 ) -> Comparison:
-    """Judge every workload of `samples`; `base` and `head` say where the launches come from."""
-    judgements = changes.judge([_candidate(sampled, preset) for sampled in samples.workloads])
+    """Judge every workload of `samples`; `base` and `head` say where the launches come from.
+
+    `limit` is that of times, as a share; without one, and for all others, it is the default.
+    """
+    judgements = changes.judge([_candidate(sampled, limit) for sampled in samples.workloads])
     rows = compare.worst_first(
         judgement.change or uncompared.of_candidate(judgement.candidate) for judgement in judgements
     )
@@ -64,7 +68,7 @@ def _side(label: str, sessions: int) -> Side:
     )
 
 
-def _candidate(sampled: Sampled, preset: Preset) -> Candidate:
+def _candidate(sampled: Sampled, limit: float | None) -> Candidate:
     metric = _metric(sampled.metric)
     is_exact = sampled.metric.kind == "exact"
     # The pairs of what is exact decide alone: both sides met the same machine.
@@ -72,7 +76,7 @@ def _candidate(sampled: Sampled, preset: Preset) -> Candidate:
     return Candidate(
         workload=sampled.workload,
         metric=metric,
-        limit=_limit(sampled.metric, preset),
+        limit=_limit(sampled.metric, limit),
         history=History(current=[_values(session) for session in sessions]) if sessions else None,
         head=_values(sampled.head),
         pairs=[(_value(base), _value(head)) for base, head in sampled.pairs],
@@ -89,10 +93,12 @@ def _metric(sampled: SampledMetric) -> Metric:
     return msgspec.structs.replace(metric, kind=Kind(sampled.kind))
 
 
-def _limit(sampled: SampledMetric, preset: Preset) -> Limit:
+def _limit(sampled: SampledMetric, of_times: float | None) -> Limit:
     if sampled.kind == "exact":
         return _EXACT_LIMITS.get(sampled.known().name, Limit())
-    return limit_of(PolicyKind(sampled.kind), preset)
+    kind = PolicyKind(sampled.kind)
+    policy = policy_of(kind, of_times if kind is PolicyKind.TIME else None)
+    return Limit(relative=math.expm1(policy.limit))
 
 
 def _value(launch: Launch) -> float:

@@ -33,7 +33,6 @@ from ci_perf.judging.policy import (
     SESSION_PRIOR_DF,
     Policy,
     PolicyKind,
-    policy_of,
 )
 from ci_perf.judging.variability import Variance
 
@@ -58,19 +57,18 @@ class Screened:
     df: float
     low: float
     high: float
-    is_suspect: bool
     sessions: int
     launch_variance: float
     prior_variance: float
     prior_df: float
 
     def clears(self, policy: Policy) -> bool:
-        """Whether the screen excludes a change as large as the margin.
+        """Whether the screen says "unchanged".
 
         One session of one launch clears nothing: it says nothing of any spread.
         """
         is_blind = self.prior_df == 0 and self.sessions == 1
-        return not is_blind and policy.is_within_margin(max(self.high, -self.low))
+        return not is_blind and policy.clears(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,14 +179,12 @@ def _screened(
     between = _between(workload, own, sessions, policy)
     error = math.sqrt(between.value * (1 + 1 / workload.sessions) + _lack(workload, own))
     reach = distributions.student_quantile(BETA_SCREEN, between.df) * error
-    blind = launch.df == 0 and workload.sessions == 1
     return Screened(
         difference=workload.difference,
         error=error,
         df=between.df,
         low=workload.difference - reach,
         high=workload.difference + reach,
-        is_suspect=blind or not policy.is_within_margin(abs(workload.difference) + reach),
         sessions=workload.sessions,
         launch_variance=own.value,
         prior_variance=launch.value,
@@ -202,7 +198,8 @@ def _between(workload: _Workload, launch: Variance, sessions: Variance, policy: 
     if workload.between.df:
         variance = variability.moderate(workload.between, sessions)
     else:
-        variance = Variance(policy.session_spread**2 + noise, policy.prior_df)
+        spread = max(policy.session_spread, policy.lone_session_spread)
+        variance = Variance(spread**2 + noise, policy.prior_df)
     return Variance(max(variance.value, noise / 2), variance.df)
 
 
@@ -217,7 +214,7 @@ Prediction = Literal["unconfirmed", "unchanged", "inconclusive"]
 
 
 def predict(screened: Screened, policy: Policy, alpha: float) -> Prediction:
-    """Say whether the head lies beyond the floor, as far as history can tell.
+    """Say whether the head lies beyond half the limit, as far as history can tell.
 
     Share `alpha` with everything that was screened, not with the suspects only: these were chosen
     by the same numbers. The direction is the sign of `screened.difference`.
@@ -227,17 +224,18 @@ def predict(screened: Screened, policy: Policy, alpha: float) -> Prediction:
     if screened.clears(policy):
         return "unchanged"
     reach = distributions.student_quantile(alpha / 2, screened.df) * screened.error
-    return "unconfirmed" if abs(screened.difference) - reach > policy.floor else "inconclusive"
+    is_beyond = policy.is_beyond_half(abs(screened.difference) - reach)
+    return "unconfirmed" if is_beyond else "inconclusive"
 
 
 def smallest_detectable(screened: Screened, policy: Policy, alpha: float) -> float:
     """Return the smallest true change that would mostly have been predicted (logarithm).
 
-    Never below the margin: up to there "unchanged" is a right answer, too.
+    Never below the limit: up to there "unchanged" is a right answer, too.
     """
     quantiles = distributions.student_quantile(alpha / 2, screened.df)
     quantiles += distributions.student_quantile(POWER_TAIL, screened.df)
-    return max(policy.margin, policy.floor + quantiles * screened.error)
+    return max(policy.limit, policy.half_limit + quantiles * screened.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +277,7 @@ def expected_pairs(policy: Policy, variance: float, df: float) -> float:
         pairs += (look - before) * open_share
         tail = BETA_CONFIRM * CALM_TOGETHER * weight
         reach = distributions.student_quantile(tail, df + look - 1) / math.sqrt(look)
-        room = (policy.margin - reach * spread) * math.sqrt(look) / spread
+        room = (policy.limit - reach * spread) * math.sqrt(look) / spread
         open_share = min(open_share, 1 - _within(room, df + look - 1))
         before = look
         if open_share < _NEGLIGIBLE:
@@ -294,16 +292,16 @@ def _screened_after(
     results: dict[str, list[Screened]] = {name: [] for name in workloads}
     for kind in PolicyKind:
         of_kind = [
-            (name, metric.history)
+            (name, metric)
             for name, known in workloads.items()
             for metric in known
             if metric.kind is kind
         ]
         if of_kind:
-            names, histories = zip(*of_kind, strict=True)
-            for name, result in zip(
-                names, foresee(histories, policy_of(kind), number), strict=True
-            ):
+            policy = min(metric.policy for _, metric in of_kind)
+            histories = [metric.history for _, metric in of_kind]
+            foreseen = foresee(histories, policy, number)
+            for (name, _), result in zip(of_kind, foreseen, strict=True):
                 results[name].append(result)
     return results
 
@@ -332,7 +330,7 @@ def _passes(screened: Screened, policy: Policy) -> float:
     """Return the chance that the screen clears a metric that has not changed."""
     if not screened.clears(policy):
         return 0.0
-    return _within((policy.margin - screened.high) / screened.error, screened.df)
+    return _within((policy.limit - screened.high) / screened.error, screened.df)
 
 
 def _within(reach: float, df: float) -> float:

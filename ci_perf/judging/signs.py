@@ -32,19 +32,35 @@ _ONLY_NOISE = _TOO_FEW_PAIRS | {decide.TOO_FEW_SESSIONS}
 
 
 def is_far(row: Change) -> bool:
-    """Whether the head is worse by more than the margin, proven or not.
+    """Whether the head is worse by more than the limit, proven or not.
 
-    Up to the margin a row may rightly be called unchanged; beyond it only an alarm would be right.
+    Up to the limit a row may rightly be called unchanged; beyond it only an alarm would be right.
     """
-    return row.ratio is not None and row.ratio - 1 > row.margin + FLOAT_ERROR
+    return row.ratio is not None and row.ratio - 1 > row.limit + FLOAT_ERROR
 
 
 def is_open_loss(row: Row) -> bool:
-    """Whether a row that gates looks like a loss which nothing proves: it must not end green."""
+    """Whether a row must not end green: it looks worse, or has no answer where one is required."""
+    return looks_worse(row) or lacks_answer(row)
+
+
+def lacks_answer(row: Row) -> bool:
+    """Whether a row that gates has no answer, and suite.toml requires one."""
+    return isinstance(row, Change) and row.gate and row.require and row.verdict in _OPEN
+
+
+def looks_worse(row: Row) -> bool:
+    """Whether a row that gates looks like a loss which nothing proves.
+
+    After the pairs that an alarm needs, an estimate beyond the limit is no such sign: the noise
+    that hides a loss makes one, too. The row then says which losses it excludes.
+    """
     if not isinstance(row, Change) or not row.gate:
         return False
     is_suspected = is_far(row) or row.code == decide.WORSE_BY_HISTORY
-    return row.verdict is Verdict.LIKELY_SLOWER or (row.verdict in _OPEN and is_suspected)
+    has_enough_pairs = row.pairs >= LOOKS[0] and row.code != decide.CLOCKS_MOVED
+    is_unproven = row.verdict in _OPEN and is_suspected and not has_enough_pairs
+    return row.verdict is Verdict.LIKELY_SLOWER or is_unproven
 
 
 def read(rows: Iterable[Row]) -> Iterator[Row]:
@@ -84,8 +100,7 @@ def _with_signs(row: Row, signs: Signs | None) -> Row:
 
 
 def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
-    is_slower = row.ratio is not None and row.ratio - 1 > row.limit + FLOAT_ERROR
-    is_slower = is_slower or row.code == decide.WORSE_BY_HISTORY
+    is_slower = is_far(row) or row.code == decide.WORSE_BY_HISTORY
     does_more = signs is not None and signs.direction == "worse"
     is_undecided = row.verdict in _OPEN and row.code not in _NOT_BY_WORK
     return is_undecided and row.metric in SLOWED and is_slower and does_more
@@ -98,5 +113,5 @@ def _code(row: Change, verdict: Verdict, signs: Signs | None) -> str:
         is_cut_short = 0 < row.pairs < LOOKS[0] and row.code in _TOO_FEW_PAIRS
         return FAR_BEYOND_LIMIT if is_cut_short else row.code
     is_equal = signs is not None and signs.direction == "equal"
-    is_near = row.ratio is not None and row.ratio * (1 + row.margin) >= 1 - FLOAT_ERROR
+    is_near = row.ratio is not None and row.ratio * (1 + row.limit) >= 1 - FLOAT_ERROR
     return NO_SIGN if is_open and is_equal and is_near and row.code in _ONLY_NOISE else row.code

@@ -10,13 +10,14 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judging import distributions, metric_values, variability
+from ci_perf.judging import confirm, distributions, metric_values, variability
 from ci_perf.judging.metric_values import History, Sessions, mean_logarithm
 from ci_perf.judging.policy import (
     KIND_OF,
     PRIOR_DF_CAP,
     SMALLEST_VARIANCE,
     PolicyKind,
+    policy_of,
     relative_size,
 )
 from ci_perf.judging.variability import UNKNOWN, Variance
@@ -228,7 +229,8 @@ class MetricHistory:
     ``trend`` the end over the beginning of a straight line through the epoch; ``has_drifted`` says
     that the trend is beyond the limit and no chance. ``None`` where it cannot be known: too few
     sessions, or a metric that is compared exactly. ``changes`` is ``None`` where nobody looked for
-    any.
+    any. ``excludes`` is the loss that all pairs of a check would exclude, of launches that differ
+    as those of one session so far: how sharp the gate is here.
     """
 
     workload: str
@@ -239,6 +241,7 @@ class MetricHistory:
     newest: str
     centre: float
     spread: float | None
+    excludes: float | None
     trend: float | None
     has_drifted: bool
     changes: tuple[ChangePoint, ...] | None
@@ -278,6 +281,7 @@ def _metric_history(
         newest=max(session.recorded_at for session in current),
         centre=metric_values.centre(metric.kind, history.current),
         spread=_spread(history) if is_noisy else None,
+        excludes=_excludes(KIND_OF[metric.kind], history) if is_noisy else None,
         trend=_trend(history) if is_noisy else None,
         has_drifted=has_drifted,
         changes=_change_points(subject, metric, split) if split and is_noisy else None,
@@ -290,10 +294,32 @@ def _spread(history: History) -> float | None:
         [mean_logarithm(session) for session in epoch]
         for epoch in (history.current, *history.earlier)
     ]
-    df = sum(len(epoch) - 1 for epoch in epochs)
-    if df == 0:
+    variance = _around_means(epochs)
+    return math.sqrt(variance.value) if variance.df else None
+
+
+def _excludes(kind: PolicyKind, history: History) -> float | None:
+    """Return the loss that the pairs exclude where they last look, if nothing has changed."""
+    sessions = itertools.chain(history.current, *history.earlier)
+    launches = _around_means([list(map(math.log, session)) for session in sessions])
+    if not launches.df:
         return None
-    return math.sqrt(math.fsum(distributions.sum_of_squares(epoch) for epoch in epochs) / df)
+    confirmation = confirm.Confirmation(
+        policy=policy_of(kind),
+        alpha=confirm.share_alpha(1),
+        prior_variance=launches.value,
+        prior_df=launches.df,
+    )
+    last = confirmation.looks.last
+    reach = confirmation.reach(confirmation.calm_tail(last), last)
+    return math.expm1(reach * math.sqrt(2 * launches.value))
+
+
+def _around_means(groups: Sequence[Sequence[float]]) -> Variance:
+    """Return the variance around the mean of each group."""
+    df = sum(len(group) - 1 for group in groups)
+    squares = math.fsum(distributions.sum_of_squares(group) for group in groups)
+    return Variance(squares / df, df) if df else UNKNOWN
 
 
 def _trend(history: History) -> float | None:

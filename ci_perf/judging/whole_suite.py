@@ -20,7 +20,7 @@ _FEWEST_WORKLOADS = 2
 def of(candidates: Iterable[Candidate]) -> WholeSuite | None:
     """Return the mean change of the workloads with pairs; `None` where fewer than two have some.
 
-    Each workload counts once, however many pairs it has, by the time that gates for it. Workloads
+    Each workload counts once, however many pairs it has. Workloads
     are launched one after the other, so their errors are independent and their squares add up; the
     degrees of freedom are those of Satterthwaite (Biometrics Bulletin 1946). A suspect's pairs end
     where they decide it, which this interval does not allow for; it is of the workloads that were
@@ -44,9 +44,8 @@ def of(candidates: Iterable[Candidate]) -> WholeSuite | None:
 
 
 def _speaks(candidate: Candidate) -> bool:
-    """Whether this is the one time that gates for its workload."""
-    is_time = candidate.metric in (metrics.STEP_TIME, metrics.STEP_CPU)
-    return is_time and candidate.limit.gate and not candidate.gates_where_clear
+    """Whether this is the time that is promised, and gates."""
+    return candidate.metric is metrics.STEP_TIME and candidate.limit.gate
 
 
 def _centre(candidate: Candidate) -> Centre:

@@ -49,6 +49,12 @@ def cpu_time_ns() -> int | None:
     return living_ns + ended_ns + time.process_time_ns()
 
 
+def count_tasks() -> int:
+    """Count the threads of this process and of all descendants that live."""
+    pids = [os.getpid(), *_below(os.getpid())]
+    return sum(len(_listed(_PROC / str(pid) / "task")) for pid in pids)
+
+
 def _has_children() -> bool:
     """Whether this process has a child, at the price of one system call; none is waited for."""
     try:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from ci_perf.measuring.device import CudaDevice, Device, Step
+from ci_perf.measuring.device import CudaDevice, Device, Step, count_tasks
 from ci_perf.measuring.turn_client import Alone, TurnTaker
 from ci_perf.model.base import Statistic
 from ci_perf.model.process import Quantiles, Stop, Timed, Warmup
@@ -151,6 +151,7 @@ def time_blocks(
         device_s=tuple(device_s) or None,
         issue_s=tuple(issue_s) or None,
         cpu_s=tuple(cpu_s) or None,
+        tasks=count_tasks() if cpu_s else None,
         steps=Quantiles(
             p05=slowest(steps.quantile(0.05)),
             p50=slowest(steps.quantile(0.50)),

@@ -22,7 +22,7 @@ from ci_perf.model.base import (
 from ci_perf.model.environment import Machine, Software
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.run import Source
-from ci_perf.model.suite import Preset, Relative
+from ci_perf.model.suite import Relative
 from ci_perf.model.summary import Numbers
 
 # Older sessions say little about today's machine, and the files are read by people.
@@ -123,20 +123,21 @@ Noise = Literal["quiet", "crowded", "shared_host"]
 class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_only=True):
     """The whole of baselines/MACHINE/calibration.json.
 
-    ``launches`` is the typical spread of launches by each statistic, ``inconclusive`` the share of
-    unchanged workloads that each preset is expected to leave undecided: what ``statistic`` and
-    ``preset`` were chosen by. ``launches_cpu`` is the spread of CPU time, where it is known. On a
-    crowded machine, where CPU time gates, ``inconclusive`` and the workloads are by CPU time.
-    ``trimmed``: a mean of pairs leaves out the outermost ones.
+    ``launches`` is the typical spread of launches by each statistic: what ``statistic`` was chosen
+    by. ``limit`` is the smallest limit of a step time that this machine can hold, and
+    ``inconclusive`` the share of unchanged workloads that it is expected to leave undecided; no
+    verdict depends on them. ``launches_cpu`` is the spread of CPU time, where it is known. On a
+    crowded machine ``limit``, ``inconclusive`` and the workloads are by CPU time. ``trimmed``: a
+    mean of pairs leaves out the outermost ones.
     """
 
     schema_version: int = SCHEMA_VERSION
     machine: Machine
     statistic: Statistic
-    preset: Preset
+    limit: Spread
     provenance: Provenance
     launches: dict[Statistic, Spread]
-    inconclusive: dict[Preset, Share]
+    inconclusive: Share
     noise: Noise = "quiet"
     trimmed: bool = False
     launches_cpu: Spread | None = None

@@ -103,13 +103,13 @@ class Remedy(Struct, frozen=True, kw_only=True):
 
     ``pairs`` of launches, where their spread allows it at all (``None``: not within the most that
     are launched). Else a pair has to differ by ``quiet_spread`` instead of ``spread`` (standard
-    deviations, relative), or the row needs a margin of ``margin``.
+    deviations, relative), or the row needs a limit of ``limit``.
     """
 
     pairs: Count | None
     spread: float
     quiet_spread: float
-    margin: float
+    limit: float
 
 
 class Signs(Struct, frozen=True, kw_only=True):
@@ -130,10 +130,12 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
 
     ``base`` and ``head`` stand for the side, in the metric's unit. ``ratio`` is head over base,
     base over head where higher is better (1.05 = 5 % worse), and ``None`` where there is a zero
-    below. ``interval`` is ``None`` for metrics that are compared exactly. ``limit`` is the relative
-    size that must be proven exceeded, after its absolute part was applied to this baseline;
-    "unchanged" promises less than ``margin``. ``smallest_detectable`` is the smallest relative
-    change that would mostly have been proven, ``None`` where nobody can know.
+    below. ``interval`` is ``None`` for metrics that are compared exactly; of a row without an
+    answer, its upper end is the loss that is excluded. ``limit`` is the relative size that
+    "unchanged" promises to be below, after its absolute part was applied to this baseline; what is
+    noisy has "regressed" by more than half of it, what is exact by more than all of it.
+    ``require``: without an answer, the job is not green. ``smallest_detectable`` is the smallest
+    relative change that would mostly have been proven, ``None`` where nobody can know.
 
     ``pairs`` counts the launches of base and head in turns that decided; 0 where the committed
     sessions did. ``earlier_pairs`` of them are of earlier runs of the same commits. Then ``drift``
@@ -159,9 +161,9 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     ratio: float | None
     interval: Interval | None
     limit: float
-    margin: float
     smallest_detectable: float | None
     gate: bool
+    require: bool = False
     verdict: Verdict
     code: Name
     pairs: Count = 0

@@ -74,13 +74,15 @@ class MetricTimeline(Struct, frozen=True, kw_only=True):
     ``spread`` and ``trend`` are of its latest epoch, taken from the file as it stands at the end of
     the branch: ``spread`` is how much sessions differ (a standard deviation of logarithms),
     ``trend`` the end over the beginning of a line through them, ``has_drifted`` that every check
-    says so.
+    says so. ``excludes`` is the loss that all pairs of a check would exclude, of launches that
+    differ as those of one session so far: how sharp the gate is here.
     """
 
     metric: Name
     unit: Text
     centre: Finite
     spread: Finite | None
+    excludes: Finite | None = None
     trend: Finite | None
     has_drifted: bool
     changes: tuple[LevelChange, ...]

@@ -132,6 +132,7 @@ POWER = _record("power_w", "power", Unit.WATT)
 GPU_UTIL = _record("gpu_util", "GPU utilisation", Unit.SHARE, Better.HIGHER)
 PEAK_ACTIVE = _record("peak_active_bytes", "peak active", Unit.BYTE)
 ARRIVAL_SKEW = _record("arrival_skew_s", "arrival skew", Unit.SECOND)
+TASKS = _record("tasks", "processes and threads", Unit.COUNT)
 
 RECORDED = (
     STEP_P05,
@@ -145,6 +146,7 @@ RECORDED = (
     GPU_UTIL,
     PEAK_ACTIVE,
     ARRIVAL_SKEW,
+    TASKS,
 )
 ALL = (*JUDGED, *RECORDED)
 BY_NAME = {metric.name: metric for metric in ALL}

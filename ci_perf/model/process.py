@@ -86,8 +86,9 @@ class Timed(Struct, frozen=True, kw_only=True):
     the last one. ``device_s`` is how long the device was at it, by events around each step, and
     ``issue_s`` how long the host took to queue the first step of the block on an idle device; both
     are `None` on a CPU. ``cpu_s`` is the CPU time of the process and all below it; `None` on CUDA,
-    where nobody knows it, and in files of earlier versions. ``statistic`` names the block that
-    speaks for the process.
+    where nobody knows it, and in files of earlier versions. ``tasks`` counts the threads of all of
+    them after the last block, where CPU time is known. ``statistic`` names the block that speaks
+    for the process.
     """
 
     steps_per_block: AtLeastOne
@@ -97,6 +98,7 @@ class Timed(Struct, frozen=True, kw_only=True):
     device_s: Samples | None
     issue_s: Samples | None
     cpu_s: Samples | None = None
+    tasks: Count | None = None
     steps: Quantiles
 
 

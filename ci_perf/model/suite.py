@@ -1,5 +1,6 @@
 """What suite.toml says, and the plan that follows from it."""
 
+import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -22,12 +23,13 @@ from ci_perf.model.base import (
     Text,
 )
 from ci_perf.model.container import Container
+from ci_perf.model.metrics import Kind, Metric, Unit
 
 LARGEST_LIMIT = 10
-# A limit that is raised takes its margin along, to twice its size.
-LARGEST_MARGIN = 2 * LARGEST_LIMIT
+LARGEST_SIZE = 1e18
 Relative = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_LIMIT)]
-Margin = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_MARGIN)]
+# A share of the baseline, a size in the metric's unit ("8 MiB"), or both: the larger one applies.
+LimitValue = float | str | tuple[float | str, float | str]
 # How a workload is started: one process, or one per rank by torchrun.
 Launch = Literal["process", "torchrun"]
 # Where a suite belongs, unless --device says otherwise: "auto" is the first GPU, or the CPU.
@@ -43,62 +45,90 @@ InputPattern = Annotated[
 SLOWEST_MONITOR_HZ = 0.1
 
 
-# How small a change must be found, and how quiet the machine must be for it (judging/policy.py).
-Preset = Literal["strict", "default", "relaxed", "shared"]
 # The mildest finding that ends with exit code 1. A gain that is only predicted never does.
 FailOn = Literal["regressed", "unconfirmed", "inconclusive", "never"]
-_NOT_WIDER = "expected a margin larger than the limit `relative`, found {margin!r} and {relative!r}"
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """The size of change that must be proven exceeded before a metric counts as regressed.
+    """The loss of a metric that must not pass unseen.
 
     The larger of ``relative`` (a share of the baseline) and ``absolute`` (in the metric's unit)
-    applies. "Unchanged" promises less than ``margin`` (a share, too), where a metric is noisy; 0
-    for what is compared exactly. ``gate = false`` shows the metric and never fails the job.
+    applies. ``gate = false`` shows the metric and never fails the job. ``require = true``: a row
+    without an answer does not end green.
     """
 
     relative: Relative = 0.0
-    absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] = 0.0
-    margin: Margin = 0.0
+    absolute: Annotated[float, msgspec.Meta(ge=0, le=LARGEST_SIZE)] = 0.0
     gate: bool = True
+    require: bool = False
 
 
 class LimitChange(Struct, frozen=True, kw_only=True):
     """What a table of suite.toml says of a limit: what is left out stays as it was."""
 
-    relative: Relative | msgspec.UnsetType = msgspec.UNSET
-    absolute: Annotated[float, msgspec.Meta(ge=0, le=1e18)] | msgspec.UnsetType = msgspec.UNSET
-    margin: Margin | msgspec.UnsetType = msgspec.UNSET
+    limit: LimitValue | msgspec.UnsetType = msgspec.UNSET
     gate: bool | msgspec.UnsetType = msgspec.UNSET
+    require: bool | msgspec.UnsetType = msgspec.UNSET
 
-    def __post_init__(self) -> None:
-        """Refuse a margin within the limit: between the two lies what needs no answer."""
-        if isinstance(self.margin, float) and isinstance(self.relative, float):
-            _check_margin(self.relative, self.margin)
+    def of(self, limit: Limit, metric: Metric | None) -> Limit:
+        """Return `limit` with what is said here; no metric is a limit that belongs to none.
 
-    def of(self, limit: Limit) -> Limit:
-        """Return `limit` with what is said here.
-
-        A limit that is raised to the margin or above takes the margin along, to twice its size.
+        Raises ValueError: not a share, nor a size in the metric's unit; or the metric is exact.
         """
         said = {
             name: value
-            for name, value in msgspec.structs.asdict(self).items()
-            if value is not msgspec.UNSET
+            for name in ("gate", "require")
+            if (value := getattr(self, name)) is not msgspec.UNSET
         }
-        changed = msgspec.structs.replace(limit, **said)
-        if not limit.margin:
-            return changed
-        if "margin" in said:
-            _check_margin(changed.relative, changed.margin)
-            return changed
-        return msgspec.structs.replace(changed, margin=max(limit.margin, 2 * changed.relative))
+        if self.limit is not msgspec.UNSET:
+            said |= _parts(self.limit, metric)
+        return msgspec.structs.replace(limit, **said)
 
 
-def _check_margin(relative: float, margin: float) -> None:
-    if margin <= relative:
-        raise ValueError(_NOT_WIDER.format(margin=margin, relative=relative))
+# A metric's unit, in the units that people write. A share of a step is a size: it is one already.
+_SIZES = {
+    Unit.SECOND: {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6},
+    Unit.BYTE: {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30},
+    Unit.JOULE: {"J": 1.0, "mJ": 1e-3, "kJ": 1e3},
+}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ]+)")
+
+
+def _parts(value: LimitValue, metric: Metric | None) -> dict[str, float]:
+    """Return both parts of a limit. Raises ValueError."""
+    if metric is not None and metric.kind is Kind.COUNT:
+        raise ValueError(
+            f"expected no limit, found {value!r}: {metric.title} are exact, and one more is worse; "
+            "write only `gate`"
+        )
+    parts = {"relative": 0.0, "absolute": 0.0}
+    for part in value if isinstance(value, tuple) else (value,):
+        is_size = isinstance(part, str) or (metric is not None and metric.kind is Kind.SHARE)
+        name = "absolute" if is_size else "relative"
+        if parts[name]:
+            raise ValueError(f"expected one share and one size, found {value!r}")
+        parts[name] = _size(part, metric) if isinstance(part, str) else _share(part)
+    return parts
+
+
+def _share(value: float) -> float:
+    if not 0 < value <= 1:
+        raise ValueError(
+            f"expected a share above 0 and at most 1 (0.02 for 2 %), found {value!r}; "
+            "`gate = false` lets any loss pass"
+        )
+    return value
+
+
+def _size(text: str, metric: Metric | None) -> float:
+    units = _SIZES.get(metric.unit, {}) if metric else {}
+    spelled = _SIZE.fullmatch(text)
+    is_known = spelled is not None and spelled[2] in units
+    size = float(spelled[1]) * units[spelled[2]] if spelled and is_known else 0.0
+    if not 0 < size <= LARGEST_SIZE:
+        known = f"a number above 0 and one of {', '.join(units)}" if units else "a share"
+        raise ValueError(f"expected {known}, found {text!r}")
+    return size
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
@@ -189,14 +219,12 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     """A named suite.
 
     ``device`` is where it belongs. ``canaries`` says whether fixed programs watch the machine
-    meanwhile. ``preset`` sets the limits of noisy metrics that no table names; left out, it is what
-    `ci-perf calibrate` found for the machine. ``fail_on`` is the mildest finding that fails a job.
+    meanwhile. ``fail_on`` is the mildest finding that fails a job.
     """
 
     description: Text = ""
     device: SuiteDevice = "auto"
     canaries: bool = True
-    preset: Preset | None = None
     fail_on: FailOn = "regressed"
     limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}

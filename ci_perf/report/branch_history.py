@@ -13,6 +13,7 @@ from ci_perf.model.history import (
 )
 from ci_perf.report import level_changes, sparklines, units
 from ci_perf.report.escape import Sentence, Words
+from ci_perf.report.history import excludes
 from ci_perf.report.level_changes import RECENT_DAYS, MetricMove, SharedCause
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Page, Table
@@ -194,6 +195,7 @@ _HEADING = (
     "sessions",
     "now",
     "spread",
+    "excludes",
     "trend",
 )
 
@@ -233,6 +235,7 @@ def _rows(members: Iterable[WorkloadHistory]) -> Iterator[list[str | Phrase]]:
                 Words(f"{len(each.sessions):,}"),
                 units.value(line.centre, metrics.BY_NAME[line.metric].unit),
                 units.NOTHING if line.spread is None else Words(f"{100 * line.spread:.2f} %"),
+                excludes(line.excludes),
                 _trend(line),
             ]
 

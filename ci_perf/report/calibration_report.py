@@ -4,7 +4,7 @@ import math
 import statistics
 
 from ci_perf.judging.calibration import MOST_INCONCLUSIVE, STATISTICS
-from ci_perf.judging.policy import LOOKS, PolicyKind, policy_of
+from ci_perf.judging.policy import LOOKS
 from ci_perf.model.baseline import (
     CalibratedWorkload,
     Calibration,
@@ -13,7 +13,6 @@ from ci_perf.model.baseline import (
     QualifiedWorkload,
     Replays,
 )
-from ci_perf.model.suite import Preset
 from ci_perf.report import units
 from ci_perf.report.escape import Words
 from ci_perf.report.tables import Page, Phrase, Table
@@ -22,14 +21,14 @@ _STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": 
 _NOISE: dict[Noise, str] = {
     "quiet": "Noise: quiet. The time by the wall decides.",
     "crowded": (
-        "Noise: crowded. Other programs take the CPU, and CPU time differs less: it gates, and the "
-        "time by the wall fails a job only where it proves a loss. CPU time does not see waiting "
-        "(a sleep, a lock, a slow disk)."
+        "Noise: crowded. Other programs take the CPU, and CPU time differs less: where the time by "
+        "the wall has no answer, CPU time gives one. It does not see waiting (a sleep, a lock, a "
+        "slow disk)."
     ),
     "shared_host": (
         "Noise: launches differ, and CPU time does not help: the host of this machine, its caches "
         "or its clocks are shared. Exact evidence (operators, FLOPs, memory), pairs of processes "
-        "that alternate, a wider margin or another machine help."
+        "that alternate, a larger limit or another machine help."
     ),
 }
 # The share of confirmations that the smallest detectable change is defined by, too.
@@ -47,8 +46,7 @@ def _calibration(calibration: Calibration) -> Page:
         _noise(calibration),
         _statistic(calibration),
         *([_blindness()] if calibration.statistic == "min" else []),
-        _preset(calibration),
-        _presets(calibration),
+        _limit(calibration),
         _workloads(calibration),
         *([_two_modes(calibration)] if _with_two_modes(calibration) else []),
         _explained(calibration),
@@ -59,8 +57,7 @@ def _headline(calibration: Calibration) -> Phrase:
     return [
         Words("This machine: statistic "),
         Words(calibration.statistic),
-        Words(", preset "),
-        Words(calibration.preset),
+        Words(f", limit {units.limit(calibration.limit)}"),
         Words(f", by {units.numbered(len(calibration.workloads), 'workload')} of suite "),
         calibration.provenance.suite,
     ]
@@ -100,32 +97,19 @@ def _blindness() -> Phrase:
     ]
 
 
-def _preset(calibration: Calibration) -> Phrase:
-    share = calibration.inconclusive[calibration.preset]
+def _limit(calibration: Calibration) -> Phrase:
+    share = calibration.inconclusive
     if share > MOST_INCONCLUSIVE:
         return [
-            Words(f"Preset: {calibration.preset}, the widest, and even that would leave "),
+            Words(f"Limit: none up to {units.limit(calibration.limit)} of a step time: it leaves "),
             Words(f"{units.counted(share)} of unchanged workloads undecided. A quieter machine "),
             Words("or longer blocks would decide more."),
         ]
     return [
-        Words(f"Preset: {calibration.preset}, the narrowest that leaves at most "),
-        Words(f"{units.limit(MOST_INCONCLUSIVE)} of unchanged workloads undecided."),
-    ]
-
-
-def _presets(calibration: Calibration) -> Table:
-    rows = [_preset_row(preset, share) for preset, share in calibration.inconclusive.items()]
-    return Table(["preset", "limit", "margin", "undecided"], rows)
-
-
-def _preset_row(preset: Preset, share: float) -> list[str]:
-    time = policy_of(PolicyKind.TIME, preset)
-    return [
-        Words(preset),
-        units.limit(math.expm1(time.floor)),
-        units.limit(math.expm1(time.margin)),
-        units.counted(share),
+        Words(f"Limit: {units.limit(calibration.limit)} of a step time is the smallest that "),
+        Words(f"leaves at most {units.limit(MOST_INCONCLUSIVE)} of unchanged workloads "),
+        Words("undecided. suite.toml decides which limit holds; below this one, rows end without "),
+        Words("an answer more often."),
     ]
 
 

@@ -14,7 +14,6 @@ from ci_perf.model.comparison import (
     Row,
     Severity,
     Uncompared,
-    Verdict,
     severity_of,
 )
 from ci_perf.model.metrics import Better, Kind
@@ -272,21 +271,19 @@ def moved(row: Change) -> Words:
     return phrases.moved(row.metric, row.ratio)
 
 
-def bound(row: Change) -> float:
-    """Return the size that a change must exceed: the limit; of an unchanged row the margin."""
-    return row.margin if row.verdict is Verdict.UNCHANGED else row.limit
+def alarm_size(row: Change) -> float:
+    """Return the size that must be proven exceeded: of what is noisy, half the limit."""
+    return row.limit / 2 if row.interval is not None else row.limit
 
 
 def _limit(row: Change) -> Words:
-    """Show `bound` as a share, or as a quantity where it is larger than the baseline itself."""
+    """Show the limit as a share, or as a quantity where it is larger than the baseline itself."""
     known = metrics.BY_NAME.get(row.metric)
-    share = bound(row)
-    size: str = units.limit(share)
     if known and known.kind is Kind.SHARE:
-        size = units.points(share * row.base).lstrip("+") if row.base else units.NOTHING
-    elif row.limit > 1:
-        size = remarks.quantity(row, share)
-    return Words(f"margin {size}" if share != row.limit else size)
+        points = units.points(row.limit * row.base).lstrip("+")
+        return Words(points) if row.base else units.NOTHING
+    size = remarks.quantity(row, row.limit) if row.limit > 1 else units.limit(row.limit)
+    return Words(size)
 
 
 def _detects(row: Change) -> Words:

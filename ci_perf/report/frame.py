@@ -60,7 +60,6 @@ _COMPARISON_COLUMNS = (
     "smallest_detectable",
     "difference",
     "limit",
-    "margin",
     "gate",
     "verdict",
     "code",
@@ -103,7 +102,6 @@ _NUMBERS = (
     "smallest_detectable",
     "difference",
     "limit",
-    "margin",
     "drift",
 )
 _COUNTS = (
@@ -272,7 +270,7 @@ def _row(row: Row) -> _Facts:
 
 
 def _compared(row: Change) -> _Facts:
-    fields = ("base", "head", "ratio", "limit", "margin", "gate", "note", "drift", *_SIDES)
+    fields = ("base", "head", "ratio", "limit", "gate", "note", "drift", *_SIDES)
     said: _Facts = {name: getattr(row, name) for name in fields}
     said["smallest_detectable"] = row.smallest_detectable
     said["signs"] = row.signs.direction if row.signs else None

@@ -145,8 +145,10 @@ def _pass(groups: _RowGroups) -> Iterable[Phrase]:
     if lost := groups.of(Severity.REGRESSED):  # `fail_on` lets it pass
         yield from _moved(lost, is_gain=False)
     else:
-        is_open = bool(likely or groups.unconfirmed or undecided)
-        yield (Words("no regression" + " proven" * is_open),)
+        is_suspected = bool(likely or groups.unconfirmed)
+        proven = " proven" * (is_suspected or bool(inconclusive))
+        excluded = "" if is_suspected else _excluded(inconclusive, groups.of(Severity.UNCHANGED))
+        yield (Words(f"no regression{proven}{excluded}"),)
     yield from _numerics(groups)
     yield _sized("likely slower", likely)
     yield _sized("unconfirmed", groups.unconfirmed)
@@ -155,6 +157,16 @@ def _pass(groups: _RowGroups) -> Iterable[Phrase]:
     without_sign = (row for row in inconclusive if row.code == signs.NO_SIGN)
     yield _named("inconclusive without a sign of a change", without_sign)
     yield from _moved(groups.of(Severity.IMPROVED), is_gain=True)
+
+
+def _excluded(undecided: Sequence[Row], unchanged: Sequence[Row]) -> str:
+    """Say which losses no row has; nothing where all are decided, or one excludes none."""
+    said = [remarks.excluded(row) for row in undecided if isinstance(row, Change)]
+    if not said or not all(said):
+        return ""
+    changes = [row for row in (*undecided, *unchanged) if isinstance(row, Change)]
+    widest = max(changes, key=lambda row: row.interval.high if row.interval else 0.0)
+    return f", and {remarks.excluded(widest)}"
 
 
 def _act(groups: _RowGroups) -> Iterable[Phrase]:
@@ -215,8 +227,11 @@ def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
         busy = "the machine was too busy for a verdict"
         yield _sized(busy, unanswered) if unanswered else (Words(busy),)
     else:
-        is_loss = all(map(signs.is_open_loss, unanswered))
-        yield _sized("looks worse, not proven" if is_loss else "inconclusive", unanswered)
+        worse = [row for row in unanswered if signs.looks_worse(row)]
+        others = [row for row in unanswered if row not in worse]
+        is_required = all(map(signs.lacks_answer, others))
+        yield _sized("looks worse, not proven", worse)
+        yield _sized("no answer, and one is required" if is_required else "inconclusive", others)
 
 
 def _unjudged(groups: _RowGroups, extent: str = "not") -> Iterable[Phrase]:

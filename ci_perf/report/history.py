@@ -11,10 +11,21 @@ import msgspec
 from ci_perf.judging.trends import ChangePoint, MetricHistory
 from ci_perf.model import metrics
 from ci_perf.report import escape, units
+from ci_perf.report.escape import Words
 
 Form = Literal["terminal", "markdown", "json", "csv"]
 
-_TITLES = ("workload", "metric", "sessions", "epoch", "age", "centre", "spread", "trend")
+_TITLES = (
+    "workload",
+    "metric",
+    "sessions",
+    "epoch",
+    "age",
+    "centre",
+    "spread",
+    "excludes",
+    "trend",
+)
 _NUMBERS_FROM = 2  # columns that are aligned to the right
 _DATE = len("2026-11-21")
 _COMMIT = 7
@@ -75,8 +86,14 @@ def _cells(history: SuiteHistory, line: MetricHistory, name: _Name) -> tuple[str
         units.NOTHING if age is None else _age(age),
         units.value(line.centre, metric.unit),
         units.NOTHING if line.spread is None else f"{100 * line.spread:.2f} %",
+        excludes(line.excludes),
         _trend(line),
     )
+
+
+def excludes(loss: float | None) -> Words:
+    """Say which losses a check excludes where all of its pairs are taken."""
+    return units.NOTHING if loss is None else Words(f"a loss above {units.rounded_up(loss)}")
 
 
 def _age(days: float) -> str:

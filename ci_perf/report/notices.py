@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from ci_perf.errors import ExitCode
 from ci_perf.judging import canaries
-from ci_perf.judging.changes import ACCEPTED
 from ci_perf.judging.comparability import INSTALLED, NONE
 from ci_perf.model.comparison import (
     Change,
@@ -61,7 +60,6 @@ def of(comparison: Comparison) -> list[Phrase]:
         _fails_unproven(comparison),
         same_program.notice(comparison),
         _whole_suite(comparison),
-        _accepted(comparison),
         _cleared(comparison),
         _drifted(comparison.drifted),
         _packages(comparison),
@@ -97,18 +95,6 @@ def _whole_suite(comparison: Comparison) -> Phrase:
 def _is_open_time(row: Row) -> bool:
     is_time = isinstance(row, Change) and row.metric in _TIMES
     return is_time and row.verdict in (Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER)
-
-
-def _accepted(comparison: Comparison) -> Phrase:
-    """Name what this change has accepted: its old numbers are no longer in the table."""
-    rows = [row for row in comparison.rows if isinstance(row, Change) and row.code == ACCEPTED]
-    if not any(row.gate for row in rows):
-        return ()
-    return (
-        Words("✏️ Judged by a baseline that this change brings itself: "),
-        *phrases.joined(map(phrases.titled, rows)),
-        Words(". The diff of the baseline has the old number, the new one and the reason."),
-    )
 
 
 def _cleared(comparison: Comparison) -> Phrase:

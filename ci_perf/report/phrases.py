@@ -47,10 +47,10 @@ ICON = {
 }
 # What a mark in a table means, if it is more than the name of its severity.
 _MARKS = {
-    Severity.REGRESSED: "proven worse by more than its limit",
+    Severity.REGRESSED: "proven worse (see limit)",
     Severity.UNCONFIRMED: "suspected from its history alone",
-    Severity.WARNING: "worse by more than its limit, but cannot fail the job",
-    Severity.IMPROVED: "proven better by more than its limit",
+    Severity.WARNING: "worse, but cannot fail the job",
+    Severity.IMPROVED: "proven better (see limit)",
     Severity.NOT_GATING: "undecided, and so it does not fail the job",
 }
 _LEGEND: tuple[Phrase, ...] = (
@@ -63,9 +63,10 @@ _LEGEND: tuple[Phrase, ...] = (
     ),
     (
         Words(
-            "Limit: a row regresses or improves if a change beyond this size is proven. Margin: a "
-            "row is unchanged if its change is proven to be smaller. Detects: the smallest change "
-            "that would probably have been proven here."
+            "Limit: a row is unchanged if its change is proven to be smaller. It regresses or "
+            "improves if a change beyond half of it is proven, or if any change is proven and the "
+            "one seen lies beyond it; an exact number, if it lies beyond it. Detects: the smallest "
+            "change that would probably have been proven here."
         ),
     ),
     (

@@ -268,7 +268,7 @@ WORDS: Mapping[str, StepWords] = {
     ),
     "launch_noise": StepWords(
         "Launches of the same code agree well enough to find a small change.",
-        "Run `ci-perf calibrate`: it chooses the statistic and the preset that fit this machine."
+        "Run `ci-perf calibrate`: it tells the statistic and the limit that fit this machine."
         " Where sessions differ, accept a few at different times of day: the baselines then know.",
         {
             "median_detectable": "smallest change that 18 pairs find, median of the workloads",

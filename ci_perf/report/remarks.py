@@ -1,5 +1,6 @@
 """Remarks on a row that its verdict does not make: why, and what would decide it."""
 
+import math
 from collections.abc import Iterable
 
 from ci_perf.judging import signs
@@ -15,6 +16,8 @@ from ci_perf.model.comparison import (
 from ci_perf.report import phrases, same_program, units
 from ci_perf.report.escape import Words
 
+# That larger losses are excluded says nothing.
+_LARGEST_EXCLUDED = 10.0
 # What a workload computes, before how fast it does.
 _NUMERICS = frozenset({Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
 _PREDICTED, _ALONE = "predicted", "history alone"
@@ -23,11 +26,13 @@ _SAID = {
     "accepted": "accepted in this change",
     "assumed": "too few sessions to know how much they differ",
     "canary_moved": "the speed of the machine changed",
+    "cleared_by_cpu_time": "no answer by the wall, and CPU time has not changed",
     "clocks_moved": "the clocks differ; in clock cycles nothing changed",
     "failed_on_base": "failed on the base, missing on the head",
     "metric_missing": "in the baseline, not in this run",
     "metric_new": "no baseline yet",
     "missing": "has a baseline, but was not measured",
+    "more_cpu_time": "more CPU time in all, and no loss by the wall",
     "more_work": "it does more work, and its history does not exclude a loss beyond the limit",
     "new": "no baseline yet",
     "new_since_failed": "failed on the base",
@@ -60,8 +65,8 @@ _TRIED = ", and the base could not be launched"
 
 def of(row: Row) -> Words:
     """Say what the mark and the numbers of a row do not; empty where nothing is missing."""
-    parts = (_said(row), _contrary(row), _signs(row), _own_file(row), _rounded(row))
-    said = "; ".join(filter(None, parts))
+    first = (_required(row), _excluded(row), _said(row), _contrary(row))
+    said = "; ".join(filter(None, (*first, _signs(row), _own_file(row), _rounded(row))))
     severity = severity_of(row)
     if severity in _NUMERICS:
         return Words("" if row.gate else "does not fail the job")
@@ -104,6 +109,24 @@ def _said(row: Row) -> str:
     if not is_open or (said and row.remedy is None):
         return said
     return "; ".join(part for part in (said, undecided(row)) if part)
+
+
+def _required(row: Row) -> str:
+    return "suite.toml requires an answer" if signs.lacks_answer(row) else ""
+
+
+def _excluded(row: Row) -> str:
+    if isinstance(row, Change) and row.verdict is Verdict.INCONCLUSIVE:
+        return excluded(row)
+    return ""
+
+
+def excluded(row: Change) -> str:
+    """Say which losses the interval of a row excludes; empty where it excludes none."""
+    loss = row.interval.high - 1 if row.interval is not None else math.inf
+    if loss > _LARGEST_EXCLUDED:
+        return ""
+    return f"no loss above {units.rounded_up(loss)}" if loss > 0 else "no loss"
 
 
 def _without_base(row: Change) -> str:

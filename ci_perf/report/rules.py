@@ -1,4 +1,4 @@
-"""The rule that decided a row, as a line of text: its interval beside the limit and the margin."""
+"""The rule that decided a row, as a line of text: its interval beside its limit and half of it."""
 
 from ci_perf.model.comparison import Change
 from ci_perf.report.escape import Words
@@ -7,11 +7,11 @@ from ci_perf.report.escape import Words
 _HALF = 15
 WIDTH = 2 * _HALF + 1
 # Each row has its own scale, so that its rule is never too small to be seen.
-_MARGINS_TO_THE_END = 2.5
+_LIMITS_TO_THE_END = 2.5
 
 LEGEND = Words(
-    "◆ change, ━ its interval, │ zero, ┊ limit, ( ) margin, ▶ beyond the scale, which each row has "
-    "of its own; right is worse. Whole bar within the margin: unchanged."
+    "◆ change, ━ its interval, │ zero, ┊ half the limit, ( ) limit, ▶ beyond the scale, which each "
+    "row has of its own; right is worse. Whole bar within the limit: unchanged."
 )
 # What a float adds to a change is on no side.
 _ROUNDING = 1e-9
@@ -22,8 +22,8 @@ def text(row: Change) -> Words:
     """Draw a row in `WIDTH` columns, worse to the right; nothing where it has no interval."""
     if row.interval is None or row.ratio is None:
         return Words("")
-    end = _MARGINS_TO_THE_END * max(row.limit, row.margin)
-    ticks = {-row.margin: "(", row.margin: ")", -row.limit: "┊", row.limit: "┊"}
+    end, half = _LIMITS_TO_THE_END * row.limit, row.limit / 2
+    ticks = {-row.limit: "(", row.limit: ")", -half: "┊", half: "┊"}
     places = {size: _place(size / end) for size in ticks}
     columns = ["·"] * WIDTH
     for size, mark in ticks.items():
@@ -54,7 +54,7 @@ def _place(share: float) -> int:
 
 
 def _on_its_side(size: float, end: float, places: dict[float, int]) -> int:
-    """Place a change on the side of limit and margin on which it lies, however close."""
+    """Place a change on the side of each tick on which it lies, however close."""
     column = _place(size / end)
     for tick, place in places.items():
         if size > tick + _ROUNDING:

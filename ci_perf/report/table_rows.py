@@ -77,10 +77,9 @@ def quiet_summary(rows: Iterable[Row]) -> Phrase:
     counts, closest = phrases.tally(folded), folded[0]
     if not isinstance(closest, Change) or closest.ratio is None or not closest.gate:
         return (Words(counts),)
-    word = "limit" if cells.bound(closest) == closest.limit else "margin"
-    size = f" {cells.moved(closest)}, {word} {units.limit(cells.bound(closest))})"
+    size = f" {cells.moved(closest)}, limit {units.limit(closest.limit)})"
     title = phrases.metric_title(closest.metric)
-    near = Words(f"{counts} (closest to its {word}: ")
+    near = Words(f"{counts} (closest to its limit: ")
     return (near, closest.workload, Words(" "), title, Words(size))
 
 
@@ -90,7 +89,7 @@ def failed(rows: Iterable[Row]) -> list[Uncompared]:
 
 
 def closeness(row: Row) -> float:
-    """Return how much of its limit, or of its margin if it is unchanged, a change uses up.
+    """Return how much of its limit a change uses up.
 
     1 is at the limit. Nothing to compare is 0.
     """
@@ -100,7 +99,7 @@ def closeness(row: Row) -> float:
         return math.inf if row.difference is None else _share_of(row.difference, row.tolerance)
     if row.ratio is None:
         return math.inf if row.head != row.base else 0.0
-    return _share_of(abs(row.ratio - 1), cells.bound(row))
+    return _share_of(abs(row.ratio - 1), row.limit)
 
 
 def _share_of(size: float, limit: float) -> float:

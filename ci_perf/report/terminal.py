@@ -211,7 +211,7 @@ def _sentence(row: TableRow) -> Padding:
     said: Phrase = (row.icon, Words(" "), row.workload, space, row.metric, Words(": "))
     values = units.both(row.base, row.head)
     if row.change != units.NOTHING:
-        limit = row.limit if row.limit.startswith("margin") else f"limit {row.limit}"
+        limit = f"limit {row.limit}"
         values = Words(f"{values}, {row.change}, {limit}")
     parts = (
         Words("" if values == units.NOTHING else values),

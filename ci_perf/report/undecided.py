@@ -20,7 +20,7 @@ class Need(Enum):
     PAIRED_RUNS = "launches of base and head in turns"
     MORE_PAIRS = "more pairs of them"
     ONE_SPEED = "launches with one speed"
-    LESS_NOISE = "a quieter machine, or a wider margin"
+    LESS_NOISE = "a quieter machine, or a larger limit"
     LONGER_HISTORY = "a longer history"
     SAME_MACHINE_STATE = "the machine as it was"
     SAME_CLOCKS = "the same clocks on both sides"
@@ -45,8 +45,8 @@ EXCLUSIVE: tuple[Topic, ...] = (
 )
 # Reason codes of validity: something else used the CPUs or the memory meanwhile.
 BUSY_CODES = frozenset({"host_pressure", "memory_pressure", "cgroup_throttled"})
-# A wider margin promises little: a loss of up to as much may rightly be called unchanged.
-_LARGEST_MARGIN = 0.2
+# A larger limit promises little: a loss of up to as much may rightly be called unchanged.
+_LARGEST_LIMIT = 0.2
 _BY_CODE = {
     remarks.BASE_FAILED: Need.LAUNCHABLE_BASE,
     canaries.CODE: Need.SAME_MACHINE_STATE,
@@ -206,33 +206,33 @@ def _find_the_modes(rows: list[Row], comparison: Comparison) -> Phrase:
 
 
 def _calm_down(rows: list[Row], _: Comparison) -> Phrase:
-    margins = _margins(rows)
+    limits = _limits(rows)
     less: Phrase = (
-        Words(", or a wider margin in suite.toml, under "),
+        Words(", or a larger limit in suite.toml, under "),
         Command("[limits]"),
         Words(": "),
-        *phrases.joined((_margin(name, size),) for name, size in margins.items()),
+        *phrases.joined((_limit(name, size),) for name, size in limits.items()),
     )
     return (
         Words("Not decided, and more pairs would not help: "),
         *_titled(rows),
         Words(". Use a quieter machine"),
-        *(less if margins else (Words("."),)),
+        *(less if limits else (Words("."),)),
     )
 
 
-def _margins(rows: Iterable[Row]) -> dict[str, float]:
-    """Find for each metric the margin that would decide, unless it is too wide to be useful."""
-    margins: dict[str, float] = {}
+def _limits(rows: Iterable[Row]) -> dict[str, float]:
+    """Find for each metric the limit that would decide, unless it is too large to be useful."""
+    limits: dict[str, float] = {}
     for row in rows:
         if isinstance(row, Change) and row.remedy is not None:
-            margins[row.metric] = max(row.remedy.margin, margins.get(row.metric, 0.0))
-    return {name: size for name, size in margins.items() if size <= _LARGEST_MARGIN}
+            limits[row.metric] = max(row.remedy.limit, limits.get(row.metric, 0.0))
+    return {name: size for name, size in limits.items() if size <= _LARGEST_LIMIT}
 
 
-def _margin(metric: str, size: float) -> Command:
+def _limit(metric: str, size: float) -> Command:
     percent = units.rounded_up(size).removesuffix(" %").replace(",", "")
-    return Command(f"{clean(metric)} = {{ margin = {float(percent) / 100:.6g} }}")
+    return Command(f"{clean(metric)} = {{ limit = {float(percent) / 100:.6g} }}")
 
 
 def _lengthen_the_history(rows: list[Row], comparison: Comparison) -> Phrase:

@@ -290,7 +290,7 @@ class _Launching:
 
 
 def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:
-    """Return the plan with the statistic and the preset of the machine's calibration."""
+    """Return the plan with the statistic of the machine's calibration."""
     if baselines is None:
         return plan
     return calibration.applied(plan, layout.read_calibration(baselines, machine.environment.hard))

@@ -34,7 +34,7 @@ from ci_perf.workload import Workload
 build = lambda context: Workload(step=lambda: time.sleep(0.001))
 '''
 RUN = ("run", "--output", "run.json")
-CHECK = ("check", "--against", "HEAD", "--comparison-output", "comparison.json", "-o", "report.md")
+CHECK = ("check", "--against", "HEAD~", "--comparison-output", "comparison.json", "-o", "report.md")
 
 
 @pytest.fixture
@@ -69,6 +69,7 @@ def project(tmp_path):
     (workloads / "suite.toml").write_text(SUITE)
     (workloads / "sleep.py").write_text(WORKLOAD)
     repository.commit()
+    repository.commit(README_md="a change\n")
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from ci_perf.cli.main import COMMANDS, cli
 from ci_perf.errors import ExitCode
-from ci_perf.judging import changes, comparability, decide, signs
+from ci_perf.judging import changes, clocks, comparability, decide, signs
 from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
 from ci_perf.judging.proof import STEPS
@@ -27,6 +27,7 @@ from ci_perf.model.proof import Proof
 from ci_perf.model.suite import Protocol
 from ci_perf.report import proof as proof_tables
 from ci_perf.system import files
+from tests.runs import CPU
 
 ROOT = Path(__file__).parents[2]
 SKIPPED = {"build", "dist", "golden", "node_modules"}
@@ -275,12 +276,16 @@ def test_the_protocol_table_is_current():
 
 def test_the_table_of_limits_is_current():
     rows = {
-        r[0]: (*map(number, r[1:4]), r[4]) for r in table("docs/judging.md", "metric", "relative")
+        name: (number(relative), number(absolute), gate)
+        for names, relative, absolute, gate in table("docs/judging.md", "metric", "relative")
+        for name in names.split(", ")
     }
+    defaults, on_cpu = default_limits(), default_limits(CPU)
+    own = {f"{name} on a CPU": on_cpu[name] for name in defaults if on_cpu[name] != defaults[name]}
 
     assert rows == {
-        name: (limit.relative, limit.absolute, limit.margin, "yes" if limit.gate else "no")
-        for name, limit in default_limits().items()
+        name: (limit.relative, limit.absolute, "yes" if limit.gate else "no")
+        for name, limit in (defaults | own).items()
     }
 
 
@@ -325,7 +330,7 @@ def test_what_is_assumed_of_each_kind_is_what_the_table_says():
 
     def shown(kind):
         found = policy_of(kind)
-        sizes = (found.session_spread, math.expm1(found.floor), math.expm1(found.margin))
+        sizes = (found.session_spread, math.expm1(found.limit))
         return tuple(f"{100 * size:.3g} %" for size in sizes)
 
     assert rows == {kind.value: shown(kind) for kind in PolicyKind}
@@ -364,7 +369,7 @@ def test_the_verdicts_are_all_there_worst_first():
 
 def codes():
     """Every reason code that the judge can give: in these modules a plain word is a code."""
-    yield from (*decide.CODES, *signs.CODES)
+    yield from (*decide.CODES, *signs.CODES, *clocks.CODES)
     yield from (*changes.CODES, SAME_PROGRAM, UNPROVEN_PROGRAM)
     yield from (comparability.CHANGED, comparability.VARY, comparability.SAME)
     for node in ast.walk(ast.parse(text("ci_perf/judging/uncompared.py"))):

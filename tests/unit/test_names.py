@@ -15,7 +15,7 @@ TREES = {
 NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
 
 MOST_FILES = 388
-MOST_LINES = 400
+MOST_LINES = 410
 LONGEST_FUNCTION = 60
 MOST_RENAMED_IMPORTS = 21
 CLASSES_OF_ONE_NAME = 0

@@ -24,9 +24,10 @@ def test_a_word_that_fail_on_does_not_know_is_refused(call):
         call("a name", fail_on="often")
 
 
-def test_a_preset_that_does_not_exist_is_refused():
-    with pytest.raises(UsageError, match="preset: expected one of strict"):
-        ci_perf.judge("samples.json", preset="mild")  # type: ignore[arg-type]
+@pytest.mark.parametrize("limit", [0.0, -0.01, 1.5, float("nan")])
+def test_a_limit_that_is_no_share_is_refused(limit):
+    with pytest.raises(UsageError, match="limit: expected a share above 0"):
+        ci_perf.judge("samples.json", limit=limit)
 
 
 def test_one_workload_needs_no_list(tmp_path):

@@ -1,15 +1,11 @@
-"""What suite.toml says of limits, margins, presets, and of what fails a job."""
-
-import itertools
-import math
-import tomllib
-from pathlib import Path
+"""What suite.toml says of limits, and of what fails a job."""
 
 import pytest
 
+from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
-from ci_perf.judging.confirm import Confirmation, share_alpha
-from ci_perf.judging.policy import Policy
+from ci_perf.judging.policy import limits_on
+from ci_perf.model.environment import CpuMachine
 from ci_perf.model.suite import Limit
 from tests import suites
 from tests.calibrations import a_calibration
@@ -26,9 +22,9 @@ def test_a_limit_may_be_for_the_numerics_and_for_the_canaries(folder):
     found = plan(
         folder,
         """
-        limits = {fingerprint = {relative = 0.01, gate = true}}
+        limits = {fingerprint = {limit = 0.01, gate = true}}
         [suites.smoke.limits]
-        canary = {relative = 0.25}
+        canary = {limit = 0.25}
         [[suites.smoke.workloads]]
         workload = "bert"
         """,
@@ -39,19 +35,11 @@ def test_a_limit_may_be_for_the_numerics_and_for_the_canaries(folder):
 
 
 def test_a_limit_keeps_what_a_table_does_not_name(folder):
-    table = "[limits]\nfirst_step_s = { relative = 0.5 }\nfingerprint = { relative = 0.01 }\n"
+    table = "[limits]\nfirst_step_s = { limit = 0.5 }\nfingerprint = { limit = 0.01 }\n"
     found = plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'").limits.default
 
-    assert found["first_step_s"] == Limit(relative=0.5, absolute=2.0, margin=1.0, gate=False)
+    assert found["first_step_s"] == Limit(relative=0.5, gate=False)
     assert found["fingerprint"] == Limit(relative=0.01, gate=False)
-
-
-@pytest.mark.parametrize("name", ["fingerprint", "canary"])
-def test_what_has_no_unit_has_no_absolute_limit(folder, name):
-    table = f"[limits]\n{name} = {{ absolute = 1.0 }}\n"
-
-    with pytest.raises(InvalidFileError, match=rf"limits\.{name}\.absolute: expected only"):
-        plan(folder, table + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
 
 def test_a_limit_for_what_is_only_recorded_is_refused(folder):
@@ -60,49 +48,95 @@ def test_a_limit_for_what_is_only_recorded_is_refused(folder):
 
 
 @pytest.mark.parametrize(
-    ("preset", "limit"),
-    [("", Limit(relative=0.01, margin=0.02)), ("shared", Limit(relative=0.02, margin=0.05))],
+    ("limit", "expected"),
+    [
+        ("limit = 0.03", Limit(relative=0.03)),
+        ('limit = "5 ms"', Limit(absolute=0.005)),
+        ('limit = [0.03, "5 ms"]', Limit(relative=0.03, absolute=0.005)),
+        ('limit = ["5ms", 0.03]', Limit(relative=0.03, absolute=0.005)),
+        ("require = true", Limit(relative=0.02, require=True)),
+    ],
 )
-def test_a_preset_sets_the_limits_of_what_is_noisy(folder, preset, limit):
-    named = f'[suites.smoke]\npreset = "{preset}"\n' if preset else ""
-    found = plan(folder, named + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+def test_a_limit_is_a_share_a_size_or_both(folder, limit, expected):
+    text = f"[limits]\nstep_time_s = {{ {limit} }}\n"
+    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
-    assert found.limits.default["step_time_s"] == limit
+    assert found.limits.default["step_time_s"] == expected
 
 
-def test_the_preset_of_a_calibration_holds_where_the_suite_names_none(folder):
-    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+def test_the_limit_of_a_share_of_a_step_is_in_its_points(folder):
+    text = "[limits]\ndata_wait = { limit = 0.1 }\n"
+    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
-    strict = a_calibration(preset="strict")
-    silent = plan(folder, entry, calibration=strict)
-    named = plan(folder, f'[suites.smoke]\npreset = "relaxed"\n{entry}', calibration=strict)
-
-    assert silent.limits.default["step_time_s"].relative == pytest.approx(0.005)
-    assert named.limits.default["step_time_s"].margin == pytest.approx(0.03)
+    assert found.limits.default["data_wait"] == Limit(absolute=0.1, gate=False)
 
 
 @pytest.mark.parametrize(
-    "limit", ["{ relative = 0.1, margin = 0.05 }", "{ margin = 0.001 }"], ids=["both", "margin"]
+    ("metric", "limit", "message"),
+    [
+        ("step_time_s", "limit = 0", r"expected a share above 0 and at most 1 .*, found 0"),
+        ("step_time_s", "limit = -0.1", "expected a share above 0 and at most 1 .*, found -0.1"),
+        ("step_time_s", "limit = 1.5", "expected a share above 0 and at most 1 .*, found 1.5"),
+        ("step_time_s", "limit = nan", "expected a share above 0"),
+        ("step_time_s", 'limit = "5 MiB"', "one of s, ms, us, µs, found '5 MiB'"),
+        ("step_time_s", 'limit = "0 ms"', "expected a number above 0"),
+        ("step_time_s", f"limit = '{'9' * 400} s'", "expected a number above 0"),
+        ("step_time_s", "limit = inf", "expected a share above 0 and at most 1 .*, found inf"),
+        ("data_wait", "limit = 5", "expected a share above 0 and at most 1 .*, found 5"),
+        ("step_time_s", "limit = [0.1, 0.2]", "expected one share and one size"),
+        ("step_time_s", "limit = ['1 s', '5 ms']", "expected one share and one size"),
+        ("step_time_s", "limit = [0.1]", "expected array of length 2, found 1"),
+        ("step_time_s", "limit = true", "expected float"),
+        ("operators", "limit = 0.1", "operators per step are exact.*write only `gate`"),
+        ("fingerprint", 'limit = "5 ms"', "expected a share, found '5 ms'"),
+        ("step_time_s", "margin = 0.1", r"unknown key 'margin'; .*limit = 0\.02"),
+        ("step_time_s", "relative = 0.1", r"unknown key 'relative'; .*limit = 0\.02"),
+        ("step_time_s", "absolute = 1.0", "unknown key 'absolute'; .*8 MiB"),
+    ],
 )
-def test_a_margin_within_the_limit_is_refused_with_its_place(folder, limit):
-    text = f"[suites.smoke]\nlimits = {{ step_time_s = {limit} }}\n"
+def test_a_wrong_limit_is_refused_with_its_place(folder, metric, limit, message):
+    text = f"[suites.smoke]\nlimits = {{ {metric} = {{ {limit} }} }}\n"
 
-    with pytest.raises(InvalidFileError, match=r"limits.step_time_s.*expected a margin larger"):
+    with pytest.raises(InvalidFileError, match=rf"limits.*{metric}.*{message}"):
         plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
 
-def test_the_largest_limit_takes_its_margin_along(folder):
-    text = "[limits]\nstep_time_s = { relative = 10 }\n"
-    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+def test_a_preset_is_refused_and_names_what_says_the_same(folder):
+    text = "[suites.smoke]\npreset = 'shared'\n"
 
-    assert found.limits.default["step_time_s"] == Limit(relative=10, margin=20)
+    with pytest.raises(
+        InvalidFileError, match=r"smoke: unknown key 'preset'; .*step_time_s\.limit"
+    ):
+        plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
 
-@pytest.mark.parametrize("key", ["preset", "fail_on"])
-def test_a_word_that_is_none_of_a_few_is_answered_with_these(folder, key):
-    text = f"[suites.smoke]\n{key} = 'strickt'\n"
+def test_a_calibration_of_an_earlier_version_is_refused_likewise(folder):
+    file = layout.write_machine_document(folder, a_calibration())
+    file.write_text(file.read_text().replace('"limit"', '"preset"', 1))
 
-    with pytest.raises(InvalidFileError, match=rf"smoke\.{key}: expected one of '.*, found 'str"):
+    with pytest.raises(
+        InvalidFileError, match=r"calibration\.json: \$: unknown key 'preset'; .*0\.02"
+    ):
+        layout.read_calibration(folder, a_calibration().machine)
+
+
+def test_a_step_time_has_another_limit_on_a_cpu(folder):
+    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+
+    def found(machine):
+        limits = plan(folder, entry, defaults=limits_on(machine)).limits.default
+        return [
+            (limits[name].relative, limits[name].gate) for name in ("step_time_s", "step_cpu_s")
+        ]
+
+    assert found(None) == [(0.02, True), (0.02, False)]
+    assert found(CpuMachine(cpu_model="c", logical_cores=2)) == [(0.05, True), (0.05, True)]
+
+
+def test_a_word_that_is_none_of_a_few_is_answered_with_these(folder):
+    text = "[suites.smoke]\nfail_on = 'strickt'\n"
+
+    with pytest.raises(InvalidFileError, match=r"smoke\.fail_on: expected one of '.*, found 'str"):
         plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
 
@@ -123,75 +157,27 @@ def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(f
     assert (found.setup.command, found.setup.timeout_s) == ("make extension", 60)
 
 
-ROOT = Path(__file__).parents[2]
-SHIPPED = (
-    "ci_perf/gate/templates/suite.toml",
-    "workloads/suite.toml",
-    "examples/tiny_vision/workloads/suite.toml",
-)
-
-
-def margins(table):
-    """Yield limit and margin wherever both are written in a table, however deep."""
-    if isinstance(table, list):
-        for inner in table:
-            yield from margins(inner)
-    elif isinstance(table, dict):
-        if "margin" in table:
-            yield table["relative"], table["margin"]
-        for inner in table.values():
-            yield from margins(inner)
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_no_shipped_suite_calls_more_than_twice_its_limit_unchanged(name):
-    found = list(margins(tomllib.loads((ROOT / name).read_text(encoding="utf-8"))))
-
-    assert found
-    assert all(relative < margin <= 2 * relative for relative, margin in found)
-
-
-@pytest.mark.parametrize("spread", [0.05, 0.1, 0.15])
-def test_unchanged_stays_in_reach_of_the_margin_of_init_on_a_busy_machine(spread):
-    suite = tomllib.loads((ROOT / SHIPPED[0]).read_text(encoding="utf-8"))
-    ((limit, margin),) = margins(suite)
-    policy = Policy(floor=math.log1p(limit), margin=math.log1p(margin), session_spread=0.01)
-    confirmation = Confirmation(policy=policy, alpha=share_alpha(3), prior_variance=0, prior_df=0)
-
-    # Every two differences have this standard deviation, and no mean.
-    noise = itertools.cycle((spread, -spread))
-    outcome = None
-    while outcome is None:
-        outcome = confirmation.add(next(noise))
-
-    assert outcome.call == "unchanged"
-
-
 def test_what_is_said_of_the_step_time_holds_for_its_cpu_time(folder):
-    text = "[limits]\nstep_time_s = { relative = 0.1, margin = 0.15 }\n"
+    text = "[limits]\nstep_time_s = { limit = 0.1 }\n"
     found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
 
-    limit = found.limits.default["step_cpu_s"]
-    assert (limit.relative, limit.margin, limit.gate) == (0.1, 0.15, False)
-
-
-def test_cpu_time_gates_where_others_use_the_cpu(folder):
-    entry = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
-    shared = f'[suites.smoke]\npreset = "shared"\n{entry}'
-    crowded = a_calibration(noise="crowded", trimmed=True)
-
-    def cpu_time_gates(text, **more):
-        return plan(folder, text, **more).limits.of("matmul")["step_cpu_s"].gate
-
-    assert cpu_time_gates(shared)
-    assert not cpu_time_gates(entry)
-    assert cpu_time_gates(entry, calibration=crowded)
-    assert not cpu_time_gates(shared, calibration=a_calibration(noise="shared_host"))
-    assert plan(folder, entry, calibration=crowded).limits.trimmed
+    assert found.limits.default["step_cpu_s"] == Limit(relative=0.1, gate=False)
 
 
 def test_a_step_time_that_does_not_gate_takes_its_cpu_time_along(folder):
-    text = '[suites.smoke]\npreset = "shared"\nlimits = { step_time_s = { gate = false } }\n'
-    found = plan(folder, text + "[[suites.smoke.workloads]]\nworkload = 'matmul'")
+    text = "[suites.smoke]\nlimits = { step_time_s = { gate = false } }\n"
+    text += "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+    machine = CpuMachine(cpu_model="c", logical_cores=2)
+    found = plan(folder, text, defaults=limits_on(machine))
 
     assert not found.limits.default["step_cpu_s"].gate
+
+
+def test_a_calibration_says_how_pairs_are_averaged(folder):
+    crowded = a_calibration(noise="crowded", trimmed=True)
+    text = "[[suites.smoke.workloads]]\nworkload = 'matmul'"
+
+    limits = plan(folder, text, defaults=limits_on(None, crowded)).limits
+
+    assert limits.trimmed
+    assert limits.default == limits_on(None).default  # whatever limit the machine can hold

@@ -210,10 +210,10 @@ def _row(row: Row, axis: scales.ChangeAxis, values: Mapping[tuple[str, str], Lau
 
 
 def _limit(limit: Words) -> Words:
-    """Name what the number is; a margin names itself."""
+    """Name what the number is."""
     if limit == units.NOTHING:
         return Words("")
-    return limit if limit.startswith(("margin", "exact")) else Words(f"limit {limit}")
+    return limit if limit.startswith("exact") else Words(f"limit {limit}")
 
 
 # --- the template

@@ -16,7 +16,7 @@ Shape = Literal["base", "head", "history", "beyond-left", "beyond-right"]
 # Each has a colour in page.css.
 Kind = Literal[
     "axis",
-    "margin",
+    "calm",
     "limit",
     "gain",
     "interval",

@@ -1,4 +1,4 @@
-"""The rule that decided a row, drawn: its interval beside the limit and the margin."""
+"""The rule that decided a row, drawn: its interval beside half the limit and the limit."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -64,10 +64,11 @@ class ChangeAxis:
 
     def picture(self, row: Change) -> Picture:
         """Draw one row. Without an interval there is a mark alone, without a ratio nothing."""
+        alarm = cells.alarm_size(row)
         bands = [
-            self._band(-self.end, -row.limit, "gain"),
-            self._band(row.limit, self.end, "limit"),
-            self._band(-row.margin, row.margin, "margin"),
+            self._band(-self.end, -alarm, "gain"),
+            self._band(alarm, self.end, "limit"),
+            self._band(-row.limit, row.limit, "calm"),
         ]
         lines = [Segment(x1=self.place(0), y1=2, x2=self.place(0), y2=_HEIGHT - 2, kind="axis")]
         marks: list[Symbol] = []
@@ -116,7 +117,7 @@ def of(rows: Iterable[Row]) -> ChangeAxis:
     """Return the axis for these rows: it holds their limits, and changes that can be drawn."""
     changes = [row for row in rows if isinstance(row, Change)]
     gating = [row for row in changes if row.gate] or changes
-    widest = max((max(row.limit, row.margin) for row in gating), default=0.0)
+    widest = max((row.limit for row in gating), default=0.0)
     farthest = max((abs(row.ratio - 1) for row in gating if row.ratio is not None), default=0.0)
     wanted = max(_LIMITS_TO_THE_END * widest, _BEYOND_THE_FARTHEST * farthest, _LEAST)
     return ChangeAxis(end=min(wanted, _MOST), fine=min(max(widest, _FINEST), _MOST))
@@ -131,5 +132,4 @@ def _tick(change: float) -> str:
 
 def _label(row: Change) -> str:
     limit = "every difference counts" if row.limit <= 0 else f"limit {units.limit(row.limit)}"
-    margin = f", margin {units.limit(row.margin)}" if row.margin != row.limit else ""
-    return f"change {cells.change(row)}, {limit}{margin}"
+    return f"change {cells.change(row)}, {limit}"

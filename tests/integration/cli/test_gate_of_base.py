@@ -136,12 +136,8 @@ def test_a_base_without_a_suite_is_launched_as_the_head_says(project):
 @pytest.mark.parametrize(
     "change",
     [
-        {
-            "settings": NAP_SETTINGS.replace(
-                "relative = 0.2, margin = 0.5", "relative = 9.0, margin = 20"
-            )
-        },
-        {"settings": NAP_SETTINGS.replace("margin = 0.5", "margin = 0.5, gate = false")},
+        {"settings": NAP_SETTINGS.replace("limit = 0.5", "limit = 1.0")},
+        {"settings": NAP_SETTINGS.replace("limit = 0.5", "limit = 0.5, gate = false")},
         {"extra": 'fail_on = "never"'},
     ],
 )

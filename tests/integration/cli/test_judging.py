@@ -101,7 +101,7 @@ def test_compare_writes_every_form_also_to_a_file(project):
 
 
 def test_compare_uses_the_limits_of_the_suite(project):
-    project.workload("w").suite("w", extra="limits = {step_time_s = {relative = 2.0}}\n")
+    project.workload("w").suite("w", extra="limits = {step_time_s = {limit = 1.0}}\n")
     project.recorded("a.json", a_measured("w", *STEADY))
     project.recorded("b.json", a_measured("w", *SLOW))
 

@@ -35,7 +35,7 @@ def test_calibrate_chooses_and_says_how_much_launches_differ(measured):
     run = files.read(measured.root / "calibration-run.json", Run)
     assert done.code == ExitCode.OK, done.err
     assert done.out.startswith(
-        f"This machine: statistic {calibration.statistic}, preset {calibration.preset}"
+        f"This machine: statistic {calibration.statistic}, limit {100 * calibration.limit:g} %"
     )
     assert "smallest detectable" in done.out
     assert "git add baselines/" in done.err

@@ -92,11 +92,11 @@ def test_the_commits_of_a_round_are_measured_together_and_the_culprit_beside_its
     assert {base for _, base, *_ in beside_good} == {answer.commits[0].commit.id}
     assert (culprit, parent) == (answer.commits[5].commit.id, answer.commits[4].commit.id)
     assert answer.parent.launched
-    # The first node says what the machine is; from then on half of the loss divides the commits.
+    # The first node says what the machine is; from then on a limit divides the commits.
     asked = [json.loads(work) for *_, work in launched(folder)]
     assert asked[0]["limits"] is None
-    margin = asked[1]["limits"]["default"]["step_time_s"]["margin"]
-    assert 1 + margin == pytest.approx(1.3**0.5, rel=1e-2)
+    limit = asked[1]["limits"]["default"]["step_time_s"]["relative"]
+    assert 1 + limit == pytest.approx(1.3 ** (2 / 3), rel=1e-2)
     # What the node has profiled of the last two explains the culprit.
     assert [work["explained"] for work in asked] == [False] * 5 + [True]
     assert answer.explained.base == parent

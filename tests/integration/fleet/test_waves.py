@@ -53,6 +53,9 @@ class Waves:
             heads = [a_measured(name, *scaled(STEADY, day)) for name in NAMES]
             run = a_run(*heads, id=f"day-{number}", environment=an_environment(node=""))
             accepted(git.root / "baselines", run, mode=Mode.APPEND)
+        git.commit()
+        git.ask("switch", "--quiet", "--create", "branch")
+        (git.root / "README.md").write_text("a change\n")
         self.commit = git.commit()
         (folder / "fleet.toml").write_text(fleet_toml)
 

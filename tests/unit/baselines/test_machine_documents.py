@@ -34,7 +34,6 @@ def test_a_machine_that_was_never_calibrated_has_no_calibration(tmp_path):
     layout.write_machine_document(tmp_path, a_calibration("a"))
 
     assert layout.read_calibration(tmp_path, GPU) is None
-    assert layout.read_qualification(tmp_path, CPU) is None
 
 
 def test_another_machine_of_the_same_name_has_no_calibration(tmp_path):

@@ -103,7 +103,7 @@ def test_slow_launches_are_slow_throughout():
     is_slow = launches.min(axis=-1) > 1e-6
 
     assert is_slow.mean() == pytest.approx(0.05, abs=0.01)
-    assert launches[is_slow].mean() == pytest.approx(regimes.SLOW_LAUNCH, rel=0.1)
+    assert launches[is_slow].mean() == pytest.approx(STEADY.slow_launch, rel=0.1)
 
 
 def test_a_second_mode_lies_where_it_should():

@@ -207,7 +207,7 @@ def test_openmetrics_of_a_comparison_has_the_rule_and_the_verdict():
     row = (("metric", "step_time_s"), ("suite", judged.suite), ("workload", "mlp"))
     assert read["ci_perf_change_ratio", *row] == pytest.approx(1.2)
     assert read["ci_perf_change_lowest_ratio", *row] == pytest.approx(1.19)
-    assert read["ci_perf_change_limit_ratio", *row] == pytest.approx(1.01)
+    assert read["ci_perf_change_limit_ratio", *row] == pytest.approx(1.02)
     assert read["ci_perf_verdict", *row[:2], ("verdict", "regressed"), row[2]] == 1
     assert read["ci_perf_exit_code", ("suite", judged.suite)] == judged.exit_code == 1
 

@@ -8,9 +8,10 @@ from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate import commits
 from ci_perf.gate.commits import CommitPrograms
 from ci_perf.gate.measure import MeasureOptions
+from ci_perf.judging import policy
 from tests import repositories
-from tests.calibrations import a_calibration
 from tests.projects import Project
+from tests.runs import CPU
 
 
 @pytest.fixture(autouse=True)
@@ -91,9 +92,9 @@ def test_a_suite_is_planned_as_a_commit_has_it(programs):
 
     assert [each.id for each in plan.workloads] == ["w"]
     assert programs.plan(0) is plan
-    relaxed = a_calibration(preset="relaxed")
-    assert programs.plan(0, relaxed).limits != plan.limits
-    assert programs.plan(0, relaxed) is programs.plan(0, relaxed)
+    on_cpu = policy.limits_on(CPU)
+    assert programs.plan(0, on_cpu).limits != plan.limits
+    assert programs.plan(0, on_cpu) is programs.plan(0, on_cpu)
 
 
 def test_a_suite_that_says_nothing_is_named_by_its_commit(programs):

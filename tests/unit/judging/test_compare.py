@@ -242,9 +242,7 @@ def test_a_metric_that_disappears_does_not_vanish():
 
 
 def test_a_workload_has_its_own_limit():
-    limits = Limits(
-        default=default_limits(), workloads={"a": {"step_time_s": Limit(relative=2.0, margin=4.0)}}
-    )
+    limits = Limits(default=default_limits(), workloads={"a": {"step_time_s": Limit(relative=4.0)}})
 
     comparison = judged(
         a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)),

@@ -25,13 +25,13 @@ def share_of_calls(call, effect, *, alpha=ALPHA, times=1500, **history):
 
 
 @pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
-def test_a_change_as_large_as_the_floor_is_seldom_called_a_regression(history):
-    assert share_of_calls("regressed", TIME.floor, **history) <= ALPHA
+def test_a_change_as_large_as_half_the_limit_is_seldom_called_a_regression(history):
+    assert share_of_calls("regressed", TIME.half_limit, **history) <= ALPHA
 
 
 @pytest.mark.parametrize("history", [EXACT, {"prior_variance": 0.5e-4, "prior_df": 8.0}])
-def test_a_change_as_large_as_the_margin_is_seldom_called_none(history):
-    assert share_of_calls("unchanged", TIME.margin, **history) <= BETA_CONFIRM
+def test_a_change_as_large_as_the_limit_is_seldom_called_none(history):
+    assert share_of_calls("unchanged", TIME.limit, **history) <= BETA_CONFIRM
 
 
 @pytest.mark.parametrize("suspected", SHARES)
@@ -86,7 +86,7 @@ def test_what_was_rounded_must_be_larger_by_a_tick_to_be_detected():
 
     smallest = confirmation.smallest_detectable()
 
-    assert smallest == pytest.approx(TIME.floor + 0.01 + reach * confirmation.alarm_spread())
+    assert smallest == pytest.approx(TIME.half_limit + 0.01 + reach * confirmation.alarm_spread())
 
 
 def test_without_any_spread_known_nothing_is_detectable():

@@ -87,7 +87,7 @@ def test_one_session_that_is_not_far_away_decides_nothing():
     ("fail_on", "codes"),
     [
         ("regressed", (1, 3, 3, 3, 0)),
-        ("unconfirmed", (1, 1, 3, 3, 0)),
+        ("unconfirmed", (1, 1, 1, 3, 0)),
         ("inconclusive", (1, 1, 1, 1, 1)),
         ("never", (0, 0, 0, 0, 0)),
     ],
@@ -151,13 +151,13 @@ def test_pairs_that_differ_too_much_ask_for_a_quieter_machine_or_a_wider_limit()
     assert (row.verdict, row.pairs) == (Verdict.INCONCLUSIVE, LOOKS[-1])
     assert row.remedy.pairs is None
     assert row.remedy.quiet_spread < row.remedy.spread
-    assert row.remedy.margin > row.margin
+    assert row.remedy.limit > row.limit
 
 
-def test_a_margin_as_the_remedy_says_would_have_decided():
+def test_a_limit_as_the_remedy_says_would_have_decided():
     wild = in_turns(a_head(SLOWER), pairs(1.015, spread=0.1))
     remedy = row_of(judged(HISTORY, wild)).remedy
-    wide = Limit(relative=remedy.margin / 2, margin=1.001 * remedy.margin)
+    wide = Limit(relative=1.001 * remedy.limit)
     limits = Limits(default={**default_limits(), "step_time_s": wide})
 
     assert said(judged(HISTORY, wild, limits=limits))[0] is Verdict.UNCHANGED
@@ -167,7 +167,7 @@ def test_every_judged_row_says_what_it_could_have_seen():
     comparison = judged(HISTORY, in_turns(a_head(SLOWER), pairs(1.1)))
 
     assert all(row.smallest_detectable is not None for row in comparison.rows)
-    assert row_of(comparison).smallest_detectable >= row_of(comparison).margin
+    assert row_of(comparison).smallest_detectable >= row_of(comparison).limit
 
 
 # --- alpha
@@ -181,7 +181,7 @@ def test_those_who_share_the_chance_of_a_false_alarm_were_counted_before_the_fir
     among = in_turns(suite, close, workload="w0", suspects=100)
 
     assert said(judged([], alone), workload="w0")[0] is Verdict.REGRESSED
-    assert said(judged([], among), workload="w0")[0] is Verdict.INCONCLUSIVE
+    assert said(judged([], among), workload="w0")[0] is Verdict.LIKELY_SLOWER
 
 
 def test_nobody_shares_it_with_more_suspects_than_there_are_numbers():
@@ -192,9 +192,9 @@ def test_nobody_shares_it_with_more_suspects_than_there_are_numbers():
 
 
 def test_most_of_the_chance_is_spent_on_the_side_where_the_screen_saw_the_head():
-    wild = pairs(1.03, count=4, spread=0.05)
+    clear = pairs(1.1, count=6, spread=0.01)
     slower, faster = (
-        row_of(judged(HISTORY, in_turns(a_head(scaled(STEADY, by)), wild))).interval
+        row_of(judged(HISTORY, in_turns(a_head(scaled(STEADY, by)), clear))).interval
         for by in (1.1, 0.9)
     )
 
@@ -236,7 +236,7 @@ def test_a_cleared_workload_takes_no_chance_from_a_suspect_even_if_it_had_pairs(
 
     sizes = [row_of(judged(history, run)).smallest_detectable for run in (head, both)]
 
-    assert sizes[0] == sizes[1] > row_of(judged(history, head)).margin
+    assert sizes[0] == sizes[1] > row_of(judged(history, head)).limit
 
 
 def test_what_does_not_gate_takes_no_chance_from_what_does():
@@ -321,7 +321,7 @@ def test_the_base_is_not_asked_of_what_this_change_has_accepted():
 
 
 def test_no_pair_is_launched_for_what_this_change_has_accepted():
-    limits = Limits(default={"step_time_s": Limit(relative=0.01, margin=0.02)})
+    limits = Limits(default={"step_time_s": Limit(relative=0.02)})
 
     assert undecided([a_head(SLOWER)], accepting(a_head(SLOWER), "step_time_s"), limits) == ((), 0)
 

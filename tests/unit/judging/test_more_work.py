@@ -1,4 +1,4 @@
-"""A history clears a step that does more work only where it excludes a loss beyond the limit."""
+"""A history clears a step that does more work only where it excludes a loss of half the limit."""
 
 import msgspec
 import pytest
@@ -11,12 +11,12 @@ from tests.comparisons import an_interleaved
 from tests.histories import a_pair, in_turns, judged, said, scaled, sessions_of, undecided
 from tests.runs import STEADY, a_measured, a_run
 
-# A margin that a history of a busy machine needs: it clears a head that is 9.5 % slower.
-WIDE = Limits(default=default_limits() | {"step_time_s": Limit(relative=0.1, margin=0.15)})
+# A history clears a head that is 7 % slower, as far as it knows that this is no loss of 15 %.
+WIDE = Limits(default=default_limits() | {"step_time_s": Limit(relative=0.15)})
 HISTORY = sessions_of(operators=560)
 
 
-def slower(ratio=1.095, **counts):
+def slower(ratio=1.07, **counts):
     """A run that takes so many times as long, with these counts."""
     return a_run(a_measured("w", *scaled(STEADY, ratio), **counts))
 
@@ -41,14 +41,7 @@ def test_a_history_does_not_clear_a_step_of_which_a_count_has_grown(metric):
     assert undecided(history, head, WIDE) == (("w",), 1)
 
 
-def test_beyond_the_limit_it_is_likely_slower_although_within_the_margin():
-    comparison = judged(HISTORY, slower(1.12, operators=762), limits=WIDE)
-
-    assert said(comparison) == (Verdict.LIKELY_SLOWER, "more_work")
-    assert comparison.exit_code == ExitCode.NO_ANSWER
-
-
-def test_it_clears_more_work_that_costs_less_than_the_limit():
+def test_it_clears_more_work_that_costs_less_than_half_the_limit():
     comparison = judged(HISTORY, slower(1.02, operators=762), limits=WIDE)
 
     assert said(comparison) == (Verdict.UNCHANGED, "screened")

@@ -14,6 +14,7 @@ from ci_perf.judging import distributions, variability
 from ci_perf.judging.confirm import Confirmation
 from ci_perf.judging.policy import (
     ALPHA,
+    ALPHA_BEYOND_ZERO,
     BETA_CONFIRM,
     BETA_SCREEN,
     CALM_TOGETHER_WITHOUT_HISTORY,
@@ -28,8 +29,9 @@ from ci_perf.judging.variability import Variance
 
 # The same examples each time: two ways to round may differ at the very edge of a decision.
 same = settings(derandomize=True)
-FLOOR, MARGIN = 0.01, 0.02
-POLICY = Policy(floor=FLOOR, margin=MARGIN, session_spread=0.01)
+LIMIT = 0.02
+POLICY = Policy(limit=LIMIT, session_spread=0.01)
+HALF = math.log1p(math.expm1(LIMIT) / 2)
 # What is assumed of sessions counts as nothing, so that a textbook's test is left.
 ASSUMING_NOTHING = dataclasses.replace(POLICY, prior_df=1e-13)
 
@@ -73,7 +75,7 @@ def test_what_a_suite_shares_solves_the_equations_of_smyth(variances):
     assert found.value == close(np.exp(np.mean(logs) + special.digamma(half) - np.log(half)))
 
 
-# --- the confirmation: a t-test against the floor, and two one-sided tests against the margin
+# --- the confirmation: a t-test against half the limit, and two one-sided tests against it
 
 
 # What a side has of alpha when the screen saw the head there, on the other side, or nowhere.
@@ -95,25 +97,36 @@ def looked_at(launches, suspected=0):
 
 
 def chance_of_equivalence(base, head):
-    """The p-value of "they differ by the margin or more", of seconds that statsmodels logs."""
+    """The p-value of "they differ by the limit or more", of seconds that statsmodels logs."""
     return weightstats.ttost_paired(
-        head, base, math.exp(-MARGIN), math.exp(MARGIN), transform=np.log
+        head, base, math.exp(-LIMIT), math.exp(LIMIT), transform=np.log
     )[0]
 
 
 def chance_of_a_loss(base, head):
-    """The p-value of "the head is slower by the floor at most"."""
-    return stats.ttest_1samp(np.log(head / base), FLOOR, alternative="greater").pvalue
+    """The p-value of "the head is slower by half the limit at most"."""
+    return stats.ttest_1samp(np.log(head / base), HALF, alternative="greater").pvalue
 
 
 def answer_of_signs(differences, suspected):
-    """What the sign test of scipy says of differences that lie beyond the floor."""
+    """What the sign test of scipy says of differences that lie beyond half the limit."""
     for call, sign, share in zip(
         ("regressed", "improved"), (1, -1), SHARES[suspected], strict=True
     ):
-        beyond = int(np.sum(sign * differences > FLOOR))
+        beyond = int(np.sum(sign * differences > HALF))
         tested = stats.binomtest(beyond, len(differences), alternative="greater")
         if tested.pvalue <= ALPHA * WEIGHT_OF_SIGNS * share:
+            return call
+    return None
+
+
+def answer_beyond_zero(differences, suspected):
+    """What scipy's t-test against zero says of a mean beyond the limit, at the last look."""
+    for call, sign, share in zip(
+        ("regressed", "improved"), (1, -1), SHARES[suspected], strict=True
+    ):
+        tested = stats.ttest_1samp(sign * differences, 0, alternative="greater")
+        if sign * differences.mean() >= LIMIT and tested.pvalue < ALPHA * ALPHA_BEYOND_ZERO * share:
             return call
     return None
 
@@ -128,9 +141,13 @@ def answer_of_others(launches, suspected):
             return "regressed", look
         if chance_of_a_loss(head, base) < alpha * of_gain:
             return "improved", look
+        if look == LOOKS[-1] and (call := answer_beyond_zero(np.log(head / base), suspected)):
+            return call, look
         if look == LOOKS[-1] and (call := answer_of_signs(np.log(head / base), suspected)):
             return call, look
-        if chance_of_equivalence(base, head) < BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * calm:
+        tail = BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * calm
+        is_moved = min(chance_of_a_loss(base, head), chance_of_a_loss(head, base)) < tail
+        if chance_of_equivalence(base, head) < tail and not is_moved:
             return "unchanged", look
     return "inconclusive", LOOKS[-1]
 
@@ -160,21 +177,21 @@ def test_unchanged_is_as_sure_as_the_equivalence_test_of_statsmodels(differences
     error = (outcome.high - outcome.estimate) / distributions.student_quantile(
         BETA_CONFIRM * CALM_TOGETHER_WITHOUT_HISTORY * weight, df
     )
-    chance = distributions.student_tail((MARGIN - abs(outcome.estimate)) / error, df)
+    chance = distributions.student_tail((LIMIT - abs(outcome.estimate)) / error, df)
 
     assert chance == close(chance_of_equivalence(base, head))
 
 
 @same
 @given(sizes(0.02, 0.06), suspicions)
-def test_an_alarm_is_as_sure_as_the_t_test_of_scipy_against_the_floor(differences, suspected):
+def test_an_alarm_is_as_sure_as_the_t_test_of_scipy_against_half_the_limit(differences, suspected):
     outcome, base, head = looked_at([(1.0, math.exp(d)) for d in differences], suspected)
     assume(outcome.call == "regressed")
 
     df, weight = outcome.pairs - 1, WEIGHTS[LOOKS.index(outcome.pairs)]
     tail = ALPHA * weight * SHARES[suspected][0]
     error = (outcome.estimate - outcome.low) / distributions.student_quantile(tail, df)
-    chance = distributions.student_tail((outcome.estimate - FLOOR) / error, df)
+    chance = distributions.student_tail((outcome.estimate - HALF) / error, df)
 
     assert chance == close(chance_of_a_loss(base, head))
 
@@ -196,10 +213,12 @@ def screened(sessions, head):
 def test_the_screen_passes_what_the_equivalence_test_of_statsmodels_does(sessions, head):
     """The head is one more session: two samples of one variance, of which one has one value."""
     chance, *_ = weightstats.ttost_ind(
-        np.array([head]), np.array(sessions), -MARGIN, MARGIN, usevar="pooled"
+        np.array([head]), np.array(sessions), -LIMIT, LIMIT, usevar="pooled"
     )
 
-    assert screened(sessions, head).is_suspect is not bool(chance < BETA_SCREEN)
+    found = screened(sessions, head)
+    is_moved = max(found.low, -found.high) > HALF
+    assert found.clears(ASSUMING_NOTHING) is bool(chance < BETA_SCREEN and not is_moved)
 
 
 @same
@@ -213,11 +232,11 @@ def test_the_interval_of_the_screen_is_that_of_scipy(sessions, head):
 
 @same
 @given(histories, st.floats(0.03, 0.2), st.sampled_from([0.05, 0.0025]))
-def test_a_prediction_is_an_interval_of_scipy_beyond_the_floor(sessions, head, alpha):
+def test_a_prediction_is_an_interval_of_scipy_beyond_half_the_limit(sessions, head, alpha):
     """Where one more session of the same code would fall, as scipy's t has it."""
     count = len(sessions)
     found = screened(sessions, head)
-    assume(found.is_suspect)
+    assume(not found.clears(ASSUMING_NOTHING))
 
     expected = stats.t.interval(
         1 - alpha,
@@ -226,6 +245,6 @@ def test_a_prediction_is_an_interval_of_scipy_beyond_the_floor(sessions, head, a
         scale=np.std(sessions, ddof=1) * math.sqrt(1 + 1 / count),
     )
 
-    is_beyond = head > expected[1] + FLOOR
+    is_beyond = head > expected[1] + HALF
     said = predict(found, ASSUMING_NOTHING, alpha)
     assert said == ("unconfirmed" if is_beyond else "inconclusive")

@@ -13,45 +13,58 @@ from ci_perf.judging.policy import (
     WEIGHTS,
     Policy,
     PolicyKind,
+    default_limits,
     policy_of,
 )
+from ci_perf.model.suite import Limit
+from tests.runs import CPU, GPU
 
 
 @pytest.mark.parametrize(
-    ("kind", "floor", "margin", "spread"),
+    ("kind", "limit", "spread"),
     [
-        (PolicyKind.TIME, 0.01, 0.02, 0.01),
-        (PolicyKind.TAIL, 0.02, 0.06, 0.015),
-        (PolicyKind.ONE_OFF, 0.03, 0.10, 0.02),
-        (PolicyKind.HOST_MEMORY, 0.005, 0.02, 0.002),
+        (PolicyKind.TIME, 0.02, 0.01),
+        (PolicyKind.TAIL, 0.06, 0.015),
+        (PolicyKind.ONE_OFF, 0.10, 0.02),
+        (PolicyKind.HOST_MEMORY, 0.02, 0.002),
     ],
 )
-def test_each_kind_has_its_own_default(kind, floor, margin, spread):
+def test_each_kind_has_its_own_default_and_an_alarm_begins_at_half_of_it(kind, limit, spread):
     found = policy_of(kind)
 
-    assert (math.expm1(found.floor), math.expm1(found.margin)) == pytest.approx((floor, margin))
+    assert (math.expm1(found.limit), math.expm1(found.half_limit)) == pytest.approx(
+        (limit, limit / 2)
+    )
     assert (found.session_spread, found.prior_df) == (spread, 4)
 
 
+def test_another_limit_leaves_the_assumed_spread_of_sessions_alone():
+    found = policy_of(PolicyKind.TIME, 0.05)
+
+    assert math.expm1(found.limit) == pytest.approx(0.05)
+    assert found.session_spread == policy_of(PolicyKind.TIME).session_spread
+
+
+@pytest.mark.parametrize("name", ["step_time_s", "step_cpu_s"])
+def test_both_clocks_of_a_step_gate_on_a_cpu_with_a_wider_limit(name):
+    assert default_limits(CPU)[name] == Limit(relative=0.05)
+    assert default_limits(GPU)["step_time_s"] == default_limits()["step_time_s"]
+    assert default_limits()["step_time_s"] == Limit(relative=0.02)
+
+
 @pytest.mark.parametrize(
-    ("preset", "floor", "margin"),
+    ("low", "high", "clears"),
     [
-        ("strict", 0.005, 0.015),
-        ("default", 0.01, 0.02),
-        ("relaxed", 0.01, 0.03),
-        ("shared", 0.02, 0.05),
+        (-0.019, 0.019, True),
+        (0.0, 0.021, False),
+        (-0.021, 0.0, False),
+        (0.011, 0.015, False),
+        (-0.015, -0.011, False),
+        (0.009, 0.015, True),
     ],
 )
-def test_a_preset_says_how_large_a_change_of_time_matters(preset, floor, margin):
-    found = policy_of(PolicyKind.TIME, preset)
-
-    assert (math.expm1(found.floor), math.expm1(found.margin)) == pytest.approx((floor, margin))
-
-
-@pytest.mark.parametrize("kind", PolicyKind)
-@pytest.mark.parametrize("preset", ["strict", "default", "relaxed", "shared"])
-def test_a_preset_leaves_the_assumed_spread_of_sessions_alone(kind, preset):
-    assert policy_of(kind, preset).session_spread == policy_of(kind).session_spread
+def test_an_interval_clears_within_the_limit_and_not_beyond_half_of_it(low, high, clears):
+    assert policy_of(PolicyKind.TIME).clears(low, high) is clears
 
 
 @pytest.mark.parametrize(
@@ -79,9 +92,8 @@ def test_the_sides_share_all_of_alpha_whatever_the_screen_saw():
 
 
 @pytest.mark.parametrize(
-    ("floor", "margin", "spread", "df"),
-    [(0.02, 0.02, 0.01, 4), (-0.01, 0.02, 0.01, 4), (0.01, 0.02, 0, 4), (0.01, 0.02, 0.01, 0)],
+    ("limit", "spread", "df"), [(0.0, 0.01, 4), (-0.01, 0.01, 4), (0.02, 0, 4), (0.02, 0.01, 0)]
 )
-def test_a_policy_under_which_no_answer_would_be_right_is_refused(floor, margin, spread, df):
-    with pytest.raises(ValueError, match="expected 0 <= floor < margin"):
-        Policy(floor=floor, margin=margin, session_spread=spread, prior_df=df)
+def test_a_policy_under_which_no_answer_would_be_right_is_refused(limit, spread, df):
+    with pytest.raises(ValueError, match="expected limit > 0"):
+        Policy(limit=limit, session_spread=spread, prior_df=df)

@@ -95,7 +95,7 @@ def test_even_a_noisy_machine_seldom_raises_a_false_alarm():
 
 
 def test_a_change_within_the_limit_of_the_suite_is_not_expected_to_be_found():
-    plan = a_plan("w", limit=0.25, margin=0.5)
+    plan = a_plan("w", limit=0.25)
 
     (found,) = qualified(*three_arms("w", 0.002), plan=plan).workloads.values()
 

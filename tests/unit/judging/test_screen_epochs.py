@@ -92,8 +92,8 @@ def test_after_an_accepted_change_one_session_screens_with_the_spread_of_those_b
     """A new epoch is no new machine: what it took to know its noise is not forgotten."""
     quiet = tuple([QUIET] * 2 for _ in range(10))
 
-    assert screened([QUIET], QUIET).is_suspect
-    assert not screened(History(current=[QUIET], earlier=quiet), QUIET).is_suspect
+    assert not screened([QUIET], QUIET).clears(TIME)
+    assert screened(History(current=[QUIET], earlier=quiet), QUIET).clears(TIME)
 
 
 def test_a_base_of_fewer_launches_than_its_history_is_less_certain():

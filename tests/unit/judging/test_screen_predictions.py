@@ -11,7 +11,7 @@ from ci_perf.judging.screen import Screened, predict, smallest_detectable
 TIME = policy_of(PolicyKind.TIME)
 
 
-def a_screened(difference, *, error=0.002, df=6.0, sessions=5, is_suspect=True):
+def a_screened(difference, *, error=0.002, df=6.0, sessions=5):
     reach = stats.t.isf(0.05, df) * error
     return Screened(
         difference=difference,
@@ -19,7 +19,6 @@ def a_screened(difference, *, error=0.002, df=6.0, sessions=5, is_suspect=True):
         df=df,
         low=difference - reach,
         high=difference + reach,
-        is_suspect=is_suspect,
         sessions=sessions,
         launch_variance=1e-5,
         prior_variance=1e-5,
@@ -51,7 +50,7 @@ def test_what_the_screen_passes_is_unchanged():
     st.sampled_from([0.05, 0.0025, 1e-4]),
 )
 def test_a_prediction_agrees_with_the_t_test_of_scipy(difference, error, df, alpha):
-    beyond = stats.t.sf((abs(difference) - TIME.floor) / error, df)
+    beyond = stats.t.sf((abs(difference) - TIME.half_limit) / error, df)
 
     found = predicted(difference, error=error, df=df, alpha=alpha)
     assume(found != "unchanged")
@@ -65,8 +64,10 @@ def test_the_smallest_detectable_change_is_that_of_the_t_test_of_scipy_in_four_o
     screened = a_screened(0.1, error=0.004, df=6.0)
     reach = stats.t.isf(0.025, 6) + stats.t.isf(0.2, 6)
 
-    assert smallest_detectable(screened, TIME, 0.05) == pytest.approx(TIME.floor + 0.004 * reach)
-    assert smallest_detectable(a_screened(0.1, error=1e-6), TIME, 0.05) == TIME.margin
+    assert smallest_detectable(screened, TIME, 0.05) == pytest.approx(
+        TIME.half_limit + 0.004 * reach
+    )
+    assert smallest_detectable(a_screened(0.1, error=1e-6), TIME, 0.05) == TIME.limit
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, math.nan])

@@ -57,6 +57,17 @@ def test_the_spread_is_that_around_the_mean_of_each_epoch():
     assert of_time(MOVED).spread == pytest.approx(step * math.sqrt((1 / 2 + 2 / 3) / 3))
 
 
+def test_what_the_gate_excludes_follows_the_launches_of_a_session_and_not_the_days():
+    """Two launches 2 % apart: 1.4 % each, 2 % a pair; 18 of them reach half of that to a side."""
+    days = [[day, 1.02 * day] for day in (1.0, 1.1, 0.9, 1.0, 1.2, 1.0, 0.8, 1.0)]
+    calm = [[day, 1.002 * day] for day in (1.0, 1.1, 0.9)]
+
+    assert of_time(a_history(*days)).excludes == pytest.approx(0.01, rel=0.2)
+    assert of_time(a_history(*days[:3])).excludes > of_time(a_history(*days)).excludes
+    assert of_time(a_history(*calm)).excludes < 0.002
+    assert of_time(a_history([1.0], [1.1])).excludes is None
+
+
 def test_one_session_has_neither_spread_nor_trend():
     found = of_time(a_history([1.0, 1.1]))
 

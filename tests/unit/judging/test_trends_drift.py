@@ -157,7 +157,7 @@ def test_the_largest_drift_comes_first():
 
 
 def test_a_suite_asks_for_what_it_gates_each_from_its_limit_on():
-    limits = Limits(default={**default_limits(), "step_time_s": Limit(relative=0.2, margin=0.4)})
+    limits = Limits(default={**default_limits(), "step_time_s": Limit(relative=0.2)})
     floor = trends.gated(limits)
     history = a_history(*SLOWER)
 

@@ -85,8 +85,8 @@ def test_outliers_hide_neither_a_change_nor_that_there_is_none():
     assert slower.count("unchanged") == 0
 
 
-def test_a_change_as_large_as_the_margin_is_seldom_called_unchanged():
-    assert calls(TIME.margin, trimmed=True).count("unchanged") <= 0.06 * 200
+def test_a_change_as_large_as_the_limit_is_seldom_called_unchanged():
+    assert calls(TIME.limit, trimmed=True).count("unchanged") <= 0.06 * 200
 
 
 def test_a_history_that_is_calmer_makes_nothing_unchanged():

@@ -24,14 +24,14 @@ def test_the_last_look_ends_it():
 
 
 def test_a_metric_without_a_gate_is_never_worth_a_launch():
-    limits = Limits(default={"step_time_s": Limit(relative=0.01, margin=0.02, gate=False)})
+    limits = Limits(default={"step_time_s": Limit(relative=0.02, gate=False)})
 
     assert undecided(HISTORY, a_head(SLOWER), limits) == ((), 0)
 
 
-def test_the_workload_that_lies_furthest_beyond_its_margin_comes_first():
-    """By margins and not by percents: what a suite allows is no loss."""
-    strict, loose = Limit(relative=0.005, margin=0.01), Limit(relative=0.05, margin=0.1)
+def test_the_workload_that_lies_furthest_beyond_its_limit_comes_first():
+    """By limits and not by percents: what a suite allows is no loss."""
+    strict, loose = Limit(relative=0.01), Limit(relative=0.1)
     limits = Limits(
         default={}, workloads={"strict": {"step_time_s": strict}, "loose": {"step_time_s": loose}}
     )
@@ -47,7 +47,7 @@ def test_the_workload_that_lies_furthest_beyond_its_margin_comes_first():
 
 def test_what_is_not_measured_in_pairs_keeps_nobody_waiting():
     """Scaling efficiency needs the single process of the same turn."""
-    limits = Limits(default={"scaling_efficiency": Limit(relative=0.01, margin=0.02)})
+    limits = Limits(default={"scaling_efficiency": Limit(relative=0.02)})
     head = a_run(
         a_measured("w.world_size=1", *STEADY, parameters={"world_size": 1}),
         a_measured("w.world_size=2", *SLOWER, parameters={"world_size": 2}, items_per_step=16.0),

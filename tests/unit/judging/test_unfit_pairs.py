@@ -19,7 +19,7 @@ from tests.histories import (
     said,
     scaled,
 )
-from tests.runs import MIB, STEADY, a_measured, a_process, a_run
+from tests.runs import CPU, MIB, STEADY, a_measured, a_process, a_run
 
 ROW = "host_rss_peak_bytes"
 
@@ -114,7 +114,7 @@ def test_what_only_waits_fails_the_job_although_cpu_time_gates():
     history = [packed(a_run(a_measured("w", *STEADY, timed=cpu)), OLD)] * 4
     head = packed(a_run(a_measured("w", *scaled(STEADY, 2), timed=cpu)), NEW)
     turns = [a_pair(2e-3, 2e-3, base={"timed": cpu}, timed=cpu) for _ in range(9)]
-    limits = Limits(default=default_limits("shared", cpu_gates=True))
+    limits = Limits(default=default_limits(CPU))
 
     comparison = judged(history, in_turns(head, turns, dependencies=("uv.lock",)), limits=limits)
 

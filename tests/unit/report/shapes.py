@@ -404,7 +404,7 @@ def own_gate():
         a_planned("gpt", parameters={"size": 8}),
         a_planned("loader-2", file="loader.py"),
         "mlp",
-        limit=9.0,
+        limit=0.9,
         fail_on="never",
         python_path=("b", HOSTILE),
     )

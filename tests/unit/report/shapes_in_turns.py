@@ -150,6 +150,16 @@ def undecided_history():
     )
 
 
+def required():
+    """No answer, where one is required; and one that is not."""
+    return a_comparison(
+        an_undecided("loader", pairs=18, remedy=a_remedy(), require=True),
+        an_undecided("bert", pairs=18, interval=Interval(low=0.96, high=1.083)),
+        *UNCHANGED,
+        interleaved=an_interleaved(suspects=2, pairs=36),
+    )
+
+
 def new_machine():
     """No history here, and judged all the same."""
     note = "gpu_model: NVIDIA H100 → NVIDIA H200"
@@ -210,7 +220,7 @@ def busy():
     """Nobody knows anything, because the machine had too much else to do."""
     anything = Interval(low=0.0, high=1e40)
     return a_comparison(
-        an_undecided("gpt_train", pairs=2, interval=anything, remedy=a_remedy(margin=0.93)),
+        an_undecided("gpt_train", pairs=2, interval=anything, remedy=a_remedy(limit=0.93)),
         an_undecided(
             "gpt_train", metric=metrics.HOST_RSS_PEAK, base=GIB, pairs=2, remedy=a_remedy(13)
         ),
@@ -357,5 +367,6 @@ ALL = (
     likely_slower,
     undecided_pairs,
     undecided_history,
+    required,
     new_machine,
 )

@@ -122,6 +122,12 @@ def test_what_is_missing_is_said_first():
     assert "No change points: ruptures" in shown
 
 
+def test_a_team_sees_which_loss_its_gate_excludes():
+    shown = terminal(a_branch_history(a_workload_history(*steps(4, moved_at=(2,)))))
+
+    assert "a loss above 1.8 %" in shown
+
+
 def test_a_metric_that_never_changed_is_only_counted():
     sessions = [[{"graph_breaks": 2.0, "step_time_s": step}] for (step, *_) in steps(4)]
     lines = [a_line(), a_line(metric="graph_breaks", spread=None)]

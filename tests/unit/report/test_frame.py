@@ -89,7 +89,7 @@ def test_a_row_of_pairs_has_their_number_and_how_far_its_history_lies():
 
     assert row["pairs"] == 9
     assert row["drift"] == pytest.approx(1.058)
-    assert row["margin"] == pytest.approx(0.02)
+    assert row["limit"] == pytest.approx(0.02)
     assert row["smallest_detectable"] == pytest.approx(0.024)
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import Interval, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline, remarks
@@ -116,13 +116,48 @@ def test_what_is_open_is_named_and_nothing_is_called_certain():
     )
 
 
-def test_what_shows_no_sign_of_a_change_takes_nothing_from_the_answer():
-    row = a_change("a", Verdict.INCONCLUSIVE, code="no_sign")
+def test_a_pass_without_every_answer_says_the_worst_loss_that_no_row_has():
+    rows = (
+        a_change("a", Verdict.INCONCLUSIVE, code="no_sign", interval=Interval(low=0.98, high=1.03)),
+        a_change("b", limit=0.05, interval=Interval(low=0.97, high=1.0412)),
+    )
 
-    assert first_line(row).startswith("✅ Pass: no regression; inconclusive without a sign")
+    assert first_line(rows[0]) == (
+        "✅ Pass: no regression proven, and no loss above 3 %; inconclusive without a sign of a "
+        "change: a"
+    )
+    assert "no regression proven, and no loss above 4.2 %;" in first_line(*rows)
 
 
-def test_what_looks_worse_than_its_margin_is_one_list_whatever_lacks_for_a_proof():
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_change("b", Verdict.INCONCLUSIVE, interval=None, ratio=1.0),
+        a_change("b", Verdict.INCONCLUSIVE, ratio=1.0, interval=Interval(low=0.0, high=12.0)),
+        a_change("b", Verdict.UNCONFIRMED, ratio=1.018),
+    ],
+    ids=["unknown", "absurd", "suspected"],
+)
+def test_a_pass_excludes_no_loss_where_one_row_does_not(other):
+    line = first_line(a_change("a", Verdict.INCONCLUSIVE, ratio=1.0), other)
+
+    assert line.startswith("✅ Pass: no regression proven; ")
+
+
+def test_where_an_answer_is_required_its_lack_is_what_is_unknown():
+    required = a_change("a", Verdict.INCONCLUSIVE, ratio=1.004, pairs=18, require=True)
+    free = a_change("b", Verdict.INCONCLUSIVE, ratio=1.004, pairs=18)
+    worse = a_change("c", Verdict.INCONCLUSIVE, ratio=1.08)
+
+    assert first_line(required, free) == "❓ Unknown: no answer, and one is required: a +0.4 %"
+    assert first_line(required, worse) == (
+        "❓ Unknown: looks worse, not proven: c +8.0 %; no answer, and one is required: a +0.4 %"
+    )
+    assert remarks.of(required).startswith("suite.toml requires an answer; no loss above 1.4 %")
+    assert "requires" not in remarks.of(free)
+
+
+def test_what_looks_worse_than_its_limit_is_one_list_whatever_lacks_for_a_proof():
     rows = (
         a_change("a", Verdict.UNCONFIRMED, ratio=1.12),
         a_change("b", Verdict.INCONCLUSIVE, ratio=1.08),

@@ -17,6 +17,7 @@ def a_line(**more):
         newest="2026-11-21T10:00:00Z",
         centre=41.2e-3,
         spread=0.0123,
+        excludes=0.0171,
         trend=None,
         has_drifted=False,
         changes=None,
@@ -32,14 +33,17 @@ def test_a_line_says_how_much_history_there_is_how_old_and_how_steady():
     shown = history.render([a_suite_history(a_line(earlier=2, epoch=1, trend=1.02))], "markdown")
 
     assert "### `nvidia-h200`, suite `smoke`" in shown
-    assert "| `mlp` | step time | 3 (+2) | 1 | 2 days | 41.2 ms | 1.23 % | +2.0 % |" in shown
+    cells = "step time | 3 (+2) | 1 | 2 days | 41.2 ms | 1.23 % | a loss above 1.8 % | +2.0 %"
+    assert f"| `mlp` | {cells} |" in shown
 
 
 def test_what_cannot_be_known_is_a_dash():
-    shown = history.render([a_suite_history(a_line(spread=None), days=None)], "markdown")
+    shown = history.render(
+        [a_suite_history(a_line(spread=None, excludes=None), days=None)], "markdown"
+    )
 
     no = units.NOTHING
-    assert f"| 0 | {no} | 41.2 ms | {no} | {no} |" in shown
+    assert f"| 0 | {no} | 41.2 ms | {no} | {no} | {no} |" in shown
 
 
 def test_a_drift_is_marked_beside_its_trend():

@@ -64,7 +64,7 @@ def test_the_interval_of_a_row_is_an_image_that_a_notebook_keeps():
 
     (axis, _), (label, picture), _ = images  # above each table the axis
     assert axis.startswith("axis from ")
-    assert label == "change +5.0 % [+4.0, +6.0], limit 1 %, margin 2 %"
+    assert label == "change +5.0 % [+4.0, +6.0], limit 2 %"
     head, _, data = picture.partition(",")
     svg = ET.fromstring(base64.b64decode(data))
     assert head == "image/svg+xml;base64"

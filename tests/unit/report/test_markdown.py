@@ -90,15 +90,18 @@ def test_a_suspected_loss_stands_before_a_suspected_gain_and_what_nobody_knows()
 def test_a_row_says_how_many_launches_decided_and_what_could_be_seen():
     report = spaced(markdown.render(shapes_in_turns.who_moved()))
 
-    assert "| 1 % | 6 pairs |" in report
-    assert "| margin 2 % | 4 pairs |" in report
-    assert "| margin 2 % | 3 sessions |" in report
+    assert "| 2 % | 6 pairs |" in report
+    assert "| 2 % | 4 pairs |" in report
+    assert "| 2 % | 3 sessions |" in report
 
 
 def test_an_undecided_row_says_what_could_have_been_seen_and_what_would_decide():
     report = spaced(markdown.render(shapes_in_turns.undecided_pairs()))
 
-    assert "| 1 %<br>detects 8.4 % | 9 pairs<br>about 13 pairs would decide |" in report
+    assert (
+        "| 2 %<br>detects 8.4 % | 9 pairs<br>no loss above 13 %; about 13 pairs would decide |"
+        in report
+    )
 
 
 def test_an_exact_limit_is_what_can_be_seen():
@@ -151,7 +154,7 @@ def test_each_finding_comes_with_its_command():
     for command in (
         'ci-perf accept run.json --workload bert --workload resnet18 --reason "…"',
         "git rm baselines/nvidia-h200/standard/vit.json",
-        "step_time_s = { margin = 0.12 }",
+        "step_time_s = { limit = 0.12 }",
         "ci-perf accept run.json --workload llama",
     ):
         assert f"`{command}`" in report

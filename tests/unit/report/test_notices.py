@@ -15,18 +15,6 @@ def test_a_comparison_in_which_only_the_change_moved_needs_no_notice():
     assert said(a_change(verdict=Verdict.REGRESSED, ratio=1.1), a_change("mlp")) == []
 
 
-def test_what_this_change_accepts_itself_is_named():
-    (notice,) = said(
-        a_change("bert", ratio=1.0, code="accepted", interval=Interval(low=0.9, high=1.2)),
-        a_change("mlp"),
-    )
-
-    assert notice == (
-        "✏️ Judged by a baseline that this change brings itself: bert step time. The diff of the "
-        "baseline has the old number, the new one and the reason."
-    )
-
-
 def test_one_suspect_that_pairs_cleared_is_named():
     (notice,) = said(a_cleared("bert", 1.041), a_change("mlp"))
 

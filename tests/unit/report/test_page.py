@@ -270,7 +270,7 @@ def test_colours_differ_for_the_two_common_kinds_of_colour_blindness():
         for first, second in itertools.combinations(("worse", "better", "open", "same"), 2):
             for kind in colour_blindness.KINDS:
                 assert colour_blindness.distance(colours[first], colours[second], kind) > 20
-        for first, second in itertools.combinations(("limit", "gain", "margin"), 2):
+        for first, second in itertools.combinations(("limit", "gain", "calm"), 2):
             for kind in colour_blindness.KINDS:
                 assert colour_blindness.distance(colours[first], colours[second], kind) > 5
 
@@ -305,10 +305,10 @@ amounts = st.floats(0, 1e19)
 
 
 @settings(max_examples=100, derandomize=True, deadline=None)
-@given(numbers, numbers, st.floats(0, 5), st.floats(0, 5))
-def test_what_is_drawn_is_what_decided(low, width, limit, margin):
-    """The whole bar lies on the limit's ground where the interval lies beyond the limit."""
-    row = a_change("mlp", ratio=low + width / 2, limit=limit, margin=margin)
+@given(numbers, numbers, st.floats(0, 5))
+def test_what_is_drawn_is_what_decided(low, width, limit):
+    """The whole bar lies on ground of a loss where the interval lies beyond half the limit."""
+    row = a_change("mlp", ratio=low + width / 2, limit=limit)
     row = msgspec.structs.replace(row, interval=Interval(low=low, high=low + width))
     axis = scales.of([row])
 
@@ -320,8 +320,8 @@ def test_what_is_drawn_is_what_decided(low, width, limit, margin):
     for band in bands:
         assert 0 <= band.x <= band.x + band.width <= 100.01
     for band in (each for each in bands if each.kind == "limit"):
-        assert band.x == axis.place(limit)
-        if low - 1 > limit:
+        assert band.x == axis.place(limit / 2)
+        if low - 1 > limit / 2:
             assert bar.x1 >= band.x
 
 

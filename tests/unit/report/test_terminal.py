@@ -119,7 +119,7 @@ def test_where_no_table_has_room_every_row_is_a_sentence():
     text = terminal.render(shapes.regressed(), width=50, color=False)
 
     assert (
-        " ❌ resnet18 step time: 41.2 → 43.7 ms, +6.1 %\n [+5.1, +7.1], limit 1 %; 9 pairs" in text
+        " ❌ resnet18 step time: 41.2 → 43.7 ms, +6.1 %\n [+5.1, +7.1], limit 2 %; 9 pairs" in text
     )
 
 

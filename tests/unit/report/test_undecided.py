@@ -4,7 +4,7 @@ import pytest
 
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Signs, Verdict
+from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import advice, remarks, undecided
@@ -54,29 +54,29 @@ def test_what_the_budget_did_not_reach_asks_for_time_whatever_its_history_lacks(
     assert step.endswith(f"{IN_TURNS}main --budget 40m")
 
 
-def test_where_pairs_would_not_help_a_quieter_machine_or_a_wider_margin_does():
+def test_where_pairs_would_not_help_a_quieter_machine_or_a_larger_limit_does():
     (step,) = steps(
         an_undecided(pairs=18, remedy=a_remedy()),
-        an_undecided("conv", pairs=18, remedy=a_remedy(margin=0.2)),
+        an_undecided("conv", pairs=18, remedy=a_remedy(limit=0.2)),
         interleaved=an_interleaved(),
     )
 
     assert "more pairs would not help: loader step time, conv step time." in step
-    assert step.endswith("under [limits]: step_time_s = { margin = 0.2 }")
+    assert step.endswith("under [limits]: step_time_s = { limit = 0.2 }")
 
 
-@pytest.mark.parametrize("margin", [0.21, 0.93, 25.0])
-def test_a_margin_that_would_promise_nothing_is_not_advised(margin):
-    row = an_undecided(pairs=18, remedy=a_remedy(margin=margin))
+@pytest.mark.parametrize("limit", [0.21, 0.93, 25.0])
+def test_a_limit_that_would_promise_nothing_is_not_advised(limit):
+    row = an_undecided(pairs=18, remedy=a_remedy(limit=limit))
     (step,) = steps(row, interleaved=an_interleaved())
 
     assert step.endswith("Use a quieter machine.")
-    assert "margin" not in remarks.of(row)
+    assert "larger limit" not in remarks.of(row)
 
 
-@pytest.mark.parametrize("margin", [0.0123, 0.1163, 0.2])
-def test_the_margin_to_write_down_is_wide_enough_and_toml(margin):
-    comparison = a_comparison(an_undecided(pairs=18, remedy=a_remedy(margin=margin)))
+@pytest.mark.parametrize("limit", [0.0123, 0.1163, 0.2])
+def test_the_limit_to_write_down_is_large_enough_and_toml(limit):
+    comparison = a_comparison(an_undecided(pairs=18, remedy=a_remedy(limit=limit)))
     line = [
         part
         for phrase in advice.next_steps(comparison)
@@ -84,8 +84,25 @@ def test_the_margin_to_write_down_is_wide_enough_and_toml(margin):
         if isinstance(part, Command)
     ][-1]
 
-    written = tomllib.loads(line)["step_time_s"]["margin"]
-    assert margin <= written <= 1.1 * margin
+    written = tomllib.loads(line)["step_time_s"]["limit"]
+    assert limit <= written <= 1.1 * limit
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        (Interval(low=0.97, high=1.0823), "no loss above 8.3 %"),
+        (Interval(low=0.97, high=11.0), "no loss above 1,000 %"),
+        (Interval(low=0.9, high=0.995), "no loss"),
+        (Interval(low=0.0, high=1e40), ""),
+        (None, ""),
+    ],
+)
+@pytest.mark.parametrize("code", ["spread", "far_beyond_limit", "base_failed", "other_packages"])
+def test_a_row_without_an_answer_says_first_which_loss_it_excludes(interval, said, code):
+    first, *_ = remarks.of(an_undecided(code=code, interval=interval)).split("; ")
+
+    assert first == said if said else "no loss" not in first
 
 
 def test_launches_with_two_speeds_ask_for_what_they_choose():
@@ -99,7 +116,7 @@ def test_launches_with_two_speeds_ask_for_what_they_choose():
 @pytest.mark.parametrize(
     "row",
     [
-        an_undecided(pairs=18, remedy=a_remedy(margin=0.1)),
+        an_undecided(pairs=18, remedy=a_remedy(limit=0.1)),
         an_undecided(pairs=2, remedy=a_remedy(13)),
         an_undecided(code="two_modes", pairs=18, remedy=a_remedy()),
         an_undecided(code="too_few_pairs", pairs=1),
@@ -116,7 +133,7 @@ def test_on_a_busy_machine_the_advice_is_about_the_machine_alone(row, code):
         "The machine was too busy for a verdict: loader. Stop the other programs on it"
     )
     assert "ci-perf check loader" in step
-    for word in ("margin", "kernel", "fix", "budget"):
+    for word in ("limit", "kernel", "fix", "budget"):
         assert word not in step
 
 
@@ -189,7 +206,7 @@ def test_a_base_that_stopped_running_is_no_question_of_its_setup():
 
     assert "loader step time (after 2 pairs: Segfault)" in step
     assert "setup" not in step
-    assert remarks.of(row) == ("the base could not be launched after 2 pairs")
+    assert remarks.of(row).endswith("; the base could not be launched after 2 pairs")
 
 
 def test_clocks_that_differ_are_to_be_fixed():

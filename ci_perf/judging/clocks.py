@@ -1,0 +1,67 @@
+"""Two clocks of one step on a CPU: the time by the wall is the promise, CPU time speaks beside it.
+
+CPU time is quiet where others use the machine. It does not see waiting, and it grows where work
+moves to other processes, which is no loss of time.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import msgspec
+
+from ci_perf.judging import decide
+from ci_perf.judging.candidates import Judgement
+from ci_perf.model import metrics
+from ci_perf.model.comparison import Verdict
+
+# The wall has no answer, and CPU time shows no change.
+CLEARED_BY_CPU_TIME = "cleared_by_cpu_time"
+# More CPU time in all, and no loss by the wall; or more processes and threads share the work.
+MORE_CPU_TIME = "more_cpu_time"
+CODES = (CLEARED_BY_CPU_TIME, MORE_CPU_TIME)
+
+
+def reconcile(judgements: Iterable[Judgement]) -> Iterator[Judgement]:
+    """Yield the judgements, those of the two clocks of a workload in the light of each other."""
+    asked = list(judgements)
+    by_clock = {(each.candidate.workload, each.candidate.metric.name): each for each in asked}
+    for each in asked:
+        clocks = (metrics.STEP_TIME, metrics.STEP_CPU)
+        wall, cpu = (by_clock.get((each.candidate.workload, clock.name)) for clock in clocks)
+        if wall and cpu and wall.candidate.limit.gate and cpu.candidate.limit.gate:
+            yield {id(wall): _of_wall(wall, cpu), id(cpu): _of_cpu(cpu, wall)}.get(id(each), each)
+        else:
+            yield each
+
+
+def _of_wall(wall: Judgement, cpu: Judgement) -> Judgement:
+    """Let CPU time clear a step whose wall is too noisy for an answer."""
+    if wall.change is None or cpu.change is None or wall.candidate.limit.require:
+        return wall
+    is_calm = cpu.change.verdict is Verdict.UNCHANGED
+    # Other packages may wait longer, which no pair shows.
+    is_noisy = wall.change.code != decide.OTHER_PACKAGES
+    if not (is_calm and is_noisy and wall.change.verdict is Verdict.INCONCLUSIVE):
+        return wall
+    change = msgspec.structs.replace(wall.change, gate=False, code=CLEARED_BY_CPU_TIME)
+    remedy = wall.change.remedy
+    is_too_noisy = remedy is not None and remedy.pairs is None
+    return replace(wall, change=change, is_open=wall.is_open and not is_too_noisy)
+
+
+def _of_cpu(cpu: Judgement, wall: Judgement) -> Judgement:
+    """Let CPU time fail a step only where the wall does not contradict it."""
+    if cpu.change is None or wall.change is None:
+        return cpu
+    is_decided = wall.change.verdict in {Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.REGRESSED}
+    interval = wall.change.interval
+    excludes_loss = interval is not None and interval.high - 1 < wall.change.limit
+    is_silent = is_decided or excludes_loss or cpu.candidate.has_other_tasks
+    if not is_silent or cpu.change.verdict is Verdict.UNCHANGED:
+        return cpu
+    is_loss = (
+        cpu.change.verdict is Verdict.REGRESSED and wall.change.verdict is not Verdict.REGRESSED
+    )
+    code = MORE_CPU_TIME if is_loss else cpu.change.code
+    change = msgspec.structs.replace(cpu.change, gate=False, code=code)
+    return replace(cpu, change=change, is_open=cpu.is_open and not is_decided)
