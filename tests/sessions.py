@@ -161,9 +161,6 @@ class Suspects:
         names, suspects = self._undecided(run)
         return names if isinstance(names, dict) else dict.fromkeys(names, 2.0), suspects
 
-    def rows(self, _run):
-        return ()
-
     def moved(self, _run):
         return self._moved
 

@@ -1,6 +1,5 @@
 """The commands that measure a suite, and `touched`, which says what they would measure."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -78,34 +77,14 @@ def run_command(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to draw it, too, as one page of HTML: see `ci-perf page`.",
 )
-@click.option(
-    "--serve",
-    is_flag=True,
-    help="Serve a page on this machine's loopback that follows the check; its address is told.",
-)
-@click.option(
-    "--serve-port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="The port of that page; by default a free one.",
-)
-@click.option(
-    "--watch",
-    is_flag=True,
-    help="Check again each time that a file of the repository changes, against the last commit "
-    "(or --against) and with a --budget of a minute, and say a line per row, until Ctrl-C.",
-)
 @options.report_format
 @options.output
 def check_command(
     *,
-    watch: bool,
     fail_on: FailOn | None,
     run_output: Path,
     comparison_output: Path | None,
     page: Path | None,
-    serve: bool,
-    serve_port: int,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `checking`
@@ -124,44 +103,35 @@ def check_command(
     measurement = measure_options.measurement(
         said, run_output=run_output, outputs=(comparison_output, page, output)
     )
-    if watch:
-        following.until_interrupted(
-            measurement, fail_on, (comparison_output, page, serve, format, output)
-        )
     reports.check_target(format, output, inputs=[run_output, measurement["baselines"]])
     kept = (run_output, output, measurement["baselines"], measurement["workloads"])
     files.check_apart("--comparison-output", comparison_output, *kept)
     files.check_apart("--page", page, comparison_output, *kept)
     for target in filter(None, (comparison_output, page)):
         files.check_target(target)
-    with following.followed(serve_port if serve else None) as (listener, show):
-        checked = ci_perf.check(
-            **measurement,
-            fail_on=fail_on,
-            notify=console.say,
-            listener=listener,
-        )
-        reports.emit_comparison(checked.comparison, format, output)
-        if comparison_output is not None:
-            files.write(comparison_output, checked.comparison)
-        if page is not None or serve:
-            _draw(checked, measurement["baselines"], page, show)
+    checked = ci_perf.check(
+        **measurement,
+        fail_on=fail_on,
+        notify=console.say,
+        listener=following.listener(),
+    )
+    reports.emit_comparison(checked.comparison, format, output)
+    if comparison_output is not None:
+        files.write(comparison_output, checked.comparison)
+    if page is not None:
+        _draw(checked, measurement["baselines"], page)
     if checked.trouble is not None:
         raise checked.trouble
     return checked.comparison.exit_code
 
 
-def _draw(
-    checked: Checked, baselines: Path, target: Path | None, show: Callable[[str], None]
-) -> None:
-    """Write the page of a check, and show it."""
+def _draw(checked: Checked, baselines: Path, target: Path) -> None:
+    """Write the page of a check."""
     from ci_perf.gate import export
 
     text = export.page(checked.comparison, checked.run, baselines=baselines, notify=console.say)
-    if target is not None:
-        files.write_text(target, text)
-        console.say(f"page: {target}")
-    show(text)
+    files.write_text(target, text)
+    console.say(f"page: {target}")
 
 
 @click.command("touched")

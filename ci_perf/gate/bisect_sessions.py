@@ -110,7 +110,7 @@ class PairsJudge:
         return compare.undecided(_nothing(run), head, limits=self._of(run), tiers=self.tiers)
 
     def rows(self, run: Run) -> tuple[Row, ...]:
-        """See PairJudge."""
+        """Judge what there is."""
         head = summarise.run(run, label="")
         limits = self._of(run)
         return compare.compare(_nothing(run), head, limits=limits, tiers=self.tiers).rows

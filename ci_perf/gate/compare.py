@@ -139,7 +139,7 @@ class BaselineJudge:
         return undecided(basis.history, head, limits=basis.rules.limits, tiers=basis.rules.tiers)
 
     def rows(self, run: Run) -> tuple[Row, ...]:
-        """See PairJudge."""
+        """Judge what there is."""
         basis = self._read(run.environment.hard, run.suite)
         return _compared(basis.history, summarise.run(run, label=""), basis.rules).rows
 

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ci_perf.model.comparison import Change, Comparison, Severity, Uncompared
+from ci_perf.model.comparison import Comparison, Severity, Uncompared
 from ci_perf.report import (
     advice,
     cells,
@@ -73,18 +73,6 @@ def render(comparison: Comparison, *, width: int, color: bool, is_ascii: bool = 
     `is_ascii`: intervals are drawn of ASCII alone.
     """
     return _printed(_parts(comparison, width, is_ascii=is_ascii), width=width, color=color)
-
-
-def brief(comparison: Comparison, *, width: int, color: bool) -> str:
-    """Say the verdict, and a sentence for each row that moved or whose interval may fail a job."""
-    rows = [
-        row
-        for row in table_rows.worst_first(comparison.rows)
-        if not table_rows.is_quiet(row) or (isinstance(row, Change) and row.gate and row.interval)
-    ]
-    sentences = (_sentence(cells.shown(row)) for row in rows[:_SHOWN])
-    title = _text(headline.of(comparison), style="bold")
-    return _printed((title, *sentences), width=width, color=color)
 
 
 def _printed(parts: Iterable[RenderableType], *, width: int, color: bool) -> str:

@@ -118,7 +118,7 @@ class Interleaving:
             return
         self._accepted = self._against.judge.accepted(run)
         # The number of the suspects, and who comes first of equal ones, are fixed here.
-        undecided, here = self._judged(snapshot())
+        undecided, here = self._against.judge.undecided(snapshot())
         self._suspects = max(here, self._against.suspects)
         order, self._expected = tuple(filter(self._may_get_pairs, undecided)), undecided
         self._start = self._clock()
@@ -131,7 +131,7 @@ class Interleaving:
                 return
             waiting = {name: self._waiting(name, undecided[name]) for name in left}
             self._launch(self._bases[schedule.next_workload(waiting)], len(left))
-            undecided, _ = self._judged(snapshot())
+            undecided, _ = self._against.judge.undecided(snapshot())
             left = self._to_launch(name for name in order if name in undecided)
         self._stopped = "decided"
 
@@ -139,13 +139,6 @@ class Interleaving:
         """Whether it is a suspect, where an earlier session has said who is."""
         suspected = self._against.suspected
         return bool(suspected.get(workload)) if suspected else True
-
-    def _judged(self, run: Run) -> tuple[dict[str, float], int]:
-        """Ask who is undecided, and tell it."""
-        judge = self._against.judge
-        undecided, suspects = judge.undecided(run)
-        self._listener.judged(lambda: judge.rows(run), undecided)
-        return undecided, suspects
 
     def described(self) -> Interleaved:
         """Say how it went so far."""

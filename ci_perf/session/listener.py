@@ -1,10 +1,9 @@
 """The listener of a session: it hears what goes on, and may tell a person."""
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ci_perf.model import run as runs
-from ci_perf.model.comparison import Row
 from ci_perf.session.schedule import Forecast
 
 
@@ -55,12 +54,6 @@ class Listener:
 
     def base_failed(self, workload: str, reason: str) -> None:
         """Hear that the base of a workload cannot be launched."""
-
-    def judged(self, rows: Callable[[], Sequence[Row]], undecided: Collection[str]) -> None:
-        """Hear which workloads further pairs may decide; `rows` judges all as it stands now.
-
-        No workload runs meanwhile.
-        """
 
     def recording(self, workload: str) -> None:
         """Hear that a workload is launched once more, untimed, to record what it takes."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ci_perf.judging.policy import LOOKS, MOST_PAIRS
-from ci_perf.model.comparison import Row
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -37,9 +36,6 @@ class PairJudge(Protocol):
         With each workload stands how many pairs more are expected to decide it. The suspects share
         the chance of a false alarm.
         """
-
-    def rows(self, run: Run) -> tuple[Row, ...]:
-        """Judge what there is."""
 
     def moved(self, run: Run) -> tuple[str, ...]:
         """Name the workloads whose row pairs have called slower or faster, the worst one first."""

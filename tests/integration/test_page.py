@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from ci_perf.progress import live_page
 from ci_perf.report import hardware, page, proof
 from ci_perf.report.page import explorer, history_page, price_picture, tables_page
 from tests import browser as browsers
@@ -39,18 +38,6 @@ def test_a_page_is_accessible_quiet_and_fits_every_width(browser, shape, tmp_pat
         assert seen.foreign == 0
         for row in comparison.rows:
             assert row.workload[:40] in seen.text
-
-
-def test_the_page_of_a_running_check_is_as_good(browser, tmp_path):
-    comparison, _, _ = page_shapes.with_a_run()
-    follower = live_page.LivePage()
-    follower.started("mlp", 1, 3)
-    follower.judged(lambda: comparison.rows, ["conv"])
-    file = tmp_path / "live.html"
-    file.write_text(follower.html("still"))
-
-    for seen in looked_at(browser, file):
-        assert "mlp 1/3" in seen.text
 
 
 @pytest.mark.parametrize("shape", history_shapes.ALL, ids=lambda shape: shape.__name__)

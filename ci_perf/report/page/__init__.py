@@ -1,7 +1,7 @@
 """A comparison as one self-contained page of HTML: no script, no request, readable in any width.
 
 Everything drawn comes from the comparison that decided, and from the run and the baselines that it
-was made of. While a check runs, its page says what runs now, and has the rows that are decided.
+was made of.
 """
 
 import base64
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from types import MappingProxyType
 
 import jinja2
 from markupsafe import Markup, escape
@@ -64,8 +63,6 @@ _SHAPES = {"worse": "▲", "better": "▼", "same": "●", "open": "◆"}
 _CODE = re.compile("`([^`]+)`")
 # A number and its unit stay on one line.
 _SPACE_OF_UNIT = re.compile(r"(?<=\d) (?=[%a-zµ°])", re.IGNORECASE)
-REFRESH_S = 3
-_LIVE_ROWS = '{% from "page_parts.html.jinja" import results with context %}{{ results() }}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +100,14 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
             f"run {run.id}; name the run.json that was written beside it"
         )
     values = launches.of(run, base)
+    rows = table_rows.worst_first(comparison.rows)
+    axis = scales.of(rows)
     return styled(
         "page.html.jinja",
-        **results(comparison.rows, values),
+        axis=axis.ticks(),
+        rows=[_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
+        folded=[_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
+        folded_summary=table_rows.quiet_summary(comparison.rows),
         headline=_without_icon(headline.of(comparison)),
         counts=headline.counts(comparison),
         tone=_TONES.get(comparison.exit_code, "open" if comparison.gate_changes else "same"),
@@ -120,7 +122,7 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         ],
         explained=explanations.of(comparison.rows),
         explained_heading=explanations.HEADING,
-        losses=losses.curves(table_rows.worst_first(comparison.rows)),
+        losses=losses.curves(rows),
         strips=machine.strips(run) if run else list[Strip](),
         canaries=machine.canaries(run) if run else list[CanaryLine](),
         waits=waits.of(run) if run else list[StepWaits](),
@@ -136,20 +138,6 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         ],
         has_run=run is not None,
     )
-
-
-def results(
-    judged: Sequence[Row], values: Mapping[tuple[str, str], Launches] = MappingProxyType({})
-) -> dict[str, object]:
-    """Return what the macro `results` of page_parts.html.jinja draws."""
-    rows = table_rows.worst_first(judged)
-    axis = scales.of(rows)
-    return {
-        "axis": axis.ticks(),
-        "rows": [_row(row, axis, values) for row in rows if not table_rows.is_quiet(row)],
-        "folded": [_row(row, axis, values) for row in rows if table_rows.is_quiet(row)],
-        "folded_summary": table_rows.quiet_summary(judged),
-    }
 
 
 def _without_icon(phrase: Phrase) -> Phrase:
@@ -273,37 +261,3 @@ def environment() -> jinja2.Environment:
     )
     known.filters["phrase"] = _phrase
     return known
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a check is: what runs now, how much is done, how long it takes, and what was told."""
-
-    now: str
-    counted: str
-    left: str
-    notes: Sequence[str] = ()
-    undecided: Sequence[str] = ()
-
-
-def live_rows(decided: Sequence[Row]) -> Markup:
-    """Draw rows once: a page of many takes a tenth of a second."""
-    if not decided:
-        return Markup("")
-    text = environment().from_string(_LIVE_ROWS).render(results(decided))
-    return Markup(text)  # noqa: S704  the template has escaped it
-
-
-def render_live(progress: Progress, drawn: Markup, *, follows: bool) -> str:
-    """Return the page as it is now, with the rows that are drawn; whether it loads itself anew."""
-    return styled(
-        "live.html.jinja",
-        follows=follows,
-        refresh_s=REFRESH_S,
-        now=clean(progress.now, limit=MAX_SENTENCE_CHARS),
-        counted=progress.counted,
-        left=progress.left,
-        notes=tail("\n".join(progress.notes)),
-        undecided=phrases.joined((name,) for name in progress.undecided),
-        results=drawn,
-    )

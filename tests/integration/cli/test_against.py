@@ -1,15 +1,8 @@
 """`--against`: base and head of a real repository, launched in turns."""
 
-import contextlib
 import json
-import re
 import shutil
 import signal
-import socket
-import threading
-import time
-import urllib.parse
-import urllib.request
 
 import msgspec
 import pytest
@@ -86,31 +79,6 @@ def test_a_slower_product_is_proven_to_be_slower(slower):
     assert rows["nap"]["pairs"] >= 4
     assert rows["nap"]["ratio"] > 2
     assert len(repository.worktrees()) == 1
-
-
-def test_a_page_follows_a_check_and_becomes_its_report(repository):
-    """A browser that asks again and again sees what runs, then the decided row, then the end."""
-    repository.commit(product_py=SLOW)
-    process = Project(repository.root).start("check", "--against", "main", "--serve")
-    (address,) = re.findall(r"http://127\.0\.0\.1:\d+/[\w-]{22}/", process.stderr.readline())
-    closed_pipe = threading.Thread(target=process.communicate)
-    closed_pipe.start()
-
-    pages = []
-    with contextlib.suppress(OSError):  # the server has gone
-        while not pages or "A check is running" in pages[-1]:
-            pages.append(urllib.request.urlopen(address, timeout=60).read().decode())
-            time.sleep(0.05)
-    closed_pipe.join()
-
-    assert process.returncode == ExitCode.REGRESSED
-    assert '<meta http-equiv="refresh"' in pages[0]
-    assert any("nap 1/" in page for page in pages)
-    assert any("nap pair" in page and "Not decided yet" in page for page in pages)
-    assert "launches, in their order" in pages[-1]
-    assert '<meta http-equiv="refresh"' not in pages[-1]
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", urllib.parse.urlsplit(address).port or 0))
 
 
 def test_a_slower_product_that_was_accepted_is_green(slower, tmp_path):
@@ -260,26 +228,3 @@ def test_a_run_without_baselines_launches_the_base_of_everything(repository):
     compared = project.run("compare", "../run.json", "--baselines", "../nowhere")
     assert compared.code == ExitCode.OK, compared.out
     assert "pairs" in compared.out
-
-
-def test_a_watched_project_is_checked_again_after_each_change_until_an_interrupt(repository):
-    process = Project(repository.root).start("check", "--watch", "--wait", "0")
-    first, unchanged = process.stdout.readline(), process.stdout.readline()
-    (repository.root / "product.py").write_text(SLOW)
-    second, row = process.stdout.readline(), process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-
-    assert "Pass" in first
-    assert re.search(r"nap step time: .*, margin 50 %", unchanged)
-    assert "Act: slower: nap" in second
-    assert re.search(r"nap step time: .* → .*, limit 20 %; \d+ pairs", row)
-    assert process.returncode == ExitCode.INTERRUPTED
-    assert "changed: product.py" in told
-
-
-def test_watching_writes_no_reports(repository):
-    done = Project(repository.root).run("check", "--watch", "-o", "report.md")
-
-    assert done.code == ExitCode.USAGE
-    assert "--watch: expected none of --comparison-output" in done.err
