@@ -11,7 +11,7 @@ EMPTY := $(VENV)/.made
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo check test lint types versions layers accuracy unit schema map lock wheels clean
+.PHONY: help setup node demo check test lint types versions layers accuracy unit size schema map lock wheels clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -102,6 +102,9 @@ accuracy: $(STAMP) ## False alarms and power of the judge, simulated: a minute
 
 unit: $(STAMP) node ## pytest: unit, integration and end to end
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)
+
+size: $(STAMP) ## Count code lines by folder; fails above the budget
+	@$(BIN)/python -m benchmarks.size
 
 schema: $(STAMP) ## Write docs/schema anew
 	$(BIN)/python -m ci_perf schema --directory docs/schema

@@ -6,11 +6,10 @@
 
 Each cause is planted beside two harmless decoys. Both sides are launched in turns as `check` would
 profile them, and explained by one pair and by three. The first table says whether the planted
-function stands first, with the right kind; where seconds were planted, whether a printed share
-holds them; and what three other tables show first, which name operators and no function: the usual
-ones of torch.profiler, and the trace diff of HolisticTraceAnalysis. The second compares launches of
-the base with each other: every line there is false. With --bases, no cause is planted: each model
-is launched so many times by itself, and only the second table is printed.
+function stands first, with the right kind, and, where seconds were planted, whether a printed share
+holds them. The second compares launches of the base with each other: every line there is false.
+With --bases, no cause is planted: each model is launched so many times by itself, and only the
+second table is printed.
 
 The row that is explained has the change of steps that both sides ran in turns in one process. With
 --keep, launches are kept in a folder and not made again. The exit code is 1 where three pairs name
@@ -30,18 +29,8 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.causes import (
-    fourth_frozen_set,
-    frozen_set,
-    held_out_set,
-    launching,
-    open_set,
-    planted,
-    scoring,
-    second_frozen_set,
-    third_frozen_set,
-)
-from benchmarks.causes.launching import Averages, Repository
+from benchmarks.causes import fourth_set, launching, planted, scoring, third_set
+from benchmarks.causes.launching import Repository
 from benchmarks.causes.planted import Planted
 from benchmarks.causes.scoring import Answer, Steps
 from ci_perf.model.step_profile import ProfiledPair, StepProfile
@@ -52,12 +41,8 @@ FEW, MANY = 1, 3
 CLAIM = 0.95
 _NONE = "\N{EN DASH}"
 SETS: Mapping[str, Mapping[str, Planted]] = {
-    "open": open_set.CAUSES,
-    "held out": held_out_set.CAUSES,
-    "frozen": frozen_set.CAUSES,
-    "second frozen": second_frozen_set.CAUSES,
-    "third frozen": third_frozen_set.CAUSES,
-    "fourth frozen": fourth_frozen_set.CAUSES,
+    "third": third_set.CAUSES,
+    "fourth": fourth_set.CAUSES,
 }
 CAUSES: Mapping[str, Planted] = {
     name: cause for causes in SETS.values() for name, cause in causes.items()
@@ -66,14 +51,13 @@ CAUSES: Mapping[str, Planted] = {
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One planted cause: answers of one pair and of three, and of three other tools."""
+    """One planted cause, with the answers of one pair and of three."""
 
     name: str
     planted: Planted
     change: float
     by_one: Sequence[Answer]
     by_three: Sequence[Answer]
-    tables: tuple[bool | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +65,7 @@ class _Launched:
     """All that was launched for one cause."""
 
     pairs: list[ProfiledPair]
-    averages: Sequence[Averages]
     steps: Steps
-    trace_diff: Mapping[str, float] | None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -95,7 +77,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--bases", type=int, metavar="N", help="launch each model N times instead")
     parser.add_argument("--same", type=int, default=200, help="comparisons of the base with itself")
     parser.add_argument("--keep", type=Path, help="a folder for launches, used again")
-    parser.add_argument("--trace-diff", metavar="PYTHON", help="one that has HolisticTraceAnalysis")
     options = parser.parse_args(arguments)
     models = {path.name.partition(".")[0]: path.read_text() for path in MODELS.iterdir()}
     scores: list[Score] = []
@@ -157,13 +138,7 @@ def _launched(
     (keep / "pairs.json").write_bytes(msgspec.json.encode(pairs))
     return _Launched(
         pairs=pairs,
-        averages=_kept(keep / "averages.json", lambda: launching.averages(base, head)),
         steps=Steps(_kept(keep / "rounds.json", lambda: launching.rounds_s(base, decoys, head))),
-        trace_diff=_kept(
-            keep / "trace_diff.json", lambda: launching.trace_diff(options.trace_diff, base, head)
-        )
-        if options.trace_diff
-        else None,
     )
 
 
@@ -178,19 +153,12 @@ def _scored(name: str, cause: Planted, launched: _Launched) -> Score:
     if cause.is_memory:
         row = scoring.row_of_memory(launched.pairs[0])
     truth = scoring.true_shares(cause, launched.steps, row)
-    by_mean, by_quartile = (
-        scoring.is_first_by_average(cause, *launched.averages, column=column) for column in (0, 1)
-    )
-    by_diff = (
-        scoring.is_first_by_trace_diff(cause, launched.trace_diff) if launched.trace_diff else None
-    )
     return Score(
         name=name,
         planted=cause,
         change=(row.ratio or 1.0) - 1,
         by_one=list(scoring.answers(cause, launched.pairs, row, FEW, truth)),
         by_three=list(scoring.answers(cause, launched.pairs, row, MANY, truth)),
-        tables=(by_mean, by_quartile, by_diff),
     )
 
 
@@ -201,8 +169,8 @@ def _line(score: Score) -> str:
 
 def _table(scores: Sequence[Score]) -> str:
     lines = [
-        "| planted | model | change | one pair | three pairs | kind | shares | mean | p25 | diff |",
-        "|:--|:--|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| planted | model | change | one pair | three pairs | kind | shares |",
+        "|:--|:--|--:|--:|--:|--:|--:|",
     ]
     lines += [_row(score) for score in scores]
     for name, causes in SETS.items():
@@ -221,7 +189,6 @@ def _row(score: Score) -> str:
         _share([answer.is_first for answer in score.by_three]),
         _share([answer.is_kind for answer in score.by_three]),
         _share(shares) if shares else _NONE,
-        *(_NONE if right is None else "yes" if right else "no" for right in score.tables),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -236,10 +203,6 @@ def _total(name: str, scores: Sequence[Score]) -> str:
         _share([answer.is_first for score in scores for answer in score.by_three]),
         _share([answer.is_kind for score in scores for answer in score.by_three]),
         _share([holds for score in scores for answer in score.by_three for holds in answer.shares]),
-        *(
-            _share([right for right in column if right is not None])
-            for column in zip(*(score.tables for score in scores), strict=True)
-        ),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -12,38 +12,6 @@ from ci_perf.model.explanation import CauseKind
 
 Change = tuple[str, str]
 
-# Operators that call others, for a table with whole durations.
-CALLED_BY: Final[Mapping[str, tuple[str, ...]]] = {
-    "aten::linear": ("aten::addmm", "aten::mm"),
-    "aten::matmul": ("aten::mm", "aten::bmm"),
-    "aten::einsum": ("aten::bmm",),
-    "aten::conv1d": ("aten::convolution",),
-    "aten::conv2d": ("aten::convolution",),
-    "aten::_convolution": ("aten::convolution",),
-    "aten::mkldnn_convolution": ("aten::convolution",),
-    "aten::batch_norm": ("aten::native_batch_norm",),
-    "aten::_batch_norm_impl_index": ("aten::native_batch_norm",),
-    "aten::max_pool2d": ("aten::max_pool2d_with_indices",),
-    "aten::scaled_dot_product_attention": (
-        "aten::_scaled_dot_product_flash_attention_for_cpu",
-        "aten::bmm",
-    ),
-    "aten::_scaled_dot_product_attention_math": ("aten::bmm",),
-    "aten::contiguous": ("aten::clone",),
-    "aten::clone": ("aten::copy_",),
-    "aten::to": ("aten::_to_copy",),
-    "aten::_to_copy": ("aten::copy_",),
-    "aten::item": ("aten::_local_scalar_dense",),
-    "aten::softmax": ("aten::_softmax",),
-    "aten::dropout": ("aten::native_dropout", "aten::bernoulli_"),
-    "aten::norm": ("aten::linalg_vector_norm",),
-    "aten::randn": ("aten::normal_",),
-    "aten::gru": ("aten::gru_cell",),
-    "aten::embedding_bag": ("aten::_embedding_bag",),
-}
-
-# The model whose step `torch.compile` compiles.
-COMPILED: Final = "compiled"
 HELPERS: Final = "# planted: helpers"
 _DECOYS: Final = "# planted: decoys "
 _HARMLESS: Final = """
@@ -61,15 +29,13 @@ class Planted:
     """One cause: changes of a model's text, and the right answer.
 
     ``functions`` are the places that may be named, and ``kinds`` what may be said of them.
-    ``operators`` would be right in a table of operators by name. ``is_exact``: it leaves a trace in
-    counts. ``seconds`` are planted in functions, where that is known.
+    ``is_exact``: it leaves a trace in counts. ``seconds`` are planted in functions, where known.
     """
 
     model: str
     changes: tuple[Change, ...]
     functions: frozenset[str]
     kinds: frozenset[CauseKind]
-    operators: frozenset[str] = frozenset()
     is_exact: bool = True
     is_memory: bool = False
     seconds: Mapping[str, float] | None = None
@@ -80,20 +46,16 @@ def plant(
     *changes: Change,
     at: str,
     kinds: str,
-    operators: str = "",
     is_exact: bool = True,
     is_memory: bool = False,
     seconds: Mapping[str, float] | None = None,
 ) -> Planted:
-    """Make a cause; functions, kinds and operators are words in one text."""
+    """Make a cause; functions and kinds are words in one text."""
     return Planted(
         model=model,
         changes=changes,
         functions=frozenset(at.split()),
         kinds=frozenset(kinds.split()),  # type: ignore[arg-type]
-        operators=frozenset(
-            f"aten::{name}" if "::" not in name else name for name in operators.split()
-        ),
         is_exact=is_exact,
         is_memory=is_memory,
         seconds=seconds,

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from benchmarks.causes.launching import Averages
-from benchmarks.causes.planted import CALLED_BY, COMPILED, Planted
+from benchmarks.causes.planted import Planted
 from ci_perf.judging import causes
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Interval, Verdict
@@ -103,13 +102,11 @@ def row(
     )
 
 
-def explained(
-    pairs: Iterable[ProfiledPair], of: Change, *, is_compiled: bool = False
-) -> Explanation:
+def explained(pairs: Iterable[ProfiledPair], of: Change) -> Explanation:
     """Explain a row by these pairs."""
     profiled = ProfiledPairs(workload="model", pairs=tuple(pairs))
     is_gain = of.verdict is Verdict.IMPROVED
-    return causes.explain(profiled, is_gain=is_gain, row=of, is_compiled=is_compiled)
+    return causes.explain(profiled, is_gain=is_gain, row=of)
 
 
 def answers(
@@ -121,7 +118,7 @@ def answers(
 ) -> Iterator[Answer]:
     """Explain a row by every subset of so many pairs; `truth` are the shares that are known."""
     for subset in itertools.combinations(pairs, size):
-        explanation = explained(subset, of, is_compiled=planted.model == COMPILED)
+        explanation = explained(subset, of)
         first = explanation.causes[0] if explanation.causes else None
         is_first = first is not None and _function(first) in planted.functions
         yield Answer(
@@ -183,36 +180,6 @@ def same(launches: Sequence[StepProfile], size: int) -> Iterator[tuple[int, int]
             shown = (*every.causes, *every.others)
             exact = sum(cause.evidence == "exact" for cause in shown) + every.further
             yield exact, len(shown) + every.further - exact
-
-
-def is_first_by_average(
-    planted: Planted, base: Averages, head: Averages, *, column: int
-) -> bool | None:
-    """Whether a table of operators shows a right one first; `None` where none would be right."""
-    if not planted.operators:
-        return None
-
-    def moved(name: str) -> float:
-        return abs(head.get(name, (0.0, 0.0))[column] - base.get(name, (0.0, 0.0))[column])
-
-    return max(base.keys() | head.keys(), key=moved) in planted.operators
-
-
-def is_first_by_trace_diff(planted: Planted, differences_us: Mapping[str, float]) -> bool | None:
-    """Whether a right operator stands first in a trace diff; `None` where none would be right.
-
-    The diff has whole durations, so an operator that calls a right one is as right. Steps and the
-    marks of autograd around an operator are no operators.
-    """
-    if not planted.operators:
-        return None
-    of_operators = {
-        name: abs(difference_us)
-        for name, difference_us in differences_us.items()
-        if "::" in name and not name.startswith("autograd::")
-    }
-    first = max(of_operators, key=lambda name: of_operators[name])
-    return bool({first, *CALLED_BY.get(first, ())} & planted.operators)
 
 
 def _bytes(profile: StepProfile) -> float:

@@ -6,13 +6,18 @@ from typing import get_args
 import pytest
 
 from benchmarks.causes import __main__ as command
-from benchmarks.causes import frozen_set, open_set, planted, scoring
+from benchmarks.causes import planted, scoring
 from ci_perf.model.explanation import CauseKind
 from ci_perf.model.step_profile import ProfiledPair
 from tests.step_profiles import a_step, a_use
 
 MODELS = {path.name.partition(".")[0]: path.read_text() for path in command.MODELS.iterdir()}
-EXTRA = open_set.CAUSES["extra operator"]
+EXTRA = planted.plant(
+    "transformer",
+    ("        return x + y\n", "        return x + y.sin()\n"),
+    at="Block.forward",
+    kinds="new more",
+)
 REST = [a_use(f"aten::rest{i}", 5, call_s=1e-3) for i in range(10)]
 
 
@@ -32,20 +37,8 @@ def test_every_cause_is_a_program_beside_two_decoys(name):
     }
 
 
-def test_half_of_the_causes_were_written_for_frozen_rules():
-    names = ("frozen", "second frozen", "third frozen", "fourth frozen")
-    frozen = [command.SETS[name] for name in names]
-
-    assert len(command.CAUSES) == sum(len(causes) for causes in command.SETS.values())
-    assert sum(map(len, frozen)) >= len(command.CAUSES) / 2
-    assert len({cause.model for cause in command.CAUSES.values()}) == len(MODELS) >= 8
-
-
-@pytest.mark.parametrize(
-    ("name", "least_models"),
-    [("frozen", 8), ("second frozen", 10), ("third frozen", 20), ("fourth frozen", 18)],
-)
-def test_a_frozen_set_is_spread_over_models(name, least_models):
+@pytest.mark.parametrize(("name", "least_models"), [("third", 20), ("fourth", 18)])
+def test_a_set_is_spread_over_models(name, least_models):
     causes = command.SETS[name].values()
 
     assert len(causes) >= 35
@@ -54,11 +47,12 @@ def test_a_frozen_set_is_spread_over_models(name, least_models):
 
 
 def test_one_set_is_launched_alone():
-    every, second = command.chosen(None, None), command.chosen("second frozen", None)
+    third = command.chosen("third", None)
 
-    assert [*every] == [*command.CAUSES]
-    assert [*second] == [*command.SETS["second frozen"]]
-    assert [*command.chosen("second frozen", ["GELU", "no such"])] == ["GELU by hand"]
+    assert len(command.CAUSES) == sum(len(causes) for causes in command.SETS.values())
+    assert [*command.chosen(None, None)] == [*command.CAUSES]
+    assert [*third] == [*command.SETS["third"]]
+    assert [*command.chosen("third", ["norms", "no such"])] == ["norms written out"]
 
 
 def test_a_change_that_finds_nothing_is_an_error():
@@ -77,23 +71,6 @@ def test_an_answer_is_right_by_function_and_kind():
 
 def test_the_same_launches_have_no_line():
     assert set(scoring.same([pair.base for pair in pairs() * 4], 3)) == {(0, 0)}
-
-
-def test_a_table_of_operators_is_right_by_its_first_name():
-    def first(name):
-        return scoring.is_first_by_average(EXTRA, {}, {name: (2e-3, 1e-3)}, column=0)
-
-    assert (first("aten::sin"), first("aten::view")) == (True, False)
-
-
-def test_a_trace_diff_is_right_by_an_operator_or_by_one_that_calls_it():
-    checked = frozen_set.CAUSES["ids that are checked"]
-
-    def first(name):
-        diff = {"ProfilerStep#4": 9e3, "autograd::engine::evaluate_function": -9e3, name: -5.0}
-        return scoring.is_first_by_trace_diff(checked, diff)
-
-    assert (first("aten::item"), first("aten::view")) == (True, False)
 
 
 def test_a_share_is_right_where_it_holds_what_the_cause_takes_without_the_decoys():

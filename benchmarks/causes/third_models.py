@@ -1,4 +1,4 @@
-"""Causes of the third frozen set in models that were made for it: see `third_frozen_set`."""
+"""Causes of the third set in models that were made for it: see `third_set`."""
 
 # ruff: noqa: E501  the texts of models are not wrapped
 
@@ -27,7 +27,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ),
         at="masked",
         kinds="new more synchronises calls",
-        operators="fill_ randint random_ item _local_scalar_dense slice clone copy_ select unbind",
     ),
     "spectra of one recording at a time": plant(
         "speech",
@@ -44,7 +43,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ),
         at="Spectra.powers Spectra.powers.<locals>.<listcomp>",
         kinds="new more other_shape",
-        operators="stft _fft_r2c stack cat mul pad reflection_pad1d unbind select copy_ as_strided",
     ),
     "wrong letters counted": plant(
         "speech",
@@ -75,7 +73,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ("            x = layer(x, near)\n", "            x = layer(x, neighbours(x))\n"),
         at="neighbours distances Classifier.forward",
         kinds="calls more other_shape",
-        operators="topk cdist _euclidean_dist bmm matmul sqrt_ clamp_min_ pow",
     ),
     "distances of differences": plant(
         "points",
@@ -85,7 +82,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ),
         at="distances",
         kinds="new gone more fewer other_shape",
-        operators="sub pow square sum sqrt cdist _euclidean_dist bmm sqrt_ clamp_min_",
     ),
     "edges that layers remember": plant(
         "points",
@@ -112,8 +108,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ),
         at="guided Net.forward Block.forward",
         kinds="calls more gone other_shape",
-        operators="convolution mkldnn_convolution native_group_norm group_norm silu addmm linear add "
-        "embedding",
     ),
     "a stop that is listened for": plant(
         "sampler",
@@ -225,7 +219,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ),
         at="loss_of",
         kinds="new other_shape",
-        operators="topk value_selecting_reduction_backward scatter_ scatter sort zeros fill_ zero_",
     ),
     "losses kept with what made them": plant(
         "contrast",
@@ -255,7 +248,6 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ),
         at="Quantised.forward",
         kinds="new more",
-        operators="abs amax div round clamp mul",
     ),
     "requests through a socket": plant(
         "quantised",
@@ -293,6 +285,5 @@ CAUSES_OF_NEW_MODELS: Final[Mapping[str, Planted]] = {
         ),
         at="Attention.forward",
         kinds="other_shape new more",
-        operators="_scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention",
     ),
 }

@@ -18,14 +18,12 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ('mode="sum")', 'mode="sum", max_norm=1.0)'),
         at="Tables.forward Tables.forward.<locals>.<listcomp>",
         kinds="new more synchronises",
-        operators="embedding_renorm_ linalg_vector_norm norm mul mul_ select item _local_scalar_dense _to_copy to copy_",
     ),
     "two memories, one above the other": plant(
         "recurrent",
         ("WIDTH, batch_first=True)", "WIDTH, num_layers=2, batch_first=True)"),
         at="Encoder.forward",
         kinds="more other_shape",
-        operators="gru addmm linear sigmoid_ tanh_ add_ mul_ unsafe_split unsafe_chunk narrow slice sub stack cat",
     ),
     "experts with gates": plant(
         "router",
@@ -36,7 +34,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ("functional.silu(self.up(x))", "functional.silu(self.gate(x)) * self.up(x)"),
         at="Expert.forward",
         kinds="more new",
-        operators="addmm linear mul",
     ),
     "images held within quantiles": plant(
         "sampler",
@@ -46,7 +43,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="denoised",
         kinds="new more",
-        operators="quantile sort abs clamp neg div lerp_ gather isnan any masked_fill_",
     ),
     "vectors that are hidden": plant(
         "search",
@@ -54,7 +50,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ("similarity.topk(", "similarity.masked_fill(self.hidden, -1.0).topk("),
         at="Index.nearest",
         kinds="new",
-        operators="masked_fill masked_fill_ clone copy_",
     ),
     "a bias for each distance": plant(
         "windows",
@@ -68,7 +63,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="Attention.forward",
         kinds="new more other_shape gone",
-        operators="index arange sub add scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_attention_math bmm matmul _safe_softmax softmax _softmax where mul clone copy_",
     ),
     "unlikely tokens left out": plant(
         "decoder",
@@ -81,7 +75,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="choose",
         kinds="new more other_shape",
-        operators="sort softmax _softmax cumsum sub gt masked_fill masked_fill_ scatter_",
     ),
     "messages weighed by who reads them": plant(
         "graphs",
@@ -91,28 +84,24 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="Layer.gathered",
         kinds="new more",
-        operators="mul index sum sigmoid",
     ),
     "weights made whole in each call": plant(
         "quantised",
         ("return self.whole\n", "return self.levels.float() * self.scales[:, None]\n"),
         at="Quantised.weights",
         kinds="new more",
-        operators="_to_copy to copy_ mul",
     ),
     "norms after each layer": plant(
         "kernels",
         ("torch.relu(part(x))", "normalised(torch.relu(part(x)))"),
         at="normalised features",
         kinds="calls more",
-        operators="std mean sub div add",
     ),
     "layers that read in pieces": plant(
         "encoder",
         ("vocab_size=1000,\n", "vocab_size=1000,\n    chunk_size_feed_forward=8,\n"),
         at="encode",
         kinds="new more other_shape",
-        operators="addmm linear gelu native_layer_norm layer_norm cat add chunk split dropout mm matmul add_ clone copy_",
     ),
     "queries and keys of one length": plant(
         "transformer",
@@ -122,7 +111,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="Attention.forward",
         kinds="new more other_shape",
-        operators="linalg_vector_norm clamp_min div expand mul sum neg masked_fill_ ge eq where add_",
     ),
     "channels with gates": plant(
         "vision",
@@ -136,14 +124,12 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="Block.forward",
         kinds="new more",
-        operators="mul sum mean div sigmoid sigmoid_backward addmm linear mm expand add",
     ),
     "attention of four heads": plant(
         "diffusion",
         ("(batch, 3, 1, width, rows", "(batch, 3, 4, width // 4, rows"),
         at="Attention.forward",
         kinds="other_shape new more",
-        operators="_scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu_backward",
     ),
     "masks drawn one over the other": plant(
         "detector",
@@ -153,7 +139,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="drawn",
         kinds="new more other_shape",
-        operators="where zeros zero_ scalar_tensor to",
     ),
     # How it is trained.
     "dropout written out": plant(
@@ -167,14 +152,12 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="dropped",
         kinds="new more calls",
-        operators="mul div rand_like uniform_ lt _to_copy copy_",
     ),
     "frames twice as often": plant(
         "speech",
         (", LONGEST = 8, 4000, 256, 80", ", LONGEST = 8, 4000, 256, 40"),
         at="Spectra.powers Spectra.forward Network.forward loss_of centred build.<locals>.step",
         kinds="other_shape",
-        operators="stft _fft_r2c convolution convolution_backward bmm matmul _ctc_loss _ctc_loss_backward _log_softmax abs log native_layer_norm native_layer_norm_backward addmm mm",
     ),
     "images turned at random": plant(
         "autoencoder",
@@ -186,7 +169,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ("images.flip(dims=(3,))", "turned(images.flip(dims=(3,)))"),
         at="turned",
         kinds="new calls",
-        operators="grid_sampler_2d grid_sampler affine_grid_generator linspace",
     ),
     "views that are blurred": plant(
         "contrast",
@@ -197,7 +179,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ("return shifted * 0.9 +", "return blurred(shifted) * 0.9 +"),
         at="blurred",
         kinds="new more calls",
-        operators="convolution conv2d _convolution mkldnn_convolution repeat unfold outer",
     ),
     "images standardised in each step": plant(
         "perceptron",
@@ -207,7 +188,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="build.<locals>.forward_and_backward",
         kinds="new",
-        operators="mean std sub div add",
     ),
     # What happens in Python.
     "endings cut off": plant(
@@ -364,7 +344,6 @@ CAUSES: Final[Mapping[str, Planted]] = {
         ),
         at="EdgeLayer.forward EdgeLayer.edges",
         kinds="faster gone fewer other_shape new more",
-        operators="addmm linear mm matmul cat sub add index",
     ),
     "boxes apart passed over": plant(
         "detector",
