@@ -46,29 +46,7 @@ def a_calibration(**more):
     return msgspec.structs.replace(plain, **more)
 
 
-def some_replays(call="unchanged", **shares):
-    shares = {"regressed": 0.0, "improved": 0.0, "unchanged": 0.0, "inconclusive": 0.0, **shares}
-    return model.Replays(call=call, estimate=0.0, pairs=4.5, **shares)
-
-
-def a_qualified(noticed=1.0, alarms=0.0, **more):
-    plain = model.QualifiedWorkload(
-        statistic="median",
-        limit=0.02,
-        spread=0.012,
-        pairs=18,
-        same=some_replays(regressed=alarms, unchanged=1 - alarms),
-        slower=some_replays("regressed", regressed=noticed, inconclusive=1 - noticed),
-    )
+def a_planted(*, found=True, **more):
+    low, high = (1.02, 1.04) if found else (0.99, 1.06)
+    plain = model.PlantedChange(found=found, pairs=18, ratio=1.03, low=low, high=high, limit=0.02)
     return msgspec.structs.replace(plain, **more)
-
-
-def a_qualification(*workloads, **more):
-    return model.Qualification(
-        machine=CPU,
-        size=0.05,
-        replays=500,
-        provenance=PROVENANCE,
-        workloads={f"w{i}": workload for i, workload in enumerate(workloads)},
-        **more,
-    )

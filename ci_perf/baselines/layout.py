@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePath
-from typing import TypeVar
 
 import msgspec
 
@@ -17,7 +16,6 @@ from ci_perf.model.baseline import (
     MAX_SESSIONS,
     Baseline,
     Calibration,
-    Qualification,
     RecordedSession,
 )
 from ci_perf.model.environment import CpuMachine, Machine, is_same
@@ -45,9 +43,7 @@ _FILLER = re.compile(r"\((r|tm)\)|\b(processor|cpu)\b|@.*$")
 # File systems allow 255 bytes for the name of a folder.
 _MAX_KEY_CHARS = 80
 
-CALIBRATION, QUALIFICATION = "calibration.json", "qualification.json"
-
-_Document = TypeVar("_Document", Calibration, Qualification)
+CALIBRATION = "calibration.json"
 RECORDS = "programs"
 
 
@@ -150,25 +146,21 @@ def read_calibration(root: Path, machine: Machine) -> Calibration | None:
     A file of other hard facts is of another machine, which only has the same name. Raises
     InvalidFileError that names file, place and value.
     """
-    return _read_machine_document(root / machine_key(machine) / CALIBRATION, Calibration, machine)
+    file = root / machine_key(machine) / CALIBRATION
+    if files.is_missing(file):
+        return None
+    calibration = files.read(file, Calibration)
+    return calibration if is_same(calibration.machine, machine) else None
 
 
-def write_machine_document(root: Path, document: Calibration | Qualification) -> Path:
-    """Write a document whole or not at all; return its path."""
-    name = CALIBRATION if isinstance(document, Calibration) else QUALIFICATION
-    file = root / machine_key(document.machine) / name
-    text = readable(document)
-    codec.decode(text, type(document), name=str(file))  # never write what could not be read again
+def write_calibration(root: Path, calibration: Calibration) -> Path:
+    """Write a calibration whole or not at all; return its path."""
+    file = root / machine_key(calibration.machine) / CALIBRATION
+    text = readable(calibration)
+    codec.decode(text, Calibration, name=str(file))  # never write what could not be read again
     files.make_folder(file.parent)
     files.write_text(file, text)
     return file
-
-
-def _read_machine_document(file: Path, kind: type[_Document], machine: Machine) -> _Document | None:
-    if files.is_missing(file):
-        return None
-    document = files.read(file, kind)
-    return document if is_same(document.machine, machine) else None
 
 
 def headline(baseline: Baseline) -> Numbers:

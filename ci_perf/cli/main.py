@@ -35,8 +35,7 @@ COMMANDS = {
     "bot": "Do what a comment on a pull request asks for: accept new baselines.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Look at the committed history, and let git merge it.",
-    "calibrate": "Measure how noisy this machine is: its statistic, and the limit it can hold.",
-    "qualify": "Find out which changes this machine notices, and how often it gives a false alarm.",
+    "calibrate": "Measure what this machine can show: its statistic, and the limit it can hold.",
     "prove": "Try everything that measuring relies on, and say what this machine can judge.",
     "image": "Make the image that a suite is measured in, and pin it.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
@@ -48,7 +47,7 @@ COMMANDS = {
 _SUBJECTS = {
     "commit_commands": ("bisect", "backfill"),
     "suite_commands": ("init", "list", "schema"),
-    "measuring_commands": ("run", "check", "explain", "touched", "calibrate", "qualify"),
+    "measuring_commands": ("run", "check", "explain", "touched", "calibrate"),
     "judging_commands": ("compare", "judge", "page", "export"),
     "shard_commands": ("plan", "merge"),
     "pull_request_commands": ("publish", "report", "before", "bot"),

@@ -1,5 +1,6 @@
 """The commands that measure a suite, and `touched`, which says what they would measure."""
 
+import math
 from pathlib import Path
 from typing import Any, get_args
 
@@ -8,11 +9,10 @@ import click
 import ci_perf
 from ci_perf.cli import console, following, measure_options, options, reports, shard_commands
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.gate import machine
 from ci_perf.gate.check import Checked
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging.calibration import FEWEST_PROCESSES
-from ci_perf.judging.policy import LOOKS
+from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.model import codec
 from ci_perf.model.suite import FailOn
 from ci_perf.model.task import Activity, Tracing
@@ -174,11 +174,24 @@ def touched_command(
     reports.emit_page(same_program.touched_page(workloads), format, output)
 
 
-def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> int:
+def _even(_context: click.Context, _parameter: click.Parameter, value: int | None) -> int | None:
     """Refuse a launch without a partner."""
-    if value % 2:
+    if value is not None and value % 2:
         raise click.BadParameter(f"expected an even number, for pairs of launches, found {value}")
     return value
+
+
+def _share(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
+    """Read a share in percent."""
+    if value is None:
+        return None
+    try:
+        share = float(value.removesuffix("%")) / 100 if value.endswith("%") else math.nan
+    except ValueError:
+        share = math.nan
+    if not 0 < share <= 1:
+        raise click.BadParameter(f"expected a share up to 100%, such as 3%, found {value!r}")
+    return share
 
 
 @click.command("calibrate")
@@ -186,88 +199,53 @@ def _even(_context: click.Context, _parameter: click.Parameter, value: int) -> i
 @click.option(
     "--processes",
     type=click.IntRange(FEWEST_PROCESSES, 100),
-    default=FEWEST_PROCESSES,
-    show_default=True,
     callback=_even,
-    help="Fresh processes per workload: an even number.",
+    help=f"Fresh processes per workload, an even number: by default {FEWEST_PROCESSES}, and "
+    f"{MOST_PAIRS} with --planted.",
+)
+@click.option(
+    "--planted",
+    metavar="SHARE",
+    callback=_share,
+    help="Launch each workload slowed down by this share (3%), too, and say whether pairs find it.",
 )
 @options.run_output(default="calibration-run.json")
 @options.table_format
 @options.output
 def calibrate_command(
     *,
+    processes: int | None,
+    planted: float | None,
     run_output: Path,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
     output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
-    """Measure how noisy this machine is: its statistic, and the limit it can hold.
+    """Measure what this machine can show: its statistic, and the limit it can hold.
 
     Launches every workload of a suite several times, all of the same code, and says how much they
-    differ. Writes BASELINES/MACHINE/calibration.json, which later verdicts use once it is there.
+    differ, and the smallest change that pairs of them would prove. Writes
+    BASELINES/MACHINE/calibration.json, which later verdicts use once it is there.
 
     Exit codes: 0 calibrated, 3 a workload failed, or the machine cannot be trusted.
     """
+    from ci_perf.gate import calibrate
+    from ci_perf.report import calibration_report
+
+    said["processes"] = processes or (FEWEST_PROCESSES if planted is None else MOST_PAIRS)
     measurement = measure_options.measurement(said, run_output=run_output, outputs=(output,))
     reports.check_target(None, output, inputs=[run_output])
-    report = machine.calibrate(
+    calibrated = calibrate.calibrate(
         MeasureOptions(root=files.current_folder(), **measurement),
+        planted,
         notify=console.say,
         listener=following.listener(),
     )
-    reports.emit_machine(report.document, format, output)
-    return report.exit_code
-
-
-@click.command("qualify")
-@measure_options.measuring
-@click.option(
-    "--size",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.05,
-    show_default=True,
-    help="By which share the slowed steps take longer.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(LOOKS[0], 100),
-    default=LOOKS[-1],
-    show_default=True,
-    help="Pairs of launches per workload and change; each round is three launches of each.",
-)
-@options.run_output(default="qualification-run.json")
-@options.table_format
-@options.output
-def qualify_command(
-    *,
-    size: float,
-    rounds: int,
-    run_output: Path,
-    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
-    output: Path | None,
-    **said: Any,  # noqa: ANN401  the options of `measuring`
-) -> int:
-    """Find out which changes this machine notices, and how often it gives a false alarm.
-
-    Launches every workload as it is, as it is once more, and with steps that take longer by a
-    known share; then judges both changes as those of a pull request, many times. Writes
-    BASELINES/MACHINE/qualification.json.
-
-    Exit codes: 0 qualified, whatever was found, 3 a workload failed, or the machine cannot be
-    trusted.
-    """
-    measurement = measure_options.measurement(
-        {**said, "processes": rounds}, run_output=run_output, outputs=(output,)
-    )
-    reports.check_target(None, output, inputs=[run_output])
-    report = machine.qualify(
-        MeasureOptions(root=files.current_folder(), **measurement),
-        size,
-        notify=console.say,
-        listener=following.listener(),
-    )
-    reports.emit_machine(report.document, format, output)
-    return report.exit_code
+    if format == "json":
+        console.emit(codec.encode(calibrated.calibration), output=output)
+    else:
+        reports.emit_page(calibration_report.page(calibrated.calibration), format, output)
+    return calibrated.exit_code
 
 
 @click.command("explain")

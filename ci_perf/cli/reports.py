@@ -7,7 +7,6 @@ from pathlib import Path
 from ci_perf.cli import console
 from ci_perf.errors import UsageError
 from ci_perf.model import codec
-from ci_perf.model.baseline import Calibration, Qualification
 from ci_perf.model.comparison import Comparison
 from ci_perf.report.tables import Page
 from ci_perf.system import files
@@ -74,18 +73,6 @@ def _text(comparison: Comparison, form: str, *, is_ascii: bool) -> str:
     from ci_perf.report import markdown
 
     return markdown.render(comparison)
-
-
-def emit_machine(
-    document: Calibration | Qualification, form: str | None, target: Path | None
-) -> None:
-    """Write what was found out of a machine."""
-    if form == "json":
-        console.emit(codec.encode(document), output=target)
-        return
-    from ci_perf.report import calibration_report
-
-    emit_page(calibration_report.page(document), form, target)
 
 
 def emit_page(page: Page, form: str | None, target: Path | None) -> None:

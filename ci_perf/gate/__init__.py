@@ -1,4 +1,4 @@
-"""What ci-perf does, as functions: measure, check, compare, judge, accept, calibrate, qualify.
+"""What ci-perf does, as functions: measure, check, compare, judge, accept, calibrate.
 
 They print nothing, and know no command line and no network: `notify` is called with every line that
 a person should read, a listener follows the progress of a run.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.judging import launch_numbers, policy, variability
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha
 from ci_perf.judging.policy import (
@@ -23,7 +23,13 @@ from ci_perf.judging.policy import (
 from ci_perf.judging.variability import Variance
 from ci_perf.model import metrics
 from ci_perf.model.base import Statistic
-from ci_perf.model.baseline import CalibratedWorkload, Calibration, Noise, Provenance
+from ci_perf.model.baseline import (
+    CalibratedWorkload,
+    Calibration,
+    Noise,
+    PlantedChange,
+    Provenance,
+)
 from ci_perf.model.run import Measured, Run
 from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload, Protocol
 
@@ -46,6 +52,11 @@ FEWER_UNDECIDED = 0.9
 MOST_INCONCLUSIVE = 0.10
 # Of fewer launches two modes cannot be seen, and these are only three pairs.
 FEWEST_PROCESSES = 6
+# The arms of a workload in which a slowdown is planted, and their suite.
+SAME, SLOWER = "+same", "+slower"
+_SUITE = "+planted"
+# The name of a workload is at most this long, and ours are its name and a word.
+_MAX_ID_CHARS = 200
 # Simulated confirmations per workload: a share of 10 % is then known to 2 points.
 SIMULATED = 200
 # Confirmations per workload that are drawn from its launches, to choose the mean of pairs.
@@ -92,18 +103,31 @@ class _Projected:
 
 def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
     """Choose the statistic, and find the limit that can be held. Raises CiPerfError without any."""
-    check_measured(run)
-    wall = _by_clock(run, plan, uniform, by_cpu=False)
-    timed = [process.timed for measured in run.measured for process in measured.processes]
-    has_cpu_time = all(blocks.cpu_s for blocks in timed)
-    cpu = _by_clock(run, plan, uniform, by_cpu=True) if has_cpu_time else None
+    planned = {workload.id for workload in plan.workloads}
+    suite = [measured for measured in run.measured if measured.workload in planned]
+    if not suite:
+        raise CiPerfError(
+            f"suite {run.suite!r}: expected at least one workload with numbers, found none of "
+            f"{len(planned)}; see the reasons above"
+        )
+    wall = _by_clock(suite, plan, uniform, by_cpu=False)
+    cpu = _by_clock(suite, plan, uniform, by_cpu=True) if _have_cpu_time(suite) else None
     noise = _noise(wall, cpu)
     chosen = cpu if cpu is not None and noise == "crowded" else wall
     return Calibration(
         machine=run.environment.hard,
         statistic=wall.statistic,
         limit=chosen.limit,
-        provenance=provenance(run, plan),
+        provenance=Provenance(
+            recorded_at=run.started_at,
+            source=run.source,
+            run=run.id,
+            tool_version=run.tool.version,
+            suite=plan.suite,
+            selection=plan.selection,
+            soft=run.environment.soft,
+            distrust=tuple(sorted({reason.code for reason in run.validity.reasons})),
+        ),
         launches={name: short(spread) for name, spread in wall.spreads.items()},
         inconclusive=short(chosen.inconclusive),
         noise=noise,
@@ -125,7 +149,13 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
     )
 
 
-def _by_clock(run: Run, plan: Plan, uniform: Uniform, *, by_cpu: bool) -> "_Chosen":
+def _have_cpu_time(measured: Sequence[Measured]) -> bool:
+    return all(process.timed.cpu_s for each in measured for process in each.processes)
+
+
+def _by_clock(
+    suite: Sequence[Measured], plan: Plan, uniform: Uniform, *, by_cpu: bool
+) -> "_Chosen":
     """Choose the statistic, and find the limit, by the time of the wall or by CPU time."""
     own = {
         workload.id: workload.protocol.statistic
@@ -133,7 +163,7 @@ def _by_clock(run: Run, plan: Plan, uniform: Uniform, *, by_cpu: bool) -> "_Chos
         if workload.own_statistic
     }
     launches = [
-        _launches(measured, own.get(measured.workload), by_cpu=by_cpu) for measured in run.measured
+        _launches(measured, own.get(measured.workload), by_cpu=by_cpu) for measured in suite
     ]
     spreads = {
         name: _typical([of_workload.by[name] for of_workload in launches]) for name in STATISTICS
@@ -234,42 +264,12 @@ def _calibrated(workload: PlannedWorkload, calibration: Calibration) -> Protocol
     )
 
 
-def prior(workload: CalibratedWorkload | None) -> tuple[float, float]:
-    """Return the variance of one launch and its degrees of freedom, for a confirmation."""
-    if workload is None:
-        return 0.0, 0.0
-    return workload.pairs**2 / 2, min(workload.pairs_df, PRIOR_DF_CAP)
-
-
 def confirmed(confirmation: Confirmation, differences: Sequence[float]) -> Outcome:
     """Let pairs decide, in their order; those after the decision are left alone."""
     for difference in differences:
         if outcome := confirmation.add(difference):
             return outcome
     return confirmation.finish()
-
-
-def check_measured(run: Run) -> None:
-    """Refuse a run without a measured workload."""
-    if not run.measured:
-        raise CiPerfError(
-            f"suite {run.suite!r}: expected at least one workload with numbers, found none of "
-            f"{len(run.failed)}; see the reasons above"
-        )
-
-
-def provenance(run: Run, plan: Plan) -> Provenance:
-    """Say what was measured when, for whoever reads the document later."""
-    return Provenance(
-        recorded_at=run.started_at,
-        source=run.source,
-        run=run.id,
-        tool_version=run.tool.version,
-        suite=plan.suite,
-        selection=plan.selection,
-        soft=run.environment.soft,
-        distrust=tuple(sorted({reason.code for reason in run.validity.reasons})),
-    )
 
 
 def short(number: float) -> float:
@@ -364,12 +364,15 @@ def _projected(
     )
 
 
-def _confirmation(variance: Variance, limit: float, alpha: float) -> Confirmation:
+def _confirmation(
+    variance: Variance, limit: float, alpha: float, *, trimmed: bool = False
+) -> Confirmation:
     return Confirmation(
         policy=policy.policy_of(PolicyKind.TIME, limit),
         alpha=alpha,
         prior_variance=variance.value / 2,
         prior_df=min(variance.df, PRIOR_DF_CAP),
+        trimmed=trimmed,
     )
 
 
@@ -396,3 +399,75 @@ def _workload(
         two_modes=variability.two_modes(values, smallest_gap=confirmation.policy.half_limit)
         is not None,
     )
+
+
+# --- a slowdown that is planted
+
+
+def plant(plan: Plan, size: float) -> Plan:
+    """Return a plan in which each workload stands three times: as it is, slowed down, as it is.
+
+    The slowed one has an equal neighbour on both sides, so that its base can come before it or
+    after. It is of no suite: no baseline may come from a run in which a workload was slowed down.
+    """
+    return msgspec.structs.replace(
+        plan,
+        suite=plan.suite + _SUITE,
+        workloads=tuple(arm for workload in plan.workloads for arm in _arms(workload, size)),
+    )
+
+
+def _arms(workload: PlannedWorkload, size: float) -> tuple[PlannedWorkload, ...]:
+    if len(workload.id + SLOWER) > _MAX_ID_CHARS:
+        raise UsageError(
+            f"{workload.id}: expected an id that leaves {len(SLOWER)} of {_MAX_ID_CHARS} "
+            f"characters, found {len(workload.id)}; shorten the entry's `name`"
+        )
+    return (
+        workload,
+        msgspec.structs.replace(workload, id=workload.id + SLOWER, slowdown=size),
+        msgspec.structs.replace(workload, id=workload.id + SAME),
+    )
+
+
+def judge_planted(calibration: Calibration, run: Run, plan: Plan, size: float) -> Calibration:
+    """Judge the slowdown in `run`, of a plan with it planted, as that of a pull request.
+
+    All workloads are suspects that share alpha, as when a baseline is too old to clear any. The
+    limits are those of `plan`, without the slowdown. A workload that has no numbers of it keeps
+    none.
+    """
+    measured = {each.workload: each for each in run.measured}
+    by_cpu = calibration.noise == "crowded"
+    limit_of = metrics.STEP_CPU.name if by_cpu else metrics.STEP_TIME.name
+    workloads = dict(calibration.workloads)
+    for name, known in calibration.workloads.items():
+        arms = [measured.get(name + arm) for arm in ("", SLOWER, SAME)]
+        if any(arm is None for arm in arms):
+            continue
+        before, slower, after = (
+            _launches(arm, known.statistic, by_cpu=by_cpu).by[known.statistic]
+            for arm in arms
+            if arm is not None
+        )
+        # In every other pair the head comes first, so that what drifts is on no side.
+        differences = [
+            slow - (last if turn % 2 else first)
+            for turn, (first, slow, last) in enumerate(zip(before, slower, after, strict=True))
+        ]
+        limit = policy.relative_size(plan.limits.of(name)[limit_of], known.step_time_s)
+        variance = Variance(known.pairs**2, known.pairs_df)
+        alpha = share_alpha(len(calibration.workloads))
+        confirmation = _confirmation(variance, limit, alpha, trimmed=calibration.trimmed)
+        outcome = confirmed(confirmation, differences[:MOST_PAIRS])
+        has_interval = math.isfinite(outcome.low) and math.isfinite(outcome.high)
+        planted = PlantedChange(
+            found=outcome.call == "regressed",
+            pairs=outcome.pairs,
+            ratio=round(math.exp(outcome.estimate), 4),
+            low=round(math.exp(outcome.low), 4) if has_interval else None,
+            high=round(math.exp(outcome.high), 4) if has_interval else None,
+            limit=short(limit),
+        )
+        workloads[name] = msgspec.structs.replace(known, planted=planted)
+    return msgspec.structs.replace(calibration, planted=size, workloads=workloads)

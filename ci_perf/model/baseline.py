@@ -1,4 +1,4 @@
-"""What is committed of a machine: baselines of workloads, its calibration and qualification."""
+"""What is committed of a machine: baselines of workloads, and its calibration."""
 
 from typing import Annotated, Literal
 
@@ -92,6 +92,21 @@ class Provenance(Struct, frozen=True, kw_only=True):
     distrust: tuple[Name, ...] = ()
 
 
+class PlantedChange(Struct, frozen=True, kw_only=True):
+    """What pairs said of a slowdown that was planted.
+
+    ``found``: they prove it. ``ratio`` is slowed over not slowed, ``low`` to ``high`` the interval
+    that decided (``None`` without one), ``limit`` what had to be exceeded by half.
+    """
+
+    found: bool
+    pairs: Count
+    ratio: PositiveSeconds
+    low: float | None
+    high: float | None
+    limit: Relative
+
+
 class CalibratedWorkload(Struct, frozen=True, kw_only=True):
     """How much launches of the same code differ.
 
@@ -100,7 +115,7 @@ class CalibratedWorkload(Struct, frozen=True, kw_only=True):
     next to each other, by ``statistic``, drawn towards what the suite has in common, and worth
     ``pairs_df`` observations. ``smallest_detectable`` is relative, after the most pairs that are
     launched. ``expected_pairs`` and ``inconclusive`` (a share) are of simulated confirmations in
-    which nothing had changed.
+    which nothing had changed. ``planted`` is absent where nothing was planted.
     """
 
     processes: AtLeastOne
@@ -113,6 +128,7 @@ class CalibratedWorkload(Struct, frozen=True, kw_only=True):
     expected_pairs: Annotated[float, msgspec.Meta(ge=0, le=1000)]
     inconclusive: Share
     two_modes: bool
+    planted: PlantedChange | None = None
 
 
 # What disturbs launches: nothing that matters; neighbours that take the CPU, whose CPU time tells
@@ -128,7 +144,8 @@ class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_o
     ``inconclusive`` the share of unchanged workloads that it is expected to leave undecided; no
     verdict depends on them. ``launches_cpu`` is the spread of CPU time, where it is known. On a
     crowded machine ``limit``, ``inconclusive`` and the workloads are by CPU time. ``trimmed``: a
-    mean of pairs leaves out the outermost ones.
+    mean of pairs leaves out the outermost ones. ``planted`` is the share by which steps were slowed
+    down.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -141,50 +158,5 @@ class Calibration(Struct, tag_field="type", tag="calibration", frozen=True, kw_o
     noise: Noise = "quiet"
     trimmed: bool = False
     launches_cpu: Spread | None = None
+    planted: Share | None = None
     workloads: Annotated[dict[Name, CalibratedWorkload], msgspec.Meta(min_length=1)]
-
-
-class Replays(Struct, frozen=True, kw_only=True):
-    """How confirmations of one change ended.
-
-    ``call`` and ``estimate`` (a logarithm) are of the pairs as they were recorded. The shares, and
-    the mean number of ``pairs``, are of confirmations replayed with pairs drawn from these.
-    """
-
-    call: Name
-    estimate: Annotated[float, msgspec.Meta(ge=-100, le=100)]
-    regressed: Share
-    improved: Share
-    unchanged: Share
-    inconclusive: Share
-    pairs: Annotated[float, msgspec.Meta(ge=0, le=1000)]
-
-
-class QualifiedWorkload(Struct, frozen=True, kw_only=True):
-    """What became of one workload without a change, and when it was slowed down.
-
-    ``limit`` is the size that had to be proven exceeded; ``spread`` the standard deviation of the
-    recorded differences of pairs without a change, ``pairs`` how many there are.
-    """
-
-    statistic: Statistic
-    limit: Relative
-    spread: Spread
-    pairs: AtLeastOne
-    same: Replays
-    slower: Replays
-
-
-class Qualification(Struct, tag_field="type", tag="qualification", frozen=True, kw_only=True):
-    """The whole of baselines/MACHINE/qualification.json.
-
-    ``size`` is how much longer the slowed steps took (0.05 = 5 %), ``replays`` how many
-    confirmations were replayed per workload and change.
-    """
-
-    schema_version: int = SCHEMA_VERSION
-    machine: Machine
-    size: Annotated[float, msgspec.Meta(gt=0, le=1)]
-    replays: AtLeastOne
-    provenance: Provenance
-    workloads: Annotated[dict[Name, QualifiedWorkload], msgspec.Meta(min_length=1)]

@@ -5,7 +5,7 @@ import json
 import msgspec
 
 from ci_perf.model.backfill import Backfill
-from ci_perf.model.baseline import Baseline, Calibration, Qualification
+from ci_perf.model.baseline import Baseline, Calibration
 from ci_perf.model.bisection import Bisection
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.fleet import Endings, FleetFile, JournalLine
@@ -31,7 +31,6 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "plan": WorkPlan,
     "prices": Prices,
     "proof": Proof,
-    "qualification": Qualification,
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,

@@ -266,7 +266,7 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     """One workload, ready to be launched: everything resolved, nothing imported.
 
     ``own_statistic`` says that suite.toml sets the statistic of the protocol: the calibration of
-    the machine then leaves it alone. ``slowdown`` is the share by which `ci-perf qualify` makes its
+    the machine then leaves it alone. ``slowdown`` is the share by which a calibration makes its
     timed steps longer. ``inputs`` are patterns of files that it depends on.
     """
 

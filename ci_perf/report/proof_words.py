@@ -280,8 +280,8 @@ WORDS: Mapping[str, StepWords] = {
     ),
     "planted": StepWords(
         "A slow-down of known size is found, and an unchanged program raises no alarm.",
-        "After few pairs, prove again with more --minutes. Else run `ci-perf calibrate`, then "
-        "`ci-perf qualify`: they say which changes this machine notices.",
+        "After few pairs, prove again with more --minutes. Else run "
+        "`ci-perf calibrate --planted 3%`: it says which changes this machine shows.",
         {
             "false_alarms": "alarms for what has not changed",
             "found_*": "is a slow-down of * % found?",

@@ -17,7 +17,6 @@ Next:
                                 page.html
                                 baseline.patch
                                 calibration-run.json
-                                qualification-run.json
  3. Change the lines marked EDIT in .github/workflows/. Commit everything to your main branch.
  4. On GitHub: Actions, perf-baseline, Run workflow. Your runner measures the main branch and
     opens a pull request with the first baselines. Merge it.

@@ -111,7 +111,7 @@ def test_a_preset_is_refused_and_names_what_says_the_same(folder):
 
 
 def test_a_calibration_of_an_earlier_version_is_refused_likewise(folder):
-    file = layout.write_machine_document(folder, a_calibration())
+    file = layout.write_calibration(folder, a_calibration())
     file.write_text(file.read_text().replace('"limit"', '"preset"', 1))
 
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""`calibrate` and `qualify`, with real child processes: what a runner's owner types."""
+"""`calibrate`, with real child processes: what a runner's owner types."""
 
 import json
 import signal
@@ -6,14 +6,11 @@ import signal
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.model.baseline import Calibration, Qualification
+from ci_perf.model.baseline import Calibration
 from ci_perf.model.run import Run
 from ci_perf.system import files
 from tests.processes import wait_for_children
-from tests.projects import GOOD, SLOW_STEP, Project
-
-# Twice the step: more than the neighbours of this test do to a launch.
-TWICE = 1.0
+from tests.projects import GOOD, SLOW_STEP
 
 
 @pytest.fixture
@@ -22,16 +19,16 @@ def measured(project):
     return project.workload("one").workload("two").suite("one", "two")
 
 
-def found(project, name, kind):
-    """Read the document of that name, wherever the machine's folder is."""
-    (file,) = project.root.glob(f"baselines/*/{name}.json")
-    return files.read(file, kind)
+def found(project):
+    """Read the calibration, wherever the machine's folder is."""
+    (file,) = project.root.glob("baselines/*/calibration.json")
+    return files.read(file, Calibration)
 
 
 def test_calibrate_chooses_and_says_how_much_launches_differ(measured):
     done = measured.run("calibrate", COLUMNS="160")
 
-    calibration = found(measured, "calibration", Calibration)
+    calibration = found(measured)
     run = files.read(measured.root / "calibration-run.json", Run)
     assert done.code == ExitCode.OK, done.err
     assert done.out.startswith(
@@ -58,7 +55,7 @@ def test_a_workload_that_fails_leaves_a_calibration_by_the_others(project):
 
     assert done.code == ExitCode.NO_ANSWER
     assert list(json.loads(done.out)["workloads"]) == ["good"]
-    assert list(found(project, "calibration", Calibration).workloads) == ["good"]
+    assert list(found(project).workloads) == ["good"]
 
 
 def test_without_any_workload_that_works_there_is_no_calibration(project):
@@ -90,45 +87,35 @@ def test_a_report_never_overwrites_the_run(measured):
     assert not (measured.root / "calibration-run.json").exists()
 
 
-@pytest.fixture(scope="module")
-def qualified(tmp_path_factory):
-    """A project with one workload in which `qualify` has run, and how that ended."""
-    project = Project(tmp_path_factory.mktemp("qualified") / "a project")
-    project.root.mkdir()
+def test_what_is_planted_is_measured_and_becomes_no_baseline(project):
     project.workload("one").suite("one")
-    return project, project.run("qualify", "--size", TWICE, "--rounds", 6)
 
+    done = project.run("calibrate", "--planted", "100%", "--processes", 6, "--format", "markdown")
 
-def test_qualify_slows_a_step_down_and_measures_that_it_did(qualified):
-    project, done = qualified
-
-    qualification = found(project, "qualification", Qualification)
-    one = qualification.workloads["one"]
+    calibration = found(project)
+    planted = calibration.workloads["one"].planted
     assert done.code == ExitCode.OK, done.err
-    assert "This machine notices +100 % in " in done.out
-    assert (one.pairs, qualification.size) == (6, TWICE)
+    assert "A slowdown of 100 % was planted, and pairs found it in " in done.out
+    assert planted is not None
+    assert (calibration.planted, planted.pairs) == (1.0, 6)
     # Whatever else runs makes blocks longer only: the fastest ones show what was planted.
     assert fastest_block(project, "one+slower") > 1.5 * fastest_block(project, "one")
 
+    project.run("accept", "calibration-run.json")
+    assert not list(project.root.glob("baselines/*/smoke/*.json"))
+
 
 def fastest_block(project, name):
-    run = files.read(project.root / "qualification-run.json", Run)
+    run = files.read(project.root / "calibration-run.json", Run)
     (workload,) = (each for each in run.measured if each.workload == name)
     return min(block for process in workload.processes for block in process.timed.block_s)
 
 
-def test_no_baseline_of_the_suite_comes_from_a_run_with_slowed_workloads(qualified):
-    project, _ = qualified
-    project.run("accept", "qualification-run.json")
-
-    assert (project.root / "qualification-run.json").exists()
-    assert not list(project.root.glob("baselines/*/smoke/*.json"))
-
-
-def test_qualify_takes_markdown_for_a_job_summary(project):
+@pytest.mark.parametrize("share", ["3", "0%", "200%", "much%"])
+def test_a_planted_share_is_said_in_percent(project, share):
     project.workload("one").suite("one")
 
-    done = project.run("qualify", "--rounds", 6, "--format", "markdown", "-o", "summary.md")
+    done = project.run("calibrate", "--planted", share)
 
-    assert done.out == ""
-    assert (project.root / "summary.md").read_text().startswith("**This machine notices +5.0 % in ")
+    assert done.code == ExitCode.USAGE
+    assert "expected a share up to 100%, such as 3%" in done.err

@@ -24,21 +24,21 @@ def a_calibration(*names, hard=CPU):
 def test_a_calibration_is_read_as_it_was_written(tmp_path):
     written = a_calibration("a", "b")
 
-    file = layout.write_machine_document(tmp_path, written)
+    file = layout.write_calibration(tmp_path, written)
 
     assert file == tmp_path / layout.machine_key(CPU) / "calibration.json"
     assert layout.read_calibration(tmp_path, CPU) == written
 
 
 def test_a_machine_that_was_never_calibrated_has_no_calibration(tmp_path):
-    layout.write_machine_document(tmp_path, a_calibration("a"))
+    layout.write_calibration(tmp_path, a_calibration("a"))
 
     assert layout.read_calibration(tmp_path, GPU) is None
 
 
 def test_another_machine_of_the_same_name_has_no_calibration(tmp_path):
     other = msgspec.structs.replace(CPU, cpu_model=f"{CPU.cpu_model} (R)")
-    layout.write_machine_document(tmp_path, a_calibration("a", hard=other))
+    layout.write_calibration(tmp_path, a_calibration("a", hard=other))
 
     assert layout.machine_key(other) == layout.machine_key(CPU)
     assert layout.read_calibration(tmp_path, CPU) is None
@@ -46,14 +46,14 @@ def test_another_machine_of_the_same_name_has_no_calibration(tmp_path):
 
 def test_a_calibration_holds_for_every_board_of_a_model(tmp_path):
     written = a_calibration("a", hard=GPU)
-    layout.write_machine_document(tmp_path, written)
+    layout.write_calibration(tmp_path, written)
     another = msgspec.structs.replace(GPU, gpu_memory_bytes=GPU.gpu_memory_bytes - 3 * 2**20)
 
     assert layout.read_calibration(tmp_path, another) == written
 
 
 def test_a_damaged_calibration_is_named_with_its_place(tmp_path):
-    file = layout.write_machine_document(tmp_path, a_calibration("a"))
+    file = layout.write_calibration(tmp_path, a_calibration("a"))
     found = json.loads(file.read_text())
     found["workloads"]["a"]["pairs"] = -1
     file.write_text(json.dumps(found))
@@ -63,15 +63,13 @@ def test_a_damaged_calibration_is_named_with_its_place(tmp_path):
 
 
 def test_a_calibration_beside_the_suites_is_no_baseline(tmp_path):
-    layout.write_machine_document(tmp_path, a_calibration("a"))
+    layout.write_calibration(tmp_path, a_calibration("a"))
 
     assert layout.read_all(tmp_path, CPU, "smoke") == ()
 
 
 def test_the_numbers_of_a_workload_stand_on_a_few_lines_of_their_own(tmp_path):
-    lines = (
-        layout.write_machine_document(tmp_path, a_calibration("a", "b")).read_text().splitlines()
-    )
+    lines = layout.write_calibration(tmp_path, a_calibration("a", "b")).read_text().splitlines()
 
     assert sum('"smallest_detectable"' in line for line in lines) == 2
     assert len(lines) < 80
@@ -79,7 +77,7 @@ def test_the_numbers_of_a_workload_stand_on_a_few_lines_of_their_own(tmp_path):
 
 def test_a_plan_is_completed_by_the_calibration_of_the_machine_it_meets(tmp_path):
     found = msgspec.structs.replace(a_calibration("a"), statistic="min")
-    layout.write_machine_document(tmp_path, found)
+    layout.write_calibration(tmp_path, found)
     plan = a_plan("free", a_planned("bound", statistic="p25"))
 
     on_cpu, on_gpu = (

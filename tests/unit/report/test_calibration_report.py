@@ -1,9 +1,9 @@
-"""What the owner of a runner reads: the tables of `calibrate` and `qualify`."""
+"""What the owner of a runner reads: the table of `calibrate`."""
 
 import pytest
 
 from ci_perf.report import calibration_report, tables
-from tests.calibrations import a_calibration, a_qualification, a_qualified, a_workload
+from tests.calibrations import a_calibration, a_planted, a_workload
 from tests.unit.report.rendered import Page
 
 
@@ -26,12 +26,7 @@ def test_the_first_line_of_a_calibration_is_what_was_chosen():
 
 
 def test_a_single_workload_is_counted_as_one():
-    alone = {"matmul": a_workload(two_modes=True)}
-    calibrated, qualified = a_calibration(workloads=alone), a_qualification(a_qualified())
-
-    assert "by 1 workload of suite" in read(calibrated)
-    assert "1 of 1 workload:" in read(calibrated)
-    assert "in 1 of 1 workload, and" in read(qualified)
+    assert "by 1 workload of suite" in read(a_calibration(workloads={"matmul": a_workload()}))
 
 
 def test_the_fastest_block_comes_with_its_blind_spot():
@@ -52,7 +47,7 @@ def test_two_modes_are_named_in_the_row_and_explained():
 
     found = read(a_calibration(workloads=workloads))
 
-    assert "Two modes, 1 of 2 workloads" in found
+    assert "Two modes: some launches are fast" in found
     assert found.count("two modes") == 1
 
 
@@ -62,43 +57,33 @@ def test_a_workload_with_a_statistic_of_its_own_says_so():
     assert "suite.toml says min" in read(a_calibration(workloads=workloads))
 
 
-def test_the_conclusion_counts_workloads_and_false_alarms():
-    found = read(a_qualification(a_qualified(), a_qualified(noticed=0.3, alarms=0.01)))
+def test_a_planted_slowdown_is_found_or_not_with_its_interval():
+    workloads = {
+        "matmul": a_workload(planted=a_planted()),
+        "bert_base": a_workload(planted=a_planted(found=False)),
+        "wide": a_workload(planted=a_planted(found=False, limit=0.25)),
+        "broken": a_workload(),
+    }
 
-    assert found.startswith(
-        "This machine notices +5.0 % in 1 of 2 workloads, and raises a false alarm in 0.5 % of "
-        "confirmations."
-    )
-    assert "w1 (30 %)." in found
+    found = read(a_calibration(planted=0.03, workloads=workloads))
 
-
-def test_a_workload_whose_limit_lies_above_the_change_is_no_surprise():
-    found = read(a_qualification(a_qualified(noticed=0.0, limit=0.25)))
-
-    assert "w0 (0 %; its limit is not smaller)." in found
-
-
-def test_too_few_pairs_are_said_to_be_too_few():
-    assert "4 were launched: the shares are too optimistic" in read(
-        a_qualification(a_qualified(pairs=4))
-    )
-    assert "too optimistic" not in read(a_qualification(a_qualified()))
+    assert "slowdown of 3 % was planted, and pairs found it in 1 of 3 workloads." in found
+    assert "Not found: bert_base, wide (its limit is 25 %)." in found
+    for cell in (" found: +3.0 % [+2.0, +4.0]", "not found: +3.0 % [", "failed"):
+        assert cell in found
 
 
-@pytest.mark.parametrize(
-    ("result", "rows"),
-    [
-        (a_calibration(), {8: 3}),
-        (a_qualification(a_qualified(), a_qualified()), {12: 3}),
-    ],
-    ids=["calibration", "qualification"],
-)
-def test_in_markdown_every_row_is_complete(result, rows):
-    page = Page(tables.markdown(calibration_report.page(result)))
+def test_in_markdown_every_row_is_complete():
+    planted = {"matmul": a_workload(planted=a_planted()), "bert_base": a_workload()}
+    for calibration, cells in (
+        (a_calibration(), 8),
+        (a_calibration(planted=0.03, workloads=planted), 9),
+    ):
+        page = Page(tables.markdown(calibration_report.page(calibration)))
 
-    assert {cells: page.rows.count(cells) for cells in set(page.rows)} == rows
-    assert "|" not in page.prose
-    assert "**" not in page.prose
+        assert page.rows == [cells] * 3
+        assert "|" not in page.prose
+        assert "**" not in page.prose
 
 
 @pytest.mark.parametrize(
