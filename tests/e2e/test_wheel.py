@@ -54,6 +54,7 @@ def test_the_wheel_holds_the_suite_the_example_and_the_templates(wheel):
     names = zipfile.ZipFile(wheel).namelist()
 
     for name in (
+        "ci_perf/_shipped/examples/demo.py",
         "ci_perf/_shipped/examples/tiny_vision/workloads/suite.toml",
         "ci_perf/_shipped/examples/workflows/measure.yml",
         "ci_perf/_shipped/examples/workflows/baseline.yml",
