@@ -84,7 +84,7 @@ def measure(
     `against` (a branch, tag or commit), its merge base is launched for at most `budget_s` where the
     baselines do not clear the head; the same program is in `run.same`. `unit` is one of a plan.
     """
-    from ci_perf.gate import arguments, commit_sessions
+    from ci_perf.gate import arguments, measure
     from ci_perf.session import Listener
 
     options = arguments.measure_options(
@@ -110,8 +110,7 @@ def measure(
         unit=unit,
         runner=runner,
     )
-    heard = listener or Listener()
-    return commit_sessions.measured(options, unit, notify=notify or _silent, listener=heard)
+    return measure.measure(options, notify=notify or _silent, listener=listener or Listener())
 
 
 def check(

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from ci_perf.gate.runners import Runner
     from ci_perf.model.backfill import Backfill
     from ci_perf.model.bisection import Bisection
-    from ci_perf.model.fleet import FleetEngineName
     from ci_perf.model.hardware import Hardware
     from ci_perf.model.run import Run
     from ci_perf.model.shards import WorkPlan
@@ -119,18 +118,13 @@ def bisect(
     explain: bool = False,
     explain_budget_s: float = 300.0,
     runner: "Runner | None" = None,
-    engine: "FleetEngineName | None" = None,
-    nodes: Location | None = None,
-    machine_class: str | None = None,
-    fleet_output: Location = "fleet-bisect",
-    resume: bool = False,
     notify: Notify | None = None,
     listener: "Callable[[], Listener] | None" = None,
 ) -> "Bisection":
     """Find the commit after `good`, up to `bad`, that made a workload worse; see `ci-perf bisect`.
 
     The result's `outcome` is "found", and the commit `commits[high]`, or it says what is left. Each
-    session has a `listener` of its own. With `engine` and `nodes` (fleet.toml) nodes measure.
+    session has a `listener` of its own.
     """
     from ci_perf.gate import arguments, bisect
     from ci_perf.session import Listener
@@ -155,7 +149,6 @@ def bisect(
         bad=bad,
         at_once=at_once,
         metric=metric,
-        fleet=arguments.fleet_of(root, engine, nodes, machine_class, fleet_output, resume=resume),
     )
     return bisect.bisect(options, notify=notify or _silent, listener=listener or Listener)
 
@@ -176,18 +169,13 @@ def backfill(
     wait_s: float | None = None,
     record: bool = True,
     runner: "Runner | None" = None,
-    engine: "FleetEngineName | None" = None,
-    nodes: Location | None = None,
-    machine_class: str | None = None,
-    fleet_output: Location = "fleet-backfill",
-    resume: bool = False,
     notify: Notify | None = None,
     listener: "Callable[[], Listener] | None" = None,
 ) -> "Backfill":
     """Measure the `commits` ("FROM..TO") that have no session in the baselines, oldest first.
 
     Writes the files, which you then commit; see `ci-perf backfill`. Each session has a `listener`
-    of its own. With `engine` and `nodes` (fleet.toml) nodes measure.
+    of its own.
     """
     from ci_perf.gate import arguments, backfill
     from ci_perf.session import Listener
@@ -209,7 +197,6 @@ def backfill(
         commits=commits,
         every=every,
         force=force,
-        fleet=arguments.fleet_of(root, engine, nodes, machine_class, fleet_output, resume=resume),
     )
     return backfill.backfill(options, notify=notify or _silent, listener=listener or Listener)
 

@@ -7,7 +7,6 @@ import click
 
 from ci_perf.cli import (
     console,
-    fleet_command,
     following,
     measure_options,
     options,
@@ -40,9 +39,8 @@ from ci_perf.system import files
     type=click.IntRange(min=1),
     default=7,
     show_default=True,
-    help="How many commits a round chooses. With --engine they are measured at the same time, at "
-    "most as many as there are nodes. On one machine they are measured one by one, and those that "
-    "an answer has made needless are left out.",
+    help="How many commits a round chooses. They are measured one by one, and those that an answer "
+    "has made needless are left out.",
 )
 @click.option(
     "--budget",
@@ -50,7 +48,7 @@ from ci_perf.system import files
     show_default=True,
     metavar="DURATION",
     callback=lambda _context, option, text: options.duration_s(text, option.opts[0]),
-    help="How long all sessions together may take; with --engine a round counts as its longest.",
+    help="How long all sessions together may take.",
 )
 @options.record
 @click.option(
@@ -60,7 +58,6 @@ from ci_perf.system import files
     help="Profile the commit that was found beside its parent, and name the cause.",
 )
 @options.explain_budget
-@fleet_command.measuring_commits
 @options.table_format
 @options.output
 def bisect_command(
@@ -80,13 +77,11 @@ def bisect_command(
     GOOD first: where it is not proven worse, there is nothing to look for. Then commits between
     them are launched beside GOOD, and the commit that is left beside its parent. A commit that runs
     the same program as a measured one is not launched; one that cannot be measured is left out, and
-    named. Nothing of the checkout changes. With --engine the code of these commits runs on nodes
-    only, each pair on one of them.
+    named. Nothing of the checkout changes.
 
     Exit codes: 0 one commit was found, 3 no answer: BAD is not proven worse, or several commits are
     left, 130 interrupted: what is known by then is printed.
     """
-    fleet = fleet_command.commit_fleet(said)
     measurement = measure_options.measurement(
         {**said, "names": (workload,)}, run_output=None, outputs=(output,)
     )
@@ -98,7 +93,6 @@ def bisect_command(
             bad=bad,
             at_once=at_once,
             metric=metric,
-            fleet=fleet,
         ),
         notify=console.say,
         listener=following.listener,
@@ -133,7 +127,6 @@ def _emit(document: Bisection | Backfill, form: str | None, output: Path | None)
     help="Measure each N-th commit, counted from TO back.",
 )
 @click.option("--force", is_flag=True, help="Accept also what was measured under heavy pressure.")
-@fleet_command.measuring_commits
 @options.table_format
 @options.output
 def backfill_command(
@@ -150,13 +143,11 @@ def backfill_command(
     For a history from nothing: `ci-perf history` shows it once the files are committed, which this
     command does not do. FROM..TO are commits of one line of first parents, without FROM. A commit
     that runs the same program as the one before is left out, one that fails is named. The same
-    command goes on where an earlier one has ended. With --engine nodes measure the commits at the
-    same time; their sessions are added oldest first.
+    command goes on where an earlier one has ended.
 
     Exit codes: 0 done, or left for the next call, 3 a commit failed, 130 interrupted: what was
     accepted by then stays.
     """
-    fleet = fleet_command.commit_fleet(said)
     measurement = measure_options.measurement(said, run_output=None, outputs=(output,))
     reports.check_target(None, output, inputs=[measurement["baselines"]])
     backfilled = backfill.backfill(
@@ -165,7 +156,6 @@ def backfill_command(
             commits=commits,
             every=every,
             force=force,
-            fleet=fleet,
         ),
         notify=console.say,
         listener=following.listener,

@@ -1,72 +1,23 @@
 """The commands for many machines: `fleet run` measures a plan on an engine that you have."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import get_args
 
 import click
 from click.core import ParameterSource
 
 from ci_perf.cli import console, options, reports
 from ci_perf.errors import UsageError
-from ci_perf.gate import commit_units, fleet
-from ci_perf.gate.commit_units import CommitFleet
+from ci_perf.gate import fleet
 from ci_perf.gate.fleet import FleetRunOptions
 from ci_perf.gate.shards import ShardOptions
 from ci_perf.model.fleet import FleetEngineName
 from ci_perf.model.suite import FailOn
 from ci_perf.system import files
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _ENGINE = click.Choice(get_args(FleetEngineName))
 _NODES = click.Path(dir_okay=False, path_type=Path)
-
-
-def measuring_commits(command: _Command) -> _Command:
-    """Add the options by which nodes of a fleet measure commits; `commit_fleet` reads them."""
-    for option in (
-        click.option(
-            "--resume",
-            is_flag=True,
-            help="Go on with what --fleet-output holds: its controller was killed, or interrupted.",
-        ),
-        click.option(
-            "--fleet-output",
-            type=click.Path(file_okay=False, path_type=Path),
-            default=f"fleet-{command.__name__.removesuffix('_command')}",
-            show_default=True,
-            metavar="DIR",
-            help="The folder of the sessions on the nodes, which must see it, too.",
-        ),
-        click.option(
-            "--machine-class",
-            metavar="NAME",
-            help="The class of fleet.toml whose nodes measure, where it has several.",
-        ),
-        click.option(
-            "--nodes",
-            type=_NODES,
-            metavar="FLEET.toml",
-            help="The classes of machines and their engine; yours, and never a pull request's.",
-        ),
-        click.option(
-            "--engine",
-            type=_ENGINE,
-            help="Have each commit measured by a node, which this engine chooses: see docs/fleet.md"
-            " and --nodes. By default this machine measures one after the other.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def commit_fleet(said: dict[str, Any]) -> CommitFleet | None:
-    """Take what the options of `measuring_commits` say out of all options; `None` for this machine.
-
-    Raises UsageError: options that do not fit together.
-    """
-    names = ("engine", "nodes", "machine_class", "fleet_output")
-    return commit_units.chosen(*(said.pop(name) for name in names), resume=said.pop("resume"))
 
 
 @click.group("fleet")

@@ -153,7 +153,7 @@ class RayEngine:
     def _checkout(self, folder: Path) -> tuple[PackedCheckout, Any]:
         """Return the checkout for the unit in `folder`, which each node is sent once."""
         unit = files.read(folder / "unit.json", WorkUnit)
-        ends = unit.against, unit.source.commit if unit.commit else "HEAD"
+        ends = unit.against, "HEAD"
         if ends not in self._checkouts:
             checkout = transfer.pack(self._root, *ends)
             self._checkouts[ends] = checkout, self._ray.put(checkout.repository)

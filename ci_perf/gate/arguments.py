@@ -11,10 +11,8 @@ from ci_perf.model.shards import WorkUnit
 from ci_perf.system import files
 
 if TYPE_CHECKING:
-    from ci_perf.gate.commit_units import CommitFleet
     from ci_perf.gate.measure import MeasureOptions
     from ci_perf.gate.runners import Runner
-    from ci_perf.model.fleet import FleetEngineName
 
 Location = str | PathLike[str]
 
@@ -53,23 +51,6 @@ def measure_options(
         **others,
     )
     return options if unit is None else shards.narrowed(options, unit)
-
-
-def fleet_of(
-    root: Location | None,
-    engine: "FleetEngineName | None",
-    nodes: Location | None,
-    machine_class: str | None,
-    fleet_output: Location,
-    *,
-    resume: bool,
-) -> "CommitFleet | None":
-    """Return the fleet that measures commits, if any. Raises UsageError: see `chosen`."""
-    from ci_perf.gate import commit_units
-
-    table = None if nodes is None else below(root, nodes)
-    folder = below(root, fleet_output)
-    return commit_units.chosen(engine, table, machine_class, folder, resume=resume)
 
 
 def root_of(root: Location | None) -> Path:

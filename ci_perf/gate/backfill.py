@@ -13,8 +13,6 @@ from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError, UsageError
 from ci_perf.gate import Notify, commits, measure
 from ci_perf.gate.backfill_baselines import LineBaselines
-from ci_perf.gate.backfill_fleet import FleetBackfill
-from ci_perf.gate.commit_units import CommitBatches, CommitFleet
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.model.backfill import Backfill, BackfilledCommit, BackfillOutcome
@@ -27,8 +25,6 @@ from ci_perf.system.signals import Interrupts
 from ci_perf.version import __version__
 
 _RANGE = ".."
-# On nodes: a history is worth two retries, as nobody waits for it.
-_ATTEMPTS = 3
 # What is no matter of a commit, and would stop every other one as well.
 _OF_MACHINE = (BusyError, EngineError, CannotWriteError)
 
@@ -37,15 +33,13 @@ _OF_MACHINE = (BusyError, EngineError, CannotWriteError)
 class BackfillOptions:
     """Which commits: those of ``commits`` ("FROM..TO", as git means it), each ``every``-th one.
 
-    They are counted from the last one back. ``force`` accepts what was measured under pressure. The
-    nodes of a ``fleet`` measure them; without one, this machine does.
+    They are counted from the last one back. ``force`` accepts what was measured under pressure.
     """
 
     measuring: MeasureOptions
     commits: str
     every: int = 1
     force: bool = False
-    fleet: CommitFleet | None = None
 
 
 class RunSessions:
@@ -116,10 +110,7 @@ class _Backfilling:
         """Go through the line."""
         with signals.noted() as ending:
             try:
-                if self.options.fleet is None:
-                    self._measure_here(ending)
-                else:
-                    self._measure_on(self.options.fleet, ending)
+                self._measure(ending)
             except KeyboardInterrupt:
                 return self._answer(is_interrupted=True)
         return self._answer(is_interrupted=False)
@@ -131,26 +122,11 @@ class _Backfilling:
             baselines=str(self.options.measuring.baselines),
             commits=tuple(self.done),
             is_interrupted=is_interrupted,
-            fleet_output=str(self.options.fleet.folder) if self.options.fleet else "",
         )
 
-    def _measure_on(self, fleet: CommitFleet, ending: Interrupts) -> None:
-        """Have the nodes of a fleet measure the line. Raises KeyboardInterrupt."""
-        options = self.options.measuring
-        backfilled = FleetBackfill(
-            batches=CommitBatches(fleet, options, ending, self.notify, attempts=_ATTEMPTS),
-            options=options,
-            programs=self.programs,
-            force=self.options.force,
-            ending=ending,
-            notify=self.notify,
-        )
-        for each in backfilled.go(self._positions()):
-            self.done.append(each)
-
-    def _measure_here(self, ending: Interrupts) -> None:
-        """Measure the line on this machine. Raises KeyboardInterrupt."""
-        positions = self._positions()
+    def _measure(self, ending: Interrupts) -> None:
+        """Measure every n-th commit, with the last one. Raises KeyboardInterrupt."""
+        positions = sorted(range(len(self.line.commits) - 1, 0, -self.options.every))
         machine = self._machine(positions)
         baselines = LineBaselines(
             options=self.options.measuring,
@@ -168,10 +144,6 @@ class _Backfilling:
                 self._note(at, "left")
             else:
                 left -= self._commit(at, machine, baselines)
-
-    def _positions(self) -> list[int]:
-        """Return every n-th position, with the last one; the first commit of the line is out."""
-        return sorted(range(len(self.line.commits) - 1, 0, -self.options.every))
 
     def _machine(self, positions: Iterable[int]) -> MachineDescription:
         """Describe this machine, by the first commit that can be planned.

@@ -1,12 +1,12 @@
 """Find the commit that made a workload worse: rounds of commits, each by pairs with the good one.
 
-Every commit is measured in a worktree of its own, as `check --against` measures a head: here, or
-on the nodes of a fleet. `judging/bisecting.py` says which commits are next.
+Every commit is measured in a worktree of its own, as `check --against` measures a head, one after
+another. `judging/bisecting.py` says which commits are next.
 """
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -14,9 +14,7 @@ from ci_perf import worktree
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, commits
 from ci_perf.gate.bisect_answers import Answers
-from ci_perf.gate.bisect_fleet import FleetSessions
-from ci_perf.gate.bisect_sessions import BisectSessions, Measurement, PairsJudge, Sessions
-from ci_perf.gate.commit_units import CommitFleet
+from ci_perf.gate.bisect_sessions import BisectSessions, Measurement, PairsJudge
 from ci_perf.gate.commits import CommitLine, CommitPrograms
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import bisecting
@@ -47,8 +45,8 @@ class BisectOptions:
     """What is looked for: ``good`` and ``bad`` are commits, ``measuring`` names one workload.
 
     ``measuring.budget_s`` is for all sessions together, ``measuring.explain_budget_s`` for
-    profiling the culprit afterwards. A round measures ``at_once`` commits; with a ``fleet``, at
-    most as many as it has nodes. ``metric`` is what has to be worse; empty is any that gates.
+    profiling the culprit afterwards. A round chooses ``at_once`` commits. ``metric`` is what has to
+    be worse; empty is any that gates.
     """
 
     measuring: MeasureOptions
@@ -56,7 +54,6 @@ class BisectOptions:
     bad: str
     at_once: int = 7
     metric: str = ""
-    fleet: CommitFleet | None = None
 
 
 def bisect(
@@ -79,16 +76,8 @@ def bisect(
     programs = CommitPrograms(line, options.measuring, notify)
     workload, has_setup = _workload(programs, options)
     with signals.noted() as ending, contextlib.ExitStack() as stack:
-        launching: Sessions
-        if options.fleet is not None:
-            launching = FleetSessions(
-                options.fleet, options.measuring, line.id(0), ending, notify, workload=workload
-            )
-        else:
-            base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
-            launching = sessions(
-                options.measuring, base, ending, notify, listener, workload=workload
-            )
+        base = stack.enter_context(worktree.commit_of(root, line.id(0), has_setup=has_setup))
+        launching = sessions(options.measuring, base, ending, notify, listener, workload=workload)
         answers = Answers(line, programs, workload, by_record=options.measuring.record)
         return _Bisecting(options, answers, launching, notify, ending).go()
 
@@ -128,7 +117,7 @@ class _Bisecting:
 
     options: BisectOptions
     answers: Answers
-    sessions: Sessions
+    sessions: BisectSessions
     notify: Notify
     ending: Interrupts
     rounds: int = 0
@@ -208,7 +197,7 @@ class _Bisecting:
 
     def _usual_judge(self, at: int) -> PairsJudge:
         tiers = self.answers.programs.plan(at).tiers
-        return PairsJudge(self._usual_limits, tiers, metric=self._usual_metric())
+        return PairsJudge(self._usual_limits, tiers)
 
     def _dividing_limits(self, machine: Machine) -> Limits:
         assert self.effect is not None
@@ -218,42 +207,23 @@ class _Bisecting:
 
     def _search(self) -> None:
         """Go on until one commit is left, or no answer would help."""
-        together = self.sessions.together
-        at_once = min(self.options.at_once, together) if together > 1 else self.options.at_once
-        while positions := bisecting.next_positions(self.answers.search, at_once):
+        while positions := bisecting.next_positions(self.answers.search, self.options.at_once):
             self.rounds += 1
-            while chosen := self._chosen(positions):
-                self._measure(chosen)
+            # Each answer tells which others of its round are needless.
+            while (at := bisecting.most_useful(self.answers.search, positions)) is not None:
+                self._measure(at)
 
-    def _chosen(self, positions: Sequence[int]) -> list[int]:
-        """Return which of a round are measured next: those of which an answer is of use still.
-
-        On one machine they follow each other, and each answer tells which others are needless.
-        """
-        if self.sessions.together > 1:
-            return [at for at in positions if at in self.answers.search.open]
-        at = bisecting.most_useful(self.answers.search, tuple(positions))
-        return [] if at is None else [at]
-
-    def _measure(self, positions: Sequence[int]) -> None:
-        """Measure commits. Raises _BudgetSpentError and KeyboardInterrupt."""
+    def _measure(self, at: int) -> None:
+        """Measure a commit. Raises _BudgetSpentError and KeyboardInterrupt."""
         self._check_time()
-        for at in positions:
-            if at in self.answers.search.open:
-                self.answers.is_recorded(at, self.sessions.machine)
-        still = {self.line.id(at): at for at in positions if at in self.answers.search.open}
-        if not still:
+        self.answers.is_recorded(at, self.sessions.machine)
+        if at not in self.answers.search.open:
             return
         left = self.answers.range.high - self.answers.range.low
-        for number, at in enumerate(still.values()):
-            self._say(at, f"one of {units.numbered(left, 'commit')} made it worse", number)
+        self._say(at, f"one of {units.numbered(left, 'commit')} made it worse")
         tiers = self.answers.programs.plan(self.answers.search.last).tiers
         judge = PairsJudge(self._dividing_limits, tiers)
-        are_known = [
-            self._is_known(self.answers.place(commit), measured)
-            for commit, measured in self.sessions.measure_all(list(still), judge)
-        ]
-        if not all(are_known):
+        if not self._is_known(at, self.sessions.measure(self.line.id(at), judge)):
             raise _BudgetSpentError
 
     def _is_known(self, at: int, measured: Measurement) -> bool:
@@ -306,7 +276,7 @@ class _Bisecting:
         low_id, high_id = (self.line.id(at) for at in dataclasses.astuple(self.answers.range))
         self.notify(f"{self.line.shown(high)}: profiled beside its parent")
         try:
-            return self.sessions.explained(high_id, low_id, self._usual_judge(high))
+            return self.sessions.explained(high_id, low_id)
         except CiPerfError as error:
             self.notes.append(f"the cause is not known: {error}")
             return None
@@ -341,8 +311,6 @@ class _Bisecting:
             sessions=self.sessions.count,
             rounds=self.rounds,
             machine=self.sessions.machine.environment.hard if self.sessions.machine else None,
-            engine=options.fleet.words() if options.fleet else (),
-            fleet_output=str(options.fleet.folder) if options.fleet else "",
             low=left.low,
             high=left.high,
             commits=tuple(self.answers.all()),
@@ -351,10 +319,10 @@ class _Bisecting:
             notes=tuple(self.notes),
         )
 
-    def _say(self, at: int, why: str, before: int = 0) -> None:
-        """Tell of a session; `before` are those that begin with it, and were told already."""
+    def _say(self, at: int, why: str) -> None:
+        """Tell of a session that begins."""
         left = units.duration(max(self.sessions.left_s, 0.0))
-        number = self.sessions.count + before + 1
+        number = self.sessions.count + 1
         self.notify(f"session {number}, {left} left: {self.line.shown(at)}: {why}")
 
 

@@ -1,21 +1,17 @@
-"""Measure commits beside the same base, one after another here, and judge each by its pairs alone.
-
-`bisect_fleet.py` has the same done by nodes, each of which calls `run_unit`.
-"""
+"""Measure commits beside the same base, one after another, and judge each by its pairs alone."""
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ci_perf import session, worktree
 from ci_perf.errors import BusyError, CannotWriteError, CiPerfError, EngineError
 from ci_perf.gate import Notify, commits, explain, measure, run_summary, runners
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging import compare, summarise
-from ci_perf.model.comparison import Change, Row, Verdict
+from ci_perf.model.comparison import Row
 from ci_perf.model.environment import Machine
 from ci_perf.model.explained import ExplainedWorkloads
 from ci_perf.model.run import UNKNOWN_COMMIT, Run, Source
@@ -48,55 +44,11 @@ class Measurement:
     is_out_of_time: bool = False
 
 
-class Sessions(Protocol):
-    """What measures the commits of a line.
-
-    ``count`` is how many there were, ``machine`` what they ran on.
-    """
-
-    count: int
-    machine: MachineDescription | None
-
-    @property
-    def together(self) -> int:
-        """How many commits it measures at the same time."""
-
-    @property
-    def left_s(self) -> float:
-        """What is left of the budget, in seconds."""
-
-    def measure(self, commit: str, judge: "PairsJudge", *, against: str = "") -> Measurement:
-        """Measure a commit beside the known-good one, or beside `against`.
-
-        What the commit itself is to blame for is an answer. Raises CiPerfError for the rest, and
-        KeyboardInterrupt.
-        """
-
-    def measure_all(
-        self, commits: Sequence[str], judge: "PairsJudge"
-    ) -> Iterator[tuple[str, Measurement]]:
-        """Measure commits beside the known-good one. Raises as `measure` does."""
-
-    def explained(self, culprit: str, parent: str, judge: "PairsJudge") -> ExplainedWorkloads:
-        """Profile a commit beside its parent. Raises as `measure` does."""
-
-
 class PairsJudge:
-    """Judges by pairs alone, as no baseline tells of old commits. See session.PairJudge.
+    """Judges by pairs alone, as no baseline tells of old commits. See session.PairJudge."""
 
-    ``metric`` is the only one that gates by `limits`, if there is one.
-    """
-
-    def __init__(
-        self,
-        limits: Callable[[Machine], Limits],
-        tiers: Tiers,
-        *,
-        metric: str = "",
-        explained: bool = False,
-    ) -> None:
-        """With `explained`, what pairs call worse is profiled afterwards."""
-        self.limits, self.tiers, self.metric, self.explained = limits, tiers, metric, explained
+    def __init__(self, limits: Callable[[Machine], Limits], tiers: Tiers) -> None:
+        self.limits, self.tiers = limits, tiers
         self._known: Limits | None = None
 
     def first_launches(self, plan: Plan, machine: Machine) -> dict[str, int]:
@@ -116,12 +68,9 @@ class PairsJudge:
         return compare.compare(_nothing(run), head, limits=limits, tiers=self.tiers).rows
 
     def moved(self, run: Run) -> tuple[str, ...]:
-        """Name what is worse, where that is to be explained. See PairJudge."""
-        if not self.explained:
-            return ()
-        changes = (row for row in self.rows(run) if isinstance(row, Change))
-        worse = (row.workload for row in changes if row.verdict is Verdict.REGRESSED)
-        return tuple(dict.fromkeys(worse))
+        """Name none: only the culprit is explained, beside its parent."""
+        del run
+        return ()
 
     def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
         """Name none: what somebody has accepted is a loss all the same."""
@@ -160,13 +109,9 @@ class BisectSessions:
         listener: Callable[[], Listener],
         *,
         workload: str,
-        label: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the known-good commit as `base`: its setup is run once, unless in a container.
-
-        git keeps `label` with the worktrees.
-        """
+        """Take the known-good commit as `base`: its setup is run once, unless in a container."""
         self.count = 0
         self.machine: MachineDescription | None = None
         self._options = dataclasses.replace(options, select=(workload,))
@@ -174,23 +119,21 @@ class BisectSessions:
         self._ending = ending
         self._notify = notify
         self._listener = listener
-        self._label = label
         self._clock = clock
         self._end = clock() + options.budget_s
         self._ready: set[Path] = set()
 
     @property
-    def together(self) -> int:
-        """See Sessions."""
-        return 1
-
-    @property
     def left_s(self) -> float:
-        """See Sessions."""
+        """What is left of the budget, in seconds."""
         return self._end - self._clock()
 
     def measure(self, commit: str, judge: PairsJudge, *, against: str = "") -> Measurement:
-        """See Sessions."""
+        """Measure a commit beside the known-good one, or beside `against`.
+
+        What the commit itself is to blame for is an answer. Raises CiPerfError for the rest, and
+        KeyboardInterrupt.
+        """
         self.count += 1
         try:
             if not against:
@@ -206,16 +149,8 @@ class BisectSessions:
             raise KeyboardInterrupt
         return measurement_of(run, judge)
 
-    def measure_all(
-        self, commits: Sequence[str], judge: PairsJudge
-    ) -> Iterator[tuple[str, Measurement]]:
-        """See Sessions."""
-        for commit in commits:
-            yield commit, self.measure(commit, judge)
-
-    def explained(self, culprit: str, parent: str, judge: PairsJudge) -> ExplainedWorkloads:
-        """See Sessions: nothing is judged."""
-        del judge
+    def explained(self, culprit: str, parent: str) -> ExplainedWorkloads:
+        """Profile a commit beside its parent; nothing is judged. Raises as `measure` does."""
         with worktree.commit_of(self._options.root, culprit) as checkout:
             own = commits.options_of(self._options, checkout)
             asked = dataclasses.replace(own, against=parent)
@@ -223,10 +158,7 @@ class BisectSessions:
 
     def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:
         """Launch a commit beside a base. Raises CiPerfError; an interrupted run says so."""
-        of_commit = worktree.commit_of(
-            self._options.root, commit, has_setup=True, label=self._label
-        )
-        with of_commit as head:
+        with worktree.commit_of(self._options.root, commit, has_setup=True) as head:
             return self._launched(head, base, judge)
 
     def _launched(self, head: Checkout, base: Checkout, judge: PairsJudge) -> Run:
@@ -266,7 +198,6 @@ class BisectSessions:
                 budget_s=max(self.left_s, 0.0),
                 judge=judge,
                 routes=True,
-                explain_budget_s=options.explain_budget_s if judge.explained else None,
             )
             with measure.followed(heard):
                 return session.measure(

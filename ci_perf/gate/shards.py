@@ -237,10 +237,9 @@ def parse_shard(text: str) -> tuple[int, int]:
 def narrowed(options: MeasureOptions, unit: WorkUnit) -> MeasureOptions:
     """Return the options of a measurement for the workloads of one unit.
 
-    Raises UsageError: the unit is of another commit, base or version than what is here. A unit with
-    a commit of its own needs no other one here.
+    Raises UsageError: the unit is of another commit, base or version than what is here.
     """
-    here = unit.source if unit.commit else git.source(options.root)
+    here = git.source(options.root)
     facts = {
         "commit": (unit.source.commit, here.commit),
         "version of ci-perf": (unit.tool.version, __version__),

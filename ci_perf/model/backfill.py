@@ -26,8 +26,7 @@ class BackfilledCommit(Struct, frozen=True, kw_only=True):
 class Backfill(Struct, tag_field="type", tag="backfill", frozen=True, kw_only=True):
     """The commits, oldest first; those after an interrupt are missing.
 
-    ``baselines`` is the folder that has their sessions, ``fleet_output`` that of what nodes of a
-    fleet have left; empty without.
+    ``baselines`` is the folder that has their sessions.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -35,5 +34,4 @@ class Backfill(Struct, tag_field="type", tag="backfill", frozen=True, kw_only=Tr
     suite: SuiteName
     baselines: Text
     is_interrupted: bool = False
-    fleet_output: Text = ""
     commits: tuple[BackfilledCommit, ...]

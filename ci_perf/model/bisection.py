@@ -71,9 +71,7 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     known-bad commit, empty where none is. The culprit comes after place ``low`` of ``commits``, and
     is not after place ``high``; with ``outcome`` "found" it is the commit at ``high``. ``sessions``
     counts the commits that were measured, ``rounds`` how often some were chosen. ``notes`` are for
-    the reader. ``explained`` is of the culprit against its first parent. ``engine`` are the words
-    of the command line that had nodes of a fleet measure, none without; ``fleet_output`` is the
-    folder of their sessions.
+    the reader. ``explained`` is of the culprit against its first parent.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -91,8 +89,6 @@ class Bisection(Struct, tag_field="type", tag="bisection", frozen=True, kw_only=
     sessions: Count
     rounds: Count
     machine: Machine | None = None
-    engine: tuple[Text, ...] = ()
-    fleet_output: Text = ""
     low: Count
     high: Count
     commits: Annotated[tuple[BisectedCommit, ...], msgspec.Meta(min_length=2)]

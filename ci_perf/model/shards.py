@@ -9,7 +9,6 @@ from ci_perf.model.base import (
     SCHEMA_VERSION,
     Count,
     Name,
-    NameOrEmpty,
     Seconds,
     Struct,
     SuiteName,
@@ -17,26 +16,9 @@ from ci_perf.model.base import (
 )
 from ci_perf.model.node_check import NodeCheck
 from ci_perf.model.run import Source, Tool
-from ci_perf.model.suite import Limits, Tiers
 
 # More nodes than this are a slip of the finger; a matrix of GitHub has 256 jobs at most.
 MOST_SHARDS = 10_000
-
-
-class CommitWork(Struct, frozen=True, kw_only=True):
-    """How a unit measures another commit than the one that is checked out: in a worktree.
-
-    With a base, the commit that it names is launched, too, and pairs alone are judged. ``metric``
-    alone gates then, by ``limits``; empty is every one that gates, by those of the commit's suite.
-    A loss is profiled if ``explained``. git keeps ``label`` with the worktrees of the node, so that
-    those of a node that was lost can be told from others.
-    """
-
-    label: Name
-    metric: NameOrEmpty = ""
-    limits: Limits | None = None
-    tiers: Tiers = Tiers()
-    explained: bool = False
 
 
 class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
@@ -48,8 +30,7 @@ class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
     ``suspected`` names, by workload, the metrics that the first wave has found suspicious: they get
     pairs whatever the node finds. A workload without any is launched for others to compare with.
     ``suspects`` is how many there are on all nodes: they share the chance of a false alarm.
-    ``node`` is what a node must be; a plan says nothing of it, the controller of a fleet does. With
-    ``commit``, ``source`` is not what is checked out.
+    ``node`` is what a node must be; a plan says nothing of it, the controller of a fleet does.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -64,7 +45,6 @@ class WorkUnit(Struct, tag_field="type", tag="unit", frozen=True, kw_only=True):
     suspected: dict[Name, tuple[Name, ...]] = {}
     suspects: Count = 0
     node: NodeCheck = NodeCheck()
-    commit: CommitWork | None = None
 
     def __post_init__(self) -> None:
         """Refuse a workload that would be measured twice, and suspicions that are not its own."""
@@ -130,10 +110,3 @@ def _check_agreement(plan: WorkPlan, unit: WorkUnit) -> None:
         expected, actual = getattr(plan, what), getattr(unit, what)
         if expected != actual:
             raise ValueError(f"unit {unit.id!r}: expected {what} {expected!r}, found {actual!r}")
-
-
-class CommitUnits(Struct, frozen=True, kw_only=True):
-    """Units that each measure a commit of a line: what a fleet was given at once."""
-
-    schema_version: int = SCHEMA_VERSION
-    units: tuple[WorkUnit, ...]

@@ -44,13 +44,12 @@ def _row(each: BackfilledCommit) -> tuple[str | Phrase, ...]:
 
 
 def _next(backfill: Backfill, counted: Counter[str]) -> Iterator[Phrase]:
-    same = "the same command with --resume" if backfill.fleet_output else "the same command"
     if backfill.is_interrupted:
-        yield (Words(f"It was interrupted: {same} goes on."),)
+        yield (Words("It was interrupted: the same command goes on."),)
     if counted["left"]:
         words = (
             "A baseline file holds 20 sessions, and git the older ones: commit the files, then "
-            f"{same} goes on."
+            "the same command goes on."
         )
         yield (Words(words),)
     if counted["measured"] or counted["left"]:

@@ -153,15 +153,7 @@ def _within(bisection: Bisection) -> Command:
 def _command(bisection: Bisection, good: str, bad: str, *more: str) -> Command:
     """Return the command of a search, with these options, too."""
     words = [quoted(good), quoted(bad), bisection.workload, "--suite", bisection.suite]
-    if bisection.engine:
-        words += ["--metric", bisection.metric, *map(quoted, bisection.engine)]
     return Command(f"ci-perf bisect {' '.join([*words, *more])}")
-
-
-def _resumed(bisection: Bisection) -> Command:
-    """Return the command that goes on with what the nodes of a fleet have measured."""
-    where = ("--fleet-output", quoted(bisection.fleet_output), "--resume")
-    return _command(bisection, bisection.good, bisection.bad, *where)
 
 
 def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
@@ -179,11 +171,9 @@ def _why_no_answer(bisection: Bisection) -> Iterator[Phrase]:
         return
     within = bisection.commits[bisection.low + 1 : bisection.high + 1]
     if bisection.ended == "budget":
-        elsewhere = (Words(", and another --fleet-output"),) if bisection.engine else ()
-        yield (Words("The budget is spent: it goes on with "), _within(bisection), *elsewhere)
+        yield (Words("The budget is spent: it goes on with "), _within(bisection))
     if bisection.ended == "interrupted":
-        goes_on = _resumed(bisection) if bisection.engine else _within(bisection)
-        yield (Words("It was interrupted: it goes on with "), goes_on)
+        yield (Words("It was interrupted: it goes on with "), _within(bisection))
     if any(each.answer == CommitAnswer.UNDECIDED for each in within):
         yield (
             Words(

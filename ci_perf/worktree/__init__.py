@@ -202,37 +202,23 @@ def base_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checko
 
 
 @contextlib.contextmanager
-def commit_of(
-    root: Path, ref: str, *, has_setup: bool = False, label: str = ""
-) -> Iterator[Checkout]:
+def commit_of(root: Path, ref: str, *, has_setup: bool = False) -> Iterator[Checkout]:
     """Provide the commit that `ref` names itself, as `base_of` provides the one where HEAD began.
 
     ``head_top`` is the top of the repository at `root`: where a process imports from there, as by
-    an editable install, every commit would be the same code. See `remove_labelled` for `label`.
+    an editable install, every commit would be the same code.
     """
-    start = merge_base.exactly(root, ref)
-    with _checked_out(root, ref, start, has_setup=has_setup, label=label) as checkout:
+    with _checked_out(root, ref, merge_base.exactly(root, ref), has_setup=has_setup) as checkout:
         yield checkout
 
 
-def remove_labelled(root: Path, label: str) -> None:
-    """Remove the worktrees that were checked out with this label, on whatever host, and left.
-
-    Where the folder is on another host, git forgets it, and the next worktree there removes it.
-    Nobody may work in them any more. Raises CiPerfError.
-    """
-    worktree_dir.remove_labelled(merge_base.exactly(root, "HEAD").top, label)
-
-
 @contextlib.contextmanager
-def _checked_out(
-    root: Path, ref: str, start: Start, *, has_setup: bool, label: str = ""
-) -> Iterator[Checkout]:
+def _checked_out(root: Path, ref: str, start: Start, *, has_setup: bool) -> Iterator[Checkout]:
     with signals.deferred() as deferral:
         worktree_dir.sweep(start.top)
         with worktree_dir.claimed(start.top) as folder:
             run = _runner(folder, deferral.have_come)
-            _add(start, folder, run, worktree_dir.reason(label))
+            _add(start, folder, run)
             missing = _fill(start, folder, run, has_setup=has_setup)
             checkout = _described(root, ref, start, folder, missing)
             with deferral.suspended():
@@ -258,9 +244,9 @@ def _runner(folder: Path, interrupted: Callable[[], bool]) -> RunGit:
     return run
 
 
-def _add(start: Start, folder: Path, run: RunGit, reason: str) -> None:
-    """Check out the base in `folder`; git keeps the `reason` with it."""
-    how = ("--detach", "--lock", "--reason", reason)
+def _add(start: Start, folder: Path, run: RunGit) -> None:
+    """Check out the base in `folder`; git keeps the reason with it."""
+    how = ("--detach", "--lock", "--reason", worktree_dir.REASON)
     ended = run(start.top, ["worktree", "add", *how, str(folder), start.commit])
     if ended.code == 0 and not ended.timed_out:
         # Who may read the head, as another user in a container has to, may read the base.

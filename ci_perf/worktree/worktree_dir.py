@@ -23,9 +23,6 @@ from ci_perf.system.child import Cookie
 # git keeps it with the worktree, so that ours are recognized by more than a name.
 REASON = "ci-perf: the base of a comparison, removed at its end"
 
-# Of a node of a fleet: its label follows. Such a folder may belong to another host.
-_LABELLED = f"{REASON}: "
-
 _PREFIX = "ci-perf-base-"
 _RANDOM = 8
 _LETTERS = string.ascii_lowercase + string.digits
@@ -65,27 +62,11 @@ def cookie(path: Path) -> Cookie:
     return Cookie(variable=scratch.COOKIE, value=str(path))
 
 
-def reason(label: str) -> str:
-    """Return the words that git keeps with a worktree."""
-    return f"{_LABELLED}{label}" if label else REASON
-
-
 def sweep(top: Path) -> None:
     """Remove the folders of owners that were killed, as far as possible."""
-    for path in {*_left_in_temporary(), *_known_to_git(top, f"{REASON}\n")}:
+    for path in {*_left_in_temporary(), *_known_to_git(top)}:
         with contextlib.suppress(OSError, CiPerfError):
             _sweep(top, path)
-    # Another host may be at work in it, whose lock not every file system shows here.
-    for path in _known_to_git(top, _LABELLED):
-        with contextlib.suppress(OSError, CiPerfError):
-            if _is_forgotten(top, path):
-                _sweep(top, path)
-
-
-def remove_labelled(top: Path, label: str) -> None:
-    """Remove the worktrees of this label, whose owners are gone, as far as possible."""
-    for path in _known_to_git(top, f"{reason(label)}\n"):
-        _remove(top, path)
 
 
 def _sweep(top: Path, path: Path) -> None:
@@ -103,12 +84,12 @@ def _left_in_temporary() -> Iterator[Path]:
             yield path
 
 
-def _known_to_git(top: Path, beginning: str) -> Iterator[Path]:
-    """Yield the worktrees of this repository that are locked for a reason that begins so."""
+def _known_to_git(top: Path) -> Iterator[Path]:
+    """Yield the worktrees of this repository that are ours."""
     with contextlib.suppress(CiPerfError):
         listed = git.run(top, "worktree", "list", "--porcelain").out
         for entry in listed.split("\n\n"):
-            if f"\nlocked {beginning}" in f"{entry}\n":
+            if f"\nlocked {REASON}\n" in f"{entry}\n":
                 yield Path(entry.splitlines()[0].removeprefix("worktree "))
 
 

@@ -2,7 +2,6 @@
 
 import json
 
-from ci_perf.baselines import layout
 from tests import repositories
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
@@ -41,16 +40,3 @@ def test_a_history_from_nothing(tmp_path, monkeypatch):
     history = json.loads(project.run("history", "--format", "json").out)
     measured = [each["source"]["commit"] for each in history["workloads"][0]["sessions"]]
     assert measured == [made.ask("rev-parse", "c1"), made.ask("rev-parse", "c4")]
-
-    # A node of a fleet measures what has no session yet, in a worktree that it makes.
-    made.commit(product_py=FAST)
-    (tmp_path / "fleet.toml").write_text('[class.cpu]\nexpect = { device = "cpu" }\n')
-    where = ("--engine", "local", "--nodes", "../fleet.toml", "--fleet-output", "../nodes")
-    done = project.run("backfill", "c0..main", "--every", "2", "--wait", "0s", "--force", *where)
-
-    assert done.code == 0, done.err
-    (baseline,) = layout.read_everything(project.root / "baselines")
-    assert [session.source.commit for session in baseline.sessions] == [
-        *(made.ask("rev-parse", name) for name in ("c1", "c4", "main"))
-    ]
-    assert made.worktrees() == [str(project.root)]

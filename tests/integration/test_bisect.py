@@ -5,9 +5,7 @@ import signal
 
 import pytest
 
-from ci_perf.system import processes
 from tests import repositories
-from tests.processes import is_alive, wait_until
 from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
 
 # In two commits the body of the module is another one, and takes no longer.
@@ -64,29 +62,3 @@ def test_an_interrupt_leaves_no_worktree(project):
 
     assert process.returncode == 130
     assert repositories.Repository(project.root).worktrees() == [str(project.root)]
-
-
-def test_a_node_checks_its_commit_out_and_leaves_none_after_an_interrupt(project, tmp_path):
-    (tmp_path / "fleet.toml").write_text("[class.cpu]\nnodes = 2\n")
-    where = ("--engine", "local", "--nodes", "../fleet.toml", "--fleet-output", "../nodes")
-    command = ("bisect", "c6", "c8", "nap", "--wait", "0s", *where)
-    repository = repositories.Repository(project.root)
-    process = project.start(*command)
-    wait_until(lambda: len(repository.worktrees()) == 3)
-    below = [child.pid for child in processes.below(process.pid)]
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert repository.worktrees() == [str(project.root)]
-    assert [pid for pid in below if is_alive(pid)] == []
-
-    done = project.run(*command, "--resume", "--format", "json", "-o", "../answer.json")
-
-    assert done.code == 0, done.err
-    answer = json.loads((tmp_path / "answer.json").read_text())
-    culprit = answer["commits"][answer["high"]]
-    assert culprit["commit"]["id"] == repository.ask("rev-parse", f"c{SLOWER}")
-    # By a record that a node has made: it runs the program of c8.
-    assert (answer["sessions"], culprit["same_as"]) == (1, repository.ask("rev-parse", "c8"))
-    assert repository.worktrees() == [str(project.root)]
