@@ -70,7 +70,7 @@ def run_command(
 @click.option(
     "--comparison-output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to keep the comparison, too, as JSON: `ci-perf publish` reads it.",
+    help="Where to keep the comparison, too, as JSON: `ci-perf github publish` reads it.",
 )
 @click.option(
     "--page",

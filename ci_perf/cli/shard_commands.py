@@ -262,7 +262,7 @@ def _matrix(planned: WorkPlan) -> str:
     "--comparison-output",
     type=click.Path(path_type=Path),
     help="Judge what was merged, too, by the baselines: where to write the comparison as JSON, for "
-    "`ci-perf publish`; with several classes of machines the folder for one CLASS.json each.",
+    "`github publish`; with several classes of machines the folder for one CLASS.json each.",
 )
 @click.option(
     "--after",

@@ -1,7 +1,4 @@
-"""Report on a commit: by a check run, or by a status where a token may make no checks.
-
-A check run is begun first, and completed whatever happens. A status has one line.
-"""
+"""Report on a commit by a check run: it is begun first, and completed whatever happens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +12,12 @@ from ci_perf.github.failures import FailureKind, GithubError
 
 # What GitHub's description of its API allows.
 MAX_CHARS = 65_535
-MAX_STATUS_CHARS = 140
 _MAX_TITLE_CHARS = 255
 _MAX_MESSAGE_BYTES = 64_000
 _TRIES = 3
 _MAX_ANNOTATIONS = 50  # per request; what comes later is appended
 
 Level = Literal["notice", "warning", "failure"]
-StatusState = Literal["success", "failure", "error", "pending"]
 
 
 class Conclusion(Enum):
@@ -57,16 +52,6 @@ class CheckRun:
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitStatus:
-    """What is said of a commit; a later one with the same context replaces it."""
-
-    context: str
-    state: StatusState
-    description: str
-    url: str = ""
-
-
 class _Run(msgspec.Struct):
     id: int
     external_id: str | None = None
@@ -89,17 +74,6 @@ def put_check(client: Client, sha: str, check: CheckRun) -> str:
     finally:
         client.change(path, _completed(check, annotations), what=_what(check))
     return made.html_url or ""
-
-
-def put_status(client: Client, sha: str, status: CommitStatus) -> None:
-    """Report `status` on the commit `sha`. Raises GithubError."""
-    text = status.description
-    short = text if len(text) <= MAX_STATUS_CHARS else text[: MAX_STATUS_CHARS - 1] + "…"
-    body = {"context": status.context, "state": status.state, "description": short}
-    if status.url:
-        body["target_url"] = status.url
-    what = f"status {status.context!r}"
-    client.make(f"/statuses/{sha}", body, what=what, is_repeatable=True)
 
 
 def _begin(client: Client, sha: str, check: CheckRun) -> Resource:

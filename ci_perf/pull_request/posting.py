@@ -1,4 +1,4 @@
-"""Post reports to a pull request: the comment, checks and statuses that its event allows.
+"""Post reports to a pull request: the comment, checks that its event allows.
 
 A failure here is noted and told; it changes no verdict.
 """
@@ -15,7 +15,7 @@ from ci_perf.gate import Notify
 from ci_perf.github import access, checks, pulls, report_comment, sections
 from ci_perf.github.access import Client
 from ci_perf.github.actions import Event, EventKind
-from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
+from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.github.pulls import ChangedFile, OpenPull
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
@@ -102,7 +102,7 @@ def post(job: Job) -> PostedComment:
     Return what became of the comment.
     """
     options, event = job.options, job.event
-    if event.kind is EventKind.NONE or not (options.comment or options.check or options.status):
+    if event.kind is EventKind.NONE or not (options.comment or options.check):
         return _NOTHING
     if event.is_read_only:
         job.notify(
@@ -113,27 +113,22 @@ def post(job: Job) -> PostedComment:
     has_pull = bool(event.pull or event.head) and not event.is_closed
     if not has_pull and options.comment:
         job.notify("no comment: no open pull request belongs to this event")
-    if not has_pull and not (event.sha and (options.check or options.status)):
+    if not has_pull and not (event.sha and options.check):
         return _NOTHING
     client = Client(access.of_job(job.environment, job.event.repository))
     return _post(job, client, has_pull=has_pull)
 
 
 def _post(job: Job, client: Client, *, has_pull: bool) -> PostedComment:
-    """Post the comment, checks and statuses; a failure of one keeps no other from being posted."""
+    """Post the comment and checks; a failure of one keeps no other from being posted."""
     posted, target, options = _NOTHING, None, job.options
     with job.noting():
         target = _target(job, client) if has_pull else None
         if has_pull and options.comment:
             posted = _comment(job, client, target)
-    if not (options.check or options.status) or not (sha := _sha(job, target)):
-        return posted
-    if options.check:
+    if options.check and (sha := _sha(job, target)):
         with job.noting():
             _put_checks(job, client, target, sha)
-    if options.status:
-        with job.noting():
-            _put_statuses(job, client, target, sha)
     return posted
 
 
@@ -244,7 +239,7 @@ def _sha(job: Job, target: _Target | None) -> str:
     measured = {report.comparison.head.source.commit for report in job.reports}
     if target is not None and measured == {target.pull.sha}:
         return target.pull.sha
-    job.notify("no check and no status: it is not known which commit of GitHub was measured")
+    job.notify("no check: it is not known which commit of GitHub was measured")
     return ""
 
 
@@ -313,25 +308,3 @@ def _files(job: Job, comparison: Comparison) -> dict[str, str]:
     except CiPerfError:
         return {}
     return {workload.id: PurePosixPath(workload.file).name for workload in plan.workloads}
-
-
-def _put_statuses(job: Job, client: Client, target: _Target | None, sha: str) -> None:
-    base = job.base(target.pull if target else None)
-    for report in job.reports:
-        said = CommitStatus(
-            context=report.name,
-            state=_state(report.comparison),
-            description=publication.title(
-                report.comparison, base=base, max_chars=checks.MAX_STATUS_CHARS
-            ),
-            url=job.event.run.url,
-        )
-        with job.noting():
-            checks.put_status(client, sha, said)
-            job.notify(f"status {said.state}: {said.context}")
-
-
-def _state(comparison: Comparison) -> checks.StatusState:
-    if comparison.exit_code == ExitCode.OK:
-        return "success"
-    return "failure" if comparison.exit_code == ExitCode.REGRESSED else "error"

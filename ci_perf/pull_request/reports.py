@@ -27,7 +27,6 @@ class PublishOptions:
 
     comment: bool = True
     check: bool = False
-    status: bool = False
     summary: bool = True
     skip_if_unchanged: bool = False
     key: str | None = None
@@ -54,7 +53,7 @@ class Report:
 
     @property
     def name(self) -> str:
-        """Name a check or a status: one per machine, so no two jobs share it."""
+        """Name a check: one per machine, so no two jobs share it."""
         return f"ci-perf: {self.comparison.suite} on {self.machine}"
 
 

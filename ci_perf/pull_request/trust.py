@@ -125,7 +125,7 @@ def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
 def of_other_code(comparison: Comparison) -> Comparison:
     """Return the same comparison, with an exit code that neither passes nor blames the head.
 
-    A required check or status shows an exit code, and no notes.
+    A required check shows an exit code, and no notes.
     """
     return msgspec.structs.replace(comparison, exit_code=int(ExitCode.NO_ANSWER))
 

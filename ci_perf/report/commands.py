@@ -16,7 +16,7 @@ _MAX_NAME_CHARS = 200
 # Long enough for most jobs that another one has to wait for.
 _LONG_WAIT = "15m"
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-# The label that `ci-perf report` gives to the run that it judges.
+# The label that `ci-perf github rejudge` gives to the run that it judges.
 _WORKFLOW_RUN = re.compile(r"workflow run ([0-9]+)(?:, artifact (.+))?")
 
 

@@ -107,7 +107,7 @@ def whole(
     return head + rest(comparison, origin, max_bytes=left, extras=extras)
 
 
-def title(comparison: Comparison, *, base: str = "", max_chars: int = 1_000) -> str:
+def title(comparison: Comparison, *, base: str = "", max_chars: int = 255) -> str:
     """Say the verdict, and for which branch it holds, in one line of plain text."""
     verdict = phrases.plain(headline.of(comparison))
     ending = f" · for {escape.clean(base, limit=_MAX_BRANCH_CHARS)}" if base else ""

@@ -85,12 +85,3 @@ def test_keywords_of_bisect_and_backfill_are_the_options_of_their_commands():
         keywords = set(inspect.signature(function).parameters) - in_python
 
         assert {renamed.get(name, name) for name in options} == keywords
-
-
-def test_a_bisect_on_nodes_needs_to_know_which():
-    with pytest.raises(UsageError, match=r"--engine slurm: expected --nodes FLEET.toml beside it"):
-        ci_perf.bisect("a", "b", "w", engine="slurm")
-    with pytest.raises(UsageError, match=r"--resume: expected --engine beside it, found none"):
-        ci_perf.backfill("a..b", resume=True)
-    with pytest.raises(UsageError, match=r"--engine: expected one of local, .* found 'moon'"):
-        ci_perf.bisect("a", "b", "w", engine="moon")  # type: ignore[arg-type]

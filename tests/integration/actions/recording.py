@@ -9,6 +9,7 @@ TOKEN = "ghs_a-token-of-this-job"
 # Notes each call, writes what `check` is asked to write, says what `publish` says, ends as told.
 FAKE_CI_PERF = """\
 #!/usr/bin/env bash
+[ "$1" != github ] || shift
 printf '%s\\n' "$@" > "$RECORD.$1"
 printf '%s' "${GITHUB_TOKEN:-}" > "$RECORD.$1.token"
 for argument in "$@"; do

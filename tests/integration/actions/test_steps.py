@@ -191,7 +191,7 @@ def test_earlier_checks_are_counted_with_a_token_before_anything_is_measured(rec
     done = job.run_action(ROOT, mode="before", suite="standard", token=TOKEN)
 
     assert ran(done) == ["Find or install ci-perf", "Count earlier checks"]
-    assert called(job, "before") == ["before", "--key=standard"]
+    assert called(job, "count-checks") == ["count-checks", "--key=standard"]
     assert done.outputs["outcome"] == "success"
 
 
@@ -239,7 +239,6 @@ def test_every_wish_of_a_report_becomes_an_option(recorded):
         mode="report",
         comment="false",
         check="true",
-        status="true",
         skip_if_unchanged="true",
         require_report="true",
         key="nightly",
@@ -247,7 +246,7 @@ def test_every_wish_of_a_report_becomes_an_option(recorded):
     )
 
     assert called(job, "publish")[2:-2] == [
-        *("--no-comment", "--check", "--status", "--skip-if-unchanged", "--require-report"),
+        *("--no-comment", "--check", "--skip-if-unchanged", "--require-report"),
         *("--key=nightly", "--history-url=https://octo.github.io/model/"),
     ]
 
@@ -259,8 +258,8 @@ def test_the_numbers_of_another_run_are_fetched_by_its_id(recorded):
         ROOT, mode="report", run_id="42", check="true", artifact="h200\nl4\n", suite="standard"
     )
 
-    assert called(job, "report") == [
-        *("report", "--run-id=42", "--workflow=.github/workflows/perf.yml"),
+    assert called(job, "rejudge") == [
+        *("rejudge", "--run-id=42", "--workflow=.github/workflows/perf.yml"),
         *("--baselines=baselines", "--workloads=workloads", "--check"),
         *("--artifact=h200", "--artifact=l4", "--suite=standard"),
     ]
@@ -276,8 +275,8 @@ def test_accepting_takes_a_file_or_answers_a_comment(recorded):
         *("accept", "--workloads=workloads", "--baselines=baselines"),
         *("--append", "--reason=Nightly", "--", "run.json"),
     ]
-    assert called(for_comment, "bot") == [
-        *("bot", "--workflow=.github/workflows/perf.yml"),
+    assert called(for_comment, "accept-comment") == [
+        *("accept-comment", "--workflow=.github/workflows/perf.yml"),
         *("--workloads=workloads", "--baselines=baselines", "--artifact=ci-perf"),
     ]
 
@@ -295,6 +294,8 @@ def test_the_token_is_given_to_the_step_that_posts_and_to_no_other(recorded, mod
 
 
 # --- what holds for all
+
+FULL = {name: ["github", name] for name in ("publish", "count-checks", "rejudge", "accept-comment")}
 
 
 @pytest.mark.parametrize("mode", ["Measure", "publish", "", "a\n::error::b"])
@@ -316,22 +317,22 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
         ("measure", "check", {"suite": "s", "processes": "3", "against": "main", "traces": "t"}),
         ("measure", "check", {"fail_on": "never"}),
         ("measure", "accept", {}),
-        ("report", "publish", {"check": "true", "status": "true", "key": "k", "comment": "false"}),
+        ("report", "publish", {"check": "true", "key": "k", "comment": "false"}),
         ("report", "publish", {"skip_if_unchanged": "true", "require_report": "true"}),
-        ("report", "report", {"run_id": "1", "suite": "s", "check": "true", "status": "true"}),
-        ("report", "report", {"run_id": "1", "comment": "false", "require_report": "true"}),
-        ("report", "report", {"run_id": "1", "skip_if_unchanged": "true", "key": "k"}),
+        ("report", "rejudge", {"run_id": "1", "suite": "s", "check": "true"}),
+        ("report", "rejudge", {"run_id": "1", "comment": "false", "require_report": "true"}),
+        ("report", "rejudge", {"run_id": "1", "skip_if_unchanged": "true", "key": "k"}),
         ("accept", "accept", {"append": "true"}),
-        ("accept", "bot", {}),
+        ("accept", "accept-comment", {}),
     ],
 )
 def test_the_options_are_those_that_the_command_knows(recorded, mode, command, inputs):
-    job = recorded(event_name="issue_comment" if command == "bot" else "pull_request")
+    job = recorded(event_name="issue_comment" if command == "accept-comment" else "pull_request")
     job.run_action(ROOT, mode=mode, **inputs)
     asked = [one.partition("=")[0] for one in called(job, command)[1:] if one.startswith("--")]
 
     help_text = subprocess.run(
-        [sys.executable, "-m", "ci_perf", command, "--help"],
+        [sys.executable, "-m", "ci_perf", *FULL.get(command, [command]), "--help"],
         capture_output=True,
         check=True,
         cwd=ROOT,

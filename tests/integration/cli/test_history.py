@@ -70,7 +70,9 @@ def test_without_baselines_no_folder_is_left(branch):
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "http://octo.example", "https://a) [b"])
 def test_a_comment_links_only_to_an_https_address(address):
     done = CliRunner().invoke(
-        main.cli, ["publish", f"--history-url={address}", "comparison.json"], standalone_mode=False
+        main.cli,
+        ["github", "publish", f"--history-url={address}", "comparison.json"],
+        standalone_mode=False,
     )
 
     assert "expected an address that begins with https://" in str(done.exception)

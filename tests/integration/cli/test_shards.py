@@ -226,7 +226,7 @@ def test_several_classes_are_merged_into_a_folder_and_reported_in_one_comment(pr
         run = files.read(project.root / f"merged/{name}.json", Run)
         assert [session.unit for session in run.sessions] == [name]
         assert files.read(project.root / f"comparisons/{name}.json", Comparison).exit_code == 3
-    shown = project.run("publish", "comparisons/h100.json", "comparisons/cpu.json")
+    shown = project.run("github", "publish", "comparisons/h100.json", "comparisons/cpu.json")
     assert "NVIDIA H200" in shown.out
     assert "AMD EPYC" in shown.out
 

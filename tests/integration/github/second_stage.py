@@ -110,7 +110,7 @@ class SecondStage:
         """Let the second stage report, as a job that the first one has started."""
         self.stage.happens("workflow_run", "completed", run_id=RUN, run=900)
         meanwhile()
-        return self.types("report", "--run-id", run, *words)
+        return self.types("github", "rejudge", "--run-id", run, *words)
 
     def writes(self, body, *, login="octo", level="admin"):
         """Let a person write a comment; return it."""
@@ -123,7 +123,7 @@ class SecondStage:
         """Let a person write a comment, and the bot read it."""
         comment = self.writes(body, **of)
         self.github.permissions = {**self.github.permissions, "contents": "write"}
-        return comment, self.types("bot", *words)
+        return comment, self.types("github", "accept-comment", *words)
 
     @property
     def body(self):

@@ -21,7 +21,7 @@ PULL = 7
 
 @dataclass(frozen=True)
 class Ended:
-    """How `ci-perf publish` ended."""
+    """How `ci-perf github publish` ended."""
 
     code: int
     out: str
@@ -76,8 +76,8 @@ class Stage:
         return self.call(*paths, *arguments)
 
     def call(self, *arguments):
-        """Call `ci-perf publish` in this process: only the clock is not real."""
-        words = ["publish", *map(str, arguments)]
+        """Call `ci-perf github publish` in this process: only the clock is not real."""
+        words = ["github", "publish", *map(str, arguments)]
         code = cli(words, prog_name="ci-perf", standalone_mode=False)
         out, err = self.capfd.readouterr()
         return Ended(int(code or 0), out, err)

@@ -9,8 +9,8 @@ from tests.integration.github.test_comment import overwrite
 
 
 def before(stage, *words):
-    """Call `ci-perf before` in this process; return what it prints."""
-    assert cli(["before", *words], prog_name="ci-perf", standalone_mode=False) == 0
+    """Call `ci-perf github count-checks` in this process; return what it prints."""
+    assert cli(["github", "count-checks", *words], prog_name="ci-perf", standalone_mode=False) == 0
     return stage.capfd.readouterr().out.strip()
 
 

@@ -171,7 +171,7 @@ def test_a_comment_that_was_edited_since_is_refused(second):
     edited = second.writes(ACCEPT)
     second.github.permissions = {**second.github.permissions, "contents": "write"}
     second.github.state.edit_comment(edited, ACCEPT.replace("mlp", "cnn"))
-    second.types("bot")
+    second.types("github", "accept-comment")
 
     assert "expected it as it was written, found it edited" in answer(second)
     assert second.github.head("feature") == HEAD
@@ -181,7 +181,7 @@ def test_a_comment_that_was_edited_and_says_the_same_is_refused(second):
     second.measured(slower())
     edited = second.writes(ACCEPT)
     second.github.state.edit_comment(edited, ACCEPT)
-    second.types("bot")
+    second.types("github", "accept-comment")
 
     assert "found it edited" in answer(second)
 
@@ -291,7 +291,7 @@ def test_a_branch_that_moves_at_the_last_moment_is_left_alone(second):
     second.github.permissions = {**second.github.permissions, "contents": "write"}
     # The first request by GraphQL is the commit: everything has been checked by then.
     second.github.fail_next("POST", "graphql", faults.meanwhile(push))
-    second.types("bot")
+    second.types("github", "accept-comment")
 
     assert "somebody has pushed meanwhile" in answer(second)
     assert reactions(comment) == ["eyes", "confused"]

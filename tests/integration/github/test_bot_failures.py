@@ -32,14 +32,14 @@ def test_another_event_is_left_alone(second):
     second.measured(slower())
     second.stage.on_pull()
 
-    assert "nothing to do" in second.types("bot").err
+    assert "nothing to do" in second.types("github", "accept-comment").err
 
 
 def test_a_folder_that_no_commit_could_hold_is_refused(second):
     second.measured(slower())
     for folder in ("../elsewhere", "/etc", "."):
         second.writes(ACCEPT)
-        ended = second.types("bot", "--baselines", folder)
+        ended = second.types("github", "accept-comment", "--baselines", folder)
 
         assert ended.code == ExitCode.USAGE
     assert second.github.requests == []
@@ -73,7 +73,7 @@ def test_a_reply_that_is_lost_is_not_given_twice(second, fault):
 def test_a_token_that_may_not_write_fails_the_job_and_is_not_shown(second):
     second.measured(slower())
     comment = second.writes(ACCEPT)
-    ended = second.types("bot")
+    ended = second.types("github", "accept-comment")
 
     assert ended.code == ExitCode.NO_ANSWER
     assert "commit on feature" in ended.err
@@ -100,7 +100,7 @@ def test_a_job_that_is_repeated_after_its_answer_was_lost_says_that_it_is_done(s
     comment, _ = second.bot(ACCEPT)
     made = second.github.head("feature")
     second.stage.happens("issue_comment", "created", run=902, comment_id=comment.id)
-    second.types("bot")
+    second.types("github", "accept-comment")
 
     assert f"Already accepted for `octo`, in commit `{made[:12]}`" in answer(second)
     assert "rocket" in reactions(comment)

@@ -1,11 +1,11 @@
-"""Check runs and commit statuses."""
+"""Check runs."""
 
 import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.github import checks
 from ci_perf.github.access import Access, Client
-from ci_perf.github.checks import Annotation, CheckRun, CommitStatus, Conclusion
+from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.github.failures import GithubError, RetryPolicy
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.explanation import Explanation
@@ -52,20 +52,20 @@ def failed():
 
 
 @pytest.mark.parametrize(
-    ("comparison", "conclusion", "state"),
+    ("comparison", "conclusion"),
     [
-        (fine(), "success", "success"),
-        (worse(), "failure", "failure"),
-        (undecided(), "neutral", "success"),
-        (failed(), "failure", "error"),
+        (fine(), "success"),
+        (worse(), "failure"),
+        (undecided(), "neutral"),
+        (failed(), "failure"),
     ],
     ids=["fine", "regressed", "inconclusive", "failed"],
 )
-def test_a_check_and_a_status_say_what_the_exit_code_says(on_pull, comparison, conclusion, state):
-    ended = on_pull.publish("--check", "--status", of=[comparison])
+def test_a_check_says_what_the_exit_code_says(on_pull, comparison, conclusion):
+    ended = on_pull.publish("--check", of=[comparison])
 
-    (made,), (said,) = on_pull.github.checks(HEAD), on_pull.github.statuses(HEAD)
-    assert (made.conclusion, said.state) == (conclusion, state)
+    (made,) = on_pull.github.checks(HEAD)
+    assert made.conclusion == conclusion
     assert ended.code == comparison.exit_code
 
 
@@ -80,11 +80,10 @@ def test_a_check_is_in_progress_first_and_completed_then(on_pull):
     assert "| Workload, metric |" in made.output["summary"]
 
 
-def test_each_machine_has_a_check_and_a_status_of_its_own(on_pull):
-    on_pull.publish("--check", "--status", of=[worse(machine=GPU), fine(machine=CPU)])
+def test_each_machine_has_a_check_of_its_own(on_pull):
+    on_pull.publish("--check", of=[worse(machine=GPU), fine(machine=CPU)])
 
     names = {one.name for one in on_pull.github.checks(HEAD)}
-    assert names == {one.context for one in on_pull.github.statuses(HEAD)}
     assert len(names) == 2
 
 
@@ -198,28 +197,10 @@ def test_what_is_too_long_is_cut_to_what_github_takes(client, github):
     assert len(made.output["summary"]) == checks.MAX_CHARS
 
 
-@pytest.mark.parametrize(("chars", "ends"), [(140, "ww"), (141, "w…")])
-def test_a_status_of_140_characters_is_shown_whole(client, github, chars, ends):
-    status = CommitStatus(context="c", state="success", description="w" * chars)
-    checks.put_status(client, HEAD, status)
-
-    (said,) = github.statuses(HEAD)
-    assert (len(said.description), said.description[-2:]) == (140, ends)
-
-
-def test_a_status_is_short(on_pull):
-    on_pull.publish("--status", of=[worse(workload="w" * 150)])
-
-    (said,) = on_pull.github.statuses(HEAD)
-    assert len(said.description) <= 140
-    assert said.target_url.endswith("/actions/runs/100")
-
-
 def test_without_permission_for_checks_the_comment_is_there_all_the_same(on_pull):
     on_pull.github.permissions = {**on_pull.github.permissions, "checks": "none"}
-    ended = on_pull.publish("--check", "--status", "--require-report")
+    ended = on_pull.publish("--check", "--require-report")
 
     assert len(on_pull.bodies()) == 1
-    assert len(on_pull.github.statuses(HEAD)) == 1
     assert "::warning title=ci-perf::not reported: check" in ended.err
     assert ended.code == ExitCode.NO_ANSWER

@@ -1,4 +1,4 @@
-"""`ci-perf publish` as a whole: exit codes, warnings, the summary, and a token nobody sees."""
+"""`github publish` as a whole: exit codes, warnings, the summary, and a token nobody sees."""
 
 import logging
 import re
@@ -51,11 +51,11 @@ def test_a_base_branch_that_is_changed_while_the_job_runs_is_not_the_one_that_wa
     on_pull.github.add_pull(PULL, base_branch="old-and-slow")
     on_pull.on_pull()
     on_pull.github.add_pull(PULL, base_branch="main")
-    on_pull.publish("--status")
+    on_pull.publish("--check")
 
     (body,) = on_pull.bodies()
     assert "Judged for the branch `old-and-slow`" in body
-    assert on_pull.github.statuses("a" * 40)[0].description.endswith(" · for old-and-slow")
+    assert on_pull.github.checks("a" * 40)[0].output["title"].endswith(" · for old-and-slow")
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
@@ -252,7 +252,7 @@ def test_what_is_shown_in_a_plain_shell_needs_no_network(tmp_path):
     probe = (
         "import sys\n"
         "from ci_perf.cli import main as front\n"
-        "sys.argv = ['ci-perf', 'publish', 'c.json', '--check']\n"
+        "sys.argv = ['ci-perf', 'github', 'publish', 'c.json', '--check']\n"
         "try:\n    front.main()\n"
         "except SystemExit as end:\n    assert end.code == 1, end.code\n"
         "sys.exit(', '.join({'github', 'requests', 'torch'} & sys.modules.keys()) or 0)\n"
@@ -276,7 +276,7 @@ def test_the_command_line_ends_with_the_verdict(tmp_path, github):
     event = tmp_path / "event.json"
     event.write_bytes(b'{"ref": "refs/heads/x", "repository": {"default_branch": "main"}}')
     done = subprocess.run(
-        [sys.executable, "-m", "ci_perf", "publish", "c.json", "--status"],
+        [sys.executable, "-m", "ci_perf", "github", "publish", "c.json", "--check"],
         cwd=tmp_path,
         env={
             "PATH": "/usr/bin:/bin",
@@ -293,5 +293,5 @@ def test_the_command_line_ends_with_the_verdict(tmp_path, github):
 
     assert done.returncode == ExitCode.REGRESSED, done.stderr
     assert done.stdout.startswith("ci-perf: standard on nvidia-h200: ❌ Act: slower: ")
-    assert [one.state for one in github.statuses("a" * 40)] == ["failure"]
+    assert [one.conclusion for one in github.checks("a" * 40)] == ["failure"]
     assert github.token not in done.stdout + done.stderr

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-MODULE = "ci_perf.cli.pull_request_commands"
+MODULE = "ci_perf.cli.github_command"
 LAUNCHING = ("launch", "measuring", "session", "worktree")
 # A fresh interpreter, because other tests have loaded everything in this one.
 PROGRAM = f"""

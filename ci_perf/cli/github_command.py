@@ -1,4 +1,4 @@
-"""The commands of a job with a token: `before`, `publish`, `report`, `bot`. They launch nothing."""
+"""`ci-perf github`: the commands of a job with a token, which launch nothing."""
 
 import os
 import re
@@ -14,7 +14,9 @@ from ci_perf.github import access, actions, comment_command
 from ci_perf.github.access import Client
 from ci_perf.github.actions import Event
 from ci_perf.github.comment_command import CommandComment
-from ci_perf.pull_request import bot, check_record, publish, rejudge, reports
+from ci_perf.pull_request import bot, check_record, reports
+from ci_perf.pull_request import publish as publishing
+from ci_perf.pull_request import rejudge as rejudging
 from ci_perf.pull_request.bot import BotOptions
 from ci_perf.pull_request.rejudge import JudgeOptions
 from ci_perf.pull_request.reports import PublishOptions, Report
@@ -43,9 +45,6 @@ _OPTIONS = (
         help="Keep one comment on the pull request up to date.",
     ),
     click.option("--check", is_flag=True, help="Report a check run on the commit, too."),
-    click.option(
-        "--status", is_flag=True, help="Report a commit status: for tokens without checks."
-    ),
     click.option(
         "--summary/--no-summary",
         default=True,
@@ -86,7 +85,12 @@ def publish_options(command: _Command) -> _Command:
     return command
 
 
-@click.command("before")
+@click.group("github")
+def github_command() -> None:
+    """Report to a pull request, and do what it asks for: for jobs of GitHub Actions."""
+
+
+@github_command.command("count-checks")
 @click.option(
     "--key",
     default="smoke",
@@ -94,7 +98,7 @@ def publish_options(command: _Command) -> _Command:
     metavar="NAME",
     help="The key of our comment: the name of the suite, unless `publish --key` says otherwise.",
 )
-def before_command(*, key: str) -> int:
+def count_checks(*, key: str) -> int:
     """Count the earlier checks of a pull request that tested pairs, by our comment.
 
     For a job of a pull request whose GITHUB_TOKEN may read pull requests, before the job that
@@ -108,7 +112,7 @@ def before_command(*, key: str) -> int:
     return ExitCode.OK
 
 
-@click.command("publish")
+@github_command.command("publish")
 @click.argument(
     "comparisons",
     nargs=-1,
@@ -117,11 +121,11 @@ def before_command(*, key: str) -> int:
     metavar="COMPARISON...",
 )
 @publish_options
-def publish_command(
+def publish(
     *,
     comparisons: tuple[Path, ...],
     require_report: bool,
-    **publishing: Any,  # noqa: ANN401  the fields of PublishOptions
+    **options_given: Any,  # noqa: ANN401  the fields of PublishOptions
 ) -> int:
     """Show on GitHub what was found: a comment, the job summary, a check.
 
@@ -131,7 +135,7 @@ def publish_command(
 
     The exit code is that of the comparisons, whether or not GitHub could be told.
     """
-    options = PublishOptions(**publishing)
+    options = PublishOptions(**options_given)
     return show(reports.read(comparisons, options.key), options, require_report=require_report)
 
 
@@ -142,8 +146,8 @@ def show(
     require_report: bool,
     measured_by: Event | None = None,
 ) -> int:
-    """Publish reports, and return the exit code of the command. See `publish.publish`."""
-    problems = publish.publish(
+    """Publish reports, and return the exit code of the command. See `publishing.publish`."""
+    problems = publishing.publish(
         published,
         options,
         environment=os.environ,
@@ -167,7 +171,7 @@ def _warn(text: str, *, is_on_github: bool) -> None:
         console.say(f"warning: {text}")
 
 
-@click.command("report")
+@github_command.command("rejudge")
 @click.option(
     "--run-id",
     type=click.IntRange(min=1),
@@ -179,14 +183,14 @@ def _warn(text: str, *, is_on_github: bool) -> None:
 @options.workflow
 @click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
 @publish_options
-def report_command(
+def rejudge(
     *,
     run_id: int,
     artifact: tuple[str, ...],
     workflow: str,
     suite: str | None,
     require_report: bool,
-    **publishing: Any,  # noqa: ANN401  the fields of PublishOptions
+    **options_given: Any,  # noqa: ANN401  the fields of PublishOptions
 ) -> int:
     """Show on GitHub what another workflow run has measured, judged again here.
 
@@ -194,26 +198,26 @@ def report_command(
     none of their code, and believes numbers, not verdicts. --baselines and --workloads are folders
     of the base branch. Nothing is posted where the pull request is closed or has moved on.
 
-    The exit code is that of `ci-perf publish`; 2 or 3 where what was uploaded cannot be used.
+    The exit code is that of `github publish`; 2 or 3 where what was uploaded cannot be used.
     """
-    shown = PublishOptions(**publishing)
-    measured = rejudge.find(os.environ, run_id, workflow=workflow)
+    shown = PublishOptions(**options_given)
+    measured = rejudging.find(os.environ, run_id, workflow=workflow)
     if measured is None:
         console.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
     judged_by = JudgeOptions(
         baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=console.say
     )
-    judged = rejudge.judge(measured, artifact, judged_by, key=shown.key)
+    judged = rejudging.judge(measured, artifact, judged_by, key=shown.key)
     return show(judged, shown, require_report=require_report, measured_by=measured.event)
 
 
-@click.command("bot")
+@github_command.command("accept-comment")
 @options.workflow
 @options.artifacts
 @options.baselines
 @options.workloads
-def bot_command(
+def accept_comment(
     *, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path
 ) -> None:
     """Do what a comment on a pull request asks for: accept new baselines.

@@ -1,0 +1,166 @@
+"""Measure how often a bisect finds the commit that made a workload worse, and what it costs.
+
+    python -m benchmarks.bisection [--lines N] [--commits N]
+
+Prints a table: simulated lines of commits, of which one makes a step longer. Each session draws
+differences of pairs with the known-good commit from a normal distribution; the judge decides as in
+`ci-perf bisect`, with no program that is known to be the same. "As in the command" drops commits of
+a round that an answer has made needless, as one machine does.
+"""
+
+import argparse
+import math
+import random
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ci_perf.judging import bisecting, calibration
+from ci_perf.judging.bisecting import Search
+from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha
+from ci_perf.judging.policy import MOST_PAIRS, Policy, PolicyKind, policy_of
+from ci_perf.model.bisection import CommitAnswer
+
+EFFECT = math.log1p(0.03)
+# How much pairs of the same code differ (standard deviation), as a share of the effect.
+SPREADS = (1 / 6, 1 / 3, 1 / 2, 2 / 3, 1.0)
+AT_ONCE = (1, 7, 15)
+_ANSWERS = {
+    "regressed": CommitAnswer.LIKE_BAD,
+    "improved": CommitAnswer.LIKE_GOOD,
+    "unchanged": CommitAnswer.LIKE_GOOD,
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One simulated bisect. ``right``: the culprit is in the range; ``left``: how many are."""
+
+    is_worse: bool
+    is_shown: bool = False
+    right: bool = False
+    left: int = 0
+    rounds: int = 0
+    sessions: int = 0
+    pairs: int = 0
+
+
+class Machine:
+    """Launches sessions of which everything is known."""
+
+    def __init__(self, spread: float, uniform: random.Random) -> None:
+        """Draw pairs that differ by `spread`."""
+        self.sessions, self.pairs = 0, 0
+        self._spread, self._random = spread, uniform
+
+    def session(self, policy: Policy, effect: float) -> Outcome:
+        """Judge pairs of a commit that is slower by `effect`."""
+        confirmation = Confirmation(
+            policy=policy, alpha=share_alpha(1), prior_variance=0.0, prior_df=0.0
+        )
+        pairs = [self._random.gauss(effect, self._spread) for _ in range(MOST_PAIRS)]
+        outcome = calibration.confirmed(confirmation, pairs)
+        self.sessions, self.pairs = self.sessions + 1, self.pairs + outcome.pairs
+        return outcome
+
+
+def bisect(commits: int, at_once: int, machine: Machine, culprit: int, *, drops: bool) -> Ended:
+    """Search for the culprit, a position from 1 to `commits`."""
+    usual = policy_of(PolicyKind.TIME)
+    first = machine.session(usual, EFFECT)
+    if first.call != "regressed":
+        return Ended(is_worse=False)
+    limit = bisecting.DIVIDING * first.estimate
+    dividing = Policy(limit=limit, session_spread=usual.session_spread)
+    search, rounds = Search(commits), 0
+
+    def answered(at: int) -> Search:
+        outcome = machine.session(dividing, EFFECT if at >= culprit else 0.0)
+        return search.with_answer(at, _ANSWERS.get(outcome.call, CommitAnswer.UNDECIDED))
+
+    while positions := bisecting.next_positions(search, at_once):
+        rounds += 1
+        if drops:
+            while (at := bisecting.most_useful(search, positions)) is not None:
+                search = answered(at)
+        else:
+            for at in positions:
+                search = answered(at)
+    left = search.range
+    # The last session pairs the commit that is left with its parent, and takes a wrong one back.
+    is_shown = left.is_one and (
+        machine.session(usual, EFFECT if left.high == culprit else 0.0).call == "regressed"
+    )
+    return Ended(
+        is_worse=True,
+        is_shown=is_shown,
+        right=left.low < culprit <= left.high,
+        left=left.high - left.low,
+        rounds=rounds,
+        sessions=machine.sessions,
+        pairs=machine.pairs,
+    )
+
+
+def simulate(
+    lines: int, commits: int, at_once: int, spread: float, *, drops: bool, seed: int = 1
+) -> list[Ended]:
+    """Search in many lines, each with a culprit of its own."""
+    uniform = random.Random(f"{seed} {commits} {at_once} {spread} {drops}")  # noqa: S311  no secret
+    return [
+        bisect(
+            commits,
+            at_once,
+            Machine(spread * EFFECT, uniform),
+            uniform.randint(1, commits),
+            drops=drops,
+        )
+        for _ in range(lines)
+    ]
+
+
+def main(lines: int, commits: int) -> None:
+    """Print the table."""
+    print(f"{commits} commits, one of them +3 %; {lines} lines each; a session is 2 to 18 pairs\n")
+    print(
+        "| pairs differ by | at once | worse is seen | right | one commit, shown by its parent |"
+        " wrong commit shown | rounds | sessions | pairs | commits left |"
+    )
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for spread in SPREADS:
+        for at_once in AT_ONCE:
+            print(
+                _row(spread, f"{at_once}", simulate(lines, commits, at_once, spread, drops=False))
+            )
+        of_command = simulate(lines, commits, 7, spread, drops=True)
+        print(_row(spread, "7, as in the command", of_command))
+
+
+def _row(spread: float, at_once: str, ends: list[Ended]) -> str:
+    searched = [end for end in ends if end.is_worse]
+
+    def mean(of: Callable[[Ended], float]) -> float:
+        return statistics.fmean(map(of, searched)) if searched else math.nan
+
+    most = max((end.rounds for end in searched), default=0)
+    cells = (
+        f"{100 * math.expm1(spread * EFFECT):.1f} %",
+        at_once,
+        f"{100 * len(searched) / len(ends):.1f} %",
+        f"{100 * mean(lambda end: end.right):.1f} %",
+        f"{100 * mean(lambda end: end.is_shown and end.right):.1f} %",
+        f"{100 * mean(lambda end: end.is_shown and not end.right):.2f} %",
+        f"{mean(lambda end: end.rounds):.1f} (most {most})",
+        f"{mean(lambda end: end.sessions):.1f}",
+        f"{mean(lambda end: end.pairs):.0f}",
+        f"{mean(lambda end: end.left):.1f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--lines", type=int, default=1000)
+    parser.add_argument("--commits", type=int, default=100)
+    asked = parser.parse_args()
+    main(asked.lines, asked.commits)
