@@ -28,7 +28,7 @@ settings.load_profile("steady")
 
 # Tests of these folders run real processes by real clocks, and a busy machine can stop each of them
 # for seconds. A test that fails runs once more; the last lines of pytest name it as "rerun".
-RERUN = [Path(__file__).parent / name for name in ("integration", "e2e")]
+RERUN = [Path(__file__).parent / name for name in ("integration", "gpu", "e2e")]
 
 # A shell starts background jobs (`make test &`) with SIGINT ignored; their children inherit that.
 # The children of tests must be interrupted as they are by Ctrl-C on a terminal. nohup has them
@@ -47,6 +47,15 @@ def use_tempdir(monkeypatch):
         monkeypatch.setattr(tempfile, "tempdir", None if path is None else str(path))
 
     return use
+
+
+def pytest_runtest_setup(item):
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("a CUDA device is needed; `ci-perf doctor` says why there is none")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

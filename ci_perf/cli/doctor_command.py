@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import get_args
 
 import click
+import msgspec
 
 from ci_perf import doctor
 from ci_perf.cli import console, options
 from ci_perf.doctor import container_facts, text
+from ci_perf.doctor.deep import check_machine
+from ci_perf.errors import UsageError
 from ci_perf.gate.runners import Kind
 from ci_perf.model import codec
 from ci_perf.model.container import EngineName
 from ci_perf.model.run import Tool
+from ci_perf.progress import PlainListener
 from ci_perf.system import files
 from ci_perf.version import __version__
 
@@ -36,20 +40,47 @@ from ci_perf.version import __version__
     is_flag=True,
     help="Print facts and findings as JSON, for a program or an issue report.",
 )
-def doctor_command(*, runner: Kind, image: str | None, workloads: Path, json: bool) -> int:
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also try, for up to a minute, what a measurement relies on: clocks, waits, memory, and "
+    "whether other programs are noticed.",
+)
+@options.lock_timeout
+def doctor_command(
+    *,
+    runner: Kind,
+    image: str | None,
+    workloads: Path,
+    json: bool,
+    deep: bool,
+    lock_timeout: float,
+) -> int:
     """Say what this machine is, and why CUDA is not available when it is not.
 
     Each finding names the next step. On a GPU, torch is asked to run one kernel: on a busy GPU that
     takes some hundred MiB for a moment. With --runner docker or podman, it is the torch of the
     image, in a container with the flags of a measurement; this machine itself needs none then.
+    With --deep, each check has passed, failed or was skipped, with its figures or the reason.
 
     Exit codes: 0 CPU or GPU workloads can be measured, 3 nothing can be measured (torch is
-    missing or broken; no container can be started, or none from this image).
+    missing or broken; no container can be started, or none from this image), or a check of --deep
+    failed.
     """
+    if deep and runner != "local":
+        raise UsageError(f"--deep: expected --runner local, found {runner}; run it in the image")
     facts = container_facts.of_runner(
         runner, image, workloads=workloads, checkout=files.current_folder()
     )
     diagnosis = doctor.diagnose(facts, Tool(version=__version__))
+    if deep:
+        checks = check_machine(
+            facts.torch,
+            files.current_folder(),
+            lock_timeout_s=lock_timeout,
+            waiting=PlainListener(console.say).waiting,
+        )
+        diagnosis = msgspec.structs.replace(diagnosis, deep=checks)
     if json:
         console.emit(codec.encode(diagnosis), output=None)
     else:

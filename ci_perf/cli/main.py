@@ -33,7 +33,6 @@ COMMANDS = {
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Look at the committed history, and let git merge it.",
     "calibrate": "Measure what this machine can show: its statistic, and the limit it can hold.",
-    "prove": "Try everything that measuring relies on, and say what this machine can judge.",
     "image": "Make the image that a suite is measured in, and pin it.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
     "demo": "Watch a small project being judged, from baseline to red mark.",
@@ -48,7 +47,6 @@ _SUBJECTS = {
     "judging_commands": ("compare", "judge", "page", "export"),
     "shard_commands": ("plan", "merge"),
     "baseline_commands": ("accept", "baseline"),
-    "proof_command": ("prove",),
 }
 _MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}
 

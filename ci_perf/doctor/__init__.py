@@ -8,6 +8,8 @@ from ci_perf.errors import ExitCode
 from ci_perf.model.base import SCHEMA_VERSION, Struct
 from ci_perf.model.facts import (
     Containers,
+    DeepCheck,
+    DeepOutcome,
     Finding,
     Host,
     Level,
@@ -51,11 +53,13 @@ class Diagnosis(Struct, frozen=True, tag_field="type", tag="doctor", kw_only=Tru
     can_measure: tuple[DeviceKind, ...]
     findings: tuple[Finding, ...]
     facts: MachineFacts
+    deep: tuple[DeepCheck, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:
-        """Where nothing can be measured there is no answer; everything else is advice."""
-        return ExitCode.OK if self.can_measure else ExitCode.NO_ANSWER
+        """No answer where nothing can be measured or a check has failed; the rest is advice."""
+        has_failed = any(check.outcome is DeepOutcome.FAILED for check in self.deep)
+        return ExitCode.OK if self.can_measure and not has_failed else ExitCode.NO_ANSWER
 
 
 def diagnose(facts: MachineFacts, tool: Tool) -> Diagnosis:

@@ -9,8 +9,8 @@ from ci_perf.doctor import DeviceKind, Diagnosis
 from ci_perf.doctor.container_findings import describe_engine
 from ci_perf.model.facts import (
     Containers,
+    DeepOutcome,
     EngineSilence,
-    Finding,
     Graphics,
     Host,
     InstalledGpu,
@@ -27,7 +27,14 @@ from ci_perf.model.facts import (
 
 GIB = 2**30
 
-_STYLES = {Level.PROBLEM: "bold red", Level.WARNING: "yellow", Level.OK: "green"}
+_STYLES = {
+    Level.PROBLEM: "bold red",
+    Level.WARNING: "yellow",
+    Level.OK: "green",
+    DeepOutcome.FAILED: "bold red",
+    DeepOutcome.SKIPPED: "yellow",
+    DeepOutcome.PASSED: "green",
+}
 _LABEL_WIDTH = max(len(level.value) for level in Level) + 2
 
 
@@ -41,7 +48,9 @@ def render(diagnosis: Diagnosis, *, colour: bool) -> str:
         console.print(Text(f"{label:<{_LABEL_WIDTH}}{words}"))
     console.print()
     for finding in diagnosis.findings:
-        console.print(_finding(finding))
+        console.print(_entry(finding.level, finding.what, finding.code, finding.next_step))
+    for check in diagnosis.deep:
+        console.print(_entry(check.outcome, check.what, check.name, check.next_step))
     return stream.getvalue()
 
 
@@ -56,11 +65,11 @@ def _headline(diagnosis: Diagnosis) -> str:
     return f"CPU workloads can be measured {where}, GPU workloads cannot."
 
 
-def _finding(finding: Finding) -> Text:
-    text = Text(f"{finding.level.value:<{_LABEL_WIDTH}}", style=_STYLES[finding.level])
-    text.append(f"{finding.what} [{finding.code}]", style="not bold default")
-    if finding.next_step:
-        text.append(f"\n{'':<{_LABEL_WIDTH}}next: {finding.next_step}", style="not bold default")
+def _entry(label: Level | DeepOutcome, what: str, name: str, next_step: str) -> Text:
+    text = Text(f"{label.value:<{_LABEL_WIDTH}}", style=_STYLES[label])
+    text.append(f"{what} [{name}]", style="not bold default")
+    if next_step:
+        text.append(f"\n{'':<{_LABEL_WIDTH}}next: {next_step}", style="not bold default")
     return text
 
 

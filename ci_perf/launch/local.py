@@ -22,13 +22,11 @@ from ci_perf.launch import (
 from ci_perf.launch.exit_status import KillCount
 from ci_perf.launch.run_task import Finished, Outcome, TurnLauncher
 from ci_perf.launch.turn_scheduler import Slot
-from ci_perf.model.proof import Probed
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import (
     CANARIES,
     GPU_STATES,
     MACHINE,
-    PROBE,
     CanaryTimes,
     GpuStates,
     MachineDescription,
@@ -108,27 +106,6 @@ class LocalLauncher(TurnLauncher):
             interrupted=interrupted,
         )
         return times if isinstance(times, TaskFailure) else times.median_s
-
-    def probe(
-        self,
-        step: str,
-        device: str,
-        threads: int,
-        *,
-        timeout_s: float,
-        interrupted: Interrupted = never,
-    ) -> Probed | TaskFailure:
-        """Try one step of a proof. Raises KeyboardInterrupt."""
-        return _aside(
-            PROBE,
-            [step, device, str(threads)],
-            Probed,
-            what=f"step {step} of the proof",
-            timeout_s=timeout_s,
-            cwd=None,
-            environment=child_environment.apart_from(self._root, self._environment, threads),
-            interrupted=interrupted,
-        )
 
     def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """See Launcher."""

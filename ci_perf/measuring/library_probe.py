@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,23 +45,23 @@ _ERRORS = {
 }
 
 
-class _NoAnswerError(Exception):
+class NoAnswerError(Exception):
     """The child ended without an answer; the text says how."""
 
 
 def torch_facts(*, timeout_s: float = TIMEOUT_S) -> Torch:
     """Import torch in a child process and let it run one kernel, when it can."""
     try:
-        return _ask("torch", _TORCH, timeout_s)
-    except _NoAnswerError as error:
+        return ask(__name__, ["torch"], _TORCH, timeout_s=timeout_s)
+    except NoAnswerError as error:
         return TorchBroken(reason=str(error))
 
 
 def nvml_facts(*, timeout_s: float = TIMEOUT_S) -> Nvml:
     """Ask NVML in a child process for the driver and the GPUs."""
     try:
-        return _ask("nvml", _NVML, timeout_s)
-    except _NoAnswerError as error:
+        return ask(__name__, ["nvml"], _NVML, timeout_s=timeout_s)
+    except NoAnswerError as error:
         return NvmlSilence(trouble=NvmlError.OTHER, detail=str(error))
 
 
@@ -154,9 +155,12 @@ def _gpu(pynvml: Any, index: int) -> InstalledGpu:  # noqa: ANN401  the module
         return InstalledGpu(name=name, memory_bytes=None)
 
 
-def _ask(library: str, decoder: "msgspec.json.Decoder[T]", timeout_s: float) -> T:
+def ask(
+    module: str, arguments: Sequence[str], decoder: "msgspec.json.Decoder[T]", *, timeout_s: float
+) -> T:
+    """Return the last line that one of our modules prints. Raises NoAnswerError."""
     # -P: a file torch.py in the user's repository is not torch.
-    command = [sys.executable, "-P", "-m", __name__, library]
+    command = [sys.executable, "-P", "-m", module, *arguments]
     try:
         done = subprocess.run(
             command,
@@ -169,21 +173,21 @@ def _ask(library: str, decoder: "msgspec.json.Decoder[T]", timeout_s: float) -> 
             timeout=timeout_s,
         )
     except subprocess.TimeoutExpired:
-        raise _NoAnswerError(f"no answer within {timeout_s:g} s") from None
+        raise NoAnswerError(f"no answer within {timeout_s:g} s") from None
     except OSError as error:
-        raise _NoAnswerError(f"{sys.executable} cannot be started: {error.strerror}") from None
+        raise NoAnswerError(f"{sys.executable} cannot be started: {error.strerror}") from None
     return _answer(done, decoder)
 
 
 def _answer(done: "subprocess.CompletedProcess[str]", decoder: "msgspec.json.Decoder[T]") -> T:
     if done.returncode != 0:
         said = " ".join(done.stderr.split())[-500:]
-        raise _NoAnswerError(f"ended with {_ending(done.returncode)}: {said or 'no words'}")
+        raise NoAnswerError(f"ended with {_ending(done.returncode)}: {said or 'no words'}")
     try:
         # The libraries may print, too; our answer is the last line.
         return decoder.decode(done.stdout.rstrip().rpartition("\n")[2])
     except msgspec.DecodeError as error:
-        raise _NoAnswerError(f"expected facts as JSON, found: {error}") from None
+        raise NoAnswerError(f"expected facts as JSON, found: {error}") from None
 
 
 def _ending(code: int) -> str:

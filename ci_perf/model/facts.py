@@ -248,6 +248,23 @@ class Finding(Struct, frozen=True, kw_only=True):
     next_step: Text = ""
 
 
+class DeepOutcome(Enum):
+    """What came of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class DeepCheck(Struct, frozen=True, kw_only=True):
+    """Something that a measurement relies on, tried: its figures, or why it was skipped."""
+
+    name: Name
+    outcome: DeepOutcome
+    what: Text
+    next_step: Text = ""
+
+
 def problem(code: str, what: str, next_step: str) -> Finding:
     """Make a finding of the worst level."""
     return Finding(code=code, level=Level.PROBLEM, what=what, next_step=next_step)

@@ -11,7 +11,6 @@ from ci_perf.model.comparison import Comparison
 from ci_perf.model.fleet import Endings, FleetFile, JournalLine
 from ci_perf.model.hardware import Hardware, Prices
 from ci_perf.model.history import BranchHistory
-from ci_perf.model.proof import Proof
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
 from ci_perf.model.shards import WorkPlan, WorkUnit
@@ -30,7 +29,6 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "journal": JournalLine,
     "plan": WorkPlan,
     "prices": Prices,
-    "proof": Proof,
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,

@@ -25,7 +25,7 @@ NODES = "ci_perf.measuring.nodes"
 CANARIES = "ci_perf.measuring.canary_programs"
 MACHINE = "ci_perf.measuring.environment_probe"
 GPU_STATES = "ci_perf.measuring.gpu_probe"
-PROBE = "ci_perf.measuring.probes.process"
+DEEP_CHECKS = "ci_perf.measuring.deep_checks"
 MONITOR = "ci_perf.measuring.monitor.server"
 
 # The files of one launch, in a folder of its own.

@@ -20,7 +20,7 @@ from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.interleaving import Against, Interleaving
-from ci_perf.session.listener import Listener, several
+from ci_perf.session.listener import Listener
 from ci_perf.session.machine import (
     QUIET_WAIT_S,
     await_quiet,
@@ -54,7 +54,6 @@ __all__ = [
     "measure",
     "new_identity",
     "profile",
-    "several",
 ]
 
 

@@ -1,7 +1,6 @@
 """The listener of a session: it hears what goes on, and may tell a person."""
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ci_perf.model import run as runs
 from ci_perf.session.schedule import Forecast
@@ -63,17 +62,3 @@ class Listener:
 
     def round_finished(self, number: int, of: int) -> None:
         """Hear that every workload has had its process `number` (from 1) of at most `of`."""
-
-
-def several(*listeners: Listener) -> Listener:
-    """Return a listener that passes on what it hears, to each in their order."""
-    together = Listener()
-    for name in (name for name in vars(Listener) if not name.startswith("_")):
-        calls = [getattr(listener, name) for listener in listeners]
-        setattr(together, name, functools.partial(_pass_on, calls))
-    return together
-
-
-def _pass_on(calls: Sequence[Callable[..., None]], *heard: object) -> None:
-    for call in calls:
-        call(*heard)

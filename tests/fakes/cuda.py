@@ -1,7 +1,6 @@
-"""The slice of torch that probes use, on simulated streams with a virtual clock in nanoseconds.
+"""The slice of torch that checks of a GPU use, on a simulated stream with a virtual clock.
 
-Products take as long as their rates say, `kernel_ns` is what any other kernel takes. What runs is
-traced as Kineto would, while a profiler runs. A tensor holds one number for all of its places.
+What runs is traced as Kineto would, while a profiler runs.
 """
 
 import contextlib
@@ -13,238 +12,90 @@ from pathlib import Path
 from tests.fakes.stream import Stream
 from tests.kineto import Trace
 
-GIB = 2**30
+H200_BYTES = 151397597184
 BARE_UUID = "00000000-0000-0000-0000-000000000000"
-
-
-class OutOfMemoryError(RuntimeError):
-    pass
+_KERNEL_NS = 2_000
 
 
 class Cuda(Stream):
-    """`torch.cuda` with several streams; what the host does between two calls takes no time."""
+    """`torch.cuda`; with `is_blocking`, each launch waits, as with CUDA_LAUNCH_BLOCKING=1."""
 
-    OutOfMemoryError = OutOfMemoryError
-
-    def __init__(self, *, clock_mhz=1980, kernel_ns=2_000, total=8 * GIB, **more):
-        self._queues, self._current = {0: 0}, 0
-        self.clock_mhz, self.kernel_ns, self.total = clock_mhz, kernel_ns, total
-        self.name, self.uuid = "NVIDIA H200", BARE_UUID
-        self.blocking = False
-        self.trace = self.graph_of_capture = None
-        self.ooms = 0
-        self.memory: object = None
-        self.waited = lambda: None
+    def __init__(self, *, is_blocking=False, **more):
+        self.trace, self._is_blocking = None, is_blocking
         super().__init__(**more)
 
-    @property
-    def _free_at(self):
-        return self._queues[self._current]
-
-    @_free_at.setter
-    def _free_at(self, moment):
-        self._queues[self._current] = moment
-
-    def kernel(self, duration_ns, effect=lambda: None):
-        if self.graph_of_capture is not None:
-            self.graph_of_capture.work.append((duration_ns, effect))
-            return
+    def kernel(self, duration_ns):
         launched, begin = self.now, max(self._free_at, self.now + self._launch_ns)
         super().kernel(duration_ns)
-        effect()
         if self.trace:
-            lasts = self._launch_ns / 1e3
-            self.trace.operator("aten::add_", launched / 1e3, launched / 1e3 + lasts)
             self.trace.kernel(launched / 1e3, begin / 1e3, self._free_at / 1e3)
-        if self.blocking:
+        if self._is_blocking:
             self.synchronize(0)
 
-    def synchronize(self, _device):
+    def synchronize(self, device):
         begin = self.now
-        self.now = self.synchronised_at = max(self.now, *self._queues.values())
-        self.calls.append("synchronize")
+        super().synchronize(device)
         if self.trace:
             self.trace.wait(begin / 1e3, self.now / 1e3, call="DeviceSynchronize")
-        self.waited()
 
     def _sleep(self, cycles):
-        self.kernel(cycles / self.clock_mhz * 1e3)
+        self.kernel(cycles / 1.98)  # at 1980 MHz
 
-    def Stream(self, _device):  # noqa: N802  torch's name
-        self._queues[len(self._queues)] = 0
-        return types.SimpleNamespace(number=len(self._queues) - 1, wait_stream=lambda _other: None)
-
-    @contextlib.contextmanager
-    def stream(self, other):
-        before, self._current = self._current, other.number
-        yield
-        self._current = before
-
-    def current_stream(self):
-        number = self._current
-
-        def wait_stream(other):
-            self._queues[number] = max(self._queues[number], self._queues[other.number])
-
-        return types.SimpleNamespace(number=number, wait_stream=wait_stream)
-
-    def CUDAGraph(self):  # noqa: N802  torch's name
-        return Graph(self)
-
-    @contextlib.contextmanager
-    def graph(self, graph):
-        self.graph_of_capture = graph
-        yield
-        self.graph_of_capture = None
+    def is_available(self):
+        return True
 
     def device_count(self):
         return 1
 
+    current_device = set_device = lambda *_: 0
+
     def get_device_properties(self, _device):
-        return types.SimpleNamespace(name=self.name, uuid=self.uuid, total_memory=self.total)
-
-    def take(self, size):
-        if self._in_use + size > self.total:
-            self.ooms += 1
-            raise OutOfMemoryError
-        return self.allocate(size)
-
-    def memory_allocated(self, _device):
-        return self._in_use
-
-    def mem_get_info(self, _device):
-        return self.total - self._cached, self.total
+        return types.SimpleNamespace(name="NVIDIA H200", uuid=BARE_UUID, total_memory=H200_BYTES)
 
     def empty_cache(self):
         self._cached = self._in_use
-
-    def memory_stats(self, device):
-        return super().memory_stats(device) | {"num_ooms": self.ooms}
-
-    def reset_accumulated_memory_stats(self, _device):
-        self.ooms = 0
-
-
-class Graph:
-    def __init__(self, cuda):
-        self._cuda = cuda
-        self.work = []
-
-    def replay(self):
-        def effect():
-            for _, of_kernel in self.work:
-                of_kernel()
-
-        self._cuda.kernel(sum(duration for duration, _ in self.work), effect)
 
 
 class Tensor:
     """Every operator on it is a kernel."""
 
-    def __init__(self, torch, shape, dtype, value=1.0):
-        self.torch, self.shape, self.dtype, self.value = torch, shape, dtype, value
-        size = math.prod(shape)
-        self._free = torch.cuda.take(size) if torch.counts_memory else lambda: None
+    def __init__(self, torch, size):
+        self._torch, self._free = torch, torch.take(size)
 
     def __del__(self):
-        if hasattr(self, "_free"):
-            self._free()
+        self._free()
 
-    def _changed(self, change):
-        def effect():
-            self.value = change(self.value)
-
-        self.torch.cuda.kernel(self.torch.cuda.kernel_ns, effect)
+    def add_(self, _number):
+        self._torch.cuda.kernel(_KERNEL_NS)
         return self
 
-    def add_(self, number):
-        return self._changed(lambda value: value + number)
-
-    def mul_(self, number):
-        return self._changed(lambda value: value * number)
-
-    def copy_(self, other):
-        return self._changed(lambda _: other.value)
-
-    def clone(self):
-        return Tensor(self.torch, self.shape, self.dtype, self.value)
-
-    def to(self, dtype):
-        return Tensor(self.torch, self.shape, dtype)
-
-    def __sub__(self, other):
-        return Tensor(self.torch, self.shape, self.dtype, self.value - other.value)
-
-    def abs(self):
-        return Tensor(self.torch, self.shape, self.dtype, abs(self.value))
-
-    def max(self):
-        return self
+    add = add_
 
     def item(self):
-        self.torch.cuda.synchronize(0)
-        return self.value
+        self._torch.cuda.synchronize(0)
+        return 2.0
 
 
 class Torch:
-    """`torch` itself; FLOP/s by precision are `rates`, and `ones_gain` of them those of ones."""
+    """`torch` itself. `take` gives memory, by default from the stream."""
 
-    def __init__(self, cuda=None, *, counts_memory=False, **rates):
+    __version__, uint8 = "2.13.0+simulated", "uint8"
+    version = types.SimpleNamespace(cuda="12.8", hip=None)
+    backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(version=lambda: 91002))
+
+    def __init__(self, cuda=None, take=None):
         self.cuda = cuda or Cuda()
-        self.counts_memory = counts_memory
-        self.rates = {"fp32": 50e12, "tf32": 400e12, "fp16": 700e12, "bf16": 700e12} | rates
-        self.slowdown = lambda: 1.0
-        self.ones_gain = 1.0
-        self.float32, self.float16, self.bfloat16 = "fp32", "fp16", "bf16"
-        self.uint8 = "uint8"
-        self._precision, self._autocast = "highest", None
+        self.take = take or self.cuda.allocate
         self.profiler = Profiler(self.cuda)
 
-    def Generator(self, device):  # noqa: N802  torch's name
-        del device
-        return types.SimpleNamespace(manual_seed=lambda _seed: None)
+    def empty(self, *shape, dtype=None, device):
+        del dtype, device
+        return Tensor(self, math.prod(shape))
 
-    def empty(self, *shape, dtype="fp32", device, value=0.5):
-        del device
-        return Tensor(self, _flat(shape), dtype, value)
+    zeros = ones = empty
 
-    def randn(self, *shape, generator=None, **more):
-        del generator
-        return self.empty(*shape, **more)
-
-    def ones(self, *shape, **more):
-        return self.empty(*shape, value=1.0, **more)
-
-    zeros = empty
-
-    def empty_like(self, other):
-        return Tensor(self, other.shape, other.dtype)
-
-    def mm(self, left, _right, out=None):
-        dtype = self._autocast or left.dtype
-        is_tf32 = dtype == "fp32" and self._precision == "high"
-        rate = self.rates["tf32" if is_tf32 else dtype] / self.slowdown()
-        rate *= self.ones_gain if left.value == 1.0 else 1.0
-        self.cuda.kernel(2 * left.shape[0] ** 3 / rate * 1e9)
-        return out or Tensor(self, left.shape, dtype)
-
-    def set_float32_matmul_precision(self, precision):
-        self._precision = precision
-
-    def get_float32_matmul_precision(self):
-        return self._precision
-
-    @contextlib.contextmanager
-    def autocast(self, _kind, *, dtype):
-        self._autocast = dtype
-        yield
-        self._autocast = None
-
-    def inference_mode(self):
-        return contextlib.nullcontext()
-
-    def get_num_threads(self):
-        return 1
+    def device(self, name):
+        return name
 
 
 class Profiler:
@@ -254,7 +105,6 @@ class Profiler:
 
     def __init__(self, cuda):
         self._cuda = cuda
-        self.is_refused = False
 
     @contextlib.contextmanager
     def profile(self, *, activities):
@@ -262,8 +112,7 @@ class Profiler:
         self._cuda.trace = trace = Trace()
 
         def export_chrome_trace(path):
-            events = [event for event in trace.events if not self.is_refused or _is_host(event)]
-            Path(path).write_text(json.dumps({"traceEvents": events}))
+            Path(path).write_text(json.dumps({"traceEvents": trace.events}))
 
         yield types.SimpleNamespace(export_chrome_trace=export_chrome_trace)
         self._cuda.synchronize(0)
@@ -274,11 +123,3 @@ class Profiler:
         begin = self._cuda.now
         yield
         self._cuda.trace.phase(name, begin / 1e3, self._cuda.now / 1e3)
-
-
-def _is_host(event):
-    return event["cat"] in {"cpu_op", "user_annotation"}
-
-
-def _flat(shape):
-    return shape[0] if isinstance(shape[0], tuple) else shape

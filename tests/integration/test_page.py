@@ -4,11 +4,10 @@ import os
 
 import pytest
 
-from ci_perf.report import hardware, page, proof
+from ci_perf.report import hardware, page
 from ci_perf.report.page import explorer, history_page, price_picture, tables_page
 from tests import browser as browsers
 from tests.hardware import machines_at_their_prices
-from tests.proofs import a_proof, a_step
 from tests.unit.report import history_shapes, page_shapes
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -49,16 +48,6 @@ def test_the_history_of_a_branch_is_as_good(browser, shape, tmp_path):
     for seen in looked_at(browser, file):
         for each in history.workloads:
             assert each.workload[:40] in seen.text
-
-
-def test_the_tables_of_a_proof_are_as_good(browser, tmp_path):
-    steps = [a_step("harness", "did_not_hold"), a_step("events", "not_tried", detail="w " * 99)]
-    file = tmp_path / "proof.html"
-    file.write_text(tables_page.render(proof.page(a_proof(*steps)), tone="worse"))
-
-    for seen in looked_at(browser, file):
-        assert seen.foreign == 0
-        assert "harness" in seen.text
 
 
 def test_the_picture_of_machines_is_as_good(browser, tmp_path):

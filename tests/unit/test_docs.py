@@ -17,16 +17,12 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging import changes, clocks, comparability, decide, signs
 from ci_perf.judging.confirm import Confirmation, share_alpha
 from ci_perf.judging.policy import PolicyKind, default_limits, policy_of
-from ci_perf.judging.proof import STEPS
 from ci_perf.launch import child_environment
 from ci_perf.measuring import distrust
 from ci_perf.model import metrics
 from ci_perf.model.comparison import SAME_PROGRAM, UNPROVEN_PROGRAM, Verdict
 from ci_perf.model.process import Phase
-from ci_perf.model.proof import Proof
 from ci_perf.model.suite import Protocol
-from ci_perf.report import proof as proof_tables
-from ci_perf.system import files
 from tests.runs import CPU
 
 ROOT = Path(__file__).parents[2]
@@ -293,26 +289,6 @@ def test_the_table_of_metrics_is_current():
     rows = {row[0]: row[1] for row in table("docs/measuring.md", "metric", "unit")}
 
     assert rows == {metric.name: metric.unit.value for metric in metrics.ALL}
-
-
-def test_each_step_of_a_proof_that_a_claim_names_is_a_step():
-    named = re.findall(r"proof:\s([^);]*)", text("docs/measuring.md"))
-    names = {name for part in named for name in re.findall(r"`(\w+)`", part)}
-
-    assert len(names) > 10
-    assert names <= {step.name for step in STEPS}
-
-
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "docs/proofs").glob("*.json")), ids=lambda path: path.name
-)
-def test_a_committed_proof_names_no_host_and_is_listed_with_what_it_says(path):
-    proof = files.read(path, Proof)
-    headline = "".join(proof_tables.headline(proof))
-
-    assert proof.environment.noted.host_hash == ""
-    (row,) = [row for row in table("docs/proofs/README.md", "file") if path.name in row[0]]
-    assert row[1] == headline
 
 
 @pytest.mark.parametrize("document", ["docs/measuring.md", "docs/glossary.md"])

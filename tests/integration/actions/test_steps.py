@@ -35,54 +35,6 @@ def test_a_history_is_drawn_without_a_token(recorded):
     assert not [step.name for step in done.steps if TOKEN in str(step.environment)]
 
 
-# --- prove
-
-
-@pytest.mark.parametrize(("code", "outcome"), [(0, "success"), (3, "failure")])
-def test_a_runner_is_proven_without_a_token_and_the_summary_shows_it(recorded, code, outcome):
-    job = recorded(ends_with=code)
-    (job.workspace / "proof.json").write_text("of an earlier job")
-
-    done = job.run_action(ROOT, mode="prove", device="cuda", token=TOKEN)
-
-    assert ran(done) == ["Find or install ci-perf", "Prove the runner"]
-    assert called(job, "prove") == [
-        "prove",
-        "--device=cuda",
-        "--minutes=8",
-        "--format=markdown",
-        "--output=proof.json",
-        "--page=proof.html",
-    ]
-    assert done.outputs["outcome"] == outcome
-    assert (job.workspace / "proof.json").read_text() == "# slower\n"
-    assert not [step.name for step in done.steps if TOKEN in str(step.environment)]
-
-
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_proof_is_compared_with_an_earlier_one_whatever_came_of_it(recorded, code):
-    job = recorded(ends_with=code)
-    (job.workspace / "it's earlier.json").write_text("{}")
-
-    done = job.run_action(ROOT, mode="prove", proven="it's earlier.json")
-
-    assert ran(done)[1:] == ["Prove the runner", "Compare with an earlier proof"]
-    assert called(job, "prove") == [
-        *("prove", "--format=markdown", "--compare"),
-        *("it's earlier.json", "proof.json"),
-    ]
-
-
-def test_a_proof_that_is_not_there_is_not_compared(recorded):
-    job = recorded()
-
-    done = job.run_action(ROOT, mode="prove", proven="missing.json")
-
-    assert called(job, "prove")[1] == "--device=auto"
-    assert done.conclusion == "success"
-    assert "expected two proofs" in done.step("compare").log
-
-
 # --- measure
 
 
@@ -305,7 +257,7 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
     done = job.run_action(ROOT, mode=mode)
 
     assert done.step("install").code == 2
-    modes = "expected measure, before, report, accept, history, prove, plan or merge"
+    modes = "expected measure, before, report, accept, history, plan or merge"
     assert modes in done.step("install").log
     assert "b" not in [said for _, said in job.annotations]
     assert not list(Path(job.machine["RECORD"]).parent.glob("record*"))

@@ -1,16 +1,10 @@
 """A pull request from opening to a green re-run: real measurements, and a GitHub that remembers."""
 
-from ruamel.yaml import YAML
-
 from ci_perf.model.comparison import Comparison
-from ci_perf.model.proof import Proof
 from ci_perf.model.run import Run
-from ci_perf.report import proof, tables
 from ci_perf.system import files
-from tests.integration.actions.stage import PULL, RESULTS, ROOT
+from tests.integration.actions.stage import PULL, RESULTS
 from tests.projects import SLOW
-
-PROOF = "proof.json"
 
 
 def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
@@ -108,32 +102,3 @@ def test_a_report_that_github_refuses_changes_no_verdict(stage):
     assert forgiven.conclusion == "success"
     assert [level for level, _ in job.annotations] == ["warning"]
     assert strict.step("report").code == 3
-
-
-def test_a_runner_is_proven_and_then_compared_as_the_workflow_to_copy_says(stage):
-    """Six seconds are too short for any step: what matters is where each form goes."""
-    text = (ROOT / "examples/workflows/prove.yml").read_text()
-    (action,) = [
-        step
-        for step in YAML(typ="safe").load(text)["jobs"]["prove"]["steps"]
-        if "ci_perf@" in step.get("uses", "")
-    ]
-    inputs = {**action["with"], "device": "cpu", "minutes": "0.1"}
-    folder = stage.git.root
-    event = stage.github.event("schedule")
-
-    first = stage.job(event, name="schedule")
-    done = first.run_action(ROOT, **inputs)
-
-    assert done.step("prove").code == 3, done.step("prove").log  # nothing could be tried
-    assert not [said for kind, said in first.annotations if "Unexpected input" in said]
-    assert "expected two proofs" in done.step("compare").log
-    assert first.summaries == [tables.markdown(proof.page(files.read(folder / PROOF, Proof)))]
-    assert "<h1>" in (folder / "proof.html").read_text()
-
-    (folder / inputs["proven"]).write_bytes((folder / PROOF).read_bytes())
-    second = stage.job(event, name="schedule")
-    done = second.run_action(ROOT, **inputs)
-
-    assert done.step("compare").code == 0, done.step("compare").log
-    assert "none that held in A is lost in B" in "".join(second.summaries)

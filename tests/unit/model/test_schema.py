@@ -18,7 +18,6 @@ from tests.bisections import a_bisected, a_bisection
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
 from tests.calibrations import a_calibration
 from tests.hardware import PRICES, machines_at_their_prices
-from tests.proofs import a_proof, a_step
 from tests.runs import a_failed, a_measured, a_run
 from tests.work_plans import a_unit, a_work_plan
 
@@ -60,7 +59,6 @@ def documents(tmp_path):
         "calibration": a_calibration(),
         "journal": JournalLine(at=1.5, entry=ENDED),
         "plan": a_work_plan(),
-        "proof": a_proof(a_step()),
         "samples": Samples(workloads=(_sampled(),)),
         "suite": suite.load(suite.shipped("workloads")),
         "unit": a_unit("a"),
