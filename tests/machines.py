@@ -8,6 +8,7 @@ from ci_perf.model.run import Tool
 
 GIB = 2**30
 H200 = facts.InstalledGpu(name="NVIDIA H200", memory_bytes=141 * GIB)
+IMAGE = f"registry.example/perf@sha256:{'1' * 64}"
 NODES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm")
 
 
@@ -87,42 +88,10 @@ def a_machine(**more):
     return msgspec.structs.replace(plain, **more)
 
 
-def an_engine(**more):
-    plain = facts.EngineAnswer(
-        name="docker",
-        version="28.2.2",
-        rootless=False,
-        storage="overlay2",
-        cgroups="2",
-        architecture="x86_64",
-        data=a_space("/var/lib/docker"),
-        nvidia_runtime=True,
-        knows_cdi=True,
-    )
-    return msgspec.structs.replace(plain, **more)
-
-
-def an_image(**more):
-    plain = facts.PresentImage(
-        reference=f"registry.example/perf@sha256:{'1' * 64}",
-        is_pinned=True,
-        identity=f"sha256:{'2' * 64}",
-        architecture="amd64",
-        requires="",
-        cuda="",
-    )
-    return msgspec.structs.replace(plain, **more)
-
-
 def containers(**more):
-    plain = facts.Containers(
-        engine=an_engine(),
-        toolkit=facts.Toolkit(version="1.17.8", hook=True, cdi=("/etc/cdi/nvidia.yaml",)),
-        image=an_image(),
-        refused=None,
-        gpus_refused=None,
+    return facts.Containers(
+        **{"engine": "docker", "version": "28.2.2", "image": IMAGE, **more},
     )
-    return msgspec.structs.replace(plain, **more)
 
 
 def diagnose(**machine):

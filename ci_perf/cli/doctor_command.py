@@ -9,7 +9,7 @@ import msgspec
 
 from ci_perf import doctor
 from ci_perf.cli import console, options
-from ci_perf.doctor import container_facts, text
+from ci_perf.doctor import containers, machine_facts, text
 from ci_perf.doctor.deep import check_machine
 from ci_perf.errors import UsageError
 from ci_perf.gate.runners import Kind
@@ -69,9 +69,16 @@ def doctor_command(
     """
     if deep and runner != "local":
         raise UsageError(f"--deep: expected --runner local, found {runner}; run it in the image")
-    facts = container_facts.of_runner(
-        runner, image, workloads=workloads, checkout=files.current_folder()
-    )
+    sources = machine_facts.this_machine()
+    if runner == "local":
+        if image is not None:
+            raise UsageError("--image: expected --runner docker or podman beside it, found local")
+        facts = machine_facts.gather(sources)
+    else:
+        checkout = files.current_folder()
+        facts = containers.gather(
+            runner, image, workloads=workloads, checkout=checkout, sources=sources
+        )
     diagnosis = doctor.diagnose(facts, Tool(version=__version__))
     if deep:
         checks = check_machine(

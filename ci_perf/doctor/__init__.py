@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import Enum
 
-from ci_perf.doctor import container_findings, gpu_findings
+from ci_perf.doctor import containers, gpu_findings
 from ci_perf.errors import ExitCode
 from ci_perf.model.base import SCHEMA_VERSION, Struct
 from ci_perf.model.facts import (
@@ -14,7 +14,6 @@ from ci_perf.model.facts import (
     Host,
     Level,
     MachineFacts,
-    PresentImage,
     Programs,
     Space,
     Torch,
@@ -87,16 +86,10 @@ def _here(facts: MachineFacts) -> Iterable[Finding]:
     yield from _programs(facts.programs)
 
 
-def _in_containers(facts: MachineFacts, containers: Containers) -> Iterable[Finding]:
+def _in_containers(facts: MachineFacts, found: Containers) -> Iterable[Finding]:
     """Look at what containers are measured with: torch and all that it needs is the image's."""
-    yield from container_findings.explain_engine(containers, facts.graphics)
-    yield from container_findings.explain_image(containers, facts.torch)
-    image, drivers = containers.image, list[Finding]()
-    if isinstance(image, PresentImage):
-        drivers = container_findings.explain_driver_of_image(image, facts.torch, facts.graphics)
-        yield from drivers
-    is_explained = containers.gpus_refused or any(f.level is Level.PROBLEM for f in drivers)
-    if isinstance(facts.torch, TorchBuild) and not is_explained:
+    yield from containers.explain(found, facts.torch)
+    if isinstance(facts.torch, TorchBuild) and not found.gpu_problem:
         yield from gpu_findings.explain(facts)
     elif gpu_findings.has_gpu(facts.graphics):
         below = gpu_findings.explain_driver(facts.host, facts.graphics)
@@ -106,16 +99,9 @@ def _in_containers(facts: MachineFacts, containers: Containers) -> Iterable[Find
 def _devices(facts: MachineFacts) -> tuple[DeviceKind, ...]:
     if not isinstance(facts.torch, TorchBuild) or _is_too_old(facts.programs):
         return ()
-    containers = facts.containers
-    if containers is not None and not container_findings.can_be_measured_in(
-        containers, facts.torch
-    ):
-        return ()
-    return (
-        (DeviceKind.CPU, DeviceKind.CUDA)
-        if gpu_findings.cuda_works(facts.torch)
-        else (DeviceKind.CPU,)
-    )
+    if gpu_findings.cuda_works(facts.torch):
+        return DeviceKind.CPU, DeviceKind.CUDA
+    return (DeviceKind.CPU,)
 
 
 def _is_too_old(programs: Programs) -> bool:

@@ -24,23 +24,16 @@ from ci_perf.model.facts import (
     Nvml,
     Programs,
     Space,
-    Toolkit,
     Torch,
 )
-from ci_perf.system import linux, processes
+from ci_perf.system import linux
 
 NVIDIA = "0x10de"  # PCI vendor
 DISPLAY_CONTROLLER = "0x03"  # PCI class: VGA, 3D and other display controllers
 
 _NODE = re.compile(r"nvidia(\d+|ctl|-uvm)")
 
-# Where CDI specifications are: docs of the Container Device Interface and of nvidia-ctk.
-_CDI_FOLDERS = ("etc/cdi", "var/run/cdi", "run/cdi")
-# JSON or YAML, which say so in much the same words.
-_CDI_KIND = re.compile(r"""(^|[{,])\s*["']?kind["']?\s*:\s*["']?nvidia\.com/gpu\b""", re.MULTILINE)
 _ENGINES: tuple[EngineName, ...] = ("docker", "podman")
-# `nvidia-ctk --version` asks no driver.
-_VERSION_S = 10.0
 
 # Marks that container engines leave: (file, kind).
 _MARKS = (("run/.containerenv", "podman"), (".dockerenv", "docker"))
@@ -95,16 +88,6 @@ def gather(sources: Sources, containers: Containers | None = None) -> MachineFac
         torch=sources.torch(),
         programs=_programs(sources),
         containers=containers,
-    )
-
-
-def toolkit(sources: Sources) -> Toolkit:
-    """Look for the NVIDIA Container Toolkit."""
-    hook = "nvidia-container-runtime-hook"
-    return Toolkit(
-        version=_toolkit_version(sources.which("nvidia-ctk")),
-        hook=sources.which(hook) is not None,
-        cdi=_cdi(sources.root),
     )
 
 
@@ -226,24 +209,6 @@ def _nodes(root: Path) -> tuple[DeviceNode, ...]:
         for node in _entries(root / "dev")
         if _NODE.fullmatch(node.name)
     )
-
-
-def _cdi(root: Path) -> tuple[str, ...]:
-    """Name the specifications of NVIDIA GPUs; /var/run is mostly a link to /run."""
-    files = (file for folder in _CDI_FOLDERS for file in _entries(root / folder))
-    named = {file.resolve(): file for file in files if _CDI_KIND.search(_text(file))}
-    return tuple(f"/{file.relative_to(root)}" for file in named.values())
-
-
-def _toolkit_version(program: str | None) -> str | None:
-    """Ask nvidia-ctk: "NVIDIA Container Toolkit CLI version 1.17.8", then the commit."""
-    if program is None:
-        return None
-    try:
-        said = processes.capture([program, "--version"], timeout_s=_VERSION_S).out
-    except (OSError, TimeoutError):
-        return "unknown"
-    return said.partition("\n")[0].rpartition(" ")[2] or "unknown"
 
 
 def _opens(node: Path) -> bool:

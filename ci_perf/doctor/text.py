@@ -6,19 +6,15 @@ from rich.console import Console
 from rich.text import Text
 
 from ci_perf.doctor import DeviceKind, Diagnosis
-from ci_perf.doctor.container_findings import describe_engine
 from ci_perf.model.facts import (
     Containers,
     DeepOutcome,
-    EngineSilence,
     Graphics,
     Host,
     InstalledGpu,
     Level,
     MachineFacts,
-    MissingImage,
     NvmlAnswer,
-    PresentImage,
     Torch,
     TorchBroken,
     TorchBuild,
@@ -90,24 +86,11 @@ def _machine(facts: MachineFacts) -> list[tuple[str, str]]:
 def _within(containers: Containers | None) -> list[tuple[str, str]]:
     if containers is None:
         return []
-    return [("engine", _engine(containers)), ("image", _image(containers.image))]
-
-
-def _engine(containers: Containers) -> str:
-    engine = containers.engine
-    if isinstance(engine, EngineSilence):
-        return f"{engine.name}, which does not answer"
-    return f"{engine.name} {engine.version}, {describe_engine(engine)}"
-
-
-def _image(image: PresentImage | MissingImage | None) -> str:
-    match image:
-        case None:
-            return "none named"
-        case MissingImage():
-            return f"{image.reference}, which is not here"
-        case PresentImage():
-            return f"{image.reference} ({image.architecture or 'unknown'})"
+    version = containers.version or "which does not answer"
+    return [
+        ("engine", f"{containers.engine}, {version}"),
+        ("image", containers.image or "none named"),
+    ]
 
 
 def _system(host: Host) -> str:
@@ -155,10 +138,7 @@ def _driver(graphics: Graphics) -> str:
 
 def _torch(facts: MachineFacts) -> list[tuple[str, str]]:
     """Describe torch; nothing where no container could be asked for it."""
-    within = facts.containers
-    if within is not None and (
-        not isinstance(within.image, PresentImage) or within.refused is not None
-    ):
+    if facts.containers is not None and facts.containers.problem:
         return []
     return [("torch", _torch_words(facts.torch))]
 

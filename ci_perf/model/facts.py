@@ -3,7 +3,7 @@
 from enum import Enum
 
 from ci_perf.model.base import Bytes, Count, Name, Struct, Text
-from ci_perf.model.container import EngineName, Reference
+from ci_perf.model.container import EngineName
 
 
 class InstalledGpu(Struct, frozen=True, kw_only=True):
@@ -122,91 +122,6 @@ class Graphics(Struct, frozen=True, kw_only=True):
     nvml: Nvml
 
 
-class Toolkit(Struct, frozen=True, kw_only=True):
-    """What of the NVIDIA Container Toolkit is on the host.
-
-    ``version`` is what `nvidia-ctk` says; ``hook`` that the program is there by which docker passes
-    GPUs; ``cdi`` are the specifications that name GPUs, by which podman does.
-    """
-
-    version: Text | None
-    hook: bool
-    cdi: tuple[Text, ...]
-
-
-class EngineAnswer(Struct, frozen=True, tag_field="state", tag="answered", kw_only=True):
-    """An engine that answers. ``data`` is where it keeps images; ``cgroups`` is "1" or "2".
-
-    ``nvidia_runtime`` says that NVIDIA's is among its runtimes, ``knows_cdi`` that it looks for
-    specifications of devices.
-    """
-
-    name: EngineName
-    version: Text
-    rootless: bool
-    storage: Text
-    cgroups: Text
-    architecture: Text
-    data: Space | None
-    nvidia_runtime: bool
-    knows_cdi: bool
-
-
-class EngineSilence(Struct, frozen=True, tag_field="state", tag="silent", kw_only=True):
-    """An engine that is missing, does not run, or denies access."""
-
-    name: EngineName
-    is_installed: bool
-    why: Text
-    next_step: Text
-
-
-class PresentImage(Struct, frozen=True, tag_field="state", tag="present", kw_only=True):
-    """An image that the host has.
-
-    ``requires`` is what it asks of the driver (NVIDIA_REQUIRE_CUDA), ``cuda`` the version that it
-    says it holds; both empty where it says nothing.
-    """
-
-    reference: Reference
-    is_pinned: bool
-    identity: Text
-    architecture: Text
-    requires: Text
-    cuda: Text
-
-
-class MissingImage(Struct, frozen=True, tag_field="state", tag="missing", kw_only=True):
-    """An image that was asked for, and that the host does not have."""
-
-    reference: Reference
-    why: Text
-    next_step: Text
-
-
-class Refused(Struct, frozen=True, kw_only=True):
-    """Why a container could not be started."""
-
-    why: Text
-    next_step: Text
-
-
-class Containers(Struct, frozen=True, kw_only=True):
-    """The engine and the image of containers. ``image`` is ``None`` where none is named.
-
-    ``refused`` says why no container could be started from it, ``gpus_refused`` why none with
-    GPUs, ``unreadable`` why none could read the checkout; ``None`` where it could, or where it was
-    not tried.
-    """
-
-    engine: EngineAnswer | EngineSilence
-    toolkit: Toolkit
-    image: PresentImage | MissingImage | None
-    refused: Refused | None
-    gpus_refused: Refused | None
-    unreadable: Refused | None = None
-
-
 class Programs(Struct, frozen=True, kw_only=True):
     """What is installed beside torch. ``engines`` are programs that start containers."""
 
@@ -216,19 +131,6 @@ class Programs(Struct, frozen=True, kw_only=True):
     git: bool
     c_compiler: bool
     cxx_compiler: bool
-
-
-class MachineFacts(Struct, frozen=True, kw_only=True):
-    """All facts that `ci-perf doctor` judges.
-
-    With ``containers``, ``torch`` is that of the image: missing where there is no such image.
-    """
-
-    host: Host
-    graphics: Graphics
-    torch: Torch
-    programs: Programs
-    containers: Containers | None = None
 
 
 class Level(Enum):
@@ -246,6 +148,32 @@ class Finding(Struct, frozen=True, kw_only=True):
     level: Level
     what: Text
     next_step: Text = ""
+
+
+class Containers(Struct, frozen=True, kw_only=True):
+    """What came of a container from an image. ``version`` is empty where no engine answers.
+
+    ``problem`` says why no container could be started, ``gpu_problem`` why none with GPUs.
+    """
+
+    engine: EngineName
+    version: Text
+    image: Text
+    problem: Finding | None = None
+    gpu_problem: Finding | None = None
+
+
+class MachineFacts(Struct, frozen=True, kw_only=True):
+    """All facts that `ci-perf doctor` judges.
+
+    With ``containers``, ``torch`` is that of the image: missing where there is no such image.
+    """
+
+    host: Host
+    graphics: Graphics
+    torch: Torch
+    programs: Programs
+    containers: Containers | None = None
 
 
 class DeepOutcome(Enum):
