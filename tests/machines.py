@@ -22,7 +22,6 @@ def a_host(**more):
         cpu_quota=None,
         cpu_pressure_percent=0.5,
         memory_bytes=64 * GIB,
-        memory_limit_bytes=None,
         temporary=a_space("/tmp"),
         shared_memory=a_space("/dev/shm"),
     )

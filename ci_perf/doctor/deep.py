@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.doctor.gpu_findings import cuda_works
+from ci_perf.doctor.findings import cuda_works
 from ci_perf.errors import CiPerfError
 from ci_perf.launch.local import LocalLauncher
 from ci_perf.measuring import library_probe

@@ -14,7 +14,6 @@ from importlib import metadata
 from pathlib import Path
 
 from ci_perf.measuring import library_probe
-from ci_perf.model.container import EngineName
 from ci_perf.model.facts import (
     Containers,
     DeviceNode,
@@ -33,7 +32,6 @@ DISPLAY_CONTROLLER = "0x03"  # PCI class: VGA, 3D and other display controllers
 
 _NODE = re.compile(r"nvidia(\d+|ctl|-uvm)")
 
-_ENGINES: tuple[EngineName, ...] = ("docker", "podman")
 
 # Marks that container engines leave: (file, kind).
 _MARKS = (("run/.containerenv", "podman"), (".dockerenv", "docker"))
@@ -69,7 +67,6 @@ class Sources:
     torch: Callable[[], Torch] = library_probe.torch_facts
     nvml: Callable[[], Nvml] = library_probe.nvml_facts
     which: Callable[[str], str | None] = shutil.which
-    space: Callable[[Path], Space | None] = _space
 
 
 def this_machine() -> Sources:
@@ -98,18 +95,18 @@ def has_gpu_nodes(sources: Sources) -> bool:
 
 def _host(sources: Sources) -> Host:
     root = sources.root
+    pressure = linux.cpu_pressure(root / "proc")
     return Host(
         system=f"{platform.system()} {platform.release()}",
         container=_container(root, sources.environ),
         cpu_model=linux.cpu_model(root / "proc") or None,
         logical_cores=os.cpu_count() or 0,
-        usable_cores=_usable_cores(),
+        usable_cores=len(os.sched_getaffinity(0)),
         cpu_quota=_cpu_quota(root),
-        cpu_pressure_percent=_percent(linux.cpu_pressure(root / "proc")),
+        cpu_pressure_percent=None if pressure is None else 100 * pressure,
         memory_bytes=linux.memory_total_bytes(root / "proc") or None,
-        memory_limit_bytes=_memory_limit(root),
-        temporary=sources.space(sources.temporary),
-        shared_memory=sources.space(root / "dev/shm"),
+        temporary=_space(sources.temporary),
+        shared_memory=_space(root / "dev/shm"),
     )
 
 
@@ -133,7 +130,6 @@ def _programs(sources: Sources) -> Programs:
 
     return Programs(
         python=platform.python_version(),
-        engines=tuple(name for name in _ENGINES if sources.which(name)),
         transformers=_version("transformers"),
         git=sources.which("git") is not None,
         c_compiler=has_compiler("CC", "gcc", "cc", "clang"),
@@ -161,13 +157,6 @@ def _container(root: Path, environ: Mapping[str, str]) -> str | None:
     return next((kind for mark, kind in _CGROUP_MARKS if mark in groups), None)
 
 
-def _usable_cores() -> int:
-    """Count the cores that this process may run on (taskset, cpusets)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 0
-
-
 def _cpu_quota(root: Path) -> float | None:
     """Return how many cores' worth of time a cgroup allows, by version 2 or 1."""
     cgroup = root / "sys/fs/cgroup"
@@ -178,20 +167,6 @@ def _cpu_quota(root: Path) -> float | None:
     if not (quota.isdigit() and period.isdigit() and int(period)):
         return None  # "max", -1, or no such controller
     return int(quota) / int(period)
-
-
-def _memory_limit(root: Path) -> int | None:
-    """Return the cgroup's limit; ``None`` when it allows all there is."""
-    cgroup = root / "sys/fs/cgroup"
-    version_1 = cgroup / "memory/memory.limit_in_bytes"
-    limit = (_text(cgroup / "memory.max") or _text(version_1)).strip()
-    if not limit.isdigit() or int(limit) >= linux.memory_total_bytes(root / "proc") > 0:
-        return None
-    return int(limit)
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else share * 100
 
 
 def _pci_gpus(root: Path) -> tuple[str, ...]:

@@ -15,10 +15,7 @@ from ci_perf.model.facts import (
     Level,
     MachineFacts,
     NvmlAnswer,
-    Torch,
-    TorchBroken,
     TorchBuild,
-    TorchMissing,
 )
 
 GIB = 2**30
@@ -70,16 +67,16 @@ def _entry(label: Level | DeepOutcome, what: str, name: str, next_step: str) -> 
 
 
 def _machine(facts: MachineFacts) -> list[tuple[str, str]]:
+    memory = facts.host.memory_bytes
     return [
         ("system", _system(facts.host)),
         ("cpu", _cpu(facts.host)),
-        ("memory", _memory(facts.host)),
+        ("memory", f"{memory / GIB:.1f} GiB" if memory else "unknown"),
         ("gpu", _gpus(facts.graphics)),
         ("driver", _driver(facts.graphics)),
         *_within(facts.containers),
-        *_torch(facts),
+        *([("torch", _torch(facts.torch))] if isinstance(facts.torch, TorchBuild) else []),
         ("python", facts.programs.python),
-        *((("engines", ", ".join(facts.programs.engines)),) if facts.programs.engines else ()),
     ]
 
 
@@ -107,14 +104,6 @@ def _cpu(host: Host) -> str:
     return f"{host.cpu_model or 'unknown'}, {cores}"
 
 
-def _memory(host: Host) -> str:
-    if host.memory_bytes is None:
-        return "unknown"
-    limit = host.memory_limit_bytes
-    limited = f", limited to {limit / GIB:.1f} GiB" if limit is not None else ""
-    return f"{host.memory_bytes / GIB:.1f} GiB{limited}"
-
-
 def _gpus(graphics: Graphics) -> str:
     if isinstance(graphics.nvml, NvmlAnswer) and graphics.nvml.gpus:
         return ", ".join(map(_gpu, graphics.nvml.gpus))
@@ -136,24 +125,7 @@ def _driver(graphics: Graphics) -> str:
     return graphics.kernel_module or f"none ({graphics.nvml.detail})"
 
 
-def _torch(facts: MachineFacts) -> list[tuple[str, str]]:
-    """Describe torch; nothing where no container could be asked for it."""
-    if facts.containers is not None and facts.containers.problem:
-        return []
-    return [("torch", _torch_words(facts.torch))]
-
-
-def _torch_words(torch: Torch) -> str:
-    match torch:
-        case TorchBuild():
-            return f"{torch.version}, {_built_for(torch)}"
-        case TorchMissing():
-            return "not installed"
-        case TorchBroken():
-            return "cannot be imported"
-
-
-def _built_for(torch: TorchBuild) -> str:
-    if torch.cuda:
-        return f"built for CUDA {torch.cuda}"
-    return f"built for ROCm {torch.hip}" if torch.hip else "a CPU-only build"
+def _torch(torch: TorchBuild) -> str:
+    built_for = f"CUDA {torch.cuda}" if torch.cuda else f"ROCm {torch.hip}"
+    is_cpu_only = not (torch.cuda or torch.hip)
+    return f"{torch.version}, {'a CPU-only build' if is_cpu_only else f'built for {built_for}'}"

@@ -101,7 +101,6 @@ class Host(Struct, frozen=True, kw_only=True):
     cpu_quota: float | None
     cpu_pressure_percent: float | None
     memory_bytes: Bytes | None
-    memory_limit_bytes: Bytes | None
     temporary: Space | None
     shared_memory: Space | None
 
@@ -123,10 +122,9 @@ class Graphics(Struct, frozen=True, kw_only=True):
 
 
 class Programs(Struct, frozen=True, kw_only=True):
-    """What is installed beside torch. ``engines`` are programs that start containers."""
+    """What is installed beside torch."""
 
     python: Text
-    engines: tuple[EngineName, ...] = ()
     transformers: Text | None
     git: bool
     c_compiler: bool

@@ -26,12 +26,6 @@ def test_a_missing_program_is_a_warning(programs, code):
     assert diagnosis.exit_code == ExitCode.OK
 
 
-def test_the_compiler_that_is_missing_is_named():
-    diagnosis = diagnose(programs=machines.programs(cxx_compiler=False))
-
-    assert "No C++ compiler" in finding("compiler_missing", diagnosis).what
-
-
 @pytest.mark.parametrize(
     ("host", "code"),
     [

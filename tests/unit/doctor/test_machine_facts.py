@@ -129,31 +129,17 @@ def test_a_cpu_quota_is_read_from_both_versions_of_cgroups(gather, tree, cores):
     assert gather(tree).host.cpu_quota == cores
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "limit"),
-    [
-        ("memory.max", "1073741824\n", 2**30),
-        ("memory.max", "max\n", None),
-        ("memory/memory.limit_in_bytes", "1073741824\n", 2**30),
-        ("memory/memory.limit_in_bytes", "9223372036854771712\n", None),  # version 1's "max"
-    ],
-)
-def test_a_memory_limit_counts_when_it_is_below_what_there_is(gather, file, text, limit):
-    machine = gather({"proc/meminfo": "MemTotal: 4194304 kB\n", f"sys/fs/cgroup/{file}": text})
-
-    assert machine.host.memory_bytes == 4 * 2**30
-    assert machine.host.memory_limit_bytes == limit
-
-
-def test_cpu_model_and_pressure_come_from_proc(gather):
+def test_cpu_model_memory_and_pressure_come_from_proc(gather):
     machine = gather(
         {
             "proc/cpuinfo": "processor : 0\nmodel name\t: AMD EPYC 9654\n",
+            "proc/meminfo": "MemTotal: 4194304 kB\n",
             "proc/pressure/cpu": "some avg10=12.50 avg60=3.00 avg300=1.00 total=5\n",
         }
     )
 
     assert machine.host.cpu_model == "AMD EPYC 9654"
+    assert machine.host.memory_bytes == 4 * 2**30
     assert machine.host.cpu_pressure_percent == 12.5
 
 

@@ -42,15 +42,12 @@ def test_a_problem_is_followed_by_its_next_step():
 
 def test_a_container_and_its_limits_are_told():
     text = render(
-        host=machines.a_host(
-            container="docker", usable_cores=2, memory_limit_bytes=8 * machines.GIB
-        ),
+        host=machines.a_host(container="docker", usable_cores=2),
         graphics=machines.no_graphics(pci=("0000:01:00.0",)),
     )
 
     assert "in a docker container" in text
     assert "8 logical cores, 2 usable" in text
-    assert "64.0 GiB, limited to 8.0 GiB" in text
     assert "NVIDIA, seen on the bus at 0000:01:00.0" in text
 
 
@@ -94,15 +91,3 @@ def test_an_engine_and_an_image_that_are_not_there_are_told_and_no_torch():
     assert "engine   podman, which does not answer" in text
     assert "image    none named" in text
     assert "\ntorch " not in text
-
-
-def test_an_image_without_torch_is_said_to_have_none():
-    text = render(containers=machines.containers(), torch=facts.TorchMissing())
-
-    assert "\ntorch    not installed\n" in text
-
-
-def test_programs_that_start_containers_are_told():
-    text = render(programs=machines.programs(engines=("docker", "podman")))
-
-    assert "\nengines  docker, podman\n" in text

@@ -253,24 +253,11 @@ def test_without_a_torch_that_can_be_imported_nothing_can_be_measured(torch, cod
     assert diagnosis.exit_code == ExitCode.NO_ANSWER
 
 
-@pytest.mark.parametrize(
-    ("engines", "told"),
-    [
-        (("docker",), "`ci-perf doctor --runner docker`"),
-        (("podman",), "`ci-perf doctor --runner podman`"),
-    ],
-)
-def test_without_torch_and_with_an_engine_the_way_by_containers_is_named(engines, told):
-    diagnosis = diagnose(torch=facts.TorchMissing(), programs=machines.programs(engines=engines))
-
-    assert told in finding("torch_missing", diagnosis).next_step
-
-
-def test_without_torch_and_without_an_engine_only_torch_is_asked_for():
+def test_without_torch_both_ways_to_have_one_are_named():
     step = finding("torch_missing", diagnose(torch=facts.TorchMissing())).next_step
 
     assert "pip install '.[measure]'` in a checkout of ci_perf" in step
-    assert "--runner" not in step
+    assert "`ci-perf doctor --runner docker`" in step
 
 
 def test_a_missing_torch_does_not_hide_a_missing_driver():
