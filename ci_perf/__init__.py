@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ci_perf.gate.runners import Runner
     from ci_perf.model.comparison import Comparison
     from ci_perf.model.explained import ExplainedWorkloads
+    from ci_perf.model.fleet import WorkPlan
     from ci_perf.model.run import Run
     from ci_perf.model.samples import Samples
-    from ci_perf.model.shards import WorkUnit
     from ci_perf.model.suite import FailOn
     from ci_perf.model.task import Tracing
     from ci_perf.notebook import Loadable, LoadedComparison, LoadedHistory, LoadedRun
@@ -73,7 +73,8 @@ def measure(
     explain: bool = True,
     explain_budget_s: float = 300.0,
     traces: Location | None = None,
-    unit: "WorkUnit | None" = None,
+    plan: "WorkPlan | Location | None" = None,
+    unit: str = "",
     runner: "Runner | None" = None,
     notify: Notify | None = None,
     listener: "Listener | None" = None,
@@ -82,7 +83,7 @@ def measure(
 
     A workload that fails is in `run.failed` and stops no other. `select` names workloads. With
     `against` (a branch, tag or commit), its merge base is launched for at most `budget_s` where the
-    baselines do not clear the head; the same program is in `run.same`. `unit` is one of a plan.
+    baselines do not clear the head; the same program is in `run.same`. `unit` is one of `plan`.
     """
     from ci_perf.gate import arguments, measure
     from ci_perf.session import Listener
@@ -107,6 +108,7 @@ def measure(
         explain=explain,
         explain_budget_s=explain_budget_s,
         traces=traces,
+        plan=plan,
         unit=unit,
         runner=runner,
     )

@@ -6,8 +6,7 @@
     ├── CannotWriteError   a file that could not be written; what stood there is intact
     ├── RefusedError       a run that must not become a baseline
     ├── BusyError          a device that did not become free in time
-    ├── WrongNodeError     a node that is not of the class that its unit of work is for
-    └── EngineError        docker or podman is not there, or refuses
+    └── EngineError        docker, podman or a scheduler is not there, or refuses
 
 Rooms that talk to GitHub or merge baselines have further subclasses of CiPerfError.
 """
@@ -61,10 +60,6 @@ class CannotWriteError(CiPerfError):
 
 class BusyError(CiPerfError):
     """The device did not become free in time."""
-
-
-class WrongNodeError(CiPerfError):
-    """A node that is not of the class that its unit of work is for: no workload was launched."""
 
 
 class EngineError(CiPerfError):

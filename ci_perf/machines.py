@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from ci_perf.gate.runners import Runner
     from ci_perf.model.backfill import Backfill
     from ci_perf.model.bisection import Bisection
+    from ci_perf.model.fleet import WorkPlan
     from ci_perf.model.hardware import Hardware
     from ci_perf.model.run import Run
-    from ci_perf.model.shards import WorkPlan
     from ci_perf.session import Listener
 
 Location = str | PathLike[str]
@@ -21,36 +21,31 @@ Notify = Callable[[str], None]
 def plan(
     select: str | Iterable[str] = (),
     *,
-    shards: int,
+    units: int,
     suite: str = "smoke",
     root: Location | None = None,
     workloads: Location = "workloads",
     baselines: Location = "baselines",
     machine_class: str | Iterable[str] = (),
     against: str | None = None,
-    after: "Run | Location | None" = None,
-    notify: Notify | None = None,
 ) -> "WorkPlan":
-    """Divide a suite among several nodes, by how long its launches took; see `ci-perf plan`.
+    """Divide a suite among several nodes, by how long its launches took: as `ci-perf fleet plan`.
 
-    `measure(unit=...)` measures one of its `units`, `merge` joins what came of them. `after` is the
-    merged run of a first wave: raises NothingSuspectedError, a UsageError, where it needs no pairs.
+    `measure(plan=..., unit=...)` measures one of its `units`, `merge` joins what came of them.
     """
-    from ci_perf.gate import arguments
-    from ci_perf.gate.shards import ShardOptions, plan
+    from ci_perf.gate import arguments, fleet
 
-    options = ShardOptions(
+    options = fleet.PlanOptions(
         root=arguments.root_of(root),
         suite=suite,
         select=arguments.names_of(select),
         workloads=arguments.below(root, workloads),
         baselines=arguments.below(root, baselines),
-        shards=shards,
+        units=units,
         machine_classes=arguments.names_of(machine_class),
         against=against,
-        after=None if after is None else arguments.run_of(root, after),
     )
-    return plan(options, notify=notify or _silent)
+    return fleet.plan(options)
 
 
 def merge(
@@ -59,26 +54,24 @@ def merge(
     root: Location | None = None,
     workloads: Location = "workloads",
     baselines: Location = "baselines",
-    after: "Run | Location | None" = None,
     notify: Notify | None = None,
 ) -> "dict[str | None, Run]":
-    """Join what several nodes have measured into a run per class of machines; see `ci-perf merge`.
+    """Join what several nodes have measured into a run per class: as `ci-perf fleet merge`.
 
     `runs` are runs, files of such, or folders in which each run.json is one. `None` is the class of
-    a plan that names no class. `after` is the merged run of a first wave, which `runs` complete.
+    a plan that names no class.
     """
-    from ci_perf.gate import arguments, shards
-    from ci_perf.model.shards import WorkPlan
+    from ci_perf.gate import arguments, fleet
+    from ci_perf.model.fleet import WorkPlan
 
-    options = shards.MergeOptions(
+    options = fleet.MergeOptions(
         runs=tuple(arguments.run_of(root, run) for run in runs),
         plan=plan if isinstance(plan, WorkPlan) else arguments.below(root, plan),
         root=arguments.root_of(root),
         workloads=arguments.below(root, workloads),
         baselines=arguments.below(root, baselines),
-        after=None if after is None else arguments.run_of(root, after),
     )
-    return shards.merge(options, notify=notify or _silent)
+    return fleet.merge(options, notify=notify or _silent)
 
 
 def hardware(

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from ci_perf.launch import ignore
-from ci_perf.model.node_check import NodeCheck
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Source
 from ci_perf.model.step_profile import StepProfile
@@ -168,14 +167,13 @@ class Suspects:
         return {}
 
 
-def some_checks(*, host=(), memory="no room", every_s=0.001, canaries_every_s=0.0, node=None):
+def some_checks(*, host=(), memory="no room", every_s=0.001, canaries_every_s=0.0):
     """Checks of a machine: what speaks against the host, and against two processes at once."""
     return MachineChecks(
         host=lambda: host,
         memory=lambda *_: memory,
         every_s=every_s,
         canaries_every_s=canaries_every_s,
-        node=node or NodeCheck(),
     )
 
 

@@ -3,34 +3,23 @@
 import msgspec
 
 from ci_perf.judging.merging import ShardRun
+from ci_perf.model.fleet import WorkPlan, WorkUnit
 from ci_perf.model.run import Source, Tool
-from ci_perf.model.shards import WorkPlan, WorkUnit
 from tests.runs import HEAD_COMMIT
 
 TOOL = Tool(version="0.1.0")
 SOURCE = Source(commit=HEAD_COMMIT, branch="main", dirty=False)
 
 
-def a_unit(*workloads, id="1-of-1", **more):  # noqa: A002  the field's name
-    """Return a unit of these workloads, a minute long unless told."""
-    return WorkUnit(
-        **{
-            "tool": TOOL,
-            "suite": "smoke",
-            "source": SOURCE,
-            "expected_s": 60.0,
-            "id": id,
-            "workloads": workloads,
-            **more,
-        }
-    )
+def a_unit(*workloads, id="1-of-1", machine_class=None):  # noqa: A002  the field's name
+    """Return a unit of these workloads, a minute long."""
+    return WorkUnit(id=id, workloads=workloads, expected_s=60.0, machine_class=machine_class)
 
 
 def a_work_plan(*units, **more):
     """Return a plan of these units; of one with the workload `a` where none is given."""
-    units = units or (a_unit("a"),)
-    plain = {"tool": TOOL, "suite": "smoke", "source": SOURCE, "shards": len(units)}
-    return WorkPlan(**{**plain, "units": units, **more})
+    plain = {"tool": TOOL, "suite": "smoke", "source": SOURCE}
+    return WorkPlan(**{**plain, "units": units or (a_unit("a"),), **more})
 
 
 def a_shard(run, planned, *, node="0" * 12, **more):

@@ -16,10 +16,8 @@ COMMANDS = {
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
-    "plan": "Divide a suite among several nodes, by how long its launches took.",
-    "merge": "Join what several nodes have measured into one run per class of machines.",
     "touched": "Say which workloads a change touches: what a check would measure, and why.",
-    "fleet": "Measure a suite on many machines, by an engine that you have.",
+    "fleet": "Measure a suite on several machines: plan, run, merge.",
     "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "bisect": "Find the commit that made a workload worse, by pairs of commits with a good one.",
     "backfill": "Measure older commits, oldest first, and add a session of each to the baselines.",
@@ -45,7 +43,6 @@ _SUBJECTS = {
     "suite_commands": ("init", "list", "schema"),
     "measuring_commands": ("run", "check", "explain", "touched", "calibrate"),
     "judging_commands": ("compare", "judge", "page", "export"),
-    "shard_commands": ("plan", "merge"),
     "baseline_commands": ("accept", "baseline"),
 }
 _MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 
 import ci_perf
-from ci_perf.cli import console, following, measure_options, options, reports, shard_commands
+from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.gate.check import Checked
 from ci_perf.gate.measure import MeasureOptions
@@ -21,7 +21,18 @@ from ci_perf.system import files
 
 @click.command("run")
 @measure_options.checking
-@shard_commands.measured_unit
+@click.option(
+    "--plan",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PLAN.json",
+    help="Measure --unit of what `ci-perf fleet plan` has written.",
+)
+@click.option(
+    "--unit",
+    default="",
+    metavar="ID",
+    help="Measure this unit of --plan: it says which workloads, and against what.",
+)
 @click.option(
     "-o",
     "--output",
@@ -33,10 +44,8 @@ from ci_perf.system import files
 def run_command(
     *,
     output: Path,
-    shard: str | None,
-    unit: Path | None,
     plan: Path | None,
-    machine_class: str | None,
+    unit: str,
     **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> ExitCode:
     """Measure the workloads of a suite and write run.json.
@@ -44,16 +53,18 @@ def run_command(
     WORKLOAD is an id of `ci-perf list`, or the part before its first dot; none means all. Each
     process is a fresh child. A workload that fails is recorded and stops no other: exit code 3.
     With --against, the base is launched beside the head where the baselines do not clear it, and
-    `ci-perf compare` judges both. With --shard or --unit, this node measures one part of a suite;
-    `ci-perf merge` joins the parts.
+    `ci-perf compare` judges both. With --unit, this node measures one part of a suite; `ci-perf
+    fleet merge` joins the parts.
     """
+    files.check_apart("--output", output, plan)
     measurement = measure_options.measurement(said, run_output=output)
-    if shard or unit or plan or machine_class:
-        measurement["unit"] = shard_commands.unit_of(shard, unit, plan, machine_class, measurement)
-        if measurement["unit"] is None:
-            console.say(f"shard {shard} has no workload: nothing to measure, and no {output}")
-            return ExitCode.OK
-    run = ci_perf.measure(**measurement, notify=console.say, listener=following.listener())
+    run = ci_perf.measure(
+        **measurement,
+        plan=plan,
+        unit=unit,
+        notify=console.say,
+        listener=following.listener(),
+    )
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
 
 

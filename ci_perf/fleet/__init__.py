@@ -1,5 +1,5 @@
-"""Units of a plan on many machines, by engines that exist: exactly one ending for each of them.
+"""Engines that start the units of a plan: the engine queues, places, retries and kills.
 
-The engine queues, places, isolates and kills; `ledger` knows which unit has no ending yet, and
-`reading` takes nothing that a node writes at its word. A node runs our command line.
+Each engine is a function that returns once the units have ended, however they have: what came of a
+unit is in its folder (`unit.py`).
 """

@@ -5,9 +5,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ci_perf.errors import UsageError
 from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.model.fleet import WorkPlan
 from ci_perf.model.run import Run
-from ci_perf.model.shards import WorkUnit
 from ci_perf.system import files
 
 if TYPE_CHECKING:
@@ -27,15 +28,16 @@ def measure_options(
     run_output: Location | None = None,
     traces: Location | None = None,
     add: Iterable[Run | Location] = (),
-    unit: WorkUnit | None = None,
+    plan: WorkPlan | Location | None = None,
+    unit: str = "",
     **others: Any,  # noqa: ANN401  the fields that are what the caller has given
 ) -> "MeasureOptions":
     """Return the options of a measurement, with every path below the root, for a unit if any.
 
-    Raises UsageError: the unit is of another commit, base or version.
+    Raises UsageError: the plan has no such unit, or is of another commit, base or version.
     """
     # Late: to judge what was measured needs nothing that measures.
-    from ci_perf.gate import shards
+    from ci_perf.gate import fleet
     from ci_perf.gate.measure import MeasureOptions
     from ci_perf.gate.runners import Runner
 
@@ -50,7 +52,12 @@ def measure_options(
         traces=None if traces is None else below(root, traces),
         **others,
     )
-    return options if unit is None else shards.narrowed(options, unit)
+    if not unit and plan is None:
+        return options
+    if not unit or plan is None:
+        raise UsageError("expected a plan and one of its units, found only one of both")
+    known = plan if isinstance(plan, WorkPlan) else files.read(below(root, plan), WorkPlan)
+    return fleet.narrowed(options, known, unit)
 
 
 def root_of(root: Location | None) -> Path:

@@ -19,7 +19,7 @@ from ci_perf.model.suite import Limits, Plan, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import Status, Validity
-from ci_perf.session import Listener, MachineChecks
+from ci_perf.session import Listener
 from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout
 
@@ -180,9 +180,6 @@ class BisectSessions:
             ending=self._ending,
             notify=self._notify,
         ) as launcher:
-            if plan.setup.command:
-                expect = options.node.expect
-                session.check_before_setup(plan, launcher, device, self._ending, expect)
             measure.set_up_side(plan, launcher, head.root, "head", self._ending, self._notify)
             if options.runner.kind != "local" or base.root not in self._ready:
                 before = of_base.plan or plan
@@ -190,8 +187,7 @@ class BisectSessions:
                 self._ready.add(base.root)
             self._ending.check()
             if self.machine is None:
-                expect = options.node.expect
-                self.machine = session.describe(plan, launcher, device, self._ending, expect)
+                self.machine = session.describe(plan, launcher, device, self._ending)
             heard = self._listener()
             against = session.Against(
                 checkout=of_base,
@@ -213,7 +209,6 @@ class BisectSessions:
                     baselines=options.baselines,
                     identity=identity,
                     wait_s=options.wait_s,
-                    checks=MachineChecks(node=options.node),
                 )
 
 

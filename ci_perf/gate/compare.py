@@ -121,9 +121,10 @@ def basis_of(run: Run, folders: RepositoryFolders, *, notify: Notify) -> Basis:
 class BaselineJudge:
     """Judges by baselines and suite.toml as they were when it was first asked. See PairJudge."""
 
-    def __init__(self, commit: str, folders: RepositoryFolders) -> None:
-        """`commit` is the base of the head that is checked out."""
+    def __init__(self, commit: str, folders: RepositoryFolders, sharing: int = 0) -> None:
+        """`commit` is the base of the head that is checked out; `sharing` as `undecided` has it."""
         self._commit = commit
+        self._sharing = sharing
         self._folders = folders
         self._known: Basis | None = None
 
@@ -136,7 +137,10 @@ class BaselineJudge:
         """See PairJudge."""
         basis = self._read(run.environment.hard, run.suite)
         head = summarise.run(run, label="")
-        return undecided(basis.history, head, limits=basis.rules.limits, tiers=basis.rules.tiers)
+        rules = basis.rules
+        return undecided(
+            basis.history, head, limits=rules.limits, tiers=rules.tiers, sharing=self._sharing
+        )
 
     def rows(self, run: Run) -> tuple[Row, ...]:
         """Judge what there is."""

@@ -1,395 +1,403 @@
-"""Measure a plan on the engine of a fleet, and judge what all its nodes have measured."""
+"""Measure a suite on several nodes: plan its units, have an engine run them, merge their runs.
 
-import contextlib
+Runs no user code here: suite.toml and baselines are read, workloads are not imported. What a node
+has written is read as if a stranger had made it.
+"""
+
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import os
+import re
+import statistics
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-import msgspec
-
+from ci_perf import suite
 from ci_perf.baselines import layout
-from ci_perf.errors import UsageError
-from ci_perf.fleet import controller, fleet_file, journal
-from ci_perf.fleet.class_canaries import ClassCanaries
-from ci_perf.fleet.controller import FleetOptions, FleetResult, FleetTask
-from ci_perf.fleet.settings import FleetRules
-from ci_perf.gate import Notify, compare, shards
-from ci_perf.gate.shards import MergeOptions, NothingSuspectedError, ShardOptions
-from ci_perf.model.comparison import Comparison
-from ci_perf.model.environment import is_same
-from ci_perf.model.fleet import Endings, FleetEngineName, FleetFile
-from ci_perf.model.run import Run
-from ci_perf.model.shards import WorkPlan, WorkUnit
-from ci_perf.model.suite import FailOn
+from ci_perf.errors import InvalidFileError, UsageError
+from ci_perf.fleet import local, manifest, ray, slurm
+from ci_perf.fleet.manifest import Cluster
+from ci_perf.fleet.unit import RUN, UnitFolder, UnitJob
+from ci_perf.gate import Notify, compare, run_summary
+from ci_perf.gate.commit_suite import RepositoryFolders
+from ci_perf.gate.measure import MeasureOptions
+from ci_perf.judging import merging, sharding
+from ci_perf.judging.merging import ShardRun
+from ci_perf.judging.policy import KIND_OF, limits_on
+from ci_perf.model import codec
+from ci_perf.model.environment import CpuMachine
+from ci_perf.model.fleet import MOST_UNITS, WorkPlan, WorkUnit
+from ci_perf.model.metrics import BY_NAME
+from ci_perf.model.run import Run, Tool
+from ci_perf.model.suite import Plan
 from ci_perf.report.units import numbered
 from ci_perf.system import files, git
+from ci_perf.version import __version__
+from ci_perf.worktree import merge_base
 
+FleetEngineName = Literal["local", "slurm", "ray", "command"]
 PLAN = "plan.json"
-# The folders of two waves.
-SCREEN, PAIRS = "screen", "pairs"
-# A unit may launch pairs, profile them and wait for a quiet machine and for its devices.
-_EXTRA_S = 600.0
+# A unit is called after its class, and so is its folder.
+_CLASS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}")
+# On a CPU more metrics gate than on a GPU, so that no class has more suspects than were counted.
+_ANY_CPU = CpuMachine(cpu_model="", logical_cores=0)
+
+
+# --- planning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetRunOptions:
-    """What is measured on which machines; the fields are the options of the command line.
+class PlanOptions(RepositoryFolders):
+    """How a suite is divided among nodes.
 
-    ``plan`` is a file of `ci-perf plan`; without one the suite of ``sharding`` is divided.
-    ``nodes`` is fleet.toml. ``budget_s`` is how long a unit may launch pairs. ``run_options`` are
-    given to every `ci-perf run` as they are. With ``one_wave`` each unit launches pairs at once,
-    and counts its own suspects alone. ``folder`` keeps everything; ``resume`` goes on.
+    ``units`` is into how many parts, once for each of ``machine_classes`` if these are named.
+    ``select`` names workloads, all without any.
     """
 
-    sharding: ShardOptions
-    engine: FleetEngineName
-    nodes: Path
-    folder: Path
-    plan: Path | None = None
-    budget_s: float = 1200.0
-    run_options: tuple[str, ...] = ()
-    one_wave: bool = False
-    resume: bool = False
-    fail_on: FailOn | None = None
+    suite: str = "smoke"
+    select: tuple[str, ...] = ()
+    units: int = 1
+    machine_classes: tuple[str, ...] = ()
+    against: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetVerdict:
-    """A run and a comparison per class of machines; `gating` are those that may fail a job."""
+def plan(options: PlanOptions) -> WorkPlan:
+    """Divide a suite by how long launches took in the committed sessions, longest first.
 
-    result: FleetResult
-    runs: dict[str, Path]
-    comparisons: dict[str, Comparison]
-    gating: frozenset[str]
-
-    @property
-    def exit_code(self) -> int:
-        """Return the worst of the gating classes: a proven regression, then no answer."""
-        codes = {c.exit_code for name, c in self.comparisons.items() if name in self.gating}
-        return next((code for code in (1, 3, 2) if code in codes), 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wave:
-    """What is measured at once: a plan, its folder, and how long each unit may launch pairs.
-
-    ``is_screen``: of two waves it is the first one, in which nobody launches a pair.
+    Raises UsageError and InvalidFileError.
     """
-
-    plan: WorkPlan
-    plan_file: Path
-    folder: Path
-    budget_s: float
-    is_screen: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fleet:
-    """What all waves share. The keys of runs are the classes of the plan."""
-
-    options: FleetRunOptions
-    file: FleetFile
-    folder: Path
-    canaries: ClassCanaries
-    notify: Notify
-
-    def measure(self, wave: _Wave) -> FleetResult:
-        """Give every unit of a wave its ending. Raises as `controller.run` does."""
-        options, root = self.options, self.options.sharding.root.resolve()
-        engine = fleet_file.engine(
-            options.engine, self.file, path=options.nodes, folder=wave.folder, root=root
-        )
-        extra_s = _EXTRA_S + (wave.budget_s if wave.plan.against else 0.0)
-        return controller.run(
-            self._tasks(wave),
-            engine,
-            FleetOptions(
-                folder=wave.folder,
-                cwd=root,
-                engine=options.engine,
-                classes=self.file.classes,
-                environment=self.file.environment,
-                rules=FleetRules(queue_s=self.file.queue_s, extra_s=extra_s),
-                resume=options.resume,
-                canaries=self.canaries,
-            ),
-            notify=self.notify,
-        )
-
-    def _tasks(self, wave: _Wave) -> tuple[FleetTask, ...]:
-        sharding, python = self.options.sharding, fleet_file.python(self.options.engine, self.file)
-        words = (
-            *("--workloads", str(sharding.workloads), "--baselines", str(sharding.baselines)),
-            *(("--budget", f"{wave.budget_s:g}s") if wave.plan.against else ()),
-            *self.options.run_options,
-            *(("--budget", "0s") if wave.is_screen else ()),  # whatever stands before it
-        )
-
-        def command(unit: Path, target: Path) -> Sequence[str]:
-            # -P: the checkout must not be imported in our place.
-            ours = (python, "-P", "-m", "ci_perf", "run", "--unit", str(unit), "--output")
-            return (*ours, str(target), *words)
-
-        return tuple(
-            FleetTask(
-                unit=unit,
-                plan=wave.plan,
-                machine_class=self.name_of(unit.machine_class),
-                command=command,
-                is_screen=wave.is_screen,
-            )
-            for unit in wave.plan.units
-        )
-
-    def name_of(self, machine_class: str | None) -> str:
-        """Return what fleet.toml calls a class of a plan. Raises UsageError."""
-        return fleet_file.class_of(machine_class, self.file, path=self.options.nodes)
-
-    def merge(
-        self, wave: _Wave, result: FleetResult, after: Mapping[str | None, Path] | None = None
-    ) -> dict[str | None, Run]:
-        """Merge what a wave has measured; `after` are the runs of the wave before."""
-        units = {unit.id: unit for unit in wave.plan.units}
-        strangers = _strangers(units, result.runs)
-        for unit, reason in strangers.items():
-            self.notify(f"{unit}: {reason}")
-        lost = {each.unit: each.reason for each in result.endings if each.kind != "measured"}
-        sharding = self.options.sharding
-        options = MergeOptions(
-            runs=tuple(path for name, path in result.runs.items() if name not in strangers),
-            plan=wave.plan_file,
-            root=sharding.root,
-            workloads=sharding.workloads,
-            baselines=sharding.baselines,
-            lost={**lost, **strangers},
-        )
-        if after is None:
-            return shards.merge(options, notify=self.notify)
-        return shards.merge_pairs(options, after, notify=self.notify)
-
-    def target(self, stem: str, machine_class: str | None, of: int, folder: Path) -> Path:
-        """Return the file of a class, where there are `of` classes."""
-        suffix = f".{self.name_of(machine_class)}.json" if of > 1 else ".json"
-        return folder / f"{stem}{suffix}"
-
-    def judge(self, runs: Mapping[str | None, Run], result: FleetResult) -> FleetVerdict:
-        """Write the runs of all classes, and judge them."""
-        sharding, files_of, comparisons = self.options.sharding, {}, {}
-        for machine_class, whole in runs.items():
-            name = self.name_of(machine_class)
-            files_of[name] = path = self.target("run", machine_class, len(runs), self.folder)
-            files.write(path, whole)
-            self.notify(f"run: {path}")
-            comparisons[name] = compare.with_baselines(
-                whole,
-                sharding,
-                label=str(path),
-                fail_on=self.options.fail_on,
-                notify=self.notify,
-            )
-            target = self.target("comparison", machine_class, len(runs), self.folder)
-            files.write(target, comparisons[name])
-        gating = frozenset(name for name, known in self.file.classes.items() if known.gate)
-        return FleetVerdict(result=result, runs=files_of, comparisons=comparisons, gating=gating)
-
-
-def run(options: FleetRunOptions, *, notify: Notify) -> FleetVerdict:
-    """Measure every unit of a plan somewhere, and judge what came of them.
-
-    Raises UsageError, InvalidFileError and EngineError; KeyboardInterrupt once what was measured is
-    merged and written.
-    """
-    file = fleet_file.load(options.nodes)
-    fleet_file.check(options.engine, file, path=options.nodes)  # before anything is written
-    folder = Path(options.folder).resolve()
-    planned = _planned(options, file, folder, notify)
-    fleet = _Fleet(
-        options=options,
-        file=file,
-        folder=folder,
-        canaries=ClassCanaries(layout.read_everything(options.sharding.baselines, planned.suite)),
-        notify=notify,
-    )
-    is_in_two = _is_in_two_waves(planned, options)
-    _check_waves(folder, is_in_two=is_in_two)
-    whole = _Wave(plan=planned, plan_file=folder / PLAN, folder=folder, budget_s=options.budget_s)
-    if is_in_two:
-        runs, result = _two_waves(fleet, whole)
-    else:
-        result = fleet.measure(whole)
-        runs = fleet.merge(whole, result)
-    verdict = fleet.judge(runs, result)
-    if result.is_interrupted:
-        raise KeyboardInterrupt
-    return verdict
-
-
-def _is_in_two_waves(planned: WorkPlan, options: FleetRunOptions) -> bool:
-    """Whether suspects of several units share alpha, so that they are counted before any pair."""
-    units = Counter(unit.machine_class for unit in planned.units)
-    may_pair = bool(planned.against) and options.budget_s > 0 and not options.one_wave
-    return may_pair and max(units.values()) > 1 and not any(u.suspected for u in planned.units)
-
-
-def _check_waves(folder: Path, *, is_in_two: bool) -> None:
-    """Refuse to go on in two waves with what was begun in one, and the reverse."""
-    other = folder / (journal.NAME if is_in_two else SCREEN)
-    if other.exists():
-        raise UsageError(
-            f"{other}: expected none, found that of a fleet run in "
-            f"{'one wave' if is_in_two else 'two waves'}; go on with the options that it began "
-            "with, or name another folder with --output"
-        )
-
-
-def _two_waves(fleet: _Fleet, whole: _Wave) -> tuple[dict[str | None, Run], FleetResult]:
-    """Screen everywhere, count the suspects of all units, then launch pairs for these alone."""
-    screen = dataclasses.replace(whole, folder=fleet.folder / SCREEN, is_screen=True, budget_s=0.0)
-    fleet.notify(f"first wave: {numbered(len(whole.plan.units), 'unit')}, without pairs")
-    result = fleet.measure(screen)
-    runs = fleet.merge(screen, result)
-    firsts = {name: fleet.target("run", name, len(runs), screen.folder) for name in runs}
-    for name, path in firsts.items():
-        files.write(path, runs[name])
-    pairs = None if result.is_interrupted else _wave_of_pairs(fleet, whole, runs, firsts)
-    if pairs is not None:
-        second = fleet.measure(pairs)
-        result = FleetResult(
-            endings=(*result.endings, *second.endings), runs={**result.runs, **second.runs}
-        )
-        runs |= fleet.merge(pairs, second, firsts)
-    files.write(
-        fleet.folder / "endings.json",
-        Endings(engine=fleet.options.engine, endings=result.endings),
-    )
-    return runs, result
-
-
-def _wave_of_pairs(
-    fleet: _Fleet,
-    whole: _Wave,
-    runs: Mapping[str | None, Run],
-    firsts: Mapping[str | None, Path],
-) -> _Wave | None:
-    """Plan the pairs of what the first wave has not cleared; `None` where nothing is left."""
-    plans = []
-    for name, path in firsts.items():
-        if runs[name].interleaved is None:  # no node has brought anything
-            continue
-        options = dataclasses.replace(
-            fleet.options.sharding,
-            shards=whole.plan.shards,
-            machine_classes=() if name is None else (name,),
-            after=path,
-        )
-        with contextlib.suppress(NothingSuspectedError):
-            plans.append(shards.plan(options, notify=fleet.notify))
-    if not plans:
-        fleet.notify("no workload needs pairs of base and head: there is no second wave")
-        return None
-    planned = msgspec.structs.replace(
-        plans[0],
-        selection=tuple(dict.fromkeys(each for plan in plans for each in plan.selection)),
-        units=tuple(unit for plan in plans for unit in plan.units),
-    )
-    folder = fleet.folder / PAIRS
-    _keep(planned, folder)
-    units = numbered(len(planned.units), "unit")
-    fleet.notify(f"second wave: {numbered(_suspected(planned), 'workload')} in {units}")
-    return dataclasses.replace(whole, plan=planned, plan_file=folder / PLAN, folder=folder)
-
-
-def _suspected(planned: WorkPlan) -> int:
-    return sum(bool(metrics) for unit in planned.units for metrics in unit.suspected.values())
-
-
-def check_resumed(
-    folder: Path, *, shards: int | None, against: str | None, suite: str | None
-) -> None:
-    """Refuse to go on with another fleet run than was asked for; `None` is what nobody has said.
-
-    Raises UsageError.
-    """
-    kept = folder / PLAN
-    if files.is_missing(kept):
-        return
-    planned = files.read(kept, WorkPlan)
-    said = {"--shards": shards, "--against": against, "--suite": suite}
-    facts = {"--shards": planned.shards, "--against": planned.against, "--suite": planned.suite}
-    for option, value in said.items():
-        if value is not None and value != facts[option]:
+    if not 1 <= options.units <= MOST_UNITS:
+        raise UsageError(f"--units: expected 1 to {MOST_UNITS:,}, found {options.units}")
+    if len(set(options.machine_classes)) < len(options.machine_classes):
+        raise UsageError("--machine-class: expected different names, found one twice")
+    for name in options.machine_classes:
+        if not _CLASS.fullmatch(name):
             raise UsageError(
-                f"{option}: expected {facts[option] or 'none'}, as {kept} has it, found {value}; "
-                "--resume goes on with that plan, another --output begins with another one"
+                f"--machine-class: expected letters, digits and any of _ . = + -, found {name!r}"
+            )
+    if options.against:
+        merge_base.check(options.root, options.against)
+    whole = suite.plan(
+        options.workloads,
+        options.suite,
+        selection=options.select,
+        root=options.root,
+        defaults=limits_on(_ANY_CPU),
+    )
+    launches_s = known_launches_s(options.baselines, options.suite)
+    divided = [
+        shard
+        for shard in sharding.divide(whole.workloads, launches_s, options.units)
+        if shard.workloads
+    ]
+    planned = WorkPlan(
+        tool=Tool(version=__version__),
+        suite=whole.suite,
+        source=git.source(Path(whole.root)),
+        against=options.against or "",
+        suspects=_count_noisy(whole) if options.against else 0,
+        selection=options.select,
+        units=tuple(
+            WorkUnit(
+                id=f"{machine_class or ''}{'-' * bool(machine_class)}{number}-of-{len(divided)}",
+                workloads=shard.workloads,
+                expected_s=round(shard.expected_s, 3),
+                machine_class=machine_class,
+            )
+            for machine_class in options.machine_classes or (None,)
+            for number, shard in enumerate(divided, 1)
+        ),
+    )
+    # As its file would give it: what could not be read again is refused now.
+    return codec.decode(codec.encode(planned), WorkPlan, name="the plan")
+
+
+def _count_noisy(plan: Plan) -> int:
+    """Count the noisy metrics that gate, over all workloads."""
+    return sum(
+        limit.gate and name in BY_NAME and BY_NAME[name].kind in KIND_OF
+        for workload in plan.workloads
+        for name, limit in plan.limits.of(workload.id).items()
+    )
+
+
+def known_launches_s(baselines: Path, suite: str) -> dict[str, float]:
+    """Return how long a launch of each workload took, start to end, in the newest sessions.
+
+    The mean over the classes of machines that have measured it. Raises InvalidFileError.
+    """
+    known: dict[str, list[float]] = {}
+    for baseline in layout.read_everything(baselines, suite):
+        launches_s = [s.launch_s for s in baseline.sessions if s.launch_s is not None]
+        if launches_s:
+            known.setdefault(baseline.workload, []).append(launches_s[-1])
+    return {workload: statistics.fmean(each) for workload, each in known.items()}
+
+
+# --- one unit
+
+
+def narrowed(options: MeasureOptions, planned: WorkPlan, name: str) -> MeasureOptions:
+    """Return the options of a measurement for the workloads of one unit.
+
+    Raises UsageError: there is no such unit, or the plan is of another commit, base or version.
+    """
+    units = {unit.id: unit for unit in planned.units}
+    if name not in units:
+        raise UsageError(
+            f"--unit: expected one of the plan, found {name!r}; "
+            + codec.did_you_mean(name, sorted(units))
+        )
+    if options.select:
+        named = ", ".join(map(repr, options.select))
+        raise UsageError(f"--unit: expected no workloads beside it, found {named}")
+    _check_here(planned, options.root)
+    if options.against not in {None, planned.against}:
+        raise UsageError(
+            f"--against: expected {planned.against or 'none'!r}, as it was planned, found "
+            f"{options.against!r}; plan and measure the same"
+        )
+    return dataclasses.replace(
+        options,
+        suite=planned.suite,
+        select=units[name].workloads,
+        against=planned.against or None,
+        unit=name,
+        suspects=planned.suspects,
+    )
+
+
+def _check_here(planned: WorkPlan, root: Path) -> None:
+    """Refuse a plan of other code. Raises UsageError."""
+    facts = {
+        "commit": (planned.source.commit, git.source(root).commit),
+        "version of ci-perf": (planned.tool.version, __version__),
+    }
+    for what, (expected, actual) in facts.items():
+        if expected != actual:
+            raise UsageError(
+                f"the plan: expected {what} {expected!r}, as it was planned, found {actual!r}; "
+                "plan and measure the same"
             )
 
 
-def _planned(options: FleetRunOptions, fleet: FleetFile, folder: Path, notify: Notify) -> WorkPlan:
-    """Return the plan, and keep it in the folder. Raises UsageError and InvalidFileError."""
-    kept = folder / PLAN
-    if options.plan is not None:
-        planned = files.read(options.plan, WorkPlan)
-        _check_commit(planned, options.plan, options.sharding.root)
-    elif options.resume and kept.exists():
-        planned = files.read(kept, WorkPlan)
-        _check_commit(planned, kept, options.sharding.root)
-    else:
-        several = tuple(fleet.classes) if len(fleet.classes) > 1 else ()
-        planned = shards.plan(
-            dataclasses.replace(options.sharding, machine_classes=several), notify=notify
-        )
-    _keep(planned, folder)
-    return planned
+# --- running
 
 
-def _check_commit(planned: WorkPlan, path: Path, root: Path) -> None:
-    """Refuse a plan of another commit: every unit would fail, and failed for good. UsageError."""
-    here = git.source(root).commit
-    if planned.source.commit != here:
-        raise UsageError(
-            f"{path}: expected a plan of commit {here!r}, which is checked out, found one of "
-            f"{planned.source.commit!r}; check that commit out, or plan this one"
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOptions:
+    """Which units of a plan are run, and by which engine; the fields are options of the command.
 
-
-def _keep(planned: WorkPlan, folder: Path) -> None:
-    """Keep a plan in its folder. Raises UsageError: there is another one."""
-    kept = folder / PLAN
-    files.make_folder(folder)
-    if not kept.exists():
-        files.write(kept, planned)
-    elif files.read(kept, WorkPlan) != planned:
-        raise UsageError(
-            f"{kept}: expected the plan of this fleet run, found another one; name another folder "
-            "with --output"
-        )
-
-
-def _strangers(units: Mapping[str, WorkUnit], runs: Mapping[str, Path]) -> dict[str, str]:
-    """Say of units which were measured on another machine than most of their class, and why.
-
-    They cannot be merged, and one bad node must not stop the others.
+    ``output`` is the folder in which each unit has one of its own. ``engine_options`` are words for
+    the engine, ``run_options`` words for each `ci-perf run`. ``python`` is the interpreter on the
+    nodes.
     """
-    by_class: dict[str | None, dict[str, Run]] = {}
-    for name, path in runs.items():
-        by_class.setdefault(units[name].machine_class, {})[name] = files.read(path, Run)
-    return {name: why for ours in by_class.values() for name, why in unlike_most(ours)}
+
+    root: Path
+    plan: Path
+    engine: FleetEngineName
+    output: Path
+    machine_class: str | None = None
+    at_once: int | None = None
+    devices: tuple[str, ...] = ()
+    engine_options: tuple[str, ...] = ()
+    python: str = sys.executable
+    run_options: tuple[str, ...] = ()
 
 
-def unlike_most(runs: Mapping[str, Run]) -> Iterable[tuple[str, str]]:
-    """Yield the units that were measured on another machine than most, and say so."""
-    machines = {name: run.environment.hard for name, run in runs.items()}
-    alike = Counter(
-        {
-            name: sum(is_same(machine, other) for other in machines.values())
-            for name, machine in machines.items()
-        }
-    )
-    (usual, _), *_ = alike.most_common(1)
-    for name, machine in machines.items():
-        if not is_same(machines[usual], machine):
-            difference = f"expected {machines[usual]}, found {machine}"
-            why = "measured on another machine than most of its class"
-            yield name, f"{why}: {difference}; say in fleet.toml what to `expect`"
+def run(options: FleetOptions, *, notify: Notify) -> bool:
+    """Run every unit that has no valid run yet; return whether all workloads were measured.
+
+    What an engine has begun ends with an interrupt. Raises UsageError, InvalidFileError,
+    EngineError and KeyboardInterrupt.
+    """
+    planned = files.read(options.plan, WorkPlan)
+    root, output = options.root.resolve(), options.output.resolve()
+    _check_here(planned, root)
+    _check_options(options)
+    _keep_plan(planned, output)
+    units = units_of_class(planned, options.machine_class)
+    folders = {unit: UnitFolder(output / unit.id) for unit in units}
+    left = [unit for unit in units if _why_undone(planned, unit, folders[unit])]
+    notify(f"{numbered(len(units), 'unit')}, {len(left)} of them to measure")
+    for unit in left:
+        command = (
+            *(options.python, "-P", "-m", "ci_perf", "run"),
+            *("--plan", str(output / PLAN), "--unit", unit.id),
+            *("--output", str(folders[unit].path / RUN), *options.run_options),
+        )
+        folders[unit].prepare(UnitJob(command=command, root=str(root)))
+    if left:
+        _run_engine(options, [folders[unit] for unit in left], output)
+    undone = 0
+    for unit in left:
+        reason = _why_undone(planned, unit, folders[unit])
+        undone += bool(reason)
+        notify(f"{unit.id}: {reason or 'measured'}")
+    runs = [read_unit(planned, folders[u].path / RUN).run for u in units] if not undone else []
+    return not undone and not any(run.failed for run in runs)
+
+
+def _check_options(options: FleetOptions) -> None:
+    """Refuse options that this engine would not heed. Raises UsageError."""
+    if options.devices and (options.engine != "local" or options.at_once):
+        raise UsageError("--devices: expected --engine local, and no --at-once beside it")
+    if options.engine == "local" and options.engine_options:
+        raise UsageError("--option: expected none with --engine local, which has no words")
+    if options.engine == "command" and len(options.engine_options) != 1:
+        raise UsageError(
+            "--option: expected one, the command of --engine command, found "
+            f"{len(options.engine_options)}"
+        )
+    if options.engine == "ray" and options.at_once:
+        raise UsageError("--at-once: expected none with Ray, which runs what fits its resources")
+
+
+def _keep_plan(planned: WorkPlan, output: Path) -> None:
+    """Keep the plan in the folder of its units. Raises UsageError: there is another one."""
+    kept = output / PLAN
+    files.make_folder(output)
+    if kept.exists() and files.read(kept, WorkPlan) != planned:
+        raise UsageError(
+            f"{output}: expected a new folder or one of this plan, found that of another plan; "
+            "name another folder with --output"
+        )
+    files.write(kept, planned)
+
+
+def units_of_class(planned: WorkPlan, machine_class: str | None) -> list[WorkUnit]:
+    """Return the units for a class of machines; the only class needs no name. Raises UsageError."""
+    classes = planned.classes()
+    if machine_class is None and len(classes) == 1:
+        return list(planned.units)
+    if machine_class is None or machine_class not in classes:
+        known = ", ".join(each or "none" for each in classes)
+        raise UsageError(
+            f"--machine-class: expected one of the plan: {known}; found {machine_class or 'none'}"
+        )
+    return [unit for unit in planned.units if unit.machine_class == machine_class]
+
+
+def _why_undone(planned: WorkPlan, unit: WorkUnit, folder: UnitFolder) -> str:
+    """Say why a unit must be run, or run again; empty where its run is valid and whole."""
+    try:
+        run = read_unit(planned, folder.path / RUN).run
+    except InvalidFileError as error:
+        return f"{error}" if (folder.path / RUN).exists() else folder.ending()
+    if run.unit != unit.id:
+        return f"{RUN}: expected unit {unit.id!r}, found {run.unit!r}"
+    if missing := sorted({*unit.workloads} - {*run.workloads()}):
+        return f"{RUN}: expected all workloads of the unit, found none for {', '.join(missing)}"
+    return "it was interrupted" if run_summary.is_interrupted(run) else ""
+
+
+def _run_engine(options: FleetOptions, units: list[UnitFolder], output: Path) -> None:
+    """Have the engine run units. Raises UsageError, EngineError and KeyboardInterrupt."""
+    name = f"ci-perf-{hashlib.sha256(str(output).encode()).hexdigest()[:8]}"
+    words, python, at_once = options.engine_options, options.python, options.at_once
+    if options.engine == "local":
+        local.run_local(units, at_once=at_once or 1, devices=options.devices)
+    elif options.engine == "slurm":
+        slurm.run(units, options=words, python=python, name=name, at_once=at_once)
+    elif options.engine == "ray":
+        ray.run(units, options=words, python=python)
+    else:
+        (template,) = words
+        local.run_command(
+            units, template=template, python=python, name=name, at_once=at_once or len(units)
+        )
+
+
+def render_manifest(
+    planned: Path, cluster: Cluster, *, root: Path, output: Path, machine_class: str | None
+) -> str:
+    """Return a Job of Kubernetes for the units that have no valid run. Raises UsageError."""
+    plan = files.read(planned, WorkPlan)
+    output = output.resolve()
+    left = [
+        unit.id
+        for unit in units_of_class(plan, machine_class)
+        if _why_undone(plan, unit, UnitFolder(output / unit.id))
+    ]
+    if not left:
+        raise UsageError(f"{output}: expected a unit without a valid run, found none left to run")
+    name = "-".join(filter(None, ("ci-perf", machine_class, plan.source.commit[:8])))
+    name = re.sub(r"[^a-z0-9-]", "-", name.lower())[:50]
+    paths = {"plan": planned.resolve(), "root": root.resolve(), "output": output}
+    return manifest.render_job(cluster, left, name=name, **paths)
+
+
+# --- merging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions(RepositoryFolders):
+    """What is merged: runs, files of such, or folders of these, by a plan."""
+
+    plan: WorkPlan | Path
+    runs: tuple[Run | Path, ...]
+    root: Path = Path()
+
+
+def merge(options: MergeOptions, *, notify: Notify) -> dict[str | None, Run]:
+    """Merge what nodes have measured, in any order, into one run per class of machines.
+
+    A unit of which a folder holds no valid run has failed workloads, with the reason. The suspects,
+    which share the chance of a false alarm, are counted over all nodes. Raises InvalidFileError:
+    see `merging.merge`.
+    """
+    given = options.plan
+    planned = given if isinstance(given, WorkPlan) else files.read(given, WorkPlan)
+    shards: list[ShardRun] = []
+    lost: dict[str, str] = {}
+    for source in options.runs:
+        if isinstance(source, Run) or not source.is_dir():
+            shards.append(read_unit(planned, source))
+            continue
+        # One file of a folder that is of no use must not take the others with it: what it should
+        # have held are failed rows.
+        for folder in _folders_below(source):
+            name = _unit_named(planned, folder)
+            try:
+                if (folder / RUN).exists() or (folder / RUN).is_symlink():
+                    shards.append(read_unit(planned, folder / RUN))
+                elif name:
+                    lost[name] = UnitFolder(folder).ending()
+            except InvalidFileError as error:
+                notify(f"not taken: {error}")
+                lost[name] = f"{error}"
+    merged = merging.merge(planned, shards, lost=lost)
+    return {name: _with_suspects(run, options, notify) for name, run in merged.items()}
+
+
+def _folders_below(folder: Path) -> Iterator[Path]:
+    """Yield a folder and all below it; no link is followed, so that none leads out of it."""
+    for where, _, _ in sorted(os.walk(folder)):
+        yield Path(where)
+
+
+def _unit_named(planned: WorkPlan, folder: Path) -> str:
+    """Return the unit that the name of a folder ends with; empty for none."""
+    names = [unit.id for unit in planned.units if f"-{folder.name}".endswith(f"-{unit.id}")]
+    return max(names, key=len, default="")
+
+
+def read_unit(planned: WorkPlan, source: Run | Path) -> ShardRun:
+    """Read what a node has written. Raises InvalidFileError: a link, or not of this plan."""
+    if isinstance(source, Path) and source.is_symlink():
+        raise InvalidFileError(f"{source}: expected a file, found a link; name the file itself")
+    run, label = compare.read_run(source)
+    shard = ShardRun(label=label, run=run)
+    merging.check(planned, shard)
+    return shard
+
+
+def _with_suspects(run: Run, options: MergeOptions, notify: Notify) -> Run:
+    """Count the suspects of the whole run by the baselines of its class."""
+    if run.interleaved is None:
+        return run
+    by = compare.basis_of(run, options, notify=notify)
+    return merging.with_suspects(run, by.history, limits=by.rules.limits, tiers=by.rules.tiers)

@@ -12,7 +12,7 @@ import msgspec
 
 from ci_perf import session, worktree
 from ci_perf import suite as suites
-from ci_perf.errors import CannotWriteError, CiPerfError, UsageError, WrongNodeError
+from ci_perf.errors import CannotWriteError, CiPerfError, UsageError
 from ci_perf.gate import Notify, commit_suite, compare, programs, run_summary, runners, traces
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.programs import BaseSide, ProgramCache, Prover
@@ -20,15 +20,13 @@ from ci_perf.gate.runners import Runner
 from ci_perf.judging.earlier_checks import Before, Offered
 from ci_perf.launch import Launcher
 from ci_perf.model.base import Scalar
-from ci_perf.model.node_check import NodeCheck, NodeRefusal
-from ci_perf.model.run import Checks, Run, Tool
+from ci_perf.model.run import Checks, Run
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import Tracing
 from ci_perf.program.tree_sources import FolderTree
-from ci_perf.session import Listener, MachineChecks
+from ci_perf.session import Listener
 from ci_perf.system import files, signals
 from ci_perf.system.signals import Interrupts
-from ci_perf.version import __version__
 from ci_perf.worktree import Checkout, SideName, run_setup
 
 # Of a pull request: "unknown" where nothing tells, None where there is none.
@@ -54,8 +52,8 @@ class MeasureOptions(RepositoryFolders):
     where pairs have proven a change, within ``explain_budget_s``. ``traces`` is a folder for
     traces, taken as ``tracing`` says, ``snapshot`` one for snapshots of CUDA's memory. Also an
     interrupted run is in ``run_output``.
-    ``unit`` is the id of the unit of work, where these are the options of one (`shards.narrowed`),
-    and ``node`` what the machine must be: else a refusal is in ``run_output``.
+    ``unit`` is the id of the unit of work, where these are the options of one (`fleet.narrowed`),
+    and ``suspects`` how many metrics of all units share the chance of a false alarm.
     """
 
     suite: str = "smoke"
@@ -78,9 +76,7 @@ class MeasureOptions(RepositoryFolders):
     runner: Runner = field(default_factory=Runner)
     run_output: Path | None = None
     unit: str = ""
-    suspected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     suspects: int = 0
-    node: NodeCheck = field(default_factory=NodeCheck)
 
 
 def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Run:
@@ -132,12 +128,7 @@ def measure_plan(
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
-    with (
-        launching(plan, options, identity, notify) as (ending, checkout, launcher),
-        refusal_written(options),
-    ):
-        if plan.setup.command:
-            session.check_before_setup(plan, launcher, device, ending, options.node.expect)
+    with launching(plan, options, identity, notify) as (ending, checkout, launcher):
         base = set_up(plan, checkout, launcher, ending, notify)
         against = _against_base(options, base, notify) if base else None
         with followed(listener):
@@ -153,7 +144,6 @@ def measure_plan(
                 baselines=baselines and _baselines_of_base(baselines, options, base),
                 identity=identity,
                 wait_s=options.wait_s,
-                checks=MachineChecks(node=options.node),
             )
             run = msgspec.structs.replace(run, unit=options.unit)
         if options.run_output is not None:
@@ -175,21 +165,6 @@ class RunNotWrittenError(CannotWriteError):
     def __init__(self, message: str, run: Run) -> None:
         super().__init__(message)
         self.run = run
-
-
-@contextlib.contextmanager
-def refusal_written(options: MeasureOptions) -> Iterator[None]:
-    """Within, a node that is not of the class of its unit says so in the place of a run."""
-    try:
-        yield
-    except WrongNodeError as error:
-        if options.run_output is not None:
-            tool = Tool(version=__version__)
-            reason = str(error)[:_MOST_REASON_CHARS]
-            files.write(
-                options.run_output, NodeRefusal(tool=tool, unit=options.unit, reason=reason)
-            )
-        raise
 
 
 def check_device(device: str) -> None:
@@ -278,12 +253,10 @@ def _against_base(options: MeasureOptions, checkout: Checkout, notify: Notify) -
         budget_s=options.budget_s,
         # How often the head is launched before, the history says, unless somebody has.
         routes=options.processes is None,
-        judge=compare.BaselineJudge(checkout.source.commit, options),
+        judge=compare.BaselineJudge(checkout.source.commit, options, options.suspects),
         before=_before(options, notify),
         explain_budget_s=options.explain_budget_s if options.explain else None,
         traces=traces.prepared(options.traces),
-        suspected=options.suspected,
-        suspects=options.suspects,
     )
 
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from ci_perf.judging import decide, distributions, nodes, variability
 from ci_perf.judging.variability import UNKNOWN, Variance
-from ci_perf.model.base import MOST_SECONDS
 from ci_perf.model.metrics import CANARY, Kind
-from ci_perf.model.node_check import CanaryBound
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.summary import Numbers, SessionNumbers, Subject
 from ci_perf.model.validity import Canary, Reason, Status
@@ -115,27 +113,6 @@ def within(history: Sequence[Numbers], head: Numbers, limit: Limit) -> list[Move
         variance = Variance(statistics.fmean(squares), len(squares)) if squares else UNKNOWN
         moves.append(Move(name=name, size=climbs[name], most=_most(limit, variance, len(climbs))))
     return moves
-
-
-def of_class(history: Sequence[Numbers], share: float) -> dict[str, CanaryBound]:
-    """Return how long each canary may take on a node of a class whose sessions are known.
-
-    That is as long as one more session of this history may take, and always `share` more than the
-    usual time. A canary that fewer than three sessions hold has no bound: with two, nobody knows
-    how much sessions differ.
-    """
-    sessions = [_logs(_by_name(session)) for session in history]
-    names = set().union(*sessions)
-    bounds = {}
-    for name in sorted(names):
-        known = [session[name] for session in sessions if name in session]
-        if len(known) < nodes.FEWEST_NODES:
-            continue
-        usual = statistics.fmean(known)
-        most = _most(Limit(relative=share), _of_difference(known), len(names))
-        most_s = min(MOST_SECONDS, math.exp(usual + most))
-        bounds[name] = CanaryBound(usual_s=math.exp(usual), most_s=most_s, sessions=len(known))
-    return bounds
 
 
 def _of_difference(known: Sequence[float]) -> Variance:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judging import canaries, decide, metric_values, nodes, variability
+from ci_perf.judging import canaries, metric_values, nodes, variability
 from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.noisy_metrics import NoisyMetric, Pairs
 from ci_perf.judging.policy import KIND_OF, policy_under
@@ -144,14 +144,12 @@ def of_workload(
     *,
     moved: frozenset[Kind],
     accepted: Collection[str] = (),
-    suspected: Collection[str] = (),
     trimmed: bool = False,
     has_other_packages: bool = False,
 ) -> Iterator[Candidate]:
     """Yield what can be judged of one workload; `base` is its history where that compares.
 
-    The history clears no metric of a kind in `moved`, and none that is `suspected` already;
-    `accepted` metrics are judged by it alone.
+    The history clears no metric of a kind in `moved`; `accepted` metrics are judged by it alone.
     `trimmed` says how pairs are averaged, `has_other_packages` that the change may have brought
     other packages than the history had. A count that is zero everywhere is no candidate: nothing
     is compiled here.
@@ -183,7 +181,7 @@ def of_workload(
             paired=head.paired,
             items_per_step=head.items_per_step,
             item_unit=head.item_unit,
-            obstacle=chosen.obstacle or _obstacle(metric, moved, suspected),
+            obstacle=chosen.obstacle or (canaries.CODE if metric.kind in moved else ""),
             is_other_node=chosen.is_other,
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,
@@ -191,13 +189,6 @@ def of_workload(
             has_other_tasks=_have_other_tasks(head),
             has_other_packages=has_other_packages,
         )
-
-
-def _obstacle(metric: Metric, moved: frozenset[Kind], suspected: Collection[str]) -> str:
-    """Return why the history may not clear a metric, whatever its nodes; empty where it may."""
-    if metric.kind in moved:
-        return canaries.CODE
-    return decide.TOO_FEW_PAIRS if metric.name in suspected else ""
 
 
 def _have_other_tasks(head: Subject) -> bool:

@@ -44,16 +44,20 @@ def _has_grown(candidate: Candidate) -> bool:
 
 
 def judge(
-    candidates: Sequence[Candidate], *, suspects: int = 0, check: int | None = None
+    candidates: Sequence[Candidate],
+    *,
+    suspects: int = 0,
+    check: int | None = None,
+    sharing: int = 0,
 ) -> list[Judgement]:
     """Judge all candidates of a run, noisy metrics together; in any order.
 
     ``suspects`` is how many noisy ones shared alpha when pairs began to be launched, ``check`` the
-    number of this check among those of its pull request.
+    number of this check among those of its pull request, ``sharing`` as `decide` has it.
     """
     noisy = [candidate for candidate in candidates if candidate.is_noisy]
     metrics = [candidate.noisy() for candidate in noisy]
-    decisions = decide.decide(metrics, suspects=suspects, check=check)
+    decisions = decide.decide(metrics, suspects=suspects, check=check, sharing=sharing)
     by_history = _without_pairs(metrics) if any(map(unfit_pairs.why, noisy)) else decisions
     judgements = [
         *(
@@ -327,18 +331,6 @@ def open_workloads(judgements: Sequence[Judgement]) -> dict[str, float]:
             sizes[name] = max(_size_in_limits(judgement), sizes.get(name, -math.inf))
             pairs[name] = max(judgement.expected_pairs, pairs.get(name, 0.0))
     return {name: pairs[name] for name in sorted(sizes, key=lambda n: sizes[n], reverse=True)}
-
-
-def suspected_metrics(judgements: Iterable[Judgement], workload: str) -> tuple[str, ...]:
-    """Return the noisy metrics of a workload that gate and that no history clears."""
-    return tuple(
-        judgement.candidate.metric.name
-        for judgement in judgements
-        if judgement.candidate.workload == workload
-        and judgement.candidate.is_noisy
-        and judgement.candidate.may_get_pairs
-        and judgement.is_suspect
-    )
 
 
 def _size_in_limits(judgement: Judgement) -> float:

@@ -115,17 +115,18 @@ def first_launches(
 
 
 def undecided(
-    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
+    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers, sharing: int = 0
 ) -> tuple[dict[str, float], int]:
     """Return the workloads of which another pair may decide something, the worst one first.
 
     With each stands how many pairs more are expected to decide it. And count what shares the chance
-    of a false alarm, as it is now: to be noted before the first pair is launched.
+    of a false alarm, as it is now: to be noted before the first pair is launched. With `sharing`,
+    at least so many share it: those that other nodes may find.
     """
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
     asked = _candidates(histories, head, limits, moved)
-    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
+    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check, sharing=sharing)
     return changes.open_workloads(judgements), changes.count_suspects(asked)
 
 
@@ -134,23 +135,6 @@ def count_suspects(base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
     histories = _histories(base, head, tiers)
     moved = _moved(histories, head, limits)
     return changes.count_suspects(_candidates(histories, head, limits, moved))
-
-
-def suspected(
-    base: Summary, head: Summary, *, limits: Limits, tiers: Tiers
-) -> dict[str, tuple[tuple[str, ...], float]]:
-    """Return the workloads that need pairs, the worst one first.
-
-    With each stand the metrics that share the chance of a false alarm, and how many pairs are
-    expected to decide them.
-    """
-    histories = _histories(base, head, tiers)
-    asked = _candidates(histories, head, limits, _moved(histories, head, limits))
-    judgements = changes.judge(asked, suspects=_suspects(head), check=head.check)
-    return {
-        name: (changes.suspected_metrics(judgements, name), pairs)
-        for name, pairs in changes.open_workloads(judgements).items()
-    }
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
@@ -235,7 +219,6 @@ def _all_candidates(
     histories: Histories, head: Summary, limits: Limits, moved: Sequence[Reason]
 ) -> Iterator[Candidate]:
     accepted = head.interleaved.accepted if head.interleaved else {}
-    suspected = head.interleaved.suspected if head.interleaved else {}
     dependencies = head.interleaved.dependencies if head.interleaved else ()
     for subject in head.subjects:
         name = subject.workload
@@ -249,7 +232,6 @@ def _all_candidates(
             of_workload,
             moved=canaries.silenced(moved, name, of_workload.get(metrics.CANARY)),
             accepted=accepted.get(name, ()),
-            suspected=suspected.get(name, ()),
             trimmed=limits.trimmed,
             has_other_packages=bool(dependencies)
             and before is not None

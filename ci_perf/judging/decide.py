@@ -60,19 +60,25 @@ class _Known:
 
 
 def decide(
-    metrics: Sequence[NoisyMetric], *, suspects: int = 0, check: int | None = None
+    metrics: Sequence[NoisyMetric],
+    *,
+    suspects: int = 0,
+    check: int | None = None,
+    sharing: int = 0,
 ) -> list[Decision]:
     """Decide metrics of any kind together, in their order.
 
     Those that gate share alpha among themselves, the others among themselves. ``suspects`` is how
     many of the gating ones there were when pairs began to be launched: never fewer share alpha.
-    ``check`` is the number of this check among those of its pull request, if it is known.
+    ``check`` is the number of this check among those of its pull request, if it is known. At least
+    ``sharing`` of the gating ones share alpha, also where the others are not here.
     """
     screened = _screened(metrics)
     shares = {
         gate: _shares(
             [pair for pair in zip(metrics, screened, strict=True) if pair[0].gate is gate],
             suspects if gate else 0,
+            sharing if gate else 0,
             check,
         )
         for gate in (True, False)
@@ -122,6 +128,7 @@ def _rounded(screened: Screened, metric: NoisyMetric) -> Screened:
 def _shares(
     screened_metrics: Sequence[tuple[NoisyMetric, Screened | None]],
     suspects: int,
+    sharing: int,
     check: int | None,
 ) -> _Shares:
     # What never had a pair raises no alarm and needs no share, whatever clears it by now.
@@ -132,7 +139,9 @@ def _shares(
     tested = sum(screened is not None for _, screened in screened_metrics)
     return _Shares(
         # A run says how many there were; there cannot have been more than there are numbers.
-        confirm=share_alpha(max(counted, min(suspects, len(screened_metrics)), 1), check=check),
+        confirm=share_alpha(
+            max(counted, min(suspects, len(screened_metrics)), sharing, 1), check=check
+        ),
         predict=share_alpha(max(tested, 1)),
     )
 

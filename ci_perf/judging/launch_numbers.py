@@ -305,7 +305,6 @@ def of_session(workload: Measured, run: Run) -> Iterator[Measured]:
         return
     ours = set(session.workloads)
     yield from (other for other in run.measured if other.workload in ours)
-    yield from (other.measured for other in run.partners if other.session == session.run)
 
 
 def _alone(workload: Measured, run: Run) -> Measured | None:

@@ -17,23 +17,22 @@ from ci_perf.errors import InvalidFileError
 from ci_perf.judging import compare, summarise
 from ci_perf.model.base import LARGEST, MOST_SECONDS
 from ci_perf.model.environment import CpuMachine, Environment, Noted, Software, is_same
+from ci_perf.model.fleet import WorkPlan, WorkUnit
 from ci_perf.model.process import Phase
 from ci_perf.model.run import (
     Checks,
     Earlier,
     Failed,
     Interleaved,
-    NodeSession,
     Run,
 )
-from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.model.suite import Limits, Protocol, Tiers
 from ci_perf.model.summary import Summary
 from ci_perf.model.validity import Reason, validity_of
 
 _NODE_CHARS = 12
 # A sentence about a node stays one, whatever a hostile run says.
-DETAIL_CHARS = 1_000
+_DETAIL_CHARS = 1_000
 
 
 class _Part(typing.Protocol):
@@ -43,7 +42,7 @@ class _Part(typing.Protocol):
     def workload(self) -> str: ...
 
 
-P = TypeVar("P", bound=_Part)
+_P = TypeVar("_P", bound=_Part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +62,12 @@ def merge(
     nodes have counted, added up: who knows the baselines counts anew. Raises InvalidFileError: a
     run of another commit, suite, version or class, an unplanned workload, or one measured twice.
     """
-    by_class: dict[str | None, list[_Placed]] = {name: [] for name in plan.classes()}
+    by_class: dict[str | None, list[ShardRun]] = {name: [] for name in plan.classes()}
     measured_by: dict[tuple[str | None, str], ShardRun] = {}
-    units = {unit.id: unit for unit in plan.units}
     # By id, so that the order in which files are named changes nothing.
     for shard in sorted(shards, key=lambda shard: (shard.run.started_at, shard.run.id)):
-        _check_source(plan, shard)
-        unit = _unit_of(plan, units, shard)
+        unit = check(plan, shard)
         machine_class = unit.machine_class if unit else None
-        _check_workloads(plan, unit, shard)
         for name in shard.run.workloads():
             other = measured_by.setdefault((machine_class, name), shard)
             if other is not shard:
@@ -79,16 +75,8 @@ def merge(
                     f"{shard.label}: expected workload {name!r} from one node, found it in "
                     f"{other.label} as well; leave one of the runs out"
                 )
-        by_class[machine_class].append(_Placed(shard=shard, unit=unit))
+        by_class[machine_class].append(shard)
     return {name: _merged(plan, name, placed, lost or {}) for name, placed in by_class.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    """A run and the unit that it has measured; `None` where it names none."""
-
-    shard: ShardRun
-    unit: WorkUnit | None
 
 
 def with_suspects(run: Run, base: Summary, *, limits: Limits, tiers: Tiers) -> Run:
@@ -109,6 +97,23 @@ def with_suspects(run: Run, base: Summary, *, limits: Limits, tiers: Tiers) -> R
 # --- what is refused
 
 
+def check(plan: WorkPlan, shard: ShardRun) -> WorkUnit | None:
+    """Return the unit that a run has measured; `None` where it names none, and there is one class.
+
+    Raises InvalidFileError: the run is not of this plan.
+    """
+    _check_source(plan, shard)
+    unit = _unit_of(plan, shard)
+    planned = set(unit.workloads if unit else plan.workloads(None))
+    for name in shard.run.workloads():
+        if name not in planned:
+            whose = f"unit {unit.id!r}" if unit else "the plan"
+            raise InvalidFileError(
+                f"{shard.label}: expected workloads of {whose}, found {name!r}, which is not one"
+            )
+    return unit
+
+
 def _check_source(plan: WorkPlan, shard: ShardRun) -> None:
     run = shard.run
     facts = {
@@ -119,8 +124,8 @@ def _check_source(plan: WorkPlan, shard: ShardRun) -> None:
     for what, (expected, actual) in facts.items():
         if expected != actual:
             raise InvalidFileError(
-                f"{shard.label}: expected {what} {expected[:DETAIL_CHARS]!r}, as in the plan, "
-                f"found {actual[:DETAIL_CHARS]!r}; merge runs of one plan"
+                f"{shard.label}: expected {what} {expected[:_DETAIL_CHARS]!r}, as in the plan, "
+                f"found {actual[:_DETAIL_CHARS]!r}; merge runs of one plan"
             )
     if run.merged_from:
         raise InvalidFileError(
@@ -138,15 +143,16 @@ def _check_source(plan: WorkPlan, shard: ShardRun) -> None:
         )
 
 
-def _unit_of(plan: WorkPlan, units: Mapping[str, WorkUnit], shard: ShardRun) -> WorkUnit | None:
+def _unit_of(plan: WorkPlan, shard: ShardRun) -> WorkUnit | None:
     """Return the unit that a run names; one that names none may only be of the only class."""
+    units = {unit.id: unit for unit in plan.units}
     if shard.run.unit in units:
         return units[shard.run.unit]
     if shard.run.unit or plan.classes() != (None,):
         known = ", ".join(unit.id for unit in plan.units[:20])
         raise InvalidFileError(
             f"{shard.label}: expected a unit of the plan ({known}), found "
-            f"{shard.run.unit or 'none'!r}; measure with `ci-perf run --shard` or `--unit`"
+            f"{shard.run.unit or 'none'!r}; measure with `ci-perf run --unit`"
         )
     return None
 
@@ -161,50 +167,49 @@ def _check_workloads(plan: WorkPlan, unit: WorkUnit | None, shard: ShardRun) -> 
             )
 
 
-def _check_machine(placed: Sequence[_Placed]) -> None:
+def _check_machine(shards: Sequence[ShardRun]) -> None:
     """Refuse runs of machines that cannot be compared with each other."""
-    first = placed[0].shard
-    for each in placed[1:]:
-        if not is_same(first.run.environment.hard, each.shard.run.environment.hard):
+    first = shards[0]
+    for each in shards[1:]:
+        if not is_same(first.run.environment.hard, each.run.environment.hard):
             raise InvalidFileError(
-                f"{each.shard.label}: expected a machine as that of {first.label} "
-                f"({spelled(first.run)}), found {spelled(each.shard.run)}; name each class with "
-                "`ci-perf plan --machine-class`"
+                f"{each.label}: expected a machine as that of {first.label} "
+                f"({_spelled(first.run)}), found {_spelled(each.run)}; name each class with "
+                "`ci-perf fleet plan --machine-class`"
             )
 
 
-def spelled(run: Run) -> str:
+def _spelled(run: Run) -> str:
     """Spell the facts of a machine that decide whether it may be compared with another."""
     facts = msgspec.to_builtins(run.environment.hard)
-    return ", ".join(f"{name} {value}" for name, value in facts.items())[:DETAIL_CHARS]
+    return ", ".join(f"{name} {value}" for name, value in facts.items())[:_DETAIL_CHARS]
 
 
 # --- one run of several
 
 
 def _merged(
-    plan: WorkPlan, machine_class: str | None, placed: Sequence[_Placed], lost: Mapping[str, str]
+    plan: WorkPlan, machine_class: str | None, shards: Sequence[ShardRun], lost: Mapping[str, str]
 ) -> Run:
-    runs = [each.shard.run for each in placed]
-    if placed:
-        _check_machine(placed)
+    runs = [shard.run for shard in shards]
+    if shards:
+        _check_machine(shards)
     order = {name: i for i, name in enumerate(plan.workloads(machine_class))}
-    sessions = tuple(_session(each) for each in placed)
     return Run(
         tool=plan.tool,
         id=_identity(plan, machine_class, runs),
         started_at=min((run.started_at for run in runs), default=""),
-        duration_s=total_s(run.duration_s for run in runs),
+        duration_s=_total_s(run.duration_s for run in runs),
         source=msgspec.structs.replace(
             plan.source, dirty=plan.source.dirty or any(run.source.dirty for run in runs)
         ),
         suite=plan.suite,
         selection=plan.selection,
         environment=runs[0].environment if runs else _nowhere(machine_class),
-        validity=validity_of(tuple(reasons_of(runs))),
+        validity=validity_of(tuple(_reasons(runs))),
         measured=_in_order(order, (each for run in runs for each in run.measured)),
-        failed=_in_order(order, [*_failed(runs), *_unmeasured(plan, machine_class, placed, lost)]),
-        interleaved=_as_planned(plan, machine_class, _interleaved([each.shard for each in placed])),
+        failed=_in_order(order, [*_failed(runs), *_unmeasured(plan, machine_class, runs, lost)]),
+        interleaved=_interleaved(plan, shards),
         paired=_in_order(order, (each for run in runs for each in run.paired)),
         checks=_checks(runs),
         earlier=_earlier(runs),
@@ -212,16 +217,16 @@ def _merged(
         touched=_in_order(order, (each for run in runs for each in run.touched)),
         programs=_in_order(order, (each for run in runs for each in run.programs)),
         profiled=_in_order(order, (each for run in runs for each in run.profiled)),
-        merged_from=sessions,
+        merged_from=tuple(session for run in runs for session in run.sessions),
     )
 
 
-def total_s(seconds: Iterable[float]) -> float:
+def _total_s(seconds: Iterable[float]) -> float:
     """Add durations: a hostile run may name the longest that there may be, and stops no other."""
     return min(MOST_SECONDS, round(math.fsum(seconds), 3))
 
 
-def _in_order(order: Mapping[str, int], parts: Iterable[P]) -> tuple[P, ...]:
+def _in_order(order: Mapping[str, int], parts: Iterable[_P]) -> tuple[_P, ...]:
     return tuple(sorted(parts, key=lambda part: order[part.workload]))
 
 
@@ -253,12 +258,7 @@ def _nowhere(machine_class: str | None) -> Environment:
     )
 
 
-def _session(placed: _Placed) -> NodeSession:
-    (session,) = placed.shard.run.sessions
-    return session
-
-
-def reasons_of(runs: Iterable[Run]) -> Iterable[Reason]:
+def _reasons(runs: Iterable[Run]) -> Iterable[Reason]:
     """Yield what speaks against each node, for the workloads that it has measured alone."""
     for run in runs:
         node = run.environment.noted.host_hash[:_NODE_CHARS]
@@ -266,7 +266,7 @@ def reasons_of(runs: Iterable[Run]) -> Iterable[Reason]:
             if reason.workload:
                 yield reason
                 continue
-            detail = f"node {node}: {reason.detail}"[:DETAIL_CHARS]
+            detail = f"node {node}: {reason.detail}"[:_DETAIL_CHARS]
             for measured in run.measured:
                 yield msgspec.structs.replace(reason, workload=measured.workload, detail=detail)
 
@@ -276,10 +276,10 @@ def _failed(runs: Iterable[Run]) -> Iterable[Failed]:
 
 
 def _unmeasured(
-    plan: WorkPlan, machine_class: str | None, placed: Sequence[_Placed], lost: Mapping[str, str]
+    plan: WorkPlan, machine_class: str | None, runs: Iterable[Run], lost: Mapping[str, str]
 ) -> Iterable[Failed]:
     """Yield every workload that is planned and that no run has."""
-    known = {name for each in placed for name in each.shard.run.workloads()}
+    known = {name for run in runs for name in run.workloads()}
     for unit in plan.units:
         if unit.machine_class != machine_class:
             continue
@@ -294,7 +294,7 @@ def _unmeasured(
                     world_size=1,
                     protocol=Protocol(),
                     phase=Phase.LAUNCH,
-                    reason=f"no node has measured it: {why}"[:DETAIL_CHARS],
+                    reason=f"no node has measured it: {why}"[:_DETAIL_CHARS],
                     output="",
                 )
 
@@ -302,7 +302,7 @@ def _unmeasured(
 # --- how base and head were launched
 
 
-def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
+def _interleaved(plan: WorkPlan, shards: Sequence[ShardRun]) -> Interleaved | None:
     known = [(each.label, each.run.interleaved) for each in shards if each.run.interleaved]
     if not known:
         return None
@@ -320,9 +320,10 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
     stopped = {how.stopped for how in parts}
     return msgspec.structs.replace(
         first,
+        ref=plan.against,
         suspects=min(LARGEST, sum(how.suspects for how in parts)),
-        budget_s=total_s(how.budget_s for how in parts),
-        spent_s=total_s(how.spent_s for how in parts),
+        budget_s=_total_s(how.budget_s for how in parts),
+        spent_s=_total_s(how.spent_s for how in parts),
         stopped=(
             "interrupted"
             if "interrupted" in stopped
@@ -335,24 +336,6 @@ def _interleaved(shards: Sequence[ShardRun]) -> Interleaved | None:
         accepted={name: names for how in parts for name, names in how.accepted.items()},
         incomparable={name: why for how in parts for name, why in how.incomparable.items()},
     )
-
-
-def _as_planned(
-    plan: WorkPlan, machine_class: str | None, how: Interleaved | None
-) -> Interleaved | None:
-    """Take from the plan the base, what a second wave was to launch, and how many share alpha.
-
-    A node that claimed more suspects would keep a loss on another node from being proven.
-    """
-    if how is None:
-        return None
-    how = msgspec.structs.replace(how, ref=plan.against)
-    units = [unit for unit in plan.units if unit.machine_class == machine_class]
-    suspected = {name: metrics for unit in units for name, metrics in unit.suspected.items()}
-    if not suspected:
-        return how
-    suspects = max(unit.suspects for unit in units)
-    return msgspec.structs.replace(how, suspected=suspected, suspects=suspects)
 
 
 def _checks(runs: Iterable[Run]) -> Checks | None:

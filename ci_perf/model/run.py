@@ -125,10 +125,9 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     pairs of workload and metric share the chance of a false alarm: counted once, after the screen.
     ``stopped`` says why no more pairs of launches followed, ``pairs`` how many there were.
     ``accepted`` names, by workload, the metrics of which this change has committed a new epoch:
-    the base is known to differ there, and is not asked. ``suspected`` names, by workload, metrics
-    that a session before this one has found suspicious: no screen clears them. ``dependencies`` are
-    files that say which packages are installed, and that differ: both sides were launched with the
-    same packages all the same. ``incomparable`` says, by workload, why the base was not launched:
+    the base is known to differ there, and is not asked. ``dependencies`` are files that say which
+    packages are installed, and that differ: both sides were launched with the same packages all the
+    same. ``incomparable`` says, by workload, why the base was not launched:
     its own suite.toml makes other work of it, or cannot launch it.
     """
 
@@ -141,7 +140,6 @@ class Interleaved(Struct, frozen=True, kw_only=True):
     pairs: Count = 0
     notes: tuple[Text, ...] = ()
     accepted: dict[Name, tuple[Name, ...]] = {}
-    suspected: dict[Name, tuple[Name, ...]] = {}
     dependencies: tuple[RelativePath, ...] = ()
     incomparable: dict[Name, Text] = {}
 
@@ -197,17 +195,6 @@ class NodeSession(Struct, frozen=True, kw_only=True):
     workloads: tuple[Name, ...]
 
 
-class Partner(Struct, frozen=True, kw_only=True):
-    """What a session has measured of a workload whose numbers are those of another session.
-
-    ``session`` is the id of its run. Others of that session are compared with it: at another world
-    size, say. No row is about it.
-    """
-
-    session: Name
-    measured: Measured
-
-
 class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     """One session on one machine, or several that were merged: the whole of run.json.
 
@@ -215,7 +202,6 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     the sessions of a merged run, which together hold every workload but those that no node has
     measured; it has no ``canaries`` of its own, and ``duration_s`` is the sum of theirs.
     ``checks`` is ``None`` where the run belongs to no pull request. ``earlier`` are oldest first.
-    ``partners`` is empty but for two waves, of which the second has launched a workload, too.
     ``same`` are workloads that were not launched, because head and base are the same program;
     ``touched`` says why others were. ``programs`` are the records that were made meanwhile.
     ``profiled`` is what a step does on both sides, of workloads that pairs show to have moved.
@@ -244,7 +230,6 @@ class Run(Struct, tag_field="type", tag="run", frozen=True, kw_only=True):
     programs: tuple[Program, ...] = ()
     profiled: tuple[ProfiledPairs, ...] = ()
     merged_from: tuple[NodeSession, ...] = ()
-    partners: tuple[Partner, ...] = ()
 
     @property
     def sessions(self) -> tuple[NodeSession, ...]:

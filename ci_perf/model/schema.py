@@ -8,12 +8,11 @@ from ci_perf.model.backfill import Backfill
 from ci_perf.model.baseline import Baseline, Calibration
 from ci_perf.model.bisection import Bisection
 from ci_perf.model.comparison import Comparison
-from ci_perf.model.fleet import Endings, FleetFile, JournalLine
+from ci_perf.model.fleet import WorkPlan
 from ci_perf.model.hardware import Hardware, Prices
 from ci_perf.model.history import BranchHistory
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
-from ci_perf.model.shards import WorkPlan, WorkUnit
 from ci_perf.model.suite import SuiteFile
 
 KINDS: dict[str, type[msgspec.Struct]] = {
@@ -22,17 +21,13 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "bisection": Bisection,
     "calibration": Calibration,
     "comparison": Comparison,
-    "endings": Endings,
-    "fleet": FleetFile,
     "hardware": Hardware,
     "history": BranchHistory,
-    "journal": JournalLine,
     "plan": WorkPlan,
     "prices": Prices,
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,
-    "unit": WorkUnit,
 }
 
 

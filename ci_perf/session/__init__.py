@@ -21,16 +21,7 @@ from ci_perf.model.task import MachineDescription
 from ci_perf.model.validity import distinct, validity_of
 from ci_perf.session.interleaving import Against, Interleaving
 from ci_perf.session.listener import Listener
-from ci_perf.session.machine import (
-    QUIET_WAIT_S,
-    await_quiet,
-    check_before_setup,
-    check_canaries,
-    describe,
-    disturbances,
-    held,
-    threads,
-)
+from ci_perf.session.machine import describe, held
 from ci_perf.session.profiling import Explaining, KeptFiles, Profiled, profile
 from ci_perf.session.recording import SamenessProver, SessionPrograms
 from ci_perf.session.runner import MachineChecks, SessionRunner
@@ -48,7 +39,6 @@ __all__ = [
     "PairJudge",
     "Profiled",
     "SamenessProver",
-    "check_before_setup",
     "completed",
     "describe",
     "measure",
@@ -129,12 +119,11 @@ def measure(
     `wait_s` is how long to wait for a machine that others use, before it is measured all the same;
     `None` is what suits the device. An interrupt ends the child, and the run, as far as
     it has come, says so in its validity; before anything is launched, it raises KeyboardInterrupt.
-    Raises CiPerfError when nothing can be measured at all: no such device, BusyError, or
-    WrongNodeError, as `checks` say what the machine must be.
+    Raises CiPerfError when nothing can be measured at all: no such device, or BusyError.
     """
     with signals.noted() as interrupts:
         identity = identity or new_identity()
-        machine = describe(plan, launcher, device, interrupts, checks.node.expect)
+        machine = describe(plan, launcher, device, interrupts)
         plan, against = _completed_sides(plan, against, baselines, machine)
         plan = _routed(plan, against, machine)
         record = _Record(
@@ -158,7 +147,6 @@ def measure(
         if not launching.plan().workloads:
             return launching.go()
         with held(machine, plan, identity, listener, interrupts, timeout_s=lock_timeout_s):
-            launching.check_node()
             launching.record = dataclasses.replace(record, started=now(), start=time.monotonic())
             return launching.go()
 
@@ -184,25 +172,6 @@ class _Launching:
             return whole
         left = self.recording.to_measure(whole.workloads)
         return msgspec.structs.replace(whole, workloads=left)
-
-    def check_node(self) -> None:
-        """Look at the canaries before anything is launched. Raises WrongNodeError."""
-        machine, most = self.record.machine, threads(self.record.plan)
-        if self.record.plan.canaries and self.checks.node.has_bounds(machine.environment.hard):
-            await_quiet(
-                self.checks.host,
-                disturbances(machine.device, is_asked=False),
-                most_s=QUIET_WAIT_S if self.wait_s is None else self.wait_s,
-                listener=self.listener,
-                clock=self.clock,
-                sleep=self.interrupts.sleep,
-                every_s=self.checks.every_s,
-            )
-            check_canaries(
-                self.checks.node,
-                machine,
-                lambda: self.launcher.canaries(machine.device, most, self.interrupts.have_come),
-            )
 
     def go(self) -> runs.Run:
         """Launch what has to be launched, and return the run."""
@@ -310,6 +279,4 @@ def _routed(plan: Plan, against: Against | None, machine: MachineDescription) ->
     """Return the plan with as many launches of the head as the judge asks for before pairs."""
     if against is None or not against.routes:
         return plan
-    if against.suspected:  # the screen is behind them
-        return screening(plan, {workload.id: 1 for workload in plan.workloads})
     return screening(plan, against.judge.first_launches(plan, machine.environment.hard))

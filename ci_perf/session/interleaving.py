@@ -8,7 +8,7 @@ import filecmp
 import math
 import random
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -46,9 +46,7 @@ class Against:
     ``before`` is what is known of earlier checks and runs.
     ``routes`` says that the judge chooses how often the head is launched before, too. Afterwards,
     counting what both sides do may take ``explain_budget_s``; `None` asks for no counts. Their
-    traces are put into the folder ``traces``. ``suspected`` are metrics, by workload, that an
-    earlier session has found suspicious: a workload without any is launched, and gets no pairs.
-    ``suspects`` is how many there are on all nodes.
+    traces are put into the folder ``traces``.
     """
 
     checkout: Checkout
@@ -58,8 +56,6 @@ class Against:
     routes: bool = False
     explain_budget_s: float | None = None
     traces: Path | None = None
-    suspected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    suspects: int = 0
 
 
 @dataclass(slots=True)
@@ -102,7 +98,7 @@ class Interleaving:
         self._clock = clock
         self._random = random.Random(seed)  # noqa: S311  the order of launches, no secret
         self._bases = {workload.id: _Base(workload) for workload in plan.workloads}
-        self._suspects = against.suspects
+        self._suspects = 0
         self._incomparable = _incomparable(against.checkout, plan)
         self._expected: dict[str, float] = {}
         self._accepted: dict[str, tuple[str, ...]] = {}
@@ -118,9 +114,8 @@ class Interleaving:
             return
         self._accepted = self._against.judge.accepted(run)
         # The number of the suspects, and who comes first of equal ones, are fixed here.
-        undecided, here = self._against.judge.undecided(snapshot())
-        self._suspects = max(here, self._against.suspects)
-        order, self._expected = tuple(filter(self._may_get_pairs, undecided)), undecided
+        undecided, self._suspects = self._against.judge.undecided(snapshot())
+        order, self._expected = tuple(undecided), undecided
         self._start = self._clock()
         left = self._to_launch(order)
         if left:
@@ -135,11 +130,6 @@ class Interleaving:
             left = self._to_launch(name for name in order if name in undecided)
         self._stopped = "decided"
 
-    def _may_get_pairs(self, workload: str) -> bool:
-        """Whether it is a suspect, where an earlier session has said who is."""
-        suspected = self._against.suspected
-        return bool(suspected.get(workload)) if suspected else True
-
     def described(self) -> Interleaved:
         """Say how it went so far."""
         return Interleaved(
@@ -152,7 +142,6 @@ class Interleaving:
             pairs=sum(len(base.pairs) for base in self._bases.values()),
             notes=self._against.checkout.notes,
             accepted=self._accepted,
-            suspected=dict(self._against.suspected),
             dependencies=self._against.checkout.dependencies,
             incomparable=self._incomparable,
         )

@@ -4,12 +4,10 @@ import contextlib
 import getpass
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from ci_perf.errors import CiPerfError, WrongNodeError
+from ci_perf.errors import CiPerfError
 from ci_perf.launch import Launcher
-from ci_perf.model.fleet import Expectation
-from ci_perf.model.node_check import NodeCheck
 from ci_perf.model.suite import Plan
 from ci_perf.model.task import MachineDescription, TaskFailure
 from ci_perf.model.validity import Reason
@@ -31,59 +29,15 @@ def describe(
     launcher: Launcher,
     device: str,
     interrupts: Interrupts,
-    expect: Expectation = Expectation(),  # noqa: B008  it is frozen
 ) -> MachineDescription:
-    """Describe the machine on which a plan would run.
-
-    Raises CiPerfError: no such device; WrongNodeError: it is not as a unit of work expects, or
-    cannot be described.
-    """
+    """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
     widest = max(plan.workloads, key=lambda workload: workload.devices_per_node)
     devices = widest.devices_per_node
     answer = launcher.describe(device, threads(plan), devices, interrupts.have_come)
     if isinstance(answer, TaskFailure):
         whose = f" ({widest.id} needs {devices})" if devices > 1 else ""
-        kind = CiPerfError if expect == Expectation() else WrongNodeError
-        raise kind(answer.reason + whose, output=answer.output)
-    if difference := expect.difference(answer.environment.hard):
-        raise WrongNodeError(difference)
+        raise CiPerfError(answer.reason + whose, output=answer.output)
     return answer
-
-
-def check_before_setup(
-    plan: Plan, launcher: Launcher, device: str, interrupts: Interrupts, expect: Expectation
-) -> None:
-    """Refuse a machine before a setup that may take minutes. Raises WrongNodeError.
-
-    A machine that cannot be described without what the setup installs is described afterwards.
-    """
-    if expect == Expectation():
-        return
-    answer = launcher.describe(device, threads(plan), 1, interrupts.have_come)
-    if isinstance(answer, TaskFailure) or answer.environment.soft.torch == "none":
-        return
-    if difference := expect.difference(answer.environment.hard):
-        raise WrongNodeError(difference)
-
-
-def check_canaries(
-    node: NodeCheck,
-    machine: MachineDescription,
-    canaries: Callable[[], Mapping[str, float] | TaskFailure],
-) -> None:
-    """Refuse a machine that is slower than its class. Raises WrongNodeError.
-
-    It is looked at twice: what disturbs a machine passes, what it is does not. One without canaries
-    is not refused.
-    """
-    why = ""
-    for _ in range(2):
-        seconds = canaries()
-        if isinstance(seconds, TaskFailure):
-            return
-        if not (why := node.too_slow(machine.environment.hard, seconds)):
-            return
-    raise WrongNodeError(why)
 
 
 @contextlib.contextmanager

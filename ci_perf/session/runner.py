@@ -4,14 +4,13 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ci_perf.launch import Launcher, ignore, memory_check
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
-from ci_perf.model.node_check import NodeCheck
 from ci_perf.model.process import WorkerResult
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -41,8 +40,7 @@ class MachineChecks:
     `host` returns what speaks against the host; `memory` why two processes with these peaks cannot
     be resident at once; `every_s` is how often to look while others use the machine. Canaries stand
     between two rounds if the last ones were asked `canaries_every_s` ago or earlier, and after the
-    last round if the first ones were. `at_once` is how many processes may import at once, `node`
-    what the machine must be to measure at all.
+    last round if the first ones were. `at_once` is how many processes may import at once.
     """
 
     host: Callable[[], Sequence[Reason]] = distrust.of_host
@@ -52,7 +50,6 @@ class MachineChecks:
     every_s: float = LOOK_EVERY_S
     canaries_every_s: float = CANARIES_EVERY_S
     at_once: Callable[[], int] = memory_check.processes_at_once
-    node: NodeCheck = field(default_factory=NodeCheck)
 
 
 class _FailedError(Exception):

@@ -1,167 +1,276 @@
-"""`ci-perf fleet run` on slots of this machine: real units, one report, and what is refused."""
+"""`fleet plan`, `run --unit` and `fleet merge`: what they refuse, and one report of two classes."""
 
-import signal
+import json
 
 import pytest
 
-from ci_perf.model.comparison import Comparison, Verdict
-from ci_perf.model.fleet import Endings
+from ci_perf.model.baseline import Baseline
+from ci_perf.model.comparison import Comparison
+from ci_perf.model.fleet import WorkPlan
 from ci_perf.model.run import Run
-from ci_perf.system import files, processes
+from ci_perf.system import files
 from tests import repositories
-from tests.processes import is_alive, is_measuring, wait_until
-from tests.projects import FAST, GOOD, NAP, NAP_SETTINGS, QUICK, SLOW, Project
+from tests.projects import FAST, NAP, NAP_SETTINGS, SLOW, Project
+from tests.runs import GPU, STEADY, a_measured, a_run, an_environment
+from tests.work_plans import a_shard, a_unit, a_work_plan
 
-# Units are given what a shell needs, and what the owner names: these say that nobody waits.
-FLEET = 'environment = ["CI_PERF_RUN_WAIT", "CI_PERF_RUN_RECORD"]\n[class.cpu]\nnodes = 2\n'
-RUN = ("fleet", "run", "--engine", "local", "--nodes", "../fleet.toml", "-o", "../fleet")
-HANGS_WHILE = """
-import os, time
-from ci_perf.workload import Workload
-def step():
-    while os.path.exists({path!r}):
-        time.sleep(0.1)
-    sum(range(1000))
-"""
+UNITS = (a_unit("a", id="h100", machine_class="h100"), a_unit("a", id="cpu", machine_class="cpu"))
 
 
-def a_project(folder, fleet=FLEET, **bodies):
-    git = repositories.init(folder / "project")
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """A repository with three workloads, planned for two nodes."""
+    git = repositories.init(tmp_path_factory.mktemp("planned") / "project")
     project = Project(git.root)
-    for name, body in bodies.items():
-        project.workload(name, *([body] if body else []))
-    project.suite(
-        *bodies, settings=QUICK.replace("timeout_s = 20", "timeout_s = 600"), device="cpu"
-    )
+    for name in "abc":
+        project.workload(name)
+    project.suite(*"abc", device="cpu")
     git.commit()
-    (folder / "fleet.toml").write_text(fleet)
-    return project
-
-
-def test_a_fleet_run_is_interrupted_and_goes_on_to_one_report(tmp_path):
-    waits = tmp_path / "waits"
-    waits.touch()
-    # One after the other, as they are planned: a has ended when b begins.
-    project = a_project(
-        tmp_path,
-        FLEET.replace("nodes = 2", "nodes = 1"),
-        a=None,
-        b=HANGS_WHILE.format(path=str(waits)),
-    )
-    command = (*RUN, "--shards", "2", "--", "--processes", "1")
-    controller = project.start(*command)
-    wait_until((tmp_path / "fleet/runs").exists)
-    wait_until(lambda: list((tmp_path / "fleet/runs").iterdir()) and is_measuring(controller.pid))
-    below = [process.pid for process in processes.below(controller.pid)]
-
-    controller.send_signal(signal.SIGINT)
-    _, err = controller.communicate(timeout=120)
-
-    assert controller.returncode == 130, err
-    assert [pid for pid in below if is_alive(pid)] == []
-    endings = files.read(tmp_path / "fleet/endings.json", Endings).endings
-    assert [ending.kind for ending in endings] == ["measured", "cancelled"]
-    partial = files.read(tmp_path / "fleet/run.json", Run)
-    assert [measured.workload for measured in partial.measured] == ["a"]
-    assert partial.failed[0].reason.endswith("interrupted")
-
-    for more in (["--shards", "5"], ["--against", "main"], ["--suite", "smoke2"]):
-        other = project.run(*RUN, "--resume", *more)
-        assert other.code == 2
-        assert f"{more[0]}: expected " in other.err
-        assert f", found {more[1]}; --resume goes on with that plan" in other.err
-    again = project.run(*command)
-    assert again.code == 2
-    assert "found the journal of an earlier fleet run; go on with it by --resume" in again.err
-
-    waits.unlink()
-    done = project.run(*RUN, "--resume", "--", "--processes", "1")
-
-    run = files.read(tmp_path / "fleet/run.json", Run)
-    assert [measured.workload for measured in run.measured] == ["a", "b"]
-    assert len(run.merged_from) == 2
-    assert len(run.measured[1].processes) == 1
-    comparison = files.read(tmp_path / "fleet/comparison.json", Comparison)
-    assert {row.verdict for row in comparison.rows} == {Verdict.NEW}
-    # There is no baseline, and so no answer.
-    assert (done.code, comparison.exit_code) == (3, 3)
-    assert "2 new workloads" in done.out
-    assert "[2/2] 2-of-2: measured on cpu-0" in done.err
-
-
-def test_a_node_that_is_not_of_its_class_launches_no_workload(tmp_path):
-    launched = tmp_path / "launched"
-    fleet = FLEET + 'expect = { cpu_model = "Quantum 9000" }\n'
-    body = f"from pathlib import Path\nPath({str(launched)!r}).touch()\n{GOOD}"
-    project = a_project(tmp_path, fleet, a=body)
-
-    done = project.run(*RUN, "--shards", "1")
-
-    assert done.code == 3
-    (ending,) = files.read(tmp_path / "fleet/endings.json", Endings).endings
-    assert ending.kind == "failed"
-    assert ", none of them of its class; the last one: the node is not of its" in ending.reason
-    (failed,) = files.read(tmp_path / "fleet/run.json", Run).failed
-    assert "cpu_model: expected 'Quantum 9000', found " in failed.reason
-    assert not launched.exists()
-
-
-@pytest.mark.fleet
-def test_a_loss_is_proven_by_the_second_of_two_waves(tmp_path):
-    git = repositories.init(tmp_path / "project")
-    project = Project(git.root).workload("calm", NAP).workload("nap", NAP)
-    project.suite("calm", "nap", settings=NAP_SETTINGS, device="cpu")
-    git.commit(product_py=FAST)
     git.ask("switch", "--quiet", "--create", "branch")
-    git.commit(product_py=SLOW)
-    (tmp_path / "fleet.toml").write_text(FLEET)
+    git.commit()
+    done = project.run("fleet", "plan", "--units", "2", "--against", "main", "-o", "../plan.json")
+    assert done.code == 0, done.err
+    return project, done, files.read(git.root.parent / "plan.json", WorkPlan)
 
-    done = project.run(*RUN, "--shards", "2", "--against", "main", "--", "--no-explain")
 
-    assert done.code == 1, done.err
-    run = files.read(tmp_path / "fleet/run.json", Run)
-    assert {session.unit for session in run.sessions} == {"pairs-1-of-2", "pairs-2-of-2"}
-    assert {paired.workload for paired in run.paired if paired.pairs} == {"calm", "nap"}
-    screens = [files.read(path, Run) for path in (tmp_path / "fleet/screen/runs").iterdir()]
-    assert [run.paired for run in screens] == [(), ()]
-    comparison = files.read(tmp_path / "fleet/comparison.json", Comparison)
-    proven = {row.workload for row in comparison.rows if row.verdict is Verdict.REGRESSED}
-    assert proven == {"calm", "nap"}
+def test_a_plan_names_each_workload_once_and_says_who_measures_what(planned):
+    _, done, plan = planned
+
+    assert sorted(name for unit in plan.units for name in unit.workloads) == ["a", "b", "c"]
+    assert plan.against == "main"
+    assert "1-of-2: 2 workloads, about" in done.err
+
+
+def test_a_matrix_is_what_github_takes(planned):
+    project, _, plan = planned
+    matrix = project.root.parent / "outputs"
+    options = ("--units", "2", "--machine-class", "h100", "--matrix-output", matrix)
+    done = project.run("fleet", "plan", *options, "-o", "../h100.json")
+
+    assert done.code == 0, done.err
+    text = matrix.read_text()
+    assert text.startswith("matrix<<")
+    jobs = json.loads(text[text.index("{") : text.rindex("}") + 1])["include"]
+    assert [(job["unit"], job["class"]) for job in jobs] == [
+        ("h100-1-of-2", "h100"),
+        ("h100-2-of-2", "h100"),
+    ]
+    assert [tuple(job["workloads"].split()) for job in jobs] == [u.workloads for u in plan.units]
+
+
+def test_there_are_no_more_units_than_can_be_measured_apart(planned):
+    project, _, _ = planned
+    done = project.run("fleet", "plan", "--units", "5")
+
+    assert len(json.loads(done.out)["units"]) == 3
+    assert "note: fewer than 5 groups of workloads can be measured apart" in done.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "fleet", "message"),
+    ("arguments", "message"),
     [
-        ([], FLEET, "expected one of --plan and --shards"),
-        (["--resume", "--plan", "p.json", "--shards", "1"], FLEET, "expected one of --plan and"),
-        (["--resume"], FLEET, "of the fleet run to go on with, found none"),
-        (["--plan", "p.json", "--against", "x"], FLEET, "--against: expected none with --plan"),
-        (["--shards", "1", "a"], FLEET, "expected no workloads, found a; `ci-perf plan a` plans"),
-        (["--shards", "1", "--", "--bogus"], FLEET, "No such option '--bogus'"),
-        (["--shards", "1", "--", "--unit", "u"], FLEET, "--unit after --: expected none, as the"),
-        (["--shards", "1", "--against", "x"], FLEET, "x: expected a branch, tag or commit of"),
-        (["--shards", "1"], "[class.a]\nnodes = 0", "$.class.a.nodes: expected int >= 1, found 0"),
-        (["--shards", "1", "--engine", "command"], FLEET, "expected a table [engine.command]"),
+        (["plan", "--units", "0"], "0 is not in the range"),
+        (["plan", "--units", "20000"], "--units: expected 1 to 10,000, found 20000"),
+        (["plan", "--units", "2", "nope"], "no workload 'nope'"),
+        (["plan", "--units", "2", "--against", "nosuch"], "nosuch: expected a branch, tag or com"),
+        (
+            ["plan", "--units", "1", "--machine-class", "x", "--machine-class", "x"],
+            "--machine-class: expected different names, found one twice",
+        ),
+        (["plan", "--units", "1", "--machine-class", "../x"], "--machine-class: expected letters"),
+        (["plan", "--units", "1", "-o", "workloads/suite.toml"], "would overwrite workloads/su"),
+        (["plan", "--units", "1", "-o", "m", "--matrix-output", "m"], "--output m: would overwr"),
+        (["run", "nope.json", "--engine", "local", "-o", "x"], "nope.json: expected a file"),
+        (["merge", "nope.json", "-o", "run.json"], "nope.json: expected a file"),
     ],
 )
-def test_what_fits_together_nowhere_is_refused_before_anything_runs(
-    tmp_path, arguments, fleet, message
-):
-    project = a_project(tmp_path, fleet, a=None)
-
-    done = project.run(*RUN, *arguments)
+def test_what_cannot_be_planned_or_merged_is_refused_with_a_sentence(planned, arguments, message):
+    done = planned[0].run("fleet", *arguments)
 
     assert done.code == 2
     assert message in done.err
-    assert not (tmp_path / "fleet/journal.jsonl").exists()
+    assert "Traceback" not in done.err
 
 
-def test_an_engine_that_is_not_there_is_a_sentence(tmp_path):
-    project = a_project(tmp_path, a=None)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--plan", "../plan.json"], "expected a plan and one of its units, found only one"),
+        (["--unit", "1-of-2"], "expected a plan and one of its units, found only one"),
+        (
+            ["--plan", "../plan.json", "--unit", "1-of-3"],
+            "expected one of the plan, found '1-of-3'",
+        ),
+        (["--plan", "../plan.json", "--unit", "1-of-2", "a"], "expected no workloads beside it"),
+        (["--plan", "nope.json", "--unit", "1-of-2"], "nope.json: expected a file"),
+        (
+            ["--plan", "../plan.json", "--unit", "1-of-2", "-o", "../plan.json"],
+            "--output ../plan.json: would overwrite ../plan.json",
+        ),
+    ],
+)
+def test_a_unit_that_nobody_has_planned_is_refused(planned, arguments, message):
+    done = planned[0].run("run", *arguments)
 
-    done = project.run(*RUN, "--shards", "1", "--engine", "slurm", PATH="/nowhere")
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_unit_is_measured_for_real_and_its_run_says_whose_it_is(planned):
+    project, _, plan = planned
+    unit = plan.units[1]
+    options = ("--plan", "../plan.json", "--unit", unit.id, "--processes", "1", "--no-record")
+    done = project.run("run", *options, "-o", "../unit-run.json")
+
+    run = files.read(project.root.parent / "unit-run.json", Run)
+    assert done.code == 0, done.err
+    assert (run.unit, run.workloads()) == (unit.id, unit.workloads)
+    (session,) = run.sessions
+    assert session.node == run.environment.noted.host_hash
+
+
+def merged(project, *shards, plan=None, output="merged"):
+    """Write runs and their plan, and merge them."""
+    files.write(project.root / "plan.json", plan or a_work_plan(*UNITS))
+    names = []
+    for i, shard in enumerate(shards):
+        names.append(f"{i}.json")
+        files.write(project.root / names[-1], shard.run)
+    return project.run(
+        *("fleet", "merge", "plan.json", *names, "-o", output),
+        *("--comparison-output", "comparisons" if output == "merged" else "comparison.json"),
+    )
+
+
+def test_several_classes_are_merged_into_a_folder_and_reported_in_one_comment(project):
+    gpu = a_run(a_measured("a", *STEADY), environment=an_environment(hard=GPU))
+    cpu = a_run(a_measured("a", *STEADY))
+    done = merged(project, a_shard(gpu, UNITS[0]), a_shard(cpu, UNITS[1]))
+
+    assert done.code == 3  # there are no baselines
+    for name in ("h100", "cpu"):
+        run = files.read(project.root / f"merged/{name}.json", Run)
+        assert [session.unit for session in run.sessions] == [name]
+        assert files.read(project.root / f"comparisons/{name}.json", Comparison).exit_code == 3
+    shown = project.run("github", "publish", "comparisons/h100.json", "comparisons/cpu.json")
+    assert "NVIDIA H200" in shown.out
+    assert "AMD EPYC" in shown.out
+
+
+def test_what_a_folder_does_not_hold_fails(project):
+    files.write(project.root / "plan.json", a_work_plan())
+    (project.root / "shards").mkdir()
+    done = project.run("fleet", "merge", "plan.json", "shards", "-o", "run.json")
 
     assert done.code == 3
-    assert (
-        "squeue: cannot be started: No such file or directory; is the engine's client" in done.err
+    assert "failed: a: no node has measured it: no run of unit 1-of-1 has it" in done.err
+
+
+def test_several_classes_do_not_fit_into_a_file(project):
+    cpu = a_run(a_measured("a", *STEADY))
+    done = merged(project, a_shard(cpu, UNITS[1]), output="merged.json")
+
+    assert done.code == 2
+    assert "expected a folder for 2 files" in done.err
+    assert not (project.root / "merged.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"type": "run"', "expected a JSON document"),
+        ("", "found nothing"),
+        ('{"type": "run", "duration_s": NaN}', "found:"),
+        ('{"type": "baseline"}', "expected 'run', found 'baseline'"),
+        (" " * (50 * 2**20 + 1), "expected at most 50 MiB"),
+    ],
+    ids=["cut off", "empty", "NaN", "another document", "too large"],
+)
+def test_a_file_of_a_stranger_is_refused_with_a_sentence(project, content, message):
+    files.write(project.root / "plan.json", a_work_plan())
+    (project.root / "hostile.json").write_text(content)
+
+    done = project.run("fleet", "merge", "plan.json", "hostile.json", "-o", "run.json")
+
+    assert done.code == 2
+    assert f"hostile.json: {message}" in done.err or message in done.err
+    assert not (project.root / "run.json").exists()
+
+
+def test_a_link_is_not_followed_in_a_folder_of_artifacts_nor_by_name(project):
+    shards = project.root / "shards/one"
+    shards.mkdir(parents=True)
+    files.write(project.root / "plan.json", a_work_plan())
+    files.write(project.root / "secret.json", a_run(a_measured("a", *STEADY)))
+    (shards / "run.json").symlink_to(project.root / "secret.json")
+
+    done = project.run("fleet", "merge", "plan.json", "shards", "-o", "run.json")
+
+    assert done.code == 3
+    assert "shards/one/run.json: expected a file, found a link" in done.err
+
+
+def test_the_plan_and_the_runs_are_not_overwritten(project):
+    files.write(project.root / "plan.json", a_work_plan())
+    before = (project.root / "plan.json").read_bytes()
+
+    done = project.run("fleet", "merge", "plan.json", "-o", "plan.json")
+
+    assert done.code == 2
+    assert (project.root / "plan.json").read_bytes() == before
+
+
+def test_a_baseline_of_a_merged_run_knows_the_node_and_the_length_of_a_launch(project):
+    plan = a_work_plan(a_unit("a", id="1-of-2"), a_unit("b", id="2-of-2"))
+    whole = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY))
+    nodes = ("a" * 12, "b" * 12)
+    shards = [a_shard(whole, unit, node=node) for unit, node in zip(plan.units, nodes, strict=True)]
+    merged(project, *shards, plan=plan, output="run.json")
+
+    done = project.run("accept", "run.json", "--reason", "first")
+
+    assert done.code == 0, done.err
+    sessions = [
+        files.read(file, Baseline).sessions[0]
+        for file in sorted((project.root / "baselines").rglob("*.json"))
+    ]
+    assert [session.node for session in sessions] == list(nodes)
+    assert [session.launch_s for session in sessions] == [3.8, 3.8]
+
+
+def verdicts(project, run):
+    """Judge a run, and return what is said of each metric."""
+    done = project.run("compare", run, "--format", "json")
+    rows = json.loads(done.out)["rows"]
+    said = {(r["workload"], r.get("metric", "")): (r["verdict"], r["code"]) for r in rows}
+    return said, done.code
+
+
+def test_real_launches_that_are_merged_have_the_verdicts_of_one_session(tmp_path):
+    git = repositories.init(tmp_path / "project")
+    project = Project(git.root)
+    project.workload("one", NAP).workload("two", NAP)
+    project.suite("one", "two", settings=NAP_SETTINGS, device="cpu")
+    git.commit(product_py=FAST)
+    git.ask("switch", "--quiet", "--create", "branch")
+    git.commit(product_py=SLOW)
+    options = ("--against", "main", "--no-explain", "--no-record", "--processes", "1")
+    project.run("run", *options, "-o", "../whole.json")
+    project.run("fleet", "plan", "--units", "2", "--against", "main", "-o", "../plan.json")
+    whole = files.read(tmp_path / "whole.json", Run)
+    plan = files.read(tmp_path / "plan.json", WorkPlan)
+    for unit in reversed(plan.units):
+        folder = tmp_path / "shards" / unit.id
+        folder.mkdir(parents=True)
+        node = whole.environment.noted.host_hash
+        files.write(folder / "run.json", a_shard(whole, unit, node=node).run)
+
+    done = project.run(
+        *("fleet", "merge", "../plan.json", "../shards", "-o", "../merged.json"),
+        *("--comparison-output", "../comparison.json"),
     )
+
+    said, code = verdicts(project, "../whole.json")
+    assert said["one", "step_time_s"][0] == said["two", "step_time_s"][0] == "regressed"
+    assert verdicts(project, "../merged.json") == (said, code)
+    assert done.code == code == 1

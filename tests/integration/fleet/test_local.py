@@ -1,230 +1,155 @@
-"""The slots of this machine, with real processes: what behaves badly, and what is interrupted."""
+"""Units of a plan on this machine: killed, interrupted, resumed, and merged into one run."""
 
-import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
-from ci_perf.fleet.settings import FleetRules
-from ci_perf.model.fleet import Expectation, FleetFile, NodeClass
-from ci_perf.model.shards import WorkUnit
+from ci_perf.model.comparison import Comparison, Verdict
+from ci_perf.model.run import Run
 from ci_perf.system import files, processes
-from tests.fleets import a_task, attempts, kinds, pids, run_fleet, start_controller
-from tests.processes import is_alive, wait_until
-from tests.runs import an_environment, some_canaries
-
-REASONS = {
-    "crash": "its command was killed by signal 9 and left no run",
-    "refuse": "its command ended with exit code 1 and left no run: error: no such suite",
-    "garbage": "its result is refused: run.json: expected a JSON document",
-    "nan": "its result is refused: run.json: expected a JSON document",
-    "huge": "its result is refused: run.json: expected at most 52428800 bytes, found more",
-    "link": "its result is refused: run.json: cannot be read",
-    "pipe": "its result is refused: run.json: expected a regular file",
-    "foreign": "receipt.json: expected that of this attempt, found another's",
-    "vanish": "2 attempts on ",
-    "quit_early": "2 attempts on ",
-    "refuse_node": "2 attempts on ",
-}
-LOST = {"vanish", "quit_early"}
+from tests import fleets
+from tests.processes import is_alive, is_measuring, wait_until
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory):
-    """Every way to behave badly in one fleet run, beside units that behave well."""
-    folder = tmp_path_factory.mktemp("fleet")
-    names = ["good", "vanish_once", "refuse_node_once", *REASONS]
-    os.environ["A_TOKEN_OF_SOMEBODY"] = "secret"
+def units_of(controller):
+    """Return the processes of the units, by the id of each."""
+    commands = {}
+    for child in processes.below(controller.pid):
+        words = [word.decode() for word in _words(child.pid)]
+        if "--unit" in words and child.parent == controller.pid:
+            commands[words[words.index("--unit") + 1]] = child.pid
+    return commands
+
+
+def _words(pid):
     try:
-        tasks = [a_task(name, name, folder=folder) for name in names]
-        result, lines = run_fleet(folder, tasks, nodes=4)
-    finally:
-        del os.environ["A_TOKEN_OF_SOMEBODY"]
-    return folder, {ending.unit: ending for ending in result.endings}, lines
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
-def test_a_unit_that_behaves_well_is_measured_whatever_the_others_do(ended):
-    _, endings, _ = ended
-
-    assert endings["good"].kind == "measured"
-    assert endings["good"].attempts == 1
-
-
-@pytest.mark.parametrize("name", REASONS)
-def test_a_unit_that_behaves_badly_has_one_ending_with_a_reason(ended, name):
-    _, endings, _ = ended
-
-    assert endings[name].kind == ("lost" if name in LOST else "failed")
-    assert endings[name].reason.startswith(REASONS[name])
+@pytest.fixture
+def hanging(tmp_path):
+    """A fleet of which one unit is measured, and the other one hangs in a launch."""
+    fleet = fleets.planned(tmp_path, hangs=True)
+    controller = fleet.start("local", A_TOKEN_OF_SOMEBODY="secret")  # one after the other
+    wait_until((tmp_path / "fleet/1-of-2/run.json").exists)
+    wait_until(lambda: is_measuring(controller.pid))
+    yield fleet, controller
+    controller.kill()
+    controller.communicate()
 
 
-def test_a_unit_whose_node_was_lost_is_measured_on_another(ended):
-    folder, endings, lines = ended
-
-    assert endings["vanish_once"].kind == "measured"
-    first, second = endings["vanish_once"].nodes
-    assert first != second
-    assert len(attempts(folder)["vanish_once"]) == 2
-    assert any("vanish_once: its job came to no end of its own on cpu-" in line for line in lines)
-
-
-def test_a_unit_that_hangs_is_cancelled_here_and_there_and_fails(tmp_path):
-    rules = FleetRules(overrun_least_s=1.0, overrun_factor=1.0)
-
-    result, _ = run_fleet(tmp_path, [a_task("u", "hang", folder=tmp_path)], rules=rules)
-
-    (ending,) = result.endings
-    assert ending.kind == "failed"
-    assert set(ending.nodes) == {"cpu-0", "cpu-1"}
-    assert "ran for more than 1 s on cpu-" in ending.reason
-    assert [pid for pid in pids(tmp_path) if is_alive(pid)] == []
-
-
-def test_an_attempt_of_every_unit_is_over(ended):
-    folder, _, _ = ended
-
-    assert len(pids(folder)) >= len(REASONS) + 2
-    assert [pid for pid in pids(folder) if is_alive(pid)] == []
-
-
-def test_a_unit_is_given_no_variable_that_nobody_has_named(ended):
-    folder, _, _ = ended
-    (attempt,) = attempts(folder)["good"]
-    given = json.loads((attempt / "environment.json").read_text())
-
-    assert "PATH" in given
+def test_a_killed_unit_is_told_and_alone_is_measured_by_the_next_call(hanging, tmp_path):
+    fleet, controller = hanging
+    unit = units_of(controller)["2-of-2"]
+    given = Path(f"/proc/{unit}/environ").read_text()
+    assert "PATH=" in given
     assert "A_TOKEN_OF_SOMEBODY" not in given
-    assert not [n for n in given if any(w in n for w in ("TOKEN", "SECRET", "KUBE", "GITHUB"))]
+    below = [process.pid for process in processes.below(unit)]
+    os.kill(unit, signal.SIGKILL)
+    _, err = controller.communicate()
+
+    assert controller.returncode == 3
+    assert "2-of-2: ended by signal 9" in err
+    wait_until(lambda: not any(map(is_alive, below)))
+    lost = fleet.merge()
+    assert lost.code == 3
+    assert "failed: b: no node has measured it: ended by signal 9" in lost.err
+
+    first = (tmp_path / "fleet/1-of-2/run.json").read_bytes()
+    fleet.waits.unlink()
+    done = fleet.run("local", "--at-once", "2")
+
+    assert done.code == 0, done.err
+    assert "2 units, 1 of them to measure" in done.err
+    assert (tmp_path / "fleet/1-of-2/run.json").read_bytes() == first
+    assert fleet.merge().code == 0
+    merged = files.read(tmp_path / "run.json", Run)
+    assert [session.unit for session in merged.sessions] == ["1-of-2", "2-of-2"]
+    assert "2 units, 0 of them to measure" in fleet.run("local").err
 
 
-def test_a_unit_is_given_what_the_owner_has_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_PLACES", "cores")
-    fleet = FleetFile(
-        classes={"cpu": NodeClass(select="5,7", nodes=2)}, environment=("OMP_PLACES",)
-    )
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_where_the_command_ends_its_units_end_with_it(hanging, number):
+    fleet, controller = hanging
+    below = [process.pid for process in processes.below(controller.pid)]
+    controller.send_signal(number)
+    controller.communicate()
 
-    run_fleet(tmp_path, [a_task("u", folder=tmp_path)], fleet=fleet)
-
-    (attempt,) = attempts(tmp_path)["u"]
-    given = json.loads((attempt / "environment.json").read_text())
-    assert (given["OMP_PLACES"], given["CUDA_VISIBLE_DEVICES"]) == ("cores", "5")
-
-
-def test_a_node_of_another_class_is_avoided_and_then_the_unit_fails(tmp_path):
-    expect = Expectation(device="cuda", gpu_model="NVIDIA H100 80GB HBM3")
-    fleet = FleetFile(classes={"cpu": NodeClass(expect=expect, nodes=2)})
-
-    result, lines = run_fleet(tmp_path, [a_task("u", folder=tmp_path)], fleet=fleet)
-
-    (ending,) = result.endings
-    assert ending.kind == "failed"
-    assert set(ending.nodes) == {"cpu-0", "cpu-1"}
-    assert "device: expected 'cuda', found 'cpu'" in ending.reason
-    assert any("it is submitted again" in line for line in lines)
-
-
-def test_a_node_that_refuses_a_unit_is_avoided_and_another_one_measures_it(ended):
-    folder, endings, lines = ended
-
-    assert endings["refuse_node_once"].kind == "measured"
-    first, second = endings["refuse_node_once"].nodes
-    assert first != second
-    assert len(attempts(folder)["refuse_node_once"]) == 2
-    assert any("node is not of its class: cpu_model: expected 'x', fo" in line for line in lines)
-
-
-def test_a_unit_that_every_node_refuses_says_so(ended):
-    _, endings, _ = ended
-    reason = endings["refuse_node"].reason
-
-    assert reason.startswith("2 attempts on cpu-")
-    assert ", none of them of its class; the last one: the node is not of its class: cpu_" in reason
-
-
-def test_three_nodes_say_how_slow_a_fourth_may_be_and_the_last_one_that_is_tried_may_be_slow(
-    tmp_path,
-):
-    fleet = FleetFile(classes={"cpu": NodeClass(expect=Expectation(device="cpu"))})
-    tasks = [
-        a_task(
-            f"u{number}",
-            "refuse_node_once" if letter == "d" else "measure",
-            folder=tmp_path,
-            environment=an_environment(node=letter * 12),
-            canaries=some_canaries(),
-        )
-        for number, letter in enumerate("abcd")
-    ]
-
-    result, _ = run_fleet(tmp_path, tasks, fleet=fleet)
-
-    assert kinds(result)["u3"] == "measured"
-    told = [
-        files.read(path / "unit.json", WorkUnit).node
-        for path in sorted(
-            (path for task in tasks for path in attempts(tmp_path)[task.id]),
-            key=lambda path: (path.parent.name, path.name),
-        )
-    ]
-    assert [check.expect.device for check in told] == ["cpu"] * 5
-    assert [len(check.bounds) for check in told] == [0, 0, 0, 1, 0]
-    ((name, bound),) = told[3].bounds[0].canaries.items()
-    assert (name, bound.sessions) == ("matmul", 3)
-    assert bound.most_s == pytest.approx(1.25 * bound.usual_s)
+    assert controller.returncode == (130 if number == signal.SIGINT else -9)
+    wait_until(lambda: not any(map(is_alive, below)))
+    # An interrupted run is none: the unit is measured again.
+    assert fleet.merge().code == 3
 
 
 @pytest.mark.parametrize(
-    ("other", "why"),
+    ("option", "words", "why"),
     [
-        ({"commit": "0" * 40}, "expected commit 'd4e5"),
-        ({"suite": "standard"}, "expected suite 'smoke', as in the plan, found 'standard'"),
-        ({"unit": "v"}, "expected a unit of the plan (u), found 'v'"),
-        ({"workloads": ("conv",)}, "found none for matmul"),
-        ({"workloads": ("matmul", "conv")}, "found 'conv', which is not one"),
+        ("sh {script}", (), "exit code 2: Usage: ci-perf run"),
+        ("sh -c 'echo no such queue {name}; exit 7'  # {script}", (), "exit code 7: no such queue"),
     ],
 )
-def test_the_run_of_something_else_is_refused(tmp_path, other, why):
-    result, _ = run_fleet(tmp_path, [a_task("u", folder=tmp_path, **other)])
+def test_what_a_unit_that_was_not_measured_said_stands_in_its_row(tmp_path, option, words, why):
+    fleet = fleets.planned(tmp_path)
+    command = ("fleet", "run", "../plan.json", "--engine", "command", "-o", "../fleet")
+    done = fleet.project.run(*command, "--option", option, *words, "--", "--nonsense")
 
-    (ending,) = result.endings
-    assert ending.kind == "failed"
-    assert why in ending.reason
-
-
-def test_an_interrupt_leaves_no_process_and_a_partial_result(tmp_path):
-    controller = start_controller(tmp_path, ["a=measure:0", "b=hang:0", "c=hang:0", "d=hang:0"])
-    runs = tmp_path / "fleet/runs/a.json"
-    wait_until(lambda: runs.exists() and len([p for p in pids(tmp_path) if is_alive(p)]) == 2)
-    below = [process.pid for process in processes.below(controller.pid)]
-
-    os.killpg(controller.pid, signal.SIGINT)
-    said = json.loads(controller.communicate()[0])
-
-    assert controller.returncode == 130
-    assert said["endings"] == {"a": "measured", **dict.fromkeys("bcd", "cancelled")}
-    assert [pid for pid in [*below, *pids(tmp_path)] if is_alive(pid)] == []
-    assert json.loads((tmp_path / "fleet/endings.json").read_text())["endings"]
+    assert done.code == 3
+    assert f"1-of-2: {why}" in done.err
+    assert f"failed: a: no node has measured it: {why}" in fleet.merge().err
 
 
-def test_a_killed_controller_leaves_no_process_and_its_fleet_run_goes_on(tmp_path):
-    units = ["a=measure:0", "b=hang:0", "c=hang:0"]
-    controller = start_controller(tmp_path, units)
-    runs = tmp_path / "fleet/runs/a.json"
-    wait_until(lambda: runs.exists() and len([p for p in pids(tmp_path) if is_alive(p)]) == 2)
-    begun = pids(tmp_path)
-    below = [process.pid for process in processes.below(controller.pid)]
+def test_a_regression_is_proven_by_pairs_of_each_unit(tmp_path):
+    fleet = fleets.regressed(tmp_path)
+    done = fleet.run("command", "--option", "sh {script}")
+    assert done.code == 0, done.err
 
-    controller.kill()
-    controller.communicate()
-    wait_until(lambda: not any(is_alive(pid) for pid in [*below, *begun]))
+    merged = fleet.merge("--comparison-output", "../comparison.json")
 
-    # What b and c do is no part of the plan that a controller goes on with.
-    again = start_controller(tmp_path, [*units[:1], "b=measure:0", "c=measure:0"], resume=True)
-    said = json.loads(again.communicate()[0])
+    assert merged.code == 1, merged.err
+    comparison = files.read(tmp_path / "comparison.json", Comparison)
+    worse = {row.workload for row in comparison.rows if row.verdict is Verdict.REGRESSED}
+    assert worse == {"a", "b"}
 
-    assert again.returncode == 0
-    assert said["endings"] == dict.fromkeys("abc", "measured")
-    assert len(attempts(tmp_path)["a"]) == 1, "what had an ending was measured again"
-    # The node was not to blame, so it was the first attempt still.
-    assert sorted(path.name[0] for path in attempts(tmp_path)["b"]) == ["1", "1"]
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--engine", "command"], "--option: expected one, the command of --engine command"),
+        (["--engine", "command", "--option", "sh x"], "a command that submits {script} and waits"),
+        (["--engine", "command", "--option", "'"], "--option: expected a command, found"),
+        (["--engine", "command", "--option", "/no {script}"], "/no: cannot be started: No such"),
+        (["--engine", "slurm", "--devices", "0"], "--devices: expected --engine local"),
+        (["--engine", "local", "--option", "x"], "--option: expected none with --engine local"),
+        (["--engine", "ray", "--at-once", "2"], "--at-once: expected none with Ray"),
+        (["--engine", "ray", "--option", "x"], "as num_gpus=8 or h100=1, found 'x'"),
+        (["--engine", "local", "--machine-class", "x"], "expected one of the plan: none; found x"),
+    ],
+)
+def test_what_an_engine_would_not_heed_is_refused(planned, words, message):
+    done = planned.project.run("fleet", "run", "../plan.json", "-o", "../fleet", *words)
+
+    assert done.code in {2, 3}
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_another_plan_needs_another_folder(planned):
+    planned.project.run("fleet", "plan", "--units", "1", "-o", "../one.json")
+    files.write(planned.folder / "fleet/plan.json", planned.plan)
+    done = planned.project.run(
+        *("fleet", "run", "../one.json", "--engine", "local", "-o", "../fleet")
+    )
+
+    assert done.code == 2
+    assert "found that of another plan; name another folder with --output" in done.err
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    fleet = fleets.planned(tmp_path_factory.mktemp("planned"))
+    (fleet.folder / "fleet").mkdir()
+    return fleet

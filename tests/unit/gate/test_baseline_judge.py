@@ -10,7 +10,7 @@ from ci_perf.gate.compare import BaselineJudge
 from ci_perf.judging.policy import SCREENED_LAUNCHES
 from tests import repositories
 from tests.accepting import accepted
-from tests.histories import DAYS, in_turns, pairs, scaled
+from tests.histories import DAYS, a_pair, in_turns, pairs, scaled
 from tests.projects import Project
 from tests.runs import SLOW, STEADY, a_measured, a_run
 from tests.sessions import a_plan_at
@@ -28,11 +28,11 @@ def root(tmp_path):
     return project.root
 
 
-def judge(root, base="", baselines=None):
+def judge(root, base="", baselines=None, sharing=0):
     folders = RepositoryFolders(
         root=root, workloads=root / "workloads", baselines=baselines or root / "baselines"
     )
-    return BaselineJudge(base, folders)
+    return BaselineJudge(base, folders, sharing)
 
 
 def test_a_workload_as_fast_as_its_baseline_needs_no_base(root):
@@ -57,6 +57,14 @@ def test_a_slower_workload_is_a_suspect_by_the_baselines_of_the_first_question(r
 
     assert (list(first[0]), first[1]) == (["mlp"], 1)
     assert asked.undecided(slower) == first
+
+
+def test_a_unit_launches_pairs_until_they_prove_it_among_all_that_other_nodes_may_suspect(root):
+    close = [a_pair(1e-3, s) for s in (1.06e-3, 1.08e-3, 1.1e-3) * 2]
+    slower = in_turns(a_run(a_measured("mlp", *SLOW)), close, workload="mlp", suspects=1)
+
+    assert judge(root).undecided(slower)[0] == {}
+    assert list(judge(root, sharing=100).undecided(slower)[0]) == ["mlp"]
 
 
 def test_pairs_say_what_has_moved(root):

@@ -311,33 +311,3 @@ def test_a_comparison_with_several_sessions_names_them_all():
     assert reasons(1.15e-3) == ()
     (reason,) = reasons(2e-3)
     assert reason.detail.startswith("against the 4 sessions since 2026-11-01: matmul +98.")
-
-
-def seconds_of(*medians):
-    """Sessions with one canary each."""
-    return [canaries.readings(some_canaries(before=median)) for median in medians]
-
-
-def test_a_node_may_be_slower_than_its_class_by_more_than_boards_differ():
-    bound = canaries.of_class(seconds_of(1e-3, 1e-3, 1e-3), 0.25)["matmul"]
-
-    assert bound.usual_s == pytest.approx(1e-3)
-    assert bound.most_s == pytest.approx(1.25e-3)
-    assert bound.sessions == 3
-
-
-def test_a_class_whose_sessions_differ_much_lets_a_node_differ_as_much():
-    spread = canaries.of_class(seconds_of(*[1e-3, 2e-3] * 5), 0.25)["matmul"]
-
-    assert spread.most_s > 2e-3
-
-
-def test_two_sessions_do_not_say_how_slow_a_node_may_be():
-    assert canaries.of_class(seconds_of(1e-3, 1e-3), 0.25) == {}
-
-
-@pytest.mark.parametrize("liar", [1e-9, 1e9])
-def test_a_session_that_is_made_up_refuses_nobody(liar):
-    bound = canaries.of_class(seconds_of(1e-3, 1e-3, liar), 0.25)["matmul"]
-
-    assert 1e-3 < bound.most_s <= 1e9

@@ -67,7 +67,7 @@ def verdicts(comparison):
 
 def a_plan_of(*parts, **more):
     """Return a plan in which each part is the unit of one node."""
-    units = [a_unit(*part, id=f"{i}-of-{len(parts)}", **more) for i, part in enumerate(parts, 1)]
+    units = [a_unit(*part, id=f"{i}-of-{len(parts)}") for i, part in enumerate(parts, 1)]
     return a_work_plan(*units, **more)
 
 

@@ -11,7 +11,6 @@ from ci_perf.baselines import accept
 from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.backfill import Backfill, BackfilledCommit
-from ci_perf.model.fleet import Ending, Endings, Expectation, FleetFile, JournalLine, NodeClass
 from ci_perf.model.hardware import Prices
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.bisections import a_bisected, a_bisection
@@ -19,9 +18,8 @@ from tests.branch_histories import a_branch_history, a_change, a_line, a_workloa
 from tests.calibrations import a_calibration
 from tests.hardware import PRICES, machines_at_their_prices
 from tests.runs import a_failed, a_measured, a_run
-from tests.work_plans import a_unit, a_work_plan
+from tests.work_plans import a_work_plan
 
-ENDED = Ending(unit="1-of-2", kind="measured", nodes=("n1",), attempts=1, duration_s=60.0)
 PUBLISHED = Path(__file__).parents[3] / "docs/schema"
 
 
@@ -41,8 +39,6 @@ def documents(tmp_path):
     return {
         "run": run,
         "comparison": comparison,
-        "endings": Endings(engine="slurm", endings=(ENDED,)),
-        "fleet": FleetFile(classes={"h100": NodeClass(expect=Expectation(gpu_count=8))}),
         "hardware": machines_at_their_prices(),
         "prices": codec.convert(tomllib.loads(PRICES), Prices, name="prices.toml"),
         "history": a_branch_history(
@@ -57,11 +53,9 @@ def documents(tmp_path):
         "baseline": accepted[0].baseline,
         "bisection": a_bisection(),
         "calibration": a_calibration(),
-        "journal": JournalLine(at=1.5, entry=ENDED),
         "plan": a_work_plan(),
         "samples": Samples(workloads=(_sampled(),)),
         "suite": suite.load(suite.shipped("workloads")),
-        "unit": a_unit("a"),
     }
 
 

@@ -20,7 +20,6 @@ def measure(tmp_path, monkeypatch):
         listener=None,
         wait_s=0.0,
         canaries_every_s=0.0,
-        node=None,
         clock=time.monotonic,
         **plan,
     ):
@@ -31,7 +30,7 @@ def measure(tmp_path, monkeypatch):
             device="auto",
             lock_timeout_s=1,
             wait_s=wait_s,
-            checks=some_checks(canaries_every_s=canaries_every_s, node=node),
+            checks=some_checks(canaries_every_s=canaries_every_s),
             clock=clock,
             now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
         )

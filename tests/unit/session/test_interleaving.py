@@ -249,28 +249,6 @@ def test_the_run_says_how_base_and_head_took_turns(interleaved):
     assert interleaved_with.pairs == 1
 
 
-def test_a_second_wave_keeps_the_suspects_of_all_nodes(interleaved):
-    launcher = Launches()
-    known = {"suspected": {"a": ("step_time_s",)}, "suspects": 40, "routes": True}
-
-    run = interleaved(launcher, {"a": 1, "b": 0}, against=known)
-
-    assert run.interleaved.suspected == known["suspected"]
-    assert run.interleaved.suspects == 40
-    (head,) = [row for row in run.measured if row.workload == "a"]
-    assert len(head.processes) == 1
-
-
-def test_what_no_node_has_found_suspicious_gets_no_pairs_in_a_second_wave(interleaved):
-    launcher = Launches()
-    known = {"suspected": {"a": ("step_time_s",), "b": ()}, "suspects": 1, "routes": True}
-
-    run = interleaved(launcher, {"a": 1, "b": 1}, against=known)
-
-    assert [paired.workload for paired in run.paired] == ["a"]
-    assert {row.workload: len(row.processes) for row in run.measured} == {"a": 1, "b": 1}
-
-
 # --- the base's own file
 
 
