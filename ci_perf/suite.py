@@ -182,7 +182,7 @@ def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
                 f"found none; {hint}"
             )
         _check_matrix(entry, f"{path}: {where}.matrix")
-        _check_counts(entry, f"{path}: {where}")
+        _check_world_size(entry, f"{path}: {where}")
 
 
 def _check_image(image: str, where: str) -> None:
@@ -205,29 +205,18 @@ def _check_matrix(entry: Entry, where: str) -> None:
         _check_different(values, f"{where}.{key}")
 
 
-def _check_counts(entry: Entry, where: str) -> None:
-    """Refuse a reserved parameter that is no number of ranks or nodes, before any launch."""
-    names = {launch_numbers.WORLD_SIZE: "ranks or devices"}
-    if entry.launch == "torchrun":
-        names[launch_numbers.NODES] = "hosts"
-    for name, what in names.items():
-        given = {f"{where}.parameters.{name}": entry.parameters.get(name, 1)}
-        for index, value in enumerate(entry.matrix.get(name, ())):
-            given[f"{where}.matrix.{name}[{index}]"] = value
-        for place, value in given.items():
-            number = value if isinstance(value, int) and not isinstance(value, bool) else 0
-            if not 1 <= number <= MAX_WORLD_SIZE:
-                raise InvalidFileError(
-                    f"{place}: expected an integer from 1 to {MAX_WORLD_SIZE}, found {value!r}; "
-                    f"this parameter is reserved for the number of {what}"
-                )
-    for point in _points(entry.matrix):
-        parameters = {**entry.parameters, **point}
-        size = launch_numbers.world_size(parameters)
-        nodes = launch_numbers.nodes(entry.launch, parameters)
-        if size % nodes:
+def _check_world_size(entry: Entry, where: str) -> None:
+    """Refuse a number of ranks that is none, before any launch."""
+    name = launch_numbers.WORLD_SIZE
+    given = {f"{where}.parameters.{name}": entry.parameters.get(name, 1)}
+    for index, value in enumerate(entry.matrix.get(name, ())):
+        given[f"{where}.matrix.{name}[{index}]"] = value
+    for place, value in given.items():
+        number = value if isinstance(value, int) and not isinstance(value, bool) else 0
+        if not 1 <= number <= MAX_WORLD_SIZE:
             raise InvalidFileError(
-                f"{where}: expected a world_size that {nodes} nodes share evenly, found {size}"
+                f"{place}: expected an integer from 1 to {MAX_WORLD_SIZE}, found {value!r}; "
+                "this parameter is reserved for the number of ranks or devices"
             )
 
 
@@ -311,7 +300,6 @@ def _expand(
                     protocol=protocol,
                     launch=entry.launch,
                     world_size=launch_numbers.world_size(parameters),
-                    nodes=launch_numbers.nodes(entry.launch, parameters),
                     inputs=tuple(sorted({*suite_file.inputs, *entry.inputs})),
                     own_statistic="statistic" in merged,
                 ),

@@ -53,9 +53,7 @@ class Launch:
         self.folder.mkdir()
         self.modules = folder
 
-    def planned(
-        self, file, *, world_size=2, nodes=1, parameters=None, device="cpu", start="torchrun"
-    ):
+    def planned(self, file, *, world_size=2, parameters=None, device="cpu", start="torchrun"):
         """Write the task."""
         workload = PlannedWorkload(
             id="it",
@@ -65,7 +63,6 @@ class Launch:
             protocol=FEW_STEPS,
             launch=start,
             world_size=world_size,
-            nodes=nodes,
         )
         found = Task(
             workload=workload, index=0, device=device, root=str(ROOT), data_dir=str(self.modules)

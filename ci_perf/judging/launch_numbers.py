@@ -19,12 +19,10 @@ from ci_perf.model.process import (
     Timed,
 )
 from ci_perf.model.run import Measured, Pair, Paired, Run
-from ci_perf.model.suite import Launch
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Evidence
 
 WORLD_SIZE = "world_size"
-NODES = "nodes"
 
 
 def of_workload(workload: Measured, run: Run) -> tuple[Numbers, ...]:
@@ -93,10 +91,8 @@ def ratio_of_blocks(base_s: Sequence[float], head_s: Sequence[float]) -> float:
 
 
 def _of_process(process: Process, workload: Measured, run: Run) -> Numbers:
-    numbers = of_process(process)
+    numbers = of_process(process) | _energy(process, workload.items_per_step)
     peak = peaks.flop_per_s(run.environment.hard, workload.precision)
-    if nodes(workload.launch, workload.parameters) == 1:  # the monitor sees the GPUs of one node
-        numbers |= _energy(process, workload.items_per_step)
     return numbers | _rate(process, workload, numbers[metrics.STEP_TIME.name], peak)
 
 
@@ -126,11 +122,6 @@ def of_process(process: Process) -> Numbers:
 def world_size(parameters: Mapping[str, Scalar]) -> int:
     """Return in how many ranks, or on how many devices, a workload with these parameters ran."""
     return _number(parameters, WORLD_SIZE)
-
-
-def nodes(launch: Launch, parameters: Mapping[str, Scalar]) -> int:
-    """Return on how many hosts a workload with these parameters ran."""
-    return _number(parameters, NODES) if launch == "torchrun" else 1
 
 
 def _number(parameters: Mapping[str, Scalar], name: str) -> int:

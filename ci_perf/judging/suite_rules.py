@@ -12,7 +12,7 @@ _FLAGS = tuple(
     name for name, value in msgspec.structs.asdict(Limit()).items() if isinstance(value, bool)
 )
 # Numbers of two sides that differ in one of them are of different work.
-_WORK = ("parameters", "launch", "world_size", "nodes")
+_WORK = ("parameters", "launch", "world_size")
 # Or a step takes another time by itself, or another time stands for it.
 _TIMES = ("threads", "cpus", "seed", "allocator", "statistic")
 

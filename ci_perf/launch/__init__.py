@@ -78,8 +78,8 @@ class Launcher(Protocol):
         Each has the machine for itself from then on: those that wait are stopped. Tasks of one
         workload file, or of one workload on two sides, import all their code ahead; other tasks,
         and several processes of one workload, only installed libraries: what a file does while it
-        is imported must not reach others. No task may be of several nodes. `begin` gets the number
-        (from 0) of the task that runs next, `end` its outcome.
+        is imported must not reach others. `begin` gets the number (from 0) of the task that runs
+        next, `end` its outcome.
         `memory_check.processes_at_once` says how many the machine can hold.
         """
 

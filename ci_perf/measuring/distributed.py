@@ -7,14 +7,11 @@ import datetime as dt
 import os
 import statistics
 import time
-import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ci_perf.errors import CiPerfError
 from ci_perf.measuring.device import Step
 from ci_perf.model.process import Ranks
-from ci_perf.system import linux
 
 # Set by torchrun: how often it has started these ranks again.
 _RESTARTS = "TORCHELASTIC_RESTART_COUNT"
@@ -132,20 +129,6 @@ def join(device: str, *, timeout_s: float = _TIMEOUT_S) -> Group:
     distributed.init_process_group(backend, timeout=limit)
     agreeing = distributed.new_group(backend="gloo", timeout=limit)
     return _Joined(distributed, agreeing, backend)
-
-
-def check_alike(group: Group, device: str) -> None:
-    """Refuse nodes of different kinds: all ranks would be as slow as the slowest.
-
-    Raises CiPerfError in every rank.
-    """
-    model = linux.cpu_model()
-    if device.startswith("cuda"):
-        import torch
-
-        model = torch.cuda.get_device_name(device)
-    if len(set(group.gather(float(zlib.crc32(model.encode()))))) > 1:
-        raise CiPerfError(f"expected one kind of device on all nodes, found others beside {model}")
 
 
 def local_rank() -> int:

@@ -146,8 +146,6 @@ def _join(todo: Task) -> tuple[Group, str]:
         return distributed.Solo(), todo.device
     name = distributed.device_of_rank(todo.device, distributed.local_rank())
     group = distributed.join(name, timeout_s=todo.workload.protocol.timeout_s)
-    if todo.workload.nodes > 1:
-        distributed.check_alike(group, name)
     return group, name
 
 
@@ -244,7 +242,7 @@ class AfterTiming:
         here, workload, group, take = self.here, self.workload, self.group, self.instruments.take
         steps = self.todo.workload.protocol.phase_steps
         # Arrivals are compared by the clock of one host.
-        local_step = workload.local_step if self.todo.workload.nodes == 1 else None
+        local_step = workload.local_step
         parts = take(
             "step_phases",
             lambda: watcher.watch(here, workload.step, steps),

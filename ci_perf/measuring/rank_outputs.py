@@ -20,7 +20,7 @@ class Outputs:
 
     ``paths`` are what the processes write to, stdout and stderr alike. They are named pipes,
     because torchrun redirects a process to a path; files would fill the disk. A process is named by
-    its rank: ``first`` is the lowest one here, of ``world_size`` on all nodes, once it is known.
+    its rank: ``first`` is the lowest one here, of ``world_size``, once it is known.
     """
 
     def __init__(self, folder: Path, count: int) -> None:

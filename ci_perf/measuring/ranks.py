@@ -2,8 +2,7 @@
 
 Run as `python -P -m ci_perf.measuring.ranks FOLDER PARENT`, in the place of a worker: the files in
 FOLDER are named in task.py, PARENT is the id of the process that waits for them. Every rank is a
-worker, whose parent is the agent. On one of several nodes it gets HOST:PORT in the place of PARENT:
-where the agents of all nodes meet (nodes.py), of which each reports its own failure.
+worker, whose parent is the agent.
 """
 
 import contextlib
@@ -19,8 +18,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
-
-import msgspec
 
 from ci_perf.errors import InvalidFileError
 from ci_perf.measuring import knobs
@@ -43,7 +40,7 @@ _GRACE_S = "5"
 
 # What is kept of the ranks' outputs, in all: what a run file takes.
 _OUTPUT_CHARS = 10_000
-REASON_CHARS = 2000
+_REASON_CHARS = 2000
 
 # With these signals Python leaves a stack in the output at the moment of its death.
 _FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
@@ -68,13 +65,11 @@ def main(
     *,
     worker: str = task.WORKER,
     port: Callable[[], int] | None = None,
-    endpoint: str = "",
 ) -> int:
     """Run the task in `folder` in as many ranks as it says; return the exit code.
 
     Every rank runs the module `worker`; `port` finds a free one. Whatever goes wrong becomes one
-    TaskFailure: that of the rank that failed first. With `endpoint` (host:port of a store of
-    torch.distributed) only the ranks of this node are run, and the failure is that of this node.
+    TaskFailure: that of the rank that failed first.
     """
     failure: TaskFailure | None = None
     try:
@@ -82,27 +77,16 @@ def main(
         if todo.turns:
             RanksAgent(todo, folder).take_for_import()
         with tempfile.TemporaryDirectory() as here:  # pipes must be of this host
-            _run(folder, Path(here), todo, worker, port or free_port, endpoint)
+            _run(folder, Path(here), todo, worker, port or free_port)
     except _RanksError as error:
         failure = error.failure
     except BaseException as error:  # noqa: BLE001  torchrun's answer to a signal is none
         reason = " ".join(f"torchrun: {type(error).__name__}: {error}".split())
-        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:REASON_CHARS])
+        failure = TaskFailure(phase=Phase.LAUNCH, reason=reason[:_REASON_CHARS])
     if failure is not None:
-        name = task.of_node(task.FAILURE, address(), os.getpid()) if endpoint else task.FAILURE
-        files.write(folder / name, failure)
+        files.write(folder / task.FAILURE, failure)
         return 1
     return 0
-
-
-def address() -> str:
-    """Return the name by which other nodes reach this host; loopback where it has no address."""
-    name = socket.gethostname()
-    try:
-        socket.getaddrinfo(name, None)
-    except OSError:
-        return _HOST
-    return name
 
 
 def free_port() -> int:
@@ -112,28 +96,28 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _run(
-    folder: Path, here: Path, todo: Task, worker: str, port: Callable[[], int], endpoint: str
-) -> None:
+def _run(folder: Path, here: Path, todo: Task, worker: str, port: Callable[[], int]) -> None:
     """Start the ranks and wait for their end. Raises _RanksError, and what torchrun raises."""
-    os.environ.update({} if endpoint else _local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
+    os.environ.update(_local_only(), TORCH_ELASTIC_SHUTDOWN_TIMEOUT=_GRACE_S)
     with knobs.imports_kept():
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     # It repeats in a screen of lines what we say in one.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    count = todo.workload.devices_per_node
+    count = todo.workload.world_size
     with Outputs(here, count) as outputs, _asked_where_it_hangs(folder, outputs):
         try:
-            if endpoint:
-                _one_node(folder, todo, outputs, worker, endpoint)
-            else:
-                _torchrun(folder, outputs, worker, port)
+            _torchrun(folder, outputs, worker, port)
         except ChildFailedError as error:
             raise _RanksError(_failure(folder, error.failures, outputs)) from None
-        if not endpoint and (failure := wrong_result(folder, todo)):
-            output = outputs.tail(0)[-_OUTPUT_CHARS:]
-            raise _RanksError(msgspec.structs.replace(failure, output=output))
+        if wrong := _wrong(folder, count, profiles=todo.profile):
+            raise _RanksError(
+                TaskFailure(
+                    phase=Phase.TEARDOWN,
+                    reason=wrong[:_REASON_CHARS],
+                    output=outputs.tail(0)[-_OUTPUT_CHARS:],
+                )
+            )
 
 
 def _torchrun(folder: Path, outputs: Outputs, worker: str, port: Callable[[], int]) -> None:
@@ -146,7 +130,6 @@ def _torchrun(folder: Path, outputs: Outputs, worker: str, port: Callable[[], in
                 folder,
                 outputs,
                 worker,
-                nodes=1,
                 run_id="ci-perf",
                 rdzv_backend="static",
                 rdzv_endpoint=f"{_HOST}:{port()}",
@@ -160,30 +143,15 @@ def _torchrun(folder: Path, outputs: Outputs, worker: str, port: Callable[[], in
             return
 
 
-def _one_node(folder: Path, todo: Task, outputs: Outputs, worker: str, endpoint: str) -> None:
-    """Run the ranks of this node, once all nodes have met at `endpoint`."""
-    _launch(
-        folder,
-        outputs,
-        worker,
-        nodes=todo.workload.nodes,
-        run_id=folder.name,  # an agent of another launch is none of ours
-        rdzv_backend="c10d",
-        rdzv_endpoint=endpoint,
-        rdzv_configs={"is_host": "false", "join_timeout": int(task.limit_s(todo)) + 1},
-        local_addr=address(),
-    )
-
-
 def _launch(
-    folder: Path, outputs: Outputs, worker: str, *, nodes: int, **rendezvous: str | dict[str, Any]
+    folder: Path, outputs: Outputs, worker: str, **rendezvous: str | dict[str, Any]
 ) -> None:
     """Run torchrun through its Python API. Raises what torchrun raises."""
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     config = LaunchConfig(
-        min_nodes=nodes,
-        max_nodes=nodes,
+        min_nodes=1,
+        max_nodes=1,
         nproc_per_node=len(outputs.paths),
         max_restarts=0,
         logs_specs=_ToPipes(folder / "torchrun", outputs),
@@ -272,7 +240,7 @@ def _failure(folder: Path, failures: Mapping[int, Any], outputs: Outputs) -> Tas
         reason = f"{_ending(failures[rank].exitcode)} in phase {phase.value}"
     return TaskFailure(
         phase=phase,
-        reason=f"rank {rank} of {outputs.world_size}: {reason}"[:REASON_CHARS],
+        reason=f"rank {rank} of {outputs.world_size}: {reason}"[:_REASON_CHARS],
         output=outputs.tail(rank)[-_OUTPUT_CHARS:],
         exhausted=said.exhausted if said is not None else None,
         rank=rank,
@@ -326,12 +294,6 @@ def _phase(folder: Path, rank: int) -> Phase:
         return Phase.LAUNCH
 
 
-def wrong_result(folder: Path, todo: Task) -> TaskFailure | None:
-    """Say why what the ranks left is no result of all of them, `None` when it is one."""
-    wrong = _wrong(folder, todo.workload.world_size, profiles=todo.profile)
-    return TaskFailure(phase=Phase.TEARDOWN, reason=wrong[:REASON_CHARS]) if wrong else None
-
-
 def _wrong(folder: Path, count: int, *, profiles: bool = False) -> str:
     """Say why what the ranks left is no result of `count` ranks; empty when it is one."""
     path = folder / task.RESULT
@@ -359,9 +321,6 @@ def _wrong(folder: Path, count: int, *, profiles: bool = False) -> str:
 
 
 if __name__ == "__main__":
-    of_parent = sys.argv[2]
-    if of_parent.isdecimal():
-        linux.end_with_parent(int(of_parent))
+    linux.end_with_parent(int(sys.argv[2]))
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # until there are ranks to ask
-    endpoint = "" if of_parent.isdecimal() else of_parent
-    knobs.end_process(main(Path(sys.argv[1]), endpoint=endpoint))
+    knobs.end_process(main(Path(sys.argv[1])))

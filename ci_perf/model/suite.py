@@ -199,8 +199,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """One line of a suite: a workload file with parameters, spread over a matrix.
 
     ``name`` begins the ids of its workloads; empty means the name of the file. ``launch`` says how
-    it is started; the parameter ``world_size`` then says in how many ranks, or on how many devices,
-    and the parameter ``nodes`` on how many hosts these ranks are.
+    it is started; the parameter ``world_size`` then says in how many ranks, or on how many devices.
     ``inputs`` are files that it depends on although a recording does not show it.
     """
 
@@ -277,15 +276,9 @@ class PlannedWorkload(Struct, frozen=True, kw_only=True):
     protocol: Protocol
     launch: Launch = "process"
     world_size: AtLeastOne = 1
-    nodes: AtLeastOne = 1
     inputs: tuple[InputPattern, ...] = ()
     own_statistic: bool = False
     slowdown: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-
-    @property
-    def devices_per_node(self) -> int:
-        """How many devices, or ranks on a CPU, it has on each node."""
-        return self.world_size // self.nodes
 
 
 class Plan(Struct, frozen=True, kw_only=True):

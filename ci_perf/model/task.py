@@ -21,7 +21,6 @@ from ci_perf.model.suite import PlannedWorkload
 # The modules that a parent starts by name: it must not import them, as they may import torch.
 WORKER = "ci_perf.measuring.worker"
 RANKS = "ci_perf.measuring.ranks"
-NODES = "ci_perf.measuring.nodes"
 CANARIES = "ci_perf.measuring.canary_programs"
 MACHINE = "ci_perf.measuring.environment_probe"
 GPU_STATES = "ci_perf.measuring.gpu_probe"
@@ -62,12 +61,6 @@ def of_rank(name: str, rank: int) -> str:
     """Name the file of one rank: "trouble.1.json" beside "trouble.json", "phase.1"."""
     stem, dot, suffix = name.partition(".")
     return f"{stem}.{rank}{dot}{suffix}"
-
-
-def of_node(name: str, address: str, process: int) -> str:
-    """Name the file of one of several nodes, whose agent is the process of that id."""
-    stem, dot, suffix = name.partition(".")
-    return f"{stem}.node-{address}-{process}{dot}{suffix}"
 
 
 def monitor_address(folder: int) -> str:
@@ -191,10 +184,8 @@ class MachineDescription(Struct, frozen=True, kw_only=True):
 
 
 def module_of(task: Task) -> str:
-    """Name the module that measures a task: in one process, or one per rank, on several nodes."""
-    if task.workload.launch == "process":
-        return WORKER
-    return NODES if task.workload.nodes > 1 else RANKS
+    """Name the module that measures a task: in one process, or one per rank."""
+    return WORKER if task.workload.launch == "process" else RANKS
 
 
 class GpuState(Struct, frozen=True, kw_only=True):

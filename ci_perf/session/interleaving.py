@@ -261,8 +261,7 @@ class Interleaving:
     def _launched(self, tasks: Sequence[Task]) -> tuple[_Outcome, ...]:
         """Launch both sides one after the other; they import at once where they may."""
         count = sum(schedule.processes(task.workload) for task in tasks)
-        is_alone = tasks[0].workload.nodes > 1 or self._checks.at_once() < count
-        if is_alone:
+        if self._checks.at_once() < count:
             return tuple(self._runner.outcome(task) for task in tasks)
         return self._runner.outcomes(tasks)
 

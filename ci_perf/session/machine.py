@@ -31,8 +31,8 @@ def describe(
     interrupts: Interrupts,
 ) -> MachineDescription:
     """Describe the machine on which a plan would run. Raises CiPerfError: no such device."""
-    widest = max(plan.workloads, key=lambda workload: workload.devices_per_node)
-    devices = widest.devices_per_node
+    widest = max(plan.workloads, key=lambda workload: workload.world_size)
+    devices = widest.world_size
     answer = launcher.describe(device, threads(plan), devices, interrupts.have_come)
     if isinstance(answer, TaskFailure):
         whose = f" ({widest.id} needs {devices})" if devices > 1 else ""

@@ -295,7 +295,7 @@ class SessionRunner:
             source_folders=self._source_folders,
             native_source=self._checkout.native_source if self._checkout else "",
             data_dir=data_folder(),
-            gpus=self._machine.gpus[: workload.devices_per_node],
+            gpus=self._machine.gpus[: workload.world_size],
         )
 
     def outcome(self, task: Task) -> Outcome:
@@ -377,7 +377,7 @@ class SessionRunner:
         """Return what the monitor has against a process; nothing when it was turned off."""
         if evidence is None:
             return ()
-        reasons = distrust.of_process(workload.id, evidence, workload.devices_per_node)
+        reasons = distrust.of_process(workload.id, evidence, workload.world_size)
         if self._machine.gpus and not evidence.gpus:
             return (*reasons, distrust.unwatched_process(workload.id, evidence.trouble))
         return reasons

@@ -88,12 +88,11 @@ def processes(workload: PlannedWorkload) -> int:
 def batches(workloads: Sequence[PlannedWorkload], most: int) -> Iterator[tuple[int, int]]:
     """Cut launches into those whose processes import at once: (first, end), in their order.
 
-    `most` processes at once; launches of several nodes, or of more ranks, come by themselves.
+    `most` processes at once; launches of more ranks come by themselves.
     """
     first = held = 0
     for position, workload in enumerate(workloads):
-        is_alone = max(workload.nodes, workloads[first].nodes) > 1
-        if position > first and (is_alone or held + processes(workload) > most):
+        if position > first and held + processes(workload) > most:
             yield first, position
             first, held = position, 0
         held += processes(workload)

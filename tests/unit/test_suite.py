@@ -181,36 +181,6 @@ def test_what_could_not_be_written_is_refused_before_anything_is_measured(folder
     assert str(caught.value).startswith(str(folder / "suite.toml"))
 
 
-def nodes(world_size, number):
-    return f"""
-    [[suites.smoke.workloads]]
-    workload = "bert"
-    launch = "torchrun"
-    parameters = {{world_size = {world_size}, nodes = {number}}}
-    """
-
-
-def test_nodes_share_the_ranks_evenly(folder):
-    (found,) = plan(folder, nodes(4, 2)).workloads
-
-    assert (found.world_size, found.nodes, found.devices_per_node) == (4, 2, 2)
-
-
-@pytest.mark.parametrize(
-    ("world_size", "number", "message"),
-    [(3, 2, "world_size that 2 nodes share evenly, found 3"), (4, 0, r"parameters\.nodes: .* 0")],
-)
-def test_nodes_that_cannot_share_the_ranks_are_refused(folder, world_size, number, message):
-    with pytest.raises(InvalidFileError, match=message):
-        plan(folder, nodes(world_size, number))
-
-
-def test_a_process_of_its_own_may_have_nodes_of_another_kind(folder):
-    text = nodes(1, 5000).replace('launch = "torchrun"', "")
-
-    assert plan(folder, text).workloads[0].nodes == 1
-
-
 RANKS = """
     [[suites.smoke.workloads]]
     workload = "bert"

@@ -197,11 +197,6 @@ class ContainerLauncher(TurnLauncher):
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
     ) -> Finished:
         """Run the container of one task, with the monitor on this host beside it."""
-        if task.workload.nodes > 1:
-            raise CiPerfError(
-                f"nodes = {task.workload.nodes}: expected --runner local, found containers, which "
-                "no command of a cluster starts on other nodes"
-            )
         root = Path(task.root)
         place = self._copies.get(root, root)
         mounts.check_readable(place, self._user)

@@ -31,10 +31,9 @@ def ranks(docker, torch_image, tmp_path):
     """Launch two ranks that meet in each step, after the line `first`."""
     bench = Bench(tmp_path, docker, torch_image)
 
-    def launch(first="pass", nodes=1):
+    def launch(first="pass"):
         source = HEAD + MEETING.format(first=first)
-        size = {"world_size": 2, "nodes": nodes}
-        return bench.launch(source, launch="torchrun", protocol=PROTOCOL, **size)
+        return bench.launch(source, launch="torchrun", protocol=PROTOCOL, world_size=2)
 
     return launch
 
@@ -51,9 +50,3 @@ def test_a_rank_that_dies_makes_one_clear_failure(ranks):
 
     assert failure.phase is Phase.FIRST_STEP
     assert failure.reason.startswith("rank 1 of 2: the process was ended by SIGKILL")
-
-
-def test_a_container_refuses_ranks_of_several_nodes(ranks):
-    failure = failure_of(ranks(nodes=2))
-
-    assert failure.reason.startswith("cannot start a process: nodes = 2: expected --runner local")

@@ -182,16 +182,6 @@ def test_energy_that_is_not_known_of_the_whole_region_is_absent(evidence):
     assert "energy_j" not in found
 
 
-def test_energy_is_absent_where_other_nodes_have_used_some_too():
-    alone = a_measured("a", 1e-3, evidence=an_evidence(a_gpu_evidence()))
-    spread = msgspec.structs.replace(
-        alone, launch="torchrun", world_size=2, parameters={"world_size": 2, "nodes": 2}
-    )
-
-    assert "energy_j" in of_workload(alone)[0]
-    assert "energy_j" not in of_workload(spread)[0]
-
-
 def test_cycles_are_the_step_time_at_the_mean_clock():
     """1 ms at 1,980 MHz."""
     found = launch_numbers.of_process(

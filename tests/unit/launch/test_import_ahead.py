@@ -113,22 +113,17 @@ def test_what_begins_a_launch_may_stop_all_of_them():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "ranks", "expected"),
+    ("ranks", "expected"),
     [
-        ([1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [(0, 2), (2, 4), (4, 5)]),
-        ([1, 2, 1, 1], [1, 2, 1, 1], [(0, 1), (1, 2), (2, 4)]),
-        ([2, 2], [2, 2], [(0, 1), (1, 2)]),
-        ([1, 1, 1], [1, 2, 1], [(0, 1), (1, 2), (2, 3)]),
-        ([1, 1, 1], [8, 1, 1], [(0, 1), (1, 3)]),
-        ([], [], []),
+        ([1, 1, 1, 1, 1], [(0, 2), (2, 4), (4, 5)]),
+        ([1, 2, 1], [(0, 1), (1, 2), (2, 3)]),
+        ([8, 1, 1], [(0, 1), (1, 3)]),
+        ([], []),
     ],
 )
-def test_two_processes_at_once_are_those_of_ranks_too_and_never_of_several_nodes(
-    nodes, ranks, expected
-):
+def test_two_processes_at_once_are_those_of_ranks_too(ranks, expected):
     workloads = [
-        a_planned(f"w{i}", launch="torchrun", nodes=count, world_size=size)
-        for i, (count, size) in enumerate(zip(nodes, ranks, strict=True))
+        a_planned(f"w{i}", launch="torchrun", world_size=size) for i, size in enumerate(ranks)
     ]
 
     assert list(schedule.batches(workloads, 2)) == expected
