@@ -10,15 +10,13 @@ import click
 
 from ci_perf.cli import console, options
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.github import access, actions, comment_command
-from ci_perf.github.access import Client
-from ci_perf.github.actions import Event
-from ci_perf.github.comment_command import CommandComment
+from ci_perf.github import actions
+from ci_perf.github.client import Access, Client
 from ci_perf.pull_request import bot, check_record, reports
 from ci_perf.pull_request import publish as publishing
 from ci_perf.pull_request import rejudge as rejudging
 from ci_perf.pull_request.bot import BotOptions
-from ci_perf.pull_request.rejudge import JudgeOptions
+from ci_perf.pull_request.rejudge import JudgeOptions, MeasuredPull
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import escape
 from ci_perf.system import files
@@ -104,7 +102,7 @@ def count_checks(*, key: str) -> int:
     For a job of a pull request whose GITHUB_TOKEN may read pull requests, before the job that
     measures. Prints a number, or unknown, and tells it to later steps as `checks-before`.
     """
-    known = check_record.checks_before(os.environ, key, notify=console.say)
+    known = check_record.count_checks(os.environ, key, notify=console.say)
     text = "unknown" if known is None else str(known)
     console.emit(text, output=None)
     if target := os.environ.get("GITHUB_OUTPUT"):
@@ -144,7 +142,7 @@ def show(
     options: PublishOptions,
     *,
     require_report: bool,
-    measured_by: Event | None = None,
+    measured: MeasuredPull | None = None,
 ) -> int:
     """Publish reports, and return the exit code of the command. See `publishing.publish`."""
     problems = publishing.publish(
@@ -153,9 +151,9 @@ def show(
         environment=os.environ,
         show=lambda text: console.emit(text, output=None),
         notify=console.say,
-        measured_by=measured_by,
+        measured=measured,
     )
-    is_on_github = measured_by is not None or actions.is_github_actions(os.environ)
+    is_on_github = measured is not None or actions.is_github_actions(os.environ)
     for problem in problems:
         _warn(f"not reported: {problem}", is_on_github=is_on_github)
     if problems and require_report:
@@ -201,7 +199,7 @@ def rejudge(
     The exit code is that of `github publish`; 2 or 3 where what was uploaded cannot be used.
     """
     shown = PublishOptions(**options_given)
-    measured = rejudging.find(os.environ, run_id, workflow=workflow)
+    measured = rejudging.find(os.environ, run_id, workflow=workflow, notify=console.say)
     if measured is None:
         console.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
@@ -209,7 +207,7 @@ def rejudge(
         baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=console.say
     )
     judged = rejudging.judge(measured, artifact, judged_by, key=shown.key)
-    return show(judged, shown, require_report=require_report, measured_by=measured.event)
+    return show(judged, shown, require_report=require_report, measured=measured)
 
 
 @github_command.command("accept-comment")
@@ -229,21 +227,15 @@ def accept_comment(
     with exit code 0 as well.
     """
     _check_folder(baselines)
-    comment = _comment()
-    if comment is None:
+    path = os.environ.get("GITHUB_EVENT_PATH", "")
+    order = bot.read_order(os.environ, files.read_text(Path(path))) if path else None
+    if order is None:
         console.say("nothing to do: no new comment on a pull request that asks for something")
         return
-    client = Client(access.of_job(os.environ, access.job_repository(os.environ)))
     told = BotOptions(
         workflow=workflow, artifacts=artifact, baselines=baselines, workloads=workloads
     )
-    bot.handle_comment(client, comment, told, notify=console.say)
-
-
-def _comment() -> CommandComment | None:
-    path = os.environ.get("GITHUB_EVENT_PATH", "")
-    comment = comment_command.read_event(os.environ, files.read_text(Path(path))) if path else None
-    return comment if comment and comment_command.is_order(comment.body) else None
+    bot.answer(Client(Access.from_job(os.environ)), order, told, notify=console.say)
 
 
 def _check_folder(baselines: Path) -> None:

@@ -7,18 +7,19 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from ci_perf.errors import CannotWriteError, InvalidFileError
+from ci_perf.github.answers import PullRequest, WorkflowRun
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _DEPENDABOT = "dependabot[bot]"
-_MEASURED = "pull_request"
+# The only event whose runs measure what a pull request changes.
+MEASURED = "pull_request"
 # NVIDIA's copy-pr-bot copies a pull request to such a branch when somebody has vouched for it.
 _PULL_REQUEST_BRANCH = re.compile(r"refs/heads/pull-request/([1-9][0-9]{0,8})")
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -27,30 +28,6 @@ _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]+")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 # GitHub drops a summary that is longer, all of it.
 MAX_SUMMARY_BYTES = 2**20
-
-
-class EventKind(Enum):
-    """The event that a job runs for, as far as it decides where a report goes."""
-
-    NONE = "none"
-    PULL_REQUEST = "pull_request"
-    WORKFLOW_RUN = "workflow_run"
-    PULL_REQUEST_BRANCH = "pull-request/N"
-    PUSH_TO_DEFAULT = "push to the default branch"
-    PUSH = "push"
-    MERGE_GROUP = "merge_group"
-    DISPATCH = "workflow_dispatch"
-    SCHEDULE = "schedule"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The branch that a pull request comes from: enough to find it without trusting its run."""
-
-    label: str
-    sha: str
-    repository_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,78 +43,35 @@ class RunReference:
 class Event:
     """What happened, and to which pull request and commit.
 
-    ``pull`` is 0 where there is no pull request, or the event does not know it: then ``head`` leads
-    to it. ``sha`` is the commit that a person looks at, never the trial merge; it is empty where
-    only the pull request knows it. ``branch`` is the branch of this job. ``base`` is the branch
-    that the pull request went to when the job began; its author can change that. ``is_read_only``:
-    the token of this job may post nothing.
+    ``pull`` is 0 where there is no pull request, or the event does not know it: then the run that
+    ``measured`` it leads to it. ``sha`` is the commit that a person looks at, never the trial
+    merge; it is empty where only the pull request knows it. ``branch`` is the branch of this job.
+    ``base`` is the branch that the pull request went to when the job began; its author can change
+    that. ``is_read_only``: the token of this job may post nothing.
     """
 
-    kind: EventKind
-    repository: str = ""
     run: RunReference
+    repository: str = ""
     pull: int = 0
     sha: str = ""
-    head: Head | None = None
+    measured: WorkflowRun | None = None
     branch: str = ""
     base: str = ""
     is_fork: bool = False
-    is_draft: bool = False
     is_closed: bool = False
     is_read_only: bool = False
 
 
-class _Repository(msgspec.Struct):
-    id: int = 0
-    full_name: str = ""
-    default_branch: str = ""
-
-
-class _Place(msgspec.Struct):
-    sha: str
-    ref: str = ""
-    repo: _Repository | None = None
-
-
-class _PullRequest(msgspec.Struct):
-    number: int
-    head: _Place
-    base: _Place
-    state: str = "open"
-    draft: bool | None = False
-
-
 class _PullRequestEvent(msgspec.Struct):
-    pull_request: _PullRequest
-
-
-class _Owner(msgspec.Struct):
-    login: str
-
-
-class _HeadRepository(msgspec.Struct):
-    id: int
-    full_name: str
-    owner: _Owner
-
-
-class _WorkflowRun(msgspec.Struct):
-    id: int
-    event: str
-    head_sha: str
-    repository: _Repository
-    head_branch: str | None = None
-    head_repository: _HeadRepository | None = None
-    run_attempt: int = 1
+    pull_request: PullRequest
 
 
 class _WorkflowRunEvent(msgspec.Struct):
-    workflow_run: _WorkflowRun
+    workflow_run: WorkflowRun
 
 
 class _PushEvent(msgspec.Struct):
     ref: str
-    repository: _Repository
 
 
 class _MergeGroup(msgspec.Struct):
@@ -159,114 +93,83 @@ def is_github_actions(environment: Mapping[str, str]) -> bool:
 
 def read_event(environment: Mapping[str, str], payload: str) -> Event:
     """Return the event. Raises InvalidFileError where the payload is not of the named event."""
-    if not is_github_actions(environment):
-        return Event(kind=EventKind.NONE, run=RunReference(number=0, attempt=1, url=""))
-    reader = _READERS.get(environment.get("GITHUB_EVENT_NAME", ""), _other)
-    return reader(environment, payload)
+    name = environment.get("GITHUB_EVENT_NAME", "")
+    if reader := _READERS.get(name):
+        return reader(environment, payload)
+    return Event(repository=_repository(environment), run=_run(environment))
 
 
 def _pull_request(environment: Mapping[str, str], payload: str) -> Event:
     pull = _decode(payload, _PullRequestEvent, environment).pull_request
-    is_fork = _is_fork(pull.head.repo, pull.base.repo)
     return Event(
-        kind=EventKind.PULL_REQUEST,
         repository=_repository(environment),
         run=_run(environment),
         pull=pull.number,
         sha=_sha(pull.head.sha),
         base=pull.base.ref,
-        is_fork=is_fork,
-        is_draft=bool(pull.draft),
+        is_fork=pull.is_fork,
         is_closed=pull.state != "open",
-        is_read_only=is_fork or environment.get("GITHUB_ACTOR") == _DEPENDABOT,
+        is_read_only=pull.is_fork or environment.get("GITHUB_ACTOR") == _DEPENDABOT,
     )
 
 
 def _workflow_run(environment: Mapping[str, str], payload: str) -> Event:
-    measured = _decode(payload, _WorkflowRunEvent, environment).workflow_run
+    return event_of_run(environment, _decode(payload, _WorkflowRunEvent, environment).workflow_run)
+
+
+def event_of_run(environment: Mapping[str, str], measured: WorkflowRun) -> Event:
+    """Return the event by which the end of a run starts this job. Raises InvalidFileError."""
     repository = _repository(environment)
-    if measured.repository.full_name.lower() != repository.lower():
+    if not measured.repository.has_name(repository):
         raise InvalidFileError(
-            f"GITHUB_EVENT_PATH: $.workflow_run.repository: expected {repository!r}, "
+            f"the workflow run's repository: expected {repository!r}, "
             f"found {measured.repository.full_name!r}"
         )
-    run = _run(environment, number=measured.id, attempt=measured.run_attempt)
-    sha, source = _sha(measured.head_sha), measured.head_repository
-    is_fork = source is None or source.full_name.lower() != repository.lower()
     return Event(
-        kind=EventKind.WORKFLOW_RUN,
         repository=repository,
-        run=run,
-        sha=sha,
-        head=_head(measured, sha) if measured.event == _MEASURED else None,
+        run=_run(environment, number=measured.id, attempt=measured.run_attempt),
+        sha=_sha(measured.head_sha),
+        measured=measured if measured.event == MEASURED and measured.label else None,
         branch=environment.get("GITHUB_REF_NAME", ""),
-        is_fork=is_fork,
+        is_fork=measured.is_fork,
     )
-
-
-def _head(measured: _WorkflowRun, sha: str) -> Head | None:
-    """Name the branch that a run measured; `None` where its fork was deleted."""
-    source = measured.head_repository
-    if source is None or not measured.head_branch:
-        return None
-    label = f"{source.owner.login}:{measured.head_branch}"
-    return Head(label=label, sha=sha, repository_id=source.id)
 
 
 def _push(environment: Mapping[str, str], payload: str) -> Event:
-    push = _decode(payload, _PushEvent, environment)
-    copied = _PULL_REQUEST_BRANCH.fullmatch(push.ref)
-    is_default = push.ref == f"refs/heads/{push.repository.default_branch}"
-    kind = EventKind.PUSH_TO_DEFAULT if is_default else EventKind.PUSH
-    return Event(
-        kind=EventKind.PULL_REQUEST_BRANCH if copied else kind,
-        repository=_repository(environment),
-        run=_run(environment),
-        pull=int(copied[1]) if copied else 0,
-        sha=_sha(environment.get("GITHUB_SHA", "")),
-    )
+    copied = _PULL_REQUEST_BRANCH.fullmatch(_decode(payload, _PushEvent, environment).ref)
+    return _event_of_commit(environment, pull=int(copied[1]) if copied else 0)
 
 
 def _merge_group(environment: Mapping[str, str], payload: str) -> Event:
     group = _decode(payload, _MergeGroupEvent, environment).merge_group
-    return Event(
-        kind=EventKind.MERGE_GROUP,
-        repository=_repository(environment),
-        run=_run(environment),
-        sha=_sha(group.head_sha),
-    )
+    return _event_of_commit(environment, sha=group.head_sha)
 
 
 def _dispatch(environment: Mapping[str, str], payload: str) -> Event:
     inputs = _decode(payload, _DispatchEvent, environment).inputs or {}
     given = str(inputs.get("pr") or "").strip().removeprefix("#")
-    if given and not _NUMBER.fullmatch(given):
+    if not given:
+        return _event_of_commit(environment)
+    if not _NUMBER.fullmatch(given):
         raise InvalidFileError(
             f"the input pr of workflow_dispatch: expected the number of a pull request, "
             f"found {given[:80]!r}"
         )
-    pull = int(given or 0)
-    return Event(
-        kind=EventKind.DISPATCH,
-        repository=_repository(environment),
-        run=_run(environment),
-        pull=pull,
-        # A job dispatched for a pull request runs on another commit than its head.
-        sha="" if pull else _sha(environment.get("GITHUB_SHA", "")),
-    )
+    # A job dispatched for a pull request runs on another commit than its head.
+    return Event(repository=_repository(environment), run=_run(environment), pull=int(given))
 
 
 def _schedule(environment: Mapping[str, str], _payload: str) -> Event:
+    return _event_of_commit(environment)
+
+
+def _event_of_commit(environment: Mapping[str, str], *, pull: int = 0, sha: str = "") -> Event:
     return Event(
-        kind=EventKind.SCHEDULE,
         repository=_repository(environment),
         run=_run(environment),
-        sha=_sha(environment.get("GITHUB_SHA", "")),
+        pull=pull,
+        sha=_sha(sha or environment.get("GITHUB_SHA", "")),
     )
-
-
-def _other(environment: Mapping[str, str], _payload: str) -> Event:
-    return Event(kind=EventKind.OTHER, repository=_repository(environment), run=_run(environment))
 
 
 _READERS = {
@@ -277,11 +180,6 @@ _READERS = {
     "workflow_dispatch": _dispatch,
     "schedule": _schedule,
 }
-
-
-def _is_fork(head: _Repository | None, base: _Repository | None) -> bool:
-    """Whether the code comes from another repository; a deleted one was a fork."""
-    return head is None or base is None or head.full_name.lower() != base.full_name.lower()
 
 
 def _run(environment: Mapping[str, str], *, number: int = 0, attempt: int = 0) -> RunReference:

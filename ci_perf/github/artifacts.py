@@ -15,7 +15,7 @@ import msgspec
 
 from ci_perf.errors import InvalidFileError, RefusedError
 from ci_perf.github import runs
-from ci_perf.github.access import Client
+from ci_perf.github.client import Client
 
 _ALGORITHM = "sha256:"
 # A run of 100 workloads with raw blocks is about 2 MB, and a tenth of that when packed.

@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ci_perf.github.access import Client, Resource
-from ci_perf.github.failures import FailureKind, GithubError
+from ci_perf.github.client import Client, GithubError, Resource
 
 # What GitHub's description of its API allows.
 MAX_CHARS = 65_535
@@ -85,7 +84,7 @@ def _begin(client: Client, sha: str, check: CheckRun) -> Resource:
         try:
             return _create(client, sha, check)
         except GithubError as error:
-            if error.kind is not FailureKind.UNANSWERED:
+            if not error.is_unanswered:
                 raise
             lost = error
     assert lost is not None

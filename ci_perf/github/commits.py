@@ -4,15 +4,14 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
 import msgspec
 
 from ci_perf.errors import CiPerfError, InvalidFileError, RefusedError
-from ci_perf.github.access import Client
-from ci_perf.github.failures import GithubError
+from ci_perf.github.answers import PullRequest
+from ci_perf.github.client import Client, GithubError
 from ci_perf.model.program import Blob, blob
 from ci_perf.program.tree_sources import ListedTree
 from ci_perf.program.trees import IncomparableError
@@ -25,19 +24,11 @@ _BLOB_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 _COMMIT = """
 mutation($input: CreateCommitOnBranchInput!) {
-  createCommitOnBranch(input: $input) { commit { oid url } }
+  createCommitOnBranch(input: $input) { commit { oid } }
 }
 """
 # GitHub allows a job 1,000 requests in an hour; a pull request could name more files than that.
 _MAX_FETCHES = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCommit:
-    """The commit that we have made."""
-
-    sha: str
-    url: str
 
 
 class _Entry(msgspec.Struct):
@@ -54,33 +45,14 @@ class _Blob(msgspec.Struct):
 
 class _Commit(msgspec.Struct):
     oid: str
-    url: str
 
 
 class _Made(msgspec.Struct, rename="camel"):
     commit: _Commit
 
 
-class _Answer(msgspec.Struct, rename="camel"):
+class _Committed(msgspec.Struct, rename="camel"):
     create_commit_on_branch: _Made
-
-
-class _Parent(msgspec.Struct):
-    sha: str
-
-
-class _Known(msgspec.Struct):
-    message: str
-    parents: list[_Parent]
-    html_url: str = ""
-
-
-class _Object(msgspec.Struct):
-    sha: str
-
-
-class _Ref(msgspec.Struct):
-    object: _Object
 
 
 def folder(client: Client, sha: str, path: str) -> dict[str, bytes]:
@@ -111,48 +83,34 @@ def read_blob(client: Client, sha: str, *, what: str) -> bytes:
     return _decoded(client.get(f"/git/blobs/{sha}", _Blob, what=what), what)
 
 
-def is_on_top(client: Client, sha: str, parent: str, *, line: str) -> bool:
-    """Whether a commit lies on `parent` (or its first digits) and has this line in its message.
+def commit(client: Client, pull: PullRequest, files: Mapping[str, bytes], *, message: str) -> str:
+    """Put `files` on top of the head of a pull request, if that is still the head of its branch.
 
-    Raises GithubError.
-    """
-    answer = client.get(f"/git/commits/{sha}", _Known, what=f"commit {sha[:12]}")
-    is_there = any(known.sha.startswith(parent) for known in answer.parents)
-    return is_there and line in answer.message.splitlines()
-
-
-def commit(
-    client: Client, branch: str, parent: str, files: Mapping[str, bytes], *, message: str
-) -> NewCommit:
-    """Put `files` on top of `parent`, if that is still the head of `branch`.
-
-    Sent twice, it makes one commit: by then the head is another one. Raises RefusedError where the
-    branch has moved, and GithubError.
+    Return the SHA of the commit. Raises GithubError, and RefusedError where GitHub makes none.
     """
     headline, _, body = message.partition("\n\n")
-    what = f"commit on {branch}"
-    variables = {
-        "branch": {
-            "repositoryNameWithOwner": f"{client.owner}/{client.name}",
-            "branchName": branch,
-        },
-        "expectedHeadOid": parent,
-        "message": {"headline": headline, "body": body},
-        "fileChanges": {
-            "additions": [
-                {"path": path, "contents": base64.b64encode(content).decode()}
-                for path, content in sorted(files.items())
-            ]
-        },
+    branch = {
+        "repositoryNameWithOwner": f"{client.owner}/{client.name}",
+        "branchName": pull.head.ref,
     }
+    additions = [
+        {"path": path, "contents": base64.b64encode(content).decode()}
+        for path, content in sorted(files.items())
+    ]
+    variables = {
+        "branch": branch,
+        "expectedHeadOid": pull.head.sha,
+        "message": {"headline": headline, "body": body},
+        "fileChanges": {"additions": additions},
+    }
+    what = f"commit on {pull.head.ref}"
     try:
-        made = client.query(_COMMIT, _Answer, what=what, input=variables)
-    except GithubError:
-        if (done := _made_after_all(client, branch, parent, message)) is None:
+        made = client.query(_COMMIT, _Committed, what=what, input=variables)
+    except GithubError as error:
+        if error.status or error.is_unanswered:
             raise
-        return done
-    new = made.create_commit_on_branch.commit
-    return NewCommit(sha=new.oid, url=new.url)
+        raise RefusedError(f"{error}; has somebody pushed meanwhile?") from None
+    return made.create_commit_on_branch.commit.oid
 
 
 def _decoded(blob: _Blob, what: str) -> bytes:
@@ -164,29 +122,6 @@ def _decoded(blob: _Blob, what: str) -> bytes:
         return base64.b64decode(blob.content)
     except binascii.Error:
         raise InvalidFileError(f"{what}: expected base64, found something else") from None
-
-
-def _made_after_all(client: Client, branch: str, parent: str, message: str) -> NewCommit | None:
-    """Look, after a failure, whether the commit was made all the same; `None` where it was not.
-
-    Raises RefusedError where the branch has moved.
-    """
-    head = _head(client, branch)
-    if head == parent:
-        return None
-    answer = client.get(f"/git/commits/{head}", _Known, what=f"commit {head[:12]}")
-    is_on_top = [known.sha for known in answer.parents] == [parent]
-    if is_on_top and answer.message.strip() == message.strip():
-        return NewCommit(sha=head, url=answer.html_url)
-    raise RefusedError(
-        f"{branch}: expected {parent[:12]} at its head, found {head[:12]}: somebody has pushed "
-        "meanwhile, and that is not what was measured"
-    )
-
-
-def _head(client: Client, branch: str) -> str:
-    path = f"/git/ref/heads/{quote(branch)}"
-    return client.get(path, _Ref, what=f"branch {branch}").object.sha
 
 
 class _TreeItem(msgspec.Struct):

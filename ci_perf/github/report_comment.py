@@ -1,29 +1,31 @@
-"""Our comment on a pull request: written once, kept up to date, and safe among several jobs.
+"""Our comment on a pull request: one for each suite, which one job writes and keeps up to date.
 
-Jobs of a matrix write one section each of the same comment, and GitHub has no way to write only if
-nothing else was written meanwhile. So each job reads directly before it writes, looks again a
-moment later, and writes again when another one was in between. Which comments are ours is told by
-their first line, and by who wrote them.
+Which comments are ours is told by their first line, and by who wrote them. The second line says
+which run wrote it, and what our next run has to know.
 """
 
-import random
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
 
-from ci_perf.github import sections
-from ci_perf.github.access import Client
-from ci_perf.github.failures import FailureKind, GithubError
-from ci_perf.github.sections import Draft, Section
+from ci_perf.github.answers import User
+from ci_perf.github.client import Client, GithubError
 
-_TRIES = 6
-# Longer than another job mostly needs from its reading to its writing.
-_SETTLE_S = (0.75, 2.25)
+# GitHub's limit is 65,536, of characters or bytes depending on whom one asks.
+MAX_BYTES = 65_000
 # What is sent where GitHub finds the usual size too long.
-_SIZES = (sections.MAX_BYTES, 30_000, 5_000)
-_BOT = "Bot"
+_SIZES = (MAX_BYTES, 30_000, 5_000)
+# The beginning of every marker in a comment of ours; no foreign text may contain it.
+_OURS = "<!-- ci-perf:"
+_WRITTEN = re.compile(
+    r"<!-- ci-perf:run=(?P<run>[0-9]{1,18}) attempt=(?P<attempt>[0-9]{1,18}) "
+    r"record=(?P<record>[A-Za-z0-9_=-]*) -->"
+)
+_NOT_A_KEY = re.compile(r"[^A-Za-z0-9_.:/=+-]+")
+_MAX_KEY_CHARS = 100
 _QUERY = """
 query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) {
@@ -57,6 +59,20 @@ class PostedComment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A comment to be: `text` renders it within a number of bytes.
+
+    A later run, or a later attempt of it, is newer. `record` makes the new record of the one that
+    stands there, `None` where there is none or it is damaged.
+    """
+
+    run: int
+    attempt: int
+    text: Callable[[int], str]
+    record: Callable[[str | None], str] = lambda _old: ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
     """A comment of ours."""
 
@@ -64,25 +80,22 @@ class Comment:
     url: str
     body: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """What stands on the pull request now: our comments, oldest first, and all their sections."""
-
-    client: Client
-    pull: int
-    key: str
-    mine: list[Comment]
-    every: tuple[Section, ...]
+    @property
+    def age(self) -> tuple[int, int]:
+        """Return the run and the attempt that wrote it: the largest is the newest."""
+        written = self._written
+        return (int(written["run"]), int(written["attempt"])) if written else (0, 0)
 
     @property
-    def url(self) -> str:
-        return self.mine[0].url if self.mine else ""
+    def record(self) -> str | None:
+        """Return what the run that wrote it has left; `None` where somebody has removed it."""
+        written = self._written
+        return written["record"] if written else None
 
-    def without_outdated(self, own: Sequence[Draft]) -> list[Draft]:
-        """Leave out what a newer run has already reported."""
-        ages = {section.name: section.age for section in self.every}
-        return [draft for draft in own if ages.get(draft.name, draft.age) <= draft.age]
+    @property
+    def _written(self) -> re.Match[str] | None:
+        lines = _unix(self.body).split("\n")
+        return _WRITTEN.fullmatch(lines[1]) if len(lines) > 1 else None
 
 
 class _Node(msgspec.Struct, rename="camel"):
@@ -115,52 +128,48 @@ class _Answer(msgspec.Struct):
     repository: _Repository
 
 
-class _User(msgspec.Struct):
-    login: str
-    type: str = ""
-
-
 class _Listed(msgspec.Struct):
     id: int
     html_url: str
     body: str | None = None
-    user: _User | None = None
+    user: User | None = None
+
+
+def marker(key: str) -> str:
+    """Return the first line of our comment. The key tells two comments of ours apart."""
+    word = _NOT_A_KEY.sub("-", key)[:_MAX_KEY_CHARS].strip("-")
+    return f"{_OURS}v1 key={word or 'unknown'} -->"
+
+
+def harmless(text: str) -> str:
+    """Change foreign text so that no part of it reads as one of our markers."""
+    return text.replace(_OURS, _OURS.replace("<!--", "<! --"))
 
 
 def put(
-    client: Client,
-    pull: int,
-    key: str,
-    own: Sequence[Draft],
-    *,
-    is_skippable: bool = False,
-    settle: Callable[[], None] | None = None,
+    client: Client, pull: int, key: str, draft: Draft, *, is_skippable: bool = False
 ) -> PostedComment:
-    """Bring the comment `key` up to date with `own`. Raises GithubError.
+    """Bring the comment `key` up to date, unless a newer run has written it. Raises GithubError.
 
-    A section that a newer run has written stays. Skippable: not worth the first comment.
+    Skippable: not worth the first comment.
     """
-    wait = settle or (lambda: client.retries.sleep(random.uniform(*_SETTLE_S)))  # noqa: S311  only so that two jobs do not stay in step
-    done: CommentOutcome | None = None
-    for _ in range(_TRIES):
-        seen = _look(client, pull, key)
-        current = seen.without_outdated(own)
-        if not current:
-            return PostedComment(outcome=CommentOutcome.OUTDATED, url=seen.url)
-        if is_skippable and not seen.mine:
-            return PostedComment(outcome=CommentOutcome.SKIPPED)
-        if done is not None and _is_settled(seen, current):
-            return PostedComment(outcome=done, url=seen.url)
-        wrote = _write(seen, current)
-        if wrote is CommentOutcome.UNCHANGED:
-            return PostedComment(outcome=done or wrote, url=seen.url)
-        done = done or wrote
-        wait()
-    raise GithubError(
-        f"{_label(pull)}: not there after {_TRIES} attempts; is GitHub unwell, or do other "
-        "jobs write to it all the time? Then let one job report the whole matrix",
-        kind=FailureKind.REFUSED,
-    )
+    mine = find(client, pull, key)
+    newest = _choose_newest(mine)
+    if newest is None and is_skippable:
+        return PostedComment(outcome=CommentOutcome.SKIPPED)
+    if newest is not None and newest.age > (draft.run, draft.attempt):
+        return PostedComment(outcome=CommentOutcome.OUTDATED, url=newest.url)
+    record = draft.record(newest.record if newest else None)
+    head = f"{marker(key)}\n{_OURS}run={draft.run} attempt={draft.attempt} record={record} -->\n"
+    for max_bytes in _SIZES:
+        body = head + harmless(draft.text(max_bytes - len(head.encode())))
+        try:
+            return _send(client, pull, key, mine, body)
+        except GithubError as error:
+            is_too_long = error.status == 422 and "too long" in str(error).lower()
+            if max_bytes == _SIZES[-1] or not is_too_long:
+                raise
+    raise AssertionError("the last size returns or raises")
 
 
 def find(client: Client, pull: int, key: str) -> list[Comment]:
@@ -169,115 +178,92 @@ def find(client: Client, pull: int, key: str) -> list[Comment]:
     A hidden comment is left alone: nobody would see what is written to it.
     """
     try:
-        comments = _by_graphql(client, pull)
+        comments = _list_by_graphql(client, pull)
     except GithubError as error:
-        if error.status in {401, 403} or error.kind is FailureKind.LIMITED:
+        if error.status in {401, 403, 429}:
             raise
-        comments = _by_rest(client, pull)
-    mine = [comment for comment in comments if sections.is_ours(comment.body, key)]
+        comments = _list_by_rest(client, pull)
+    begin = f"{marker(key)}\n"
+    mine = [comment for comment in comments if _unix(comment.body).startswith(begin)]
     return sorted(mine, key=lambda comment: comment.id)
 
 
-def read(client: Client, pull: int, key: str) -> tuple[Section, ...] | None:
-    """Return the sections that stand in our comment; `None` without one. Raises GithubError."""
-    seen = _look(client, pull, key)
-    return seen.every if seen.mine else None
+def read(client: Client, pull: int, key: str) -> Comment | None:
+    """Return our comment, the newest if there are several. Raises GithubError."""
+    return _choose_newest(find(client, pull, key))
 
 
-def _look(client: Client, pull: int, key: str) -> _Seen:
-    mine = find(client, pull, key)
-    parsed = (sections.parse(comment.body, key) for comment in mine)
-    every = sections.newest(section for parts in parsed for section in parts)
-    return _Seen(client=client, pull=pull, key=key, mine=mine, every=every)
+def _choose_newest(mine: list[Comment]) -> Comment | None:
+    return max(mine, key=lambda comment: comment.age, default=None)
 
 
-def _is_settled(seen: _Seen, own: Sequence[Draft]) -> bool:
-    return len(seen.mine) == 1 and all(draft.is_in(seen.every) for draft in own)
-
-
-def _write(seen: _Seen, own: Sequence[Draft]) -> CommentOutcome:
-    """Write as much as GitHub takes, into the oldest of our comments: all jobs choose the same."""
-    for max_bytes in _SIZES:
-        body = sections.compose(seen.key, seen.every, own, max_bytes=max_bytes)
+def create(client: Client, pull: int, key: str, body: str) -> str:
+    """Make a comment, once, also where GitHub's answer is lost; return its address."""
+    for is_last in (False, True):
         try:
-            return _send(seen, body)
+            made = client.make(f"/issues/{pull}/comments", {"body": body}, what=_describe(pull))
         except GithubError as error:
-            if max_bytes == _SIZES[-1] or not _is_too_long(error):
+            if error.is_unanswered and (found := find(client, pull, key)):
+                return found[-1].url
+            if is_last or not error.is_unanswered:
                 raise
-    raise AssertionError("the last size returns or raises")
+        else:
+            return made.html_url or ""
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _send(seen: _Seen, body: str) -> CommentOutcome:
-    if not seen.mine:
-        return _create(seen, body)
-    first, *others = seen.mine
-    if not others and _kept(first.body) == _kept(body):
-        return CommentOutcome.UNCHANGED
-    what = _label(seen.pull)
-    seen.client.change(f"/issues/comments/{first.id}", {"body": body}, what=what)
+def _send(client: Client, pull: int, key: str, mine: list[Comment], body: str) -> PostedComment:
+    """Write it into the oldest of our comments; a second one, from a lost answer, goes."""
+    if not mine:
+        return PostedComment(outcome=CommentOutcome.CREATED, url=create(client, pull, key, body))
+    first, *others = mine
     for other in others:
-        seen.client.remove(f"/issues/comments/{other.id}", what=what)
-    return CommentOutcome.UPDATED
+        client.remove(f"/issues/comments/{other.id}", what=_describe(pull))
+    if _unix(first.body) == _unix(body):
+        return PostedComment(outcome=CommentOutcome.UNCHANGED, url=first.url)
+    client.change(f"/issues/comments/{first.id}", {"body": body}, what=_describe(pull))
+    return PostedComment(outcome=CommentOutcome.UPDATED, url=first.url)
 
 
-def _create(seen: _Seen, body: str) -> CommentOutcome:
-    """Ask once: where the answer is lost, the next look shows whether it was done."""
-    try:
-        seen.client.make(f"/issues/{seen.pull}/comments", {"body": body}, what=_label(seen.pull))
-    except GithubError as error:
-        if error.kind is not FailureKind.UNANSWERED:
-            raise
-    return CommentOutcome.CREATED
-
-
-def _is_too_long(error: GithubError) -> bool:
-    return error.status == 422 and "too long" in str(error).lower()
-
-
-def _kept(body: str) -> str:
-    """Return a body as GitHub keeps it."""
-    return body.replace("\r\n", "\n").strip()
-
-
-def _by_graphql(client: Client, pull: int) -> list[Comment]:
+def _list_by_graphql(client: Client, pull: int) -> list[Comment]:
     """List the comments of whoever holds the token: only GraphQL knows that for a job's token."""
-    nodes: list[_Node | None] = []
+    found: list[Comment] = []
     after: str | None = None
     while True:
         answer = client.query(
             _QUERY,
             _Answer,
-            what=_label(pull),
+            what=_describe(pull),
             owner=client.owner,
             name=client.name,
             number=pull,
             after=after,
         )
         page = answer.repository.pull_request.comments
-        nodes += page.nodes
+        found += [
+            Comment(id=node.database_id, url=node.url, body=node.body)
+            for node in page.nodes
+            if node and node.database_id and node.viewer_did_author and not node.is_minimized
+        ]
         after = page.page_info.end_cursor
         if not page.page_info.has_next_page or after is None:
-            break
-    return [
-        Comment(id=node.database_id, url=node.url, body=node.body)
-        for node in nodes
-        if node is not None
-        and node.database_id is not None
-        and node.viewer_did_author
-        and not node.is_minimized
-    ]
+            return found
 
 
-def _by_rest(client: Client, pull: int) -> list[Comment]:
+def _list_by_rest(client: Client, pull: int) -> list[Comment]:
     """List the comments of bots, where there is no GraphQL: people may not speak for us."""
-    listed = client.pages(f"/issues/{pull}/comments", _Listed, what=_label(pull))
+    listed = client.pages(f"/issues/{pull}/comments", _Listed, what=_describe(pull))
     return [
         Comment(id=comment.id, url=comment.html_url, body=comment.body or "")
         for comment in listed
-        if comment.user is not None and comment.user.type == _BOT
+        if comment.user is not None and comment.user.type == "Bot"
     ]
 
 
-def _label(pull: int) -> str:
-    """Name the comment in a message."""
+def _describe(pull: int) -> str:
     return f"comment on pull request {pull}"
+
+
+def _unix(text: str) -> str:
+    """Undo what GitHub does to a text: its editor ends lines otherwise, and the last end is cut."""
+    return text.replace("\r\n", "\n").rstrip() + "\n"

@@ -4,15 +4,16 @@ import contextlib
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ci_perf.baselines import layout
 from ci_perf.errors import CannotWriteError, InvalidFileError
-from ci_perf.github import commits, pulls
-from ci_perf.github.access import Client
-from ci_perf.github.pulls import ChangedFile, OpenPull
-from ci_perf.system import files, git
+from ci_perf.github import commits
+from ci_perf.github.client import Client
+from ci_perf.github.pulls import ChangedFile
+from ci_perf.system import files as disk
+from ci_perf.system import git
 
 # More than any suite has workloads; each costs a request.
 _MAX_READ = 50
@@ -20,10 +21,10 @@ _ANY = "MACHINE/SUITE/WORKLOAD.json"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
 
 
-def list_changes(client: Client, pull: OpenPull, folder: Path) -> list[ChangedFile]:
-    """Name the files below the folder of baselines that a pull request changes."""
-    every, top = pulls.changes(client, pull.number), in_repository(folder)
-    return [file for file in every if inside(file.path, top) or inside(file.before, top)]
+def select(files: Iterable[ChangedFile], folder: Path) -> list[ChangedFile]:
+    """Choose of the files that a pull request changes those of the folder of baselines."""
+    top = in_repository(folder)
+    return [file for file in files if inside(file.path, top) or inside(file.before, top)]
 
 
 def in_repository(folder: Path) -> PurePosixPath:
@@ -63,7 +64,7 @@ def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> I
         root = Path(folder) / "baselines"
         if base is not None and base.is_dir():
             shutil.copytree(base, root, symlinks=True)
-        files.make_folder(root)
+        disk.make_folder(root)
         for place, content in contents.items():
             _put(root / place, content)
         yield root
@@ -89,14 +90,14 @@ def contents(client: Client, changed: list[ChangedFile], folder: Path) -> dict[s
 def _put(path: Path, content: bytes | None) -> None:
     try:
         if content is not None:
-            files.make_folder(path.parent)
+            disk.make_folder(path.parent)
         path.unlink(missing_ok=True)
     except OSError as error:
         raise CannotWriteError(
             f"{path.name}: expected a place for a file, found none: {error.strerror}"
         ) from None
     if content is not None:
-        files.write_bytes(path, content)
+        disk.write_bytes(path, content)
 
 
 def _after(client: Client, file: ChangedFile) -> bytes | None:

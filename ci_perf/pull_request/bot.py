@@ -1,31 +1,46 @@
 """The bot: answer a comment that accepts new baselines, by a commit or by the reason for none.
 
-Whatever the comment names is checked against what GitHub says now; whatever is committed is made
-here, of numbers that a run has measured. Nothing of the pull request is run.
+    /ci-perf accept SHA [WORKLOAD…] ["REASON"]
+
+on the first line; later lines are for people. SHA is the commit at the head, or at least its first
+12 digits: an author can make two commits with the same first digits, have one reviewed and push the
+other, and 7 digits are minutes of work.
+
+The event says what was written. GitHub is asked again before anything is done: a comment can be
+edited, a pull request closed, a branch pushed to, a permission taken away. What is committed is
+made here, of numbers that a run has measured. Nothing of the pull request is run.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ci_perf.baselines import accept, layout
 from ci_perf.baselines.accept import Acceptance, Action, Mode
 from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.gate import Notify, compare
 from ci_perf.gate import accept as accepting
-from ci_perf.github import comment_command, commits, runs
-from ci_perf.github.access import Client
-from ci_perf.github.comment_command import AcceptOrder, CommandComment, Reaction
-from ci_perf.github.commits import NewCommit
-from ci_perf.github.pulls import OpenPull
-from ci_perf.github.runs import WorkflowRun
+from ci_perf.github import commits, pulls, report_comment, runs
+from ci_perf.github.answers import PullRequest, User, WorkflowRun
+from ci_perf.github.client import Client, GithubError
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
 from ci_perf.report import publication, units
 from ci_perf.report.accept_help import AcceptHint
 
-# Errors that a person can do something about; others are GitHub's failures, or bugs of ours.
-_REFUSALS = (RefusedError, UsageError, InvalidFileError)
+USAGE = '/ci-perf accept SHA [WORKLOAD…] ["REASON"]'
+# Phones type typographic quotes. The reason is shorter than a baseline's: who asked is added.
+_ORDER = re.compile(
+    r"/ci-perf[ \t]+accept[ \t]+(?P<sha>[0-9a-f]{12,40})"
+    r"(?P<workloads>(?:[ \t]+[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}){0,50})"
+    r'(?:[ \t]+["“](?P<reason>[^"“”]{1,400})["”])?[ \t]*'
+)
+_CALL = re.compile(r"/ci-perf(?![^ \t])")
+_URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]+")
+_LOGIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,184 +56,192 @@ class BotOptions:
     workloads: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """An order that was checked, its pull request, and the run that measured its commit."""
-
-    client: Client
-    comment: CommandComment
-    options: BotOptions
-    order: AcceptOrder
-    pull: OpenPull
-    run: WorkflowRun
+class _Issue(msgspec.Struct):
+    number: int
+    pull_request: dict[str, object] | None = None
 
 
-class _DoneError(Exception):
-    """An earlier run of this job has made the commit `sha`, but could not answer."""
+class _Comment(msgspec.Struct):
+    id: int
+    created_at: str
+    updated_at: str
+    body: str | None = None
+    user: User | None = None
+    html_url: str = ""
 
-    def __init__(self, sha: str) -> None:
-        super().__init__(sha)
-        self.sha = sha
+
+class Order(msgspec.Struct):
+    """The event of a comment."""
+
+    action: str
+    issue: _Issue
+    comment: _Comment
+
+    @property
+    def login(self) -> str:
+        """The name of its author; empty where a bot wrote it."""
+        user = self.comment.user
+        return user.login if user and user.type != "Bot" and _LOGIN.fullmatch(user.login) else ""
+
+    @property
+    def line(self) -> str:
+        """The first line, which is addressed to ci-perf or not."""
+        return re.split(r"[\r\n]", self.comment.body or "", maxsplit=1)[0]
 
 
-def handle_comment(
-    client: Client,
-    comment: CommandComment,
-    options: BotOptions,
-    *,
-    notify: Notify,
-) -> None:
+class _Permission(msgspec.Struct):
+    permission: str
+
+
+def read_order(environment: Mapping[str, str], payload: str) -> Order | None:
+    """Return what a person's new comment on a pull request orders; `None` where it is no order.
+
+    Raises InvalidFileError where the payload is not of the named event.
+    """
+    if environment.get("GITHUB_EVENT_NAME") != "issue_comment":
+        return None
+    try:
+        order = msgspec.json.decode(payload, type=Order)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidFileError(
+            f"GITHUB_EVENT_PATH: expected the payload of an 'issue_comment' event, found: {error}"
+        ) from None
+    is_new = order.action == "created" and order.issue.pull_request is not None
+    return order if is_new and order.login and _CALL.match(order.line) else None
+
+
+def answer(client: Client, order: Order, options: BotOptions, *, notify: Notify) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
     try:
-        # Before our reaction, which GitHub might count as a change of the comment.
-        comment_command.check_unchanged(client, comment)
-        comment_command.react(client, comment.id, Reaction.SEEN)
-        request = _request(client, comment, options)
-        hint = _hint(request)
-        _refuse_fork(request.pull)
-        text = _accept(request, notify)
-    except _DoneError as done:
-        text = publication.reply_accepted_before(comment.login, done.sha)
-    except _REFUSALS as refusal:
+        asked = _check_order(client, order)
+        pull = pulls.get(client, order.issue.number)
+        _check_pull(pull, asked["sha"])
+        run = runs.find_run_of_commit(client, pull, workflow=options.workflow)
+        hint = AcceptHint(
+            pull=pull.number,
+            run=run.id,
+            artifact=options.artifacts[0],
+            baselines=str(baseline_changes.in_repository(options.baselines)),
+        )
+        text = _accept(client, order, pull, run, asked, options, notify)
+    except (RefusedError, UsageError, InvalidFileError) as refusal:
         notify(f"refused: {refusal}")
-        _refuse(client, comment, str(refusal), hint)
-        return
-    comment_command.reply(client, comment.pull, comment.id, text)
-    comment_command.react(client, comment.id, Reaction.DONE)
+        text = publication.reply_refused(order.login, str(refusal), hint)
+    key = f"answer/{order.comment.id}"  # no suite is called so
+    body = f"{report_comment.marker(key)}\n{report_comment.harmless(text)}"
+    report_comment.create(client, order.issue.number, key, body)
 
 
-def _request(client: Client, comment: CommandComment, options: BotOptions) -> _Request:
-    """Check who asks, for what, and whether that still stands. Raises RefusedError and others."""
-    comment_command.check_permission(client, comment.login)
-    order = comment_command.parse_order(comment.body)
-    pull = comment_command.open_pull(client, comment.pull)
-    _check_head(client, comment, pull, order)
-    run = runs.find_run_of_commit(
-        client, pull.sha, pull.repository_id, pull=pull.number, workflow=options.workflow
-    )
-    runs.check_run(run, workflow=options.workflow)
-    return _Request(
-        client=client, comment=comment, options=options, order=order, pull=pull, run=run
-    )
+def _check_order(client: Client, order: Order) -> re.Match[str]:
+    """Take an order apart that its author wrote so, and may give. Raises RefusedError, UsageError.
 
-
-def _check_head(
-    client: Client, comment: CommandComment, pull: OpenPull, order: AcceptOrder
-) -> None:
+    Who edits a comment need not be its author.
+    """
+    what = f"comment {order.comment.id}"
+    now = client.get(f"/issues/comments/{order.comment.id}", _Comment, what=what)
+    written = (order.comment.created_at, order.comment.created_at, order.comment.body or "")
+    if (now.created_at, now.updated_at, now.body or "") != written:
+        raise RefusedError(f"{what}: expected it as it was written, found it edited; write it anew")
+    what = f"permission of {order.login}"
     try:
-        comment_command.check_head(pull, order.sha)
-    except RefusedError:
-        if commits.is_on_top(client, pull.sha, order.sha, line=_asked_by(comment)):
-            raise _DoneError(pull.sha) from None
-        raise
+        path = f"/collaborators/{order.login}/permission"
+        level = client.get(path, _Permission, what=what).permission
+    except GithubError as error:
+        if error.status != 404:
+            raise
+        level = "none"
+    if level not in {"admin", "write"}:  # "maintain" is "write" in this field
+        raise RefusedError(
+            f"{what}: expected one to write to this repository, found {level[:40]!r}; somebody who "
+            "may push must ask"
+        )
+    asked = _ORDER.fullmatch(order.line)
+    if asked is None or not (asked["reason"] or "-").isprintable():
+        raise UsageError(
+            f"expected {USAGE} with 12 to 40 digits of the commit, in small letters, found "
+            f"{order.line[:80]!r}"
+        )
+    return asked
 
 
-def _refuse_fork(pull: OpenPull) -> None:
+def _check_pull(pull: PullRequest, sha: str) -> None:
+    """Refuse a pull request that is not open, or has another head. Raises RefusedError."""
+    what = f"pull request {pull.number}"
+    if pull.state != "open":
+        raise RefusedError(f"{what}: expected it open, found it {pull.state[:40]}")
+    if not pull.head.sha.startswith(sha):
+        raise RefusedError(
+            f"{what}: expected {sha[:12]} at its head, found {pull.head.sha[:12]}; look at the "
+            "report of that commit, and accept that one"
+        )
+
+
+def _accept(
+    client: Client,
+    order: Order,
+    pull: PullRequest,
+    run: WorkflowRun,
+    asked: re.Match[str],
+    options: BotOptions,
+    notify: Notify,
+) -> str:
+    """Commit what the run measured, under paths and with contents of ours; return the answer."""
     if pull.is_fork:
         raise RefusedError(
             f"pull request {pull.number}: expected a branch of this repository, found one of a "
             "fork, to which the token of a job cannot push"
         )
-
-
-def _accept(request: _Request, notify: Notify) -> str:
-    """Commit what the run measured; return the answer to the comment."""
-    accepted = [
-        acceptance
-        for artifact in request.options.artifacts
-        for acceptance in _prepared(request, artifact, notify)
-        if acceptance.action is not Action.KEPT
-    ]
-    login = request.comment.login
-    if not accepted:
-        return publication.reply_unchanged(login)
-    commit = _commit(request, accepted)
-    notify(f"committed {commit.sha} on {request.pull.branch}")
-    described = [
-        accepting.described(acceptance, _path(request.options, acceptance))
-        for acceptance in accepted
-    ]
-    return publication.reply_accepted(login, commit.sha, described)
-
-
-def _prepared(request: _Request, artifact: str, notify: Notify) -> tuple[Acceptance, ...]:
-    """Decide what one artifact changes in the baselines as they are at the head."""
-    options = request.options
-    run = _trusted_run(request, artifact, notify)
-    machine, label = run.environment.hard, fetch.label(request.run.number, artifact)
-    rules = compare.rules(options.workloads, run.suite, options.baselines, machine, notify=notify)
-    place = layout.folder(Path(), machine, run.suite)
-    folder = baseline_changes.in_repository(options.baselines) / place
-    contents = commits.folder(request.client, request.pull.sha, str(folder))
-    known = {
-        str(place / name): content
-        for name, content in contents.items()
-        if baseline_changes.is_name(name)
-    }
-    with baseline_changes.written(known) as root, fetch.refusing_odd_numbers(label):
-        comparison = compare.against_baselines(run, root, label=label, rules=rules)
-        return accept.prepare(
-            root,
-            run,
-            comparison,
-            workloads=request.order.workloads,
-            reason=_reason(request),
-            mode=Mode.KEEP,
+    reason = (asked["reason"] or "").strip()
+    accepted: dict[str, Acceptance] = {}
+    for artifact in options.artifacts:
+        measured = _fetch(client, pull, run.id, artifact, notify)
+        rules = compare.rules(
+            options.workloads,
+            measured.suite,
+            options.baselines,
+            measured.environment.hard,
+            notify=notify,
         )
+        place = layout.folder(Path(), measured.environment.hard, measured.suite)
+        top = baseline_changes.in_repository(options.baselines)
+        known = {
+            str(place / name): content
+            for name, content in commits.folder(client, pull.head.sha, str(top / place)).items()
+            if baseline_changes.is_name(name)
+        }
+        label = fetch.label(run.id, artifact)
+        with baseline_changes.written(known) as root, fetch.refusing_odd_numbers(label):
+            comparison = compare.against_baselines(measured, root, label=label, rules=rules)
+            prepared = accept.prepare(
+                root,
+                measured,
+                comparison,
+                workloads=asked["workloads"].split(),
+                reason=f"{reason} ({order.login}, #{pull.number})" if reason else "",
+                mode=Mode.KEEP,
+            )
+        for one in prepared:
+            if one.action is not Action.KEPT:
+                accepted[str(top / place / f"{one.workload}.json")] = one
+    if not accepted:
+        return publication.reply_unchanged(order.login)
+    headline = f"Accept {units.numbered(len(accepted), 'new baseline')}"
+    by = f"Measured by {run.html_url}" if _URL.fullmatch(run.html_url) else ""
+    asker = f"Asked for by {order.login}: {order.comment.html_url}"
+    message = "\n\n".join(filter(None, (headline, reason, asker, by)))
+    contents = {path: layout.render(known.baseline).encode() for path, known in accepted.items()}
+    sha = commits.commit(client, pull, contents, message=message)
+    notify(f"committed {sha} on {pull.head.ref}")
+    described = [accepting.described(known, path) for path, known in accepted.items()]
+    return publication.reply_accepted(order.login, sha, described)
 
 
-def _trusted_run(request: _Request, artifact: str, notify: Notify) -> Run:
+def _fetch(client: Client, pull: PullRequest, run: int, artifact: str, notify: Notify) -> Run:
     """Return the run in an artifact. Raises RefusedError where it measured another commit."""
-    run = fetch.fetch_run(request.client, request.run.number, artifact)
-    trust.check_source(run, request.pull.sha, fetch.label(request.run.number, artifact))
-    trusted = trust.trusted(request.client, run, base=request.pull.base)
+    measured = fetch.fetch_run(client, run, artifact)
+    trust.check_source(measured, pull.head.sha, fetch.label(run, artifact))
+    trusted = trust.trusted(client, measured, base=pull.base.sha)
     for note in trusted.notes:
         notify("".join(note))
     return trusted.run
-
-
-def _commit(request: _Request, accepted: Sequence[Acceptance]) -> NewCommit:
-    """Commit the files, under paths and with contents of ours, on the commit that was measured."""
-    files = {
-        _path(request.options, acceptance): layout.render(acceptance.baseline).encode()
-        for acceptance in accepted
-    }
-    headline = f"Accept {units.numbered(len(accepted), 'new baseline')}"
-    body = [request.order.reason, _asked_by(request.comment)]
-    body.append(f"Measured by {request.run.url}" if request.run.url else "")
-    message = "\n\n".join(filter(None, [headline, *body]))
-    pull = request.pull
-    return commits.commit(request.client, pull.branch, pull.sha, files, message=message)
-
-
-def _asked_by(comment: CommandComment) -> str:
-    return f"Asked for by {comment.login}: {comment.url}"
-
-
-def _path(options: BotOptions, acceptance: Acceptance) -> str:
-    baseline = acceptance.baseline
-    file = layout.path(Path(), baseline.machine, baseline.suite, baseline.workload)
-    return str(baseline_changes.in_repository(options.baselines) / file)
-
-
-def _reason(request: _Request) -> str:
-    """Return the reason with its author, for the baseline; empty where none was given."""
-    reason, comment = request.order.reason, request.comment
-    return f"{reason} ({comment.login}, #{comment.pull})" if reason else ""
-
-
-def _hint(request: _Request) -> AcceptHint:
-    """Say where a person finds the numbers, to accept them by hand."""
-    return AcceptHint(
-        pull=request.pull.number,
-        run=request.run.number,
-        artifact=request.options.artifacts[0],
-        baselines=str(baseline_changes.in_repository(request.options.baselines)),
-    )
-
-
-def _refuse(client: Client, comment: CommandComment, reason: str, hint: AcceptHint | None) -> None:
-    text = publication.reply_refused(comment.login, reason, hint)
-    comment_command.reply(client, comment.pull, comment.id, text)
-    comment_command.react(client, comment.id, Reaction.REFUSED)

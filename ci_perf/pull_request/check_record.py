@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf.errors import CiPerfError
+from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.gate import Notify
-from ci_perf.github import access, actions, report_comment
-from ci_perf.github.access import Client
+from ci_perf.github import actions, report_comment
+from ci_perf.github.client import Access, Client
 from ci_perf.judging import earlier_checks
 from ci_perf.model.base import Count, Name, Struct, Text
 from ci_perf.model.comparison import Change, Comparison, Verdict
@@ -56,27 +56,33 @@ class CheckRecord(Struct, frozen=True, kw_only=True):
         return next((known for known in self.runs if known.run == run), None)
 
 
-def decode(text: str) -> CheckRecord | None:
-    """Return the record in a comment; `None` where it is damaged. An empty text is an empty one."""
+# What a comment remembers, by machine.
+Records = dict[Name, CheckRecord]
+
+
+def decode(text: str | None) -> Records | None:
+    """Return the records in a comment, by machine; `None` where they are damaged or removed."""
     if not text:
-        return CheckRecord()
+        return {} if text == "" else None
     try:
-        unpacker = zlib.decompressobj()
         packed = base64.urlsafe_b64decode(text)
-        data = unpacker.decompress(packed, 100 * _MOST_BYTES)
-        return msgspec.json.decode(data, type=CheckRecord)
+        data = zlib.decompressobj().decompress(packed, 100 * _MOST_BYTES)
+        return msgspec.json.decode(data, type=Records)
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
 
 
-def encode(record: CheckRecord) -> str:
-    """Return a record as one word; the oldest runs are left out where it would be too long."""
-    while True:
-        packed = zlib.compress(msgspec.json.encode(record), 9)
+def encode(records: Records) -> str:
+    """Return records as one word; the oldest runs are left out where it would be too long."""
+    while records:
+        packed = zlib.compress(msgspec.json.encode(records), 9)
         text = base64.urlsafe_b64encode(packed).decode()
+        longest = max(records, key=lambda machine: len(records[machine].runs))
+        record = records[longest]
         if len(text) <= _MOST_BYTES or not record.runs:
             return text
-        record = msgspec.structs.replace(record, runs=record.runs[1:])
+        records = records | {longest: msgspec.structs.replace(record, runs=record.runs[1:])}
+    return ""
 
 
 def added(record: CheckRecord, comparison: Comparison, *, pairs: Mapping[str, str]) -> CheckRecord:
@@ -182,39 +188,32 @@ class _Payload(msgspec.Struct):
     action: str = ""
 
 
-def checks_before(environment: Mapping[str, str], key: str, *, notify: Notify) -> int | None:
+def count_checks(environment: Mapping[str, str], key: str, *, notify: Notify) -> int | None:
     """Return how many checks the comment `key` remembers, of the machine that has most.
 
     `None` where nothing tells: there is no pull request, GitHub does not say, or the comment is
     missing although the pull request was not just opened.
     """
     try:
-        return _known(environment, key, notify)
+        return _count(environment, key)
     except CiPerfError as error:
         notify(f"earlier checks are not known: {error}")
         return None
 
 
-def _known(environment: Mapping[str, str], key: str, notify: Notify) -> int | None:
+def _count(environment: Mapping[str, str], key: str) -> int:
     path = environment.get("GITHUB_EVENT_PATH", "")
     payload = files.read_text(Path(path)) if path else ""
     event = actions.read_event(environment, payload)
     if not event.pull:
-        notify("earlier checks are not known: this job is of no pull request")
-        return None
-    client = Client(access.of_job(environment, event.repository))
-    sections = report_comment.read(client, event.pull, key)
-    if sections is None:
-        is_first = event.run.attempt == 1 and _action(payload) == "opened"
-        if not is_first:
-            notify(f"earlier checks are not known: no comment of ours with the key {key!r}")
-        return 0 if is_first else None
-    records = [decode(section.record) for section in sections]
-    if any(record is None for record in records):
-        notify("earlier checks are not known: what the comment remembers is damaged")
-        return None
-    return max((record.tested for record in records if record), default=0)
-
-
-def _action(payload: str) -> str:
-    return msgspec.json.decode(payload, type=_Payload).action
+        raise RefusedError("this job is of no pull request")
+    known = report_comment.read(Client(Access.from_job(environment)), event.pull, key)
+    if known is None:
+        action = msgspec.json.decode(payload, type=_Payload).action
+        if event.run.attempt == 1 and action == "opened":
+            return 0
+        raise RefusedError(f"there is no comment of ours with the key {key!r}")
+    records = decode(known.record)
+    if records is None:
+        raise RefusedError("what the comment remembers is damaged")
+    return max((record.tested for record in records.values()), default=0)

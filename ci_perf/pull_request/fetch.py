@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ci_perf.errors import CiPerfError, InvalidFileError
 from ci_perf.gate import Notify
-from ci_perf.github import access, artifacts, runs
-from ci_perf.github.access import Client
+from ci_perf.github import artifacts, runs
+from ci_perf.github.client import Access, Client
 from ci_perf.model import codec
 from ci_perf.model.run import Run
 from ci_perf.report.accept_help import USUAL_ARTIFACT
@@ -39,9 +39,9 @@ def fetch_for_person(
 ) -> Run:
     """Return the same for a person with a clone and a token. Raises UsageError: one is missing."""
     remote = git.run(clone, "remote", "get-url", "origin")
-    client = Client(access.of_clone(environment, remote.out if remote.code == 0 else ""))
+    client = Client(Access.from_clone(environment, remote.out if remote.code == 0 else ""))
     run = runs.find_run(client, run_id)
-    notify(f"{runs.describe(run_id)} measured commit {run.sha[:12]}, branch {run.branch}")
+    notify(f"{runs.describe(run_id)} measured commit {run.head_sha[:12]}, branch {run.head_branch}")
     if run.is_fork:
         notify("note: it was measured by code from a fork, which could make up any number")
     return fetch_run(client, run_id, artifact)

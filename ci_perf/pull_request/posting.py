@@ -1,4 +1,4 @@
-"""Post reports to a pull request: the comment, checks that its event allows.
+"""Post reports to a pull request: the comment and the checks that its event allows.
 
 A failure here is noted and told; it changes no verdict.
 """
@@ -7,20 +7,23 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 
 from ci_perf import suite
 from ci_perf.errors import CiPerfError, ExitCode
 from ci_perf.gate import Notify
-from ci_perf.github import access, checks, pulls, report_comment, sections
-from ci_perf.github.access import Client
-from ci_perf.github.actions import Event, EventKind
+from ci_perf.github import checks, pulls, report_comment
+from ci_perf.github.actions import Event
+from ci_perf.github.answers import PullRequest
 from ci_perf.github.checks import Annotation, CheckRun, Conclusion
-from ci_perf.github.pulls import ChangedFile, OpenPull
-from ci_perf.github.report_comment import CommentOutcome, PostedComment
+from ci_perf.github.client import Access, Client
+from ci_perf.github.pulls import ChangedFile
+from ci_perf.github.report_comment import CommentOutcome, Draft, PostedComment
 from ci_perf.model.comparison import Comparison, Verdict
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
+from ci_perf.pull_request.rejudge import MeasuredPull
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import accept_help, explanations, publication
 from ci_perf.report.accept_help import AcceptHint
@@ -30,6 +33,8 @@ from ci_perf.report.publication import Extras, Origin
 _UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
 # Verdicts of runs that may be accepted, and that accepting changes something for.
 _ACCEPTABLE = set(Verdict) - {Verdict.UNCHANGED, Verdict.INVALID, Verdict.INCONCLUSIVE}
+# For the sentence that counts the machines that are shown.
+_END_BYTES = 40
 _NOTHING = PostedComment(outcome=CommentOutcome.SKIPPED)
 
 
@@ -37,7 +42,8 @@ _NOTHING = PostedComment(outcome=CommentOutcome.SKIPPED)
 class Job:
     """What is reported, where, and what went wrong so far.
 
-    ``notify`` is given what a person at the log should know.
+    ``measured`` is the run that this job has judged again; then the verdicts are by the baselines
+    of the base branch. ``notify`` is given what a person at the log should know.
     """
 
     reports: Sequence[Report]
@@ -46,7 +52,7 @@ class Job:
     event: Event
     notify: Notify
     problems: list[str] = field(default_factory=list)
-    is_judged_by_base: bool = False
+    measured: MeasuredPull | None = None
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -54,7 +60,7 @@ class Job:
         with noting(self.problems, self.environment, self.notify):
             yield
 
-    def origin(self, pull: OpenPull | None) -> Origin:
+    def origin(self, pull: PullRequest | None) -> Origin:
         """Say where the comparisons were measured, and for which branch they are judged."""
         return Origin(
             url=self.event.run.url,
@@ -64,23 +70,25 @@ class Job:
             history_url=self.options.history_url,
         )
 
-    def base(self, pull: OpenPull | None) -> str:
+    def base(self, pull: PullRequest | None) -> str:
         """Name the branch that a pull request is judged for.
 
         That is the branch of this job where this job judges, else the base when the event happened.
         """
         if pull is None:
             return ""
-        known = self.event.branch if self.is_judged_by_base else self.event.base
-        return known or pull.base_branch
+        known = self.event.branch if self.measured is not None else self.event.base
+        return known or pull.base.ref
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The pull request that is reported on, and what it does to baselines."""
+    """Where GitHub is told: the pull request, if there is one, and the files that it changes."""
 
-    pull: OpenPull
-    edits: Sequence[ChangedFile]
+    client: Client
+    pull: PullRequest | None = None
+    files: Sequence[ChangedFile] = ()
+    edits: Sequence[ChangedFile] = ()
 
 
 @contextmanager
@@ -99,10 +107,10 @@ def noting(problems: list[str], environment: Mapping[str, str], notify: Notify) 
 def post(job: Job) -> PostedComment:
     """Write to GitHub what the options ask for and the event allows.
 
-    Return what became of the comment.
+    Return what became of the comment. A failure of it keeps no check from being posted.
     """
     options, event = job.options, job.event
-    if event.kind is EventKind.NONE or not (options.comment or options.check):
+    if not event.repository or not (options.comment or options.check):
         return _NOTHING
     if event.is_read_only:
         job.notify(
@@ -110,168 +118,160 @@ def post(job: Job) -> PostedComment:
             "read; docs/github.md shows the job that may post. The report is in the job summary"
         )
         return _NOTHING
-    has_pull = bool(event.pull or event.head) and not event.is_closed
+    has_pull = bool(event.pull or event.measured) and not event.is_closed
     if not has_pull and options.comment:
         job.notify("no comment: no open pull request belongs to this event")
     if not has_pull and not (event.sha and options.check):
         return _NOTHING
-    client = Client(access.of_job(job.environment, job.event.repository))
-    return _post(job, client, has_pull=has_pull)
-
-
-def _post(job: Job, client: Client, *, has_pull: bool) -> PostedComment:
-    """Post the comment and checks; a failure of one keeps no other from being posted."""
-    posted, target, options = _NOTHING, None, job.options
-    with job.noting():
-        target = _target(job, client) if has_pull else None
-        if has_pull and options.comment:
-            posted = _comment(job, client, target)
-    if options.check and (sha := _sha(job, target)):
-        with job.noting():
-            _put_checks(job, client, target, sha)
-    return posted
-
-
-def _target(job: Job, client: Client) -> _Target | None:
-    pull = pulls.find(client, job.event)
-    if pull is None:
-        return None
-    edits: list[ChangedFile] = []
-    with job.noting():
-        edits = baseline_changes.list_changes(client, pull, job.options.baselines)
-    return _Target(pull=pull, edits=edits)
-
-
-def _comment(job: Job, client: Client, target: _Target | None) -> PostedComment:
     posted = _NOTHING
-    if target is None:
-        job.notify(
-            "no comment: no open pull request has the measured commit at its head; it was closed, "
-            "or a newer commit will be reported"
-        )
-        return posted
-    for key, reports in _by_key(job).items():
-        posted = report_comment.put(
-            client,
-            target.pull.number,
-            key,
-            [_draft(job, report, target) for report in reports],
-            is_skippable=_is_skippable(job, target, reports),
-        )
-        job.notify(f"comment {posted.outcome.value}" + (f": {posted.url}" if posted.url else ""))
+    target = _find_target(job, has_pull=has_pull)
+    if has_pull and options.comment:
+        with job.noting():
+            posted = _comment(job, target)
+    if options.check and (sha := _choose_commit(job, target)):
+        for report in job.reports:
+            with job.noting():
+                check = _make_check(job, report, target)
+                url = checks.put_check(target.client, sha, check)
+                job.notify(f"check {check.conclusion.value}: {url}")
     return posted
 
 
-def _by_key(job: Job) -> dict[str, list[Report]]:
-    """Group reports by the comment that they stand in."""
-    groups: dict[str, list[Report]] = {}
-    for report in job.reports:
-        groups.setdefault(job.options.key or report.comparison.suite, []).append(report)
-    return groups
-
-
-def _draft(job: Job, report: Report, target: _Target) -> sections.Draft:
-    origin = job.origin(target.pull)
-    extras = _extras(job, report, target)
-    return sections.Draft(
-        name=sections.name(report.machine),
-        run=job.event.run.number,
-        attempt=job.event.run.attempt,
-        brief=publication.brief(report.comparison, origin, extras),
-        rest=lambda size: publication.rest(
-            report.comparison, origin, max_bytes=size, extras=extras
-        ),
-        record=lambda old: _record(report, old),
-    )
-
-
-def _record(report: Report, old: str) -> str:
-    """Return what the comment remembers of checks, this one included."""
-    record = check_record.decode(old) or CheckRecord()
-    record = check_record.added(record, report.comparison, pairs=report.pairs)
-    return check_record.encode(record) if record.tested else ""
-
-
-def _extras(job: Job, report: Report, target: _Target) -> Extras:
-    """Say what the pull request does to baselines, and how its numbers become baselines."""
+def add_extras(job: Job, report: Report, target: _Target | None = None) -> Extras:
+    """Say what is not trusted, what the pull request does to baselines, and how to accept."""
+    trust = publication.trust_note(report.trust_notes)
+    if target is None or target.pull is None:
+        return Extras(note=trust, folded=Markdown(""))
     run, pull = job.event.run.number, target.pull
     hint = AcceptHint(
         pull=pull.number,
         run=run,
         artifact=report.artifact,
         baselines=str(baseline_changes.in_repository(job.options.baselines)),
-        sha="" if pull.is_fork else pull.sha,
+        sha="" if pull.is_fork else pull.head.sha,
     )
     steps = accept_help.folded(hint) if run and report.comparison.verdict in _ACCEPTABLE else ""
     edits = publication.baseline_note(
         [file.path for file in target.edits],
         report.by_own_baselines,
-        is_judged_by_base=job.is_judged_by_base,
+        is_judged_by_base=job.measured is not None,
     )
-    return Extras(
-        note=Markdown(
-            "\n\n".join(filter(None, (publication.trust_note(report.trust_notes), edits)))
-        ),
-        folded=Markdown(steps),
-    )
+    note = "\n\n".join(filter(None, (trust, edits)))
+    return Extras(note=Markdown(note), folded=Markdown(steps))
 
 
-def extras_without_pull(report: Report) -> Extras:
-    """Say what is not trusted, where nothing is known of a pull request."""
-    return Extras(note=publication.trust_note(report.trust_notes), folded=Markdown(""))
+def _find_target(job: Job, *, has_pull: bool) -> _Target:
+    """Ask GitHub once for the pull request and its files; whoever judged has asked already."""
+    measured, files = job.measured, list[ChangedFile]()
+    pull: PullRequest | None = None
+    client = measured.client if measured is not None else Client(Access.from_job(job.environment))
+    if measured is not None:
+        pull, files = measured.pull, measured.files
+    elif not has_pull or (pull := pulls.find(client, job.event)) is None:
+        return _Target(client=client)
+    else:
+        with job.noting():
+            files = pulls.changes(client, pull.number)
+    edits = baseline_changes.select(files, job.options.baselines)
+    return _Target(client=client, pull=pull, files=files, edits=edits)
 
 
-def _is_skippable(job: Job, target: _Target, reports: Sequence[Report]) -> bool:
-    is_quiet = all(map(_is_quiet, reports)) and not target.edits
-    return job.options.skip_if_unchanged and is_quiet
+def _comment(job: Job, target: _Target) -> PostedComment:
+    posted = _NOTHING
+    if target.pull is None:
+        job.notify(
+            "no comment: no open pull request has the measured commit at its head; it was closed, "
+            "or a newer commit will be reported"
+        )
+        return posted
+    groups: dict[str, list[Report]] = {}
+    for report in sorted(job.reports, key=lambda report: report.machine):
+        groups.setdefault(job.options.key or report.comparison.suite, []).append(report)
+    for key, reports in groups.items():
+        draft = Draft(
+            run=job.event.run.number,
+            attempt=job.event.run.attempt,
+            text=partial(_render, job, reports, target),
+            record=partial(_record, reports),
+        )
+        is_quiet = all(map(_is_quiet, reports)) and not target.edits
+        posted = report_comment.put(
+            target.client,
+            target.pull.number,
+            key,
+            draft,
+            is_skippable=job.options.skip_if_unchanged and is_quiet,
+        )
+        job.notify(f"comment {posted.outcome.value}" + (f": {posted.url}" if posted.url else ""))
+    return posted
+
+
+def _render(job: Job, reports: Sequence[Report], target: _Target, max_bytes: int) -> str:
+    """Render the reports of all machines; each may have an even share of what others leave."""
+    text = publication.together([(report.machine, report.comparison) for report in reports])
+    for position, report in enumerate(reports):
+        left = max_bytes - len(text.encode())
+        share = publication.whole(
+            report.comparison,
+            job.origin(target.pull),
+            max_bytes=left // (len(reports) - position) - len("\n"),
+            extras=add_extras(job, report, target),
+            rendered=report.text,
+        )
+        if len(share.encode()) > left - _END_BYTES:
+            return f"{text}{position} of {len(reports)} machines shown.\n"
+        text += f"{share}\n"
+    return text
+
+
+def _record(reports: Sequence[Report], old: str | None) -> str:
+    """Return what the comment remembers of checks, these included."""
+    records = check_record.decode(old) or {}
+    for report in reports:
+        record = check_record.added(
+            records.get(report.machine, CheckRecord()), report.comparison, pairs=report.pairs
+        )
+        records |= {report.machine: record} if record.tested else {}
+    return check_record.encode(records)
 
 
 def _is_quiet(report: Report) -> bool:
-    is_fine = report.comparison.exit_code == ExitCode.OK and not report.trust_notes
-    is_same_gate = not report.comparison.gate_changes
-    return is_fine and is_same_gate and report.comparison.verdict is Verdict.UNCHANGED
+    comparison = report.comparison
+    is_fine = comparison.exit_code == ExitCode.OK and not report.trust_notes
+    return is_fine and not comparison.gate_changes and comparison.verdict is Verdict.UNCHANGED
 
 
-def _sha(job: Job, target: _Target | None) -> str:
+def _choose_commit(job: Job, target: _Target) -> str:
     """Choose the commit that a check hangs on: never one that was not measured."""
     if job.event.sha:
         return job.event.sha
     measured = {report.comparison.head.source.commit for report in job.reports}
-    if target is not None and measured == {target.pull.sha}:
-        return target.pull.sha
+    if target.pull is not None and measured == {target.pull.head.sha}:
+        return target.pull.head.sha
     job.notify("no check: it is not known which commit of GitHub was measured")
     return ""
 
 
-def _put_checks(job: Job, client: Client, target: _Target | None, sha: str) -> None:
-    changed: frozenset[str] = frozenset()
-    if target is not None:
-        with job.noting():
-            changed = pulls.changed_files(client, target.pull.number)
-    for report in job.reports:
-        with job.noting():
-            made = _check(job, report, changed, target)
-            job.notify(f"check {made.conclusion.value}: {checks.put_check(client, sha, made)}")
-
-
-def _check(job: Job, report: Report, changed: frozenset[str], target: _Target | None) -> CheckRun:
-    run, pull = job.event.run, target.pull if target else None
-    origin = job.origin(pull)
-    extras = _extras(job, report, target) if target else extras_without_pull(report)
+def _make_check(job: Job, report: Report, target: _Target) -> CheckRun:
+    run, comparison = job.event.run, report.comparison
     return CheckRun(
         name=report.name,
         identity=f"ci-perf/{run.number}/{run.attempt}/{job.options.key or ''}",
-        conclusion=_conclusion(report.comparison),
-        title=publication.title(report.comparison, base=job.base(pull)),
+        conclusion=_conclude(comparison),
+        title=publication.title(comparison, base=job.base(target.pull)),
         summary=publication.whole(
-            report.comparison, origin, max_bytes=checks.MAX_CHARS, extras=extras
+            comparison,
+            job.origin(target.pull),
+            max_bytes=checks.MAX_CHARS,
+            extras=add_extras(job, report, target),
+            rendered=report.text,
         ),
-        annotations=_annotations(job, report.comparison, changed),
+        annotations=_annotate(job, comparison, target),
         url=run.url,
     )
 
 
-def _conclusion(comparison: Comparison) -> Conclusion:
+def _conclude(comparison: Comparison) -> Conclusion:
     """Translate the exit code; undecided, or with another gate, it neither passes nor blames."""
     if comparison.exit_code != ExitCode.OK:
         return Conclusion.FAILURE
@@ -279,28 +279,27 @@ def _conclusion(comparison: Comparison) -> Conclusion:
     return Conclusion.NEUTRAL if is_open else Conclusion.SUCCESS
 
 
-def _annotations(job: Job, comparison: Comparison, changed: frozenset[str]) -> list[Annotation]:
+def _annotate(job: Job, comparison: Comparison, target: _Target) -> list[Annotation]:
     """Show findings beside workload files, and causes at their lines: in changed files only."""
-    files = _files(job, comparison) if changed else {}
+    changed = {file.path for file in target.files if not file.is_removed}
+    workload_files = _find_files(job, comparison) if changed else {}
     annotations = []
     for note in publication.file_notes(comparison):
-        name = files.get(note.workload, f"{note.workload.partition('.')[0]}.py")
+        name = workload_files.get(note.workload, f"{note.workload.partition('.')[0]}.py")
         path = str(PurePosixPath(job.options.workloads, name))
-        if path in changed:
-            annotations.append(
-                Annotation(path=path, level=note.level, title=note.title, message=note.message)
-            )
+        annotations.append(
+            Annotation(path=path, level=note.level, title=note.title, message=note.message)
+        )
     annotations += [
         Annotation(
             path=note.path, line=note.line, level="warning", title=note.title, message=note.message
         )
         for note in explanations.line_notes(comparison.rows)
-        if note.path in changed
     ]
-    return annotations
+    return [annotation for annotation in annotations if annotation.path in changed]
 
 
-def _files(job: Job, comparison: Comparison) -> dict[str, str]:
+def _find_files(job: Job, comparison: Comparison) -> dict[str, str]:
     """Name the file of each workload; none, where suite.toml cannot be read."""
     folder = job.options.workloads
     try:

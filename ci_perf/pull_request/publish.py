@@ -5,11 +5,12 @@ from pathlib import Path
 
 from ci_perf.gate import Notify
 from ci_perf.github import actions
-from ci_perf.github.actions import Event, EventKind
+from ci_perf.github.actions import Event
 from ci_perf.github.report_comment import CommentOutcome, PostedComment
 from ci_perf.model.comparison import worst
 from ci_perf.pull_request import posting, reports
 from ci_perf.pull_request.posting import Job
+from ci_perf.pull_request.rejudge import MeasuredPull
 from ci_perf.pull_request.reports import PublishOptions, Report
 from ci_perf.report import markdown, publication
 from ci_perf.system import files
@@ -22,19 +23,18 @@ def publish(
     environment: Mapping[str, str],
     show: Callable[[str], None],
     notify: Notify,
-    measured_by: Event | None = None,
+    measured: MeasuredPull | None = None,
 ) -> list[str]:
     """Show reports wherever the options ask for it and the event allows it; return what failed.
 
-    ``measured_by`` is the event of the run that measured, where this job has judged that run again:
-    then the verdicts are by the baselines of the base branch. `show` is given the results, `notify`
+    ``measured`` is the run that this job has judged again. `show` is given the results, `notify`
     what a person should know.
     """
     problems: list[str] = []
     # Until the event is known, one that allows nothing but the job summary.
-    event = Event(kind=EventKind.OTHER, run=actions.RunReference(number=0, attempt=1, url=""))
+    event = Event(run=actions.RunReference(number=0, attempt=1, url=""))
     with posting.noting(problems, environment, notify):
-        event = measured_by or _event(environment)
+        event = measured.event if measured else _read_event(environment, event)
     job = Job(
         reports=published,
         options=options,
@@ -42,7 +42,7 @@ def publish(
         event=event,
         notify=notify,
         problems=problems,
-        is_judged_by_base=measured_by is not None,
+        measured=measured,
     )
     for text in _results(job):
         show(text)
@@ -56,17 +56,18 @@ def publish(
     return problems
 
 
-def _event(environment: Mapping[str, str]) -> Event:
+def _read_event(environment: Mapping[str, str], unknown: Event) -> Event:
+    if not actions.is_github_actions(environment):
+        return unknown
     path = environment.get("GITHUB_EVENT_PATH", "")
-    is_expected = actions.is_github_actions(environment) and path
-    return actions.read_event(environment, files.read_text(Path(path)) if is_expected else "")
+    return actions.read_event(environment, files.read_text(Path(path)) if path else "")
 
 
 def _results(job: Job) -> list[str]:
     """Return whole reports where there is no page of a run to show them, else headlines."""
-    if job.event.kind is EventKind.NONE:
-        return [markdown.render(report.comparison) for report in job.reports]
-    return [f"{report.name}: {publication.title(report.comparison)}" for report in job.reports]
+    if job.measured is not None or actions.is_github_actions(job.environment):
+        return [f"{report.name}: {publication.title(report.comparison)}" for report in job.reports]
+    return [markdown.render(report.comparison) for report in job.reports]
 
 
 def _write_summary(job: Job) -> None:
@@ -77,8 +78,13 @@ def _write_summary(job: Job) -> None:
     origin = job.origin(None)
     share = actions.free_summary_bytes(Path(target)) // len(job.reports)
     for report in job.reports:
-        extras, size = posting.extras_without_pull(report), share - len("\n")
-        text = publication.whole(report.comparison, origin, max_bytes=size, extras=extras)
+        text = publication.whole(
+            report.comparison,
+            origin,
+            max_bytes=share - len("\n"),
+            extras=posting.add_extras(job, report),
+            rendered=report.text,
+        )
         actions.add_to_summary(Path(target), text)
 
 

@@ -13,12 +13,12 @@ from ci_perf import suite
 from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, RefusedError
 from ci_perf.gate import Notify, compare, own_gate
-from ci_perf.github import access, pulls, report_comment, runs, sections
-from ci_perf.github.access import Client
+from ci_perf.github import actions, pulls, report_comment, runs
 from ci_perf.github.actions import Event
+from ci_perf.github.answers import PullRequest, WorkflowRun
+from ci_perf.github.client import Access, Client
 from ci_perf.github.commits import GithubTree
-from ci_perf.github.pulls import ChangedFile, OpenPull
-from ci_perf.github.runs import WorkflowRun
+from ci_perf.github.pulls import ChangedFile
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run
@@ -33,7 +33,7 @@ from ci_perf.report.phrases import Phrase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPull:
-    """A workflow run that measured the head of an open pull request.
+    """A workflow run that measured the head of an open pull request, which changes ``files``.
 
     ``branch`` is the branch that judges: its checkout holds the baselines, and pairs count against
     commits in the history of its commit ``base``.
@@ -42,7 +42,8 @@ class MeasuredPull:
     client: Client
     run: WorkflowRun
     event: Event
-    pull: OpenPull
+    pull: PullRequest
+    files: list[ChangedFile]
     branch: str
     base: str
 
@@ -61,32 +62,32 @@ class JudgeOptions:
     notify: Notify
 
 
-def find(environment: Mapping[str, str], run_id: int, *, workflow: str) -> MeasuredPull | None:
+def find(
+    environment: Mapping[str, str], run_id: int, *, workflow: str, notify: Notify
+) -> MeasuredPull | None:
     """Find the pull request that a run measured; `None` where its head is another commit by now.
 
     Raises GithubError, MissingError, UsageError and RefusedError: not a run of pull requests.
     """
-    repository = access.job_repository(environment)
-    client = Client(access.of_job(environment, repository))
+    client = Client(Access.from_job(environment))
     run = runs.find_run(client, run_id)
     runs.check_run(run, workflow=workflow)
-    event = run.as_event(repository, environment.get("GITHUB_REF_NAME", ""))
-    pull = pulls.find(client, event) if run.head else None
+    event = actions.event_of_run(environment, run)
+    pull = pulls.find(client, event)
     if pull is None:
         return None
-    branch, base = _judging_branch(environment, pull)
-    return MeasuredPull(client=client, run=run, event=event, pull=pull, branch=branch, base=base)
-
-
-def _judging_branch(environment: Mapping[str, str], pull: OpenPull) -> tuple[str, str]:
-    """Return the branch of this job, and its commit: the author does not choose who judges.
-
-    An author can change the base of a pull request after it was judged.
-    """
-    branch = environment.get("GITHUB_REF_NAME", "")
-    if branch in ("", pull.base_branch):
-        return pull.base_branch, pull.base
-    return branch, environment.get("GITHUB_SHA", "")
+    changed: list[ChangedFile] = []
+    try:
+        changed = pulls.changes(client, pull.number)
+    except CiPerfError as error:  # a verdict does not wait for that
+        notify(f"what the pull request changes is not known: {error}")
+    # An author can change the base of a pull request after it was judged, so this job's counts.
+    branch, base = event.branch, environment.get("GITHUB_SHA", "")
+    if branch in ("", pull.base.ref):
+        branch, base = pull.base.ref, pull.base.sha
+    return MeasuredPull(
+        client=client, run=run, event=event, pull=pull, files=changed, branch=branch, base=base
+    )
 
 
 def judge(
@@ -97,7 +98,7 @@ def judge(
     An artifact that cannot be judged hides nothing of the others: their reports name it. Raises
     GithubError, RefusedError and InvalidFileError where no artifact can be judged.
     """
-    changed = _changed_baselines(measured, options)
+    changed = baseline_changes.select(measured.files, options.baselines)
     judged: list[tuple[str, Report]] = []
     errors: list[CiPerfError] = []
     for artifact in artifacts:
@@ -123,15 +124,6 @@ def _with_errors(report: Report, errors: Sequence[CiPerfError]) -> Report:
     )
 
 
-def _changed_baselines(measured: MeasuredPull, options: JudgeOptions) -> list[ChangedFile]:
-    """Name the baselines that the pull request changes; a verdict does not wait for that."""
-    try:
-        return baseline_changes.list_changes(measured.client, measured.pull, options.baselines)
-    except CiPerfError as error:
-        options.notify(f"not judged by baselines of the pull request itself: {error}")
-        return []
-
-
 def _report(
     measured: MeasuredPull,
     artifact: str,
@@ -139,8 +131,8 @@ def _report(
     changed: list[ChangedFile],
     key: str | None,
 ) -> Report:
-    run = fetch.fetch_run(measured.client, measured.run.number, artifact)
-    label = fetch.label(measured.run.number, artifact)
+    run = fetch.fetch_run(measured.client, measured.run.id, artifact)
+    label = fetch.label(measured.run.id, artifact)
     if options.suite is not None and run.suite != options.suite:
         raise RefusedError(f"{label}: expected suite {options.suite!r}, found {run.suite!r}")
     trusted = trust.trusted(measured.client, run, base=measured.base)
@@ -170,10 +162,9 @@ def _report(
 
 def _record(measured: MeasuredPull, key: str, machine: str) -> CheckRecord | None:
     """Return what our comment remembers of this machine; `None` where it cannot be read."""
-    name = sections.name(machine)
-    known = report_comment.read(measured.client, measured.pull.number, key) or ()
-    mine = next((section.record for section in known if section.name == name), "")
-    return check_record.decode(mine)
+    known = report_comment.read(measured.client, measured.pull.number, key)
+    records = check_record.decode(known.record) if known else {}
+    return None if records is None else records.get(machine, CheckRecord())
 
 
 def _noted(
@@ -181,9 +172,9 @@ def _noted(
 ) -> tuple[Comparison, tuple[Phrase, ...]]:
     """Say what is not trusted, and take from the comparison the answer that it cannot give."""
     pull = measured.pull
-    is_other = pull.base_branch != measured.branch
-    branch = (publication.other_branch(pull.base_branch, measured.branch),) if is_other else ()
-    source = trust.source_notes(run, pull.sha)
+    is_other = pull.base.ref != measured.branch
+    branch = (publication.other_branch(pull.base.ref, measured.branch),) if is_other else ()
+    source = trust.source_notes(run, pull.head.sha)
     unanswered: tuple[Phrase, ...] = ()
     if pull.is_fork or is_other or trusted.notes:
         refused = is_other or bool(trusted.notes)
@@ -208,7 +199,7 @@ def _with_gate_changes(
     base = FolderTree(Path(str(options.workloads.absolute()).removesuffix(f"/{inside}")))
     folder = None if comparison.suite.startswith(suite.BUILTIN) else Path(inside)
     try:
-        head = GithubTree(measured.client, measured.pull.sha)
+        head = GithubTree(measured.client, measured.pull.head.sha)
         return own_gate.note(comparison, base=base, head=head, folder=folder, edits=edits), ()
     except CiPerfError as error:
         return comparison, (publication.not_reported(f"changes of the gate: {error}"),)

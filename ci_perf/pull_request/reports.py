@@ -1,11 +1,13 @@
 """Reports: comparisons that can be shown, each with its machine; and how they are to be shown."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode, InvalidFileError, UsageError
+from ci_perf.github.actions import MAX_SUMMARY_BYTES
 from ci_perf.model.comparison import Comparison
 from ci_perf.report import accept_help, markdown, publication
 from ci_perf.report.phrases import Phrase
@@ -35,7 +37,7 @@ class PublishOptions:
     baselines: Path = Path("baselines")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """A comparison, the machine that it is about, and the artifact that its run lies in.
 
@@ -56,6 +58,11 @@ class Report:
         """Name a check: one per machine, so no two jobs share it."""
         return f"ci-perf: {self.comparison.suite} on {self.machine}"
 
+    @functools.cached_property
+    def text(self) -> str:
+        """The whole report in Markdown, made once for all places that have room for it."""
+        return markdown.render(self.comparison, max_bytes=MAX_SUMMARY_BYTES)
+
 
 def read(paths: Sequence[Path], key: str | None) -> list[Report]:
     """Read what is to be published, as if a stranger had written it.
@@ -68,13 +75,30 @@ def read(paths: Sequence[Path], key: str | None) -> list[Report]:
 
 
 def report_on(comparison: Comparison, name: str) -> Report:
-    """Make a report of a comparison that can be shown; `name` begins every error message."""
-    _check(comparison, name)
-    machine = comparison.head.machine
-    return Report(
-        comparison=comparison,
-        machine=layout.machine_key(machine) if machine else _UNKNOWN_MACHINE,
-    )
+    """Make a report of a comparison that can be shown; `name` begins every error message.
+
+    What the types allow and no judge would write is refused. Raises InvalidFileError.
+    """
+    if comparison.exit_code not in _KNOWN_CODES:
+        raise InvalidFileError(
+            f"{name}: $.exit_code: expected 0, 1 or 3, found {comparison.exit_code}"
+        )
+    if len(comparison.rows) > _MAX_ROWS:
+        raise InvalidFileError(
+            f"{name}: $.rows: expected at most {_MAX_ROWS:,}, found {len(comparison.rows):,}"
+        )
+    try:
+        machine = comparison.head.machine
+        key = layout.machine_key(machine) if machine else _UNKNOWN_MACHINE
+        report = Report(comparison=comparison, machine=key)
+        publication.file_notes(comparison)
+        _ = report.text
+    except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
+        raise InvalidFileError(
+            f"{name}: expected a comparison that can be shown, found numbers that cannot be "
+            f"({type(error).__name__}); was it written by ci-perf?"
+        ) from None
+    return report
 
 
 def check_apart(named: Sequence[tuple[str, Report]], key: str | None) -> None:
@@ -96,23 +120,3 @@ def exit_code(reports: Sequence[Report]) -> int:
     """Return that of the comparisons: a regression wins, then what has no answer."""
     codes = {report.comparison.exit_code for report in reports}
     return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
-
-
-def _check(comparison: Comparison, path: str) -> None:
-    """Refuse what the types allow and no judge would write. Raises InvalidFileError."""
-    if comparison.exit_code not in _KNOWN_CODES:
-        raise InvalidFileError(
-            f"{path}: $.exit_code: expected 0, 1 or 3, found {comparison.exit_code}"
-        )
-    if len(comparison.rows) > _MAX_ROWS:
-        raise InvalidFileError(
-            f"{path}: $.rows: expected at most {_MAX_ROWS:,}, found {len(comparison.rows):,}"
-        )
-    try:
-        markdown.render(comparison, max_bytes=files.MAX_BYTES)
-        publication.file_notes(comparison)
-    except Exception as error:  # noqa: BLE001  numbers that no judge makes break any arithmetic
-        raise InvalidFileError(
-            f"{path}: expected a comparison that can be shown, found numbers that cannot be "
-            f"({type(error).__name__}); was it written by ci-perf?"
-        ) from None

@@ -14,9 +14,9 @@ import msgspec
 from ci_perf.errors import ExitCode, RefusedError
 from ci_perf.gate import Notify, claims
 from ci_perf.github import pulls
-from ci_perf.github.access import Client
+from ci_perf.github.answers import PullRequest
+from ci_perf.github.client import Client
 from ci_perf.github.commits import GithubTree
-from ci_perf.github.pulls import OpenPull
 from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.run import Checks, Run
 from ci_perf.program.tree_sources import FolderTree
@@ -138,7 +138,7 @@ def without_answer(comparison: Comparison) -> Comparison:
 
 
 def with_proven_programs(
-    client: Client, pull: OpenPull, run: Run, *, baselines: Path, workloads: Path, notify: Notify
+    client: Client, pull: PullRequest, run: Run, *, baselines: Path, workloads: Path, notify: Notify
 ) -> Run:
     """Return the run with every claim of a fork marked that is not proven here.
 
@@ -149,7 +149,7 @@ def with_proven_programs(
     prefix = baseline_changes.in_repository(Path()).as_posix().removeprefix(".")
     file = (workloads / "suite.toml").as_posix() if workloads.is_dir() else ""
     try:
-        head = GithubTree(client, pull.sha, prefix=prefix)
+        head = GithubTree(client, pull.head.sha, prefix=prefix)
         return claims.proven(run, FolderTree(Path()), head, file, baselines, notify)
     except IncomparableError as error:
         return claims.unproven(run, error, notify)

@@ -49,7 +49,7 @@ class HeadlineWord(Enum):
     UNKNOWN = "Unknown"
 
 
-_ICON = {HeadlineWord.PASS: "✅", HeadlineWord.ACT: "❌", HeadlineWord.UNKNOWN: "❓"}
+ICON = {HeadlineWord.PASS: "✅", HeadlineWord.ACT: "❌", HeadlineWord.UNKNOWN: "❓"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def of(comparison: Comparison) -> Phrase:
         changed = gate_words.by_kind(comparison.gate_changes).items()
         first = itertools.islice(itertools.starmap(_listed, changed), _MAX_NAMED)
         return (Words("⚠️ Pass, and the gate changes: "), *_joined([*first, *parts]))
-    return (Words(f"{_ICON[said]} {said.value}: "), *_joined(parts))
+    return (Words(f"{ICON[said]} {said.value}: "), *_joined(parts))
 
 
 def counts(comparison: Comparison) -> Phrase:

@@ -18,6 +18,7 @@ from ci_perf.report import (
 from ci_perf.report.accept_help import Accepted, AcceptHint
 from ci_perf.report.cells import TableRow
 from ci_perf.report.escape import Command, Markdown, Sentence, Words
+from ci_perf.report.headline import HeadlineWord
 from ci_perf.report.phrases import Phrase
 
 _FAILS = frozenset(
@@ -36,6 +37,7 @@ _MAX_BRANCH_CHARS = 50
 _FROM_A_FORK = "> ⚠️ Measured by code from a fork, whose author could have made up these numbers."
 _MAX_HELD = 5
 _MAX_REPLY_LINES = 60
+_MAX_MACHINES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,37 +76,46 @@ class FileNote:
     message: str
 
 
-def brief(comparison: Comparison, origin: Origin, extras: Extras = NO_EXTRAS) -> str:
-    """Say the verdict, the counts, and where they come from: what always has room in a comment."""
-    lines: list[str] = [markdown.opening(comparison)]
-    if origin.is_fork:
-        lines.append(_FROM_A_FORK)
-    if extras.note:
-        lines.append(extras.note)
-    return "\n\n".join([*lines, *_measured(origin)])
-
-
-def rest(
-    comparison: Comparison, origin: Origin, *, max_bytes: int, extras: Extras = NO_EXTRAS
-) -> str:
-    """Show everything below the headline, within `max_bytes`; else say where it is."""
-    end = f"\n{extras.folded}" if extras.folded else ""
-    report = markdown.render(comparison, max_bytes=max_bytes - len(end.encode()))
-    text = report.removeprefix(markdown.opening(comparison)).strip() + "\n"
-    for whole_text in (text + end, text):
-        if len(whole_text.encode()) <= max_bytes:
-            return whole_text
-    where = f"[summary of its job]({origin.url})" if origin.url else "summary of its job"
-    return f"The whole report is too long to show here: the {where} has it.\n"
-
-
 def whole(
-    comparison: Comparison, origin: Origin, *, max_bytes: int, extras: Extras = NO_EXTRAS
+    comparison: Comparison,
+    origin: Origin,
+    *,
+    max_bytes: int,
+    extras: Extras = NO_EXTRAS,
+    rendered: str = "",
 ) -> str:
-    """Show all of it in one piece, within `max_bytes` where those are more than a few lines."""
-    head = brief(comparison, origin, extras) + "\n\n"
+    """Show the verdict, where it comes from, and the report below, as far as `max_bytes` allow.
+
+    The first lines are always shown. ``rendered`` is the whole report, where it is known.
+    """
+    head = "\n\n".join([*_opening(comparison, origin, extras), ""])
     left = max_bytes - len(head.encode())
-    return head + rest(comparison, origin, max_bytes=left, extras=extras)
+    end = f"\n{extras.folded}" if extras.folded else ""
+    if not rendered or len((rendered + end).encode()) > max_bytes:
+        rendered = markdown.render(comparison, max_bytes=left - len(end.encode()))
+    text = rendered.removeprefix(markdown.opening(comparison)).strip() + "\n"
+    for rest in (text + end, text):
+        if len(rest.encode()) <= left:
+            return head + rest
+    where = f"[summary of its job]({origin.url})" if origin.url else "summary of its job"
+    return f"{head}The whole report is too long to show here: the {where} has it.\n"
+
+
+def together(named: Sequence[tuple[str, Comparison]]) -> str:
+    """Say in one line what the comparisons of several machines say together; empty for one."""
+    if len(named) < 2:
+        return ""
+    words = {name: headline.word(comparison) for name, comparison in named}
+    worst = min(
+        words.values(), key=(HeadlineWord.ACT, HeadlineWord.UNKNOWN, HeadlineWord.PASS).index
+    )
+    names = [name for name, word in words.items() if word is worst]
+    said = f"## {headline.ICON[worst]} {worst.value}"
+    if len(names) == len(words):
+        return f"{said} on all {len(words)} machines\n\n"
+    listed = ", ".join(escape.code(name, limit=_MAX_BRANCH_CHARS) for name in names[:_MAX_MACHINES])
+    more = f" and {len(names) - _MAX_MACHINES} more" if len(names) > _MAX_MACHINES else ""
+    return f"{said} on {len(names)} of {len(words)} machines: {listed}{more}\n\n"
 
 
 def title(comparison: Comparison, *, base: str = "", max_chars: int = 255) -> str:
@@ -120,8 +131,13 @@ def file_notes(comparison: Comparison) -> list[FileNote]:
     return [_file_note(row) for row in table_rows.worst_first(comparison.rows) if _is_shown(row)]
 
 
-def _measured(origin: Origin) -> Iterable[str]:
-    """Say for which branch the verdict holds, and which run measured."""
+def _opening(comparison: Comparison, origin: Origin, extras: Extras) -> Iterable[str]:
+    """Say the verdict, for which branch it holds, and which run measured."""
+    yield markdown.opening(comparison)
+    if origin.is_fork:
+        yield _FROM_A_FORK
+    if extras.note:
+        yield extras.note
     base = escape.code(origin.base, limit=_MAX_BRANCH_CHARS)
     said = [f"Judged for the branch {base}."] if base else []
     if origin.url:
@@ -291,13 +307,6 @@ def reply_unchanged(login: str) -> str:
             login,
             Words(": every baseline already has the measured numbers."),
         )
-    )
-
-
-def reply_accepted_before(login: str, sha: str) -> str:
-    """Say that it was done before; the reply to that was lost."""
-    return markdown.phrase(
-        (Words("Already accepted for "), login, Words(", in commit "), sha[:12], Words("."))
     )
 
 

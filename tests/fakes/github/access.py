@@ -12,7 +12,6 @@ REPORTING = {
     "contents": READS,
     "pull_requests": WRITES,
     "checks": WRITES,
-    "statuses": WRITES,
     "actions": READS,
 }
 # GitHub takes everything away from a job of a pull request from a fork, but reading.
@@ -24,18 +23,15 @@ PERMISSIONS = {
     "git": ("contents",),
     "issues": ("issues", "pull_requests"),
     "pulls": ("pull_requests",),
-    "reactions": ("issues", "pull_requests"),
 }
 EXCEPTIONS = {
     "repos/compare-commits-with-basehead": ("contents",),
-    "repos/create-commit-status": ("statuses",),
     "repos/get-content": ("contents",),
 }
 # What a person may do who may only read.
 FOR_READERS = {
     "issues/create-comment",
     "issues/update-comment",
-    "reactions/create-for-issue-comment",
 }
 NOT_ACCESSIBLE = "Resource not accessible by integration"
 

@@ -47,9 +47,7 @@ GRAPHQL = {
     "IssueComment": "author body createdAt databaseId fullDatabaseId id isMinimized"
     " minimizedReason updatedAt url viewerDidAuthor",
     "PageInfo": "endCursor hasNextPage hasPreviousPage startCursor",
-    "Mutation": "addReaction createCommitOnBranch minimizeComment",
-    "AddReactionPayload": "clientMutationId reaction",
-    "Reaction": "content databaseId id",
+    "Mutation": "createCommitOnBranch minimizeComment",
     "CreateCommitOnBranchPayload": "clientMutationId commit",
     "Commit": "committedDate id message oid url",
     "MinimizeCommentPayload": "clientMutationId minimizedComment",

@@ -236,9 +236,6 @@ class FakeGitHub:
     def checks(self, sha):
         return [check for check in self.state.checks.values() if check.head_sha == sha]
 
-    def statuses(self, sha):
-        return [status for status in self.state.statuses if status.sha == sha]
-
     def head(self, branch, *, fork=False):
         """Return the commit that a branch points to, or None."""
         return self.state.repositories[FORK if fork else REPOSITORY].branches.get(branch)

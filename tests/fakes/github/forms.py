@@ -162,27 +162,17 @@ class Forms:
             "issue_url": f"{address}/{comment.number}",
             "author_association": "NONE",
             "performed_via_github_app": None,
-            "reactions": self.reactions(f"{address}/comments/{comment.id}", comment.reactions),
+            "reactions": self.reactions(f"{address}/comments/{comment.id}"),
         }
 
-    def reactions(self, address, reactions):
-        """How often each reaction was given."""
-        counted = {c: sum(r.content == c for r in reactions) for c in REACTIONS}
-        return {"url": f"{address}/reactions", "total_count": len(reactions), **counted}
-
-    def reaction(self, reaction):
-        return {
-            "id": reaction.id,
-            "node_id": f"REA_{reaction.id}",
-            "user": self.user(reaction.author),
-            "content": reaction.content,
-            "created_at": reaction.created_at,
-        }
+    def reactions(self, address):
+        """How often each reaction was given: nobody reacts here."""
+        return {"url": f"{address}/reactions", "total_count": 0, **dict.fromkeys(REACTIONS, 0)}
 
     def _only_repository(self):
         return next(iter(self.state.repositories))
 
-    # --- checks and statuses
+    # --- checks
 
     def check_run(self, check):
         address = f"{self.api}/repos/{self._only_repository()}/check-runs/{check.id}"
@@ -225,31 +215,7 @@ class Forms:
             "events": [],
         }
 
-    def status(self, status):
-        return {
-            "creator": self.user(status.creator),
-            "id": status.id,
-            "node_id": f"SC_{status.id}",
-            "url": f"{self.api}/repos/{self._only_repository()}/statuses/{status.sha}",
-            "avatar_url": self.user(status.creator)["avatar_url"],
-            "state": status.state,
-            "description": status.description,
-            "target_url": status.target_url,
-            "context": status.context,
-            "created_at": status.created_at,
-            "updated_at": status.created_at,
-        }
-
     # --- git
-
-    def ref(self, repository, name, sha):
-        address = f"{self.api}/repos/{repository.full_name}/git"
-        return {
-            "ref": f"refs/{name}",
-            "node_id": "REF_1",
-            "url": f"{address}/refs/{name}",
-            "object": {"type": "commit", "sha": sha, "url": f"{address}/commits/{sha}"},
-        }
 
     def blob(self, repository, content):
         sha = blob_sha(content)

@@ -137,7 +137,7 @@ class Changes(Forms):
             "created_at": pull.created_at,
             "updated_at": pull.created_at,
             "author_association": "CONTRIBUTOR",
-            "reactions": self.reactions(address, ()),
+            "reactions": self.reactions(address),
         }
 
     def file_of_pull(self, path, before, after):

@@ -137,14 +137,6 @@ class Root:
 
     # --- mutations
 
-    def addReaction(self, _info, input):  # noqa: A002, N802 - GitHub's names
-        self._need(COMMENTS, WRITES)
-        comment = self._by_node(input["subjectId"])
-        content = {"THUMBS_UP": "+1", "THUMBS_DOWN": "-1"}.get(input["content"])
-        reaction, _ = self._state.react(comment, self._login, content or input["content"].lower())
-        written = {"id": f"REA_{reaction.id}", "databaseId": reaction.id}
-        return {"reaction": {**written, "content": input["content"]}}
-
     def minimizeComment(self, _info, input):  # noqa: A002, N802 - GitHub's names
         self._need(COMMENTS, WRITES)
         comment = self._by_node(input["subjectId"])

@@ -69,14 +69,6 @@ class Pull:
     title: str = "A change"
 
 
-@dataclass(frozen=True)
-class Reaction:
-    id: int
-    author: str
-    content: str
-    created_at: str
-
-
 @dataclass
 class Comment:
     id: int
@@ -85,7 +77,6 @@ class Comment:
     bodies: list[str]
     created_at: str
     updated_at: str
-    reactions: list[Reaction] = field(default_factory=list)
     minimized: bool = False
 
     @property
@@ -107,18 +98,6 @@ class CheckRun:
     output: dict[str, str | None]
     annotations: list[dict[str, object]] = field(default_factory=list)
     history: list[tuple[str, str | None]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Status:
-    id: int
-    sha: str
-    state: str
-    context: str
-    description: str | None
-    target_url: str | None
-    creator: str
-    created_at: str
 
 
 @dataclass
@@ -164,7 +143,6 @@ class State:
         self.pulls: dict[int, Pull] = {}
         self.comments: dict[int, Comment] = {}
         self.checks: dict[int, CheckRun] = {}
-        self.statuses: list[Status] = []
         self.runs: dict[int, Run] = {}
         self.artifacts: dict[int, Artifact] = {}
         self.levels: dict[str, str] = {OWNER: "admin", BOT: "write"}
@@ -249,14 +227,6 @@ class State:
     def edit_comment(self, comment, body):
         comment.bodies.append(body)
         comment.updated_at = self.now()
-
-    def react(self, comment, author, content):
-        """Return the reaction and whether it is new: a person reacts once in each way."""
-        for reaction in comment.reactions:
-            if (reaction.author, reaction.content) == (author, content):
-                return reaction, False
-        comment.reactions.append(Reaction(self.next_id(), author, content, self.now()))
-        return comment.reactions[-1], True
 
 
 def git_mode(content):

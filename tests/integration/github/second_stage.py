@@ -132,10 +132,6 @@ class SecondStage:
         return only
 
 
-def reactions(comment):
-    return [one.content for one in comment.reactions]
-
-
 def answer(second):
     """What the bot has said, without its marker."""
     said = [one for one in second.github.comments(PULL) if one.author == "github-actions[bot]"]

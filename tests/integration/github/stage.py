@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ci_perf.cli.main import cli
+from ci_perf.github.client import Access, Client
 from ci_perf.model.comparison import Verdict
 from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison, a_head
@@ -108,6 +109,12 @@ def stage(github, tmp_path, monkeypatch, capfd):
     # The commands make their own client, which waits between two tries.
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     return Stage(github, tmp_path, monkeypatch, capfd)
+
+
+def a_client(github, **more):
+    """Return a client as a job makes it."""
+    access = Access(repository=github.repository, token=github.token, api_url=github.url)
+    return Client(access, **more)
 
 
 def fine(*, machine=GPU, **more):

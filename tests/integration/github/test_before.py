@@ -48,7 +48,7 @@ def test_a_comment_of_checks_that_tested_nothing_counts_none(stage):
 
 def test_a_damaged_comment_and_an_event_of_no_pull_request_are_no_number(second):
     second.measured(slower()).report()
-    overwrite(second.github, second.body.replace("ci-perf:record ", "ci-perf:record x"))
+    overwrite(second.github, second.body.replace(" record=", " record=x"))
     second.stage.on_pull(sha="a" * 40)
     assert before(second.stage) == "unknown"
 

@@ -1,20 +1,20 @@
 """The sticky comment: one, found again, never a stranger's, never an older run's."""
 
+import dataclasses
+
 import pytest
 
-from ci_perf.github import report_comment, sections
-from ci_perf.github.access import Access, Client
-from ci_perf.github.failures import GithubError, RetryPolicy
-from ci_perf.github.report_comment import CommentOutcome
-from ci_perf.github.sections import Draft
+from ci_perf.github import report_comment
+from ci_perf.github.client import GithubError
+from ci_perf.github.report_comment import CommentOutcome, Draft
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison, a_head
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
-from tests.integration.github.stage import PULL, fine, worse
+from tests.integration.github.stage import PULL, a_client, fine, worse
 from tests.runs import CPU, GPU
 
-MARKER = sections.marker("standard")
+MARKER = report_comment.marker("standard")
 COMMENTS = rf"/issues/{PULL}/comments$"
 
 
@@ -26,39 +26,24 @@ def on_pull(stage):
 
 
 @pytest.fixture
-def client(github):
+def client(stage):
     """Asks the GitHub of this test, without waiting."""
-    github.add_pull(PULL)
-    return a_client(github)
+    stage.github.add_pull(PULL)
+    return a_client(stage.github)
 
 
-def a_client(github, **more):
-    access = Access(repository=github.repository, token=github.token, api_url=github.url)
-    return Client(
-        access, retries=RetryPolicy(sleep=lambda _seconds: None, between_writes_s=0), **more
-    )
+def a_draft(text="### fine", *, run=1, attempt=1):
+    return Draft(run=run, attempt=attempt, text=lambda _size: text)
 
 
-def a_draft(name="h200", *, run=1, attempt=1, brief="### fine", rest="all"):
-    return Draft(name=name, run=run, attempt=attempt, brief=brief, rest=lambda _size: rest)
-
-
-def put(client, *drafts, settle=lambda: None, **more):
-    return report_comment.put(client, PULL, "smoke", drafts or [a_draft()], settle=settle, **more)
-
-
-def names(github):
-    """The machines of each comment."""
-    return [
-        [one.name for one in sections.parse(each.body, "smoke")] for each in github.comments(PULL)
-    ]
+def put(client, draft=None, **more):
+    return report_comment.put(client, PULL, "smoke", draft or a_draft(), **more)
 
 
 def overwrite(github, body):
-    """Write what another job has made of what it saw."""
+    """Let another job write a comment."""
     (only,) = github.comments(PULL)
-    client = a_client(github)
-    client.change(f"/issues/comments/{only.id}", {"body": body}, what="another job")
+    a_client(github).change(f"/issues/comments/{only.id}", {"body": body}, what="another job")
 
 
 # --- one comment
@@ -70,16 +55,16 @@ def test_two_runs_write_one_comment(on_pull):
     ended = on_pull.on_pull(run=101).publish(of=[worse()])
 
     (body,) = on_pull.bodies()
-    assert body.startswith(f"{MARKER}\n")
+    assert body.startswith(f"{MARKER}\n<!-- ci-perf:run=101 attempt=1 record=")
     assert "1 regression" in body
     assert "comment updated: " in ended.err
 
 
 @on_github_and_ghes
 def test_a_comment_is_found_behind_many_and_never_a_forged_one(client, github):
-    forged = github.forge_comments(PULL, sections.marker("smoke"), count=250)
+    forged = github.forge_comments(PULL, report_comment.marker("smoke"), count=250)
     put(client)
-    put(client, a_draft(run=2, brief="### again"))
+    put(client, a_draft("### again", run=2))
 
     ours = [one for one in github.comments(PULL) if one.author == "github-actions[bot]"]
     assert len(ours) == 1
@@ -87,12 +72,24 @@ def test_a_comment_is_found_behind_many_and_never_a_forged_one(client, github):
     assert forged.body.endswith("forged")
 
 
-def test_a_comment_of_ours_with_another_key_stays(client, github):
-    github.add_comment(PULL, f"{sections.marker('other')}\nother")
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{report_comment.marker('smoke2')}\nother",
+        f"> {report_comment.marker('smoke')}\nquoted",
+        f"look:\n{report_comment.marker('smoke')}\nfurther down",
+    ],
+)
+def test_a_comment_of_ours_that_is_another_one_stays(client, github, body):
+    github.add_comment(PULL, body)
     put(client)
 
-    assert github.comments(PULL)[0].body.endswith("other")
+    assert github.comments(PULL)[0].body == body
     assert len(github.comments(PULL)) == 2
+
+
+def test_a_key_cannot_end_the_marker():
+    assert report_comment.marker("x --> <b>").count(">") == 1
 
 
 def test_a_comment_that_is_hidden_is_left_alone(client, github):
@@ -103,27 +100,26 @@ def test_a_comment_that_is_hidden_is_left_alone(client, github):
     assert len(github.comments(PULL)) == 2
 
 
-def test_the_same_body_is_not_sent_again(on_pull):
+def test_the_same_body_is_not_sent_again_and_a_second_comment_of_ours_goes(on_pull):
     on_pull.publish()
     ended = on_pull.publish()
+    (body,) = on_pull.bodies()
+    on_pull.github.add_comment(PULL, body)
+    on_pull.publish()
 
     assert "comment unchanged: " in ended.err
     assert on_pull.github.sent("PATCH", "comments") == []
+    assert on_pull.bodies() == [body]
 
 
-def test_a_comment_without_news_is_not_begun_when_that_is_asked(on_pull):
+def test_without_news_no_comment_is_begun_and_an_old_regression_does_not_stay(on_pull):
     ended = on_pull.publish("--skip-if-unchanged")
+    assert (on_pull.bodies(), "comment skipped" in ended.err) == ([], True)
 
-    assert on_pull.bodies() == []
-    assert "comment skipped" in ended.err
-
-
-def test_an_old_regression_does_not_stay_when_there_is_no_news_any_more(on_pull):
     on_pull.publish("--skip-if-unchanged", of=[worse()])
     on_pull.on_pull(run=101).publish("--skip-if-unchanged")
 
-    (body,) = on_pull.bodies()
-    assert "no regression" in body
+    assert "no regression" in on_pull.bodies()[0]
 
 
 # --- older and newer
@@ -147,202 +143,113 @@ def test_another_attempt_of_the_same_run_is_newer_and_says_so(on_pull):
     assert ", attempt 2." in on_pull.bodies()[0]
 
 
-def test_a_machine_that_is_outdated_keeps_no_other_one_from_being_shown(client, github):
-    put(client, a_draft("a100", run=5, brief="### newer"))
-    posted = put(client, a_draft("a100", run=4, brief="### older"), a_draft("l4", run=4))
+@pytest.mark.parametrize("left", ["", "\n\n*(removed by a maintainer)*\n", "\r\n<!-- x -->"])
+def test_a_comment_of_which_somebody_left_only_the_marker_is_written_anew(client, github, left):
+    put(client, a_draft(run=7))
+    overwrite(github, report_comment.marker("smoke") + left)
+    put(client, a_draft("### again", run=1))
 
-    assert posted.outcome is CommentOutcome.UPDATED
-    assert names(github) == [["a100", "l4"]]
-    assert "### newer" in github.comments(PULL)[0].body
+    assert "### again" in github.comments(PULL)[0].body
+
+
+def test_a_record_follows_from_the_one_that_stands_there_also_after_githubs_editor(client, github):
+    def draft(run):
+        return dataclasses.replace(a_draft(run=run), record=lambda old: f"{old}{run}")
+
+    put(client, draft(1))
+    overwrite(github, github.comments(PULL)[0].body.replace("\n", "\r\n").rstrip())
+    put(client, draft(2))
+
+    assert " record=None12 -->" in github.comments(PULL)[0].body
 
 
 # --- several machines
 
 
-def test_a_matrix_of_machines_has_one_comment_with_a_section_each(on_pull):
-    on_pull.publish(of=[worse(machine=GPU)])
-    on_pull.publish(of=[fine(machine=CPU)])
-
-    (body,) = on_pull.bodies()
-    assert body.index("no regression") < body.index("1 regression"), "cpu before nvidia"
-
-
-def test_one_job_reports_all_machines_at_once(on_pull):
+def test_one_job_reports_all_machines_in_one_comment_under_one_headline(on_pull):
     ended = on_pull.publish(of=[worse(machine=GPU), fine(machine=CPU)])
 
-    assert len(on_pull.bodies()) == 1
+    (body,) = on_pull.bodies()
     assert ended.code == 1
-    assert on_pull.bodies()[0].count("<details>") > 4
+    assert body.splitlines()[2] == "## ❌ Act on 1 of 2 machines: `nvidia-h200`"
+    assert body.index("no regression") < body.index("1 regression"), "cpu before nvidia"
     assert len(on_pull.github.sent("POST", COMMENTS)) == 1
 
 
-def test_a_second_comment_of_ours_goes_also_where_the_report_is_the_same(on_pull):
-    on_pull.publish()
-    (body,) = on_pull.bodies()
-    on_pull.github.add_comment(PULL, body)
-
-    on_pull.publish()
-
-    assert on_pull.bodies() == [body]
-
-
-def test_two_suites_have_a_comment_each(on_pull):
+def test_two_suites_have_a_comment_each_and_so_has_a_key(on_pull):
     on_pull.publish(of=[fine(suite="smoke"), fine(suite="standard")])
-
-    assert len(on_pull.bodies()) == 2
-
-
-def test_a_key_makes_a_comment_of_its_own(on_pull):
-    on_pull.publish()
     on_pull.publish("--key", "nightly")
 
     assert [body.splitlines()[0] for body in on_pull.bodies()] == [
-        MARKER,
-        sections.marker("nightly"),
+        report_comment.marker(key) for key in ("smoke", "standard", "nightly")
     ]
 
 
-# --- jobs that race
+@on_github_and_ghes
+def test_a_report_of_many_machines_is_one_that_github_takes(on_pull):
+    row = a_change(verdict=Verdict.REGRESSED, ratio=1.1)
+    of = [a_comparison(*[row] * 900, head=a_head(machine=machine)) for machine in (GPU, CPU)]
+    ended = on_pull.publish(of=of)
 
-
-def test_two_jobs_that_both_see_no_comment_end_with_one(client, github):
-    def other():
-        put(a_client(github), a_draft("a100"))
-
-    github.fail_next("POST", COMMENTS, faults.meanwhile(other))
-    put(client, a_draft("l4"))
-
-    assert names(github) == [["a100", "l4"]]
-
-
-def test_a_section_that_another_job_overwrote_is_written_again(client, github):
-    put(client, a_draft("a100"))
-    before = github.comments(PULL)[0].body
-    overwritten = []
-
-    def settle():
-        # The other job has read before we wrote, and writes now.
-        if not overwritten:
-            seen = sections.parse(before, "smoke")
-            overwritten.append(sections.compose("smoke", seen, [a_draft("t4")]))
-            overwrite(github, overwritten[0])
-
-    put(client, a_draft("l4"), settle=settle)
-
-    assert overwritten
-    assert names(github) == [["a100", "l4", "t4"]]
-
-
-def test_many_jobs_at_once_end_with_all_their_machines(client, github):
-    machines = [f"m{number}" for number in range(6)]
-
-    def put_all(left):
-        """Each job is overtaken by the next one between its reading and its writing."""
-        if left:
-            github.fail_next("POST", COMMENTS, faults.meanwhile(lambda: put_all(left[1:])))
-            put(client, a_draft(left[0]))
-
-    put_all(machines)
-
-    assert names(github) == [machines]
-
-
-def test_a_newer_run_that_is_quicker_wins(client, github):
-    put(client, a_draft(run=1))
-
-    def settle():
-        put(a_client(github), a_draft(run=9, brief="### newest"))
-
-    posted = put(client, a_draft(run=2, brief="### mine"), settle=settle)
-
-    assert "### newest" in github.comments(PULL)[0].body
-    assert posted.outcome is CommentOutcome.OUTDATED
-
-
-def test_jobs_that_never_leave_each_other_alone_end_with_a_hint(client, github):
-    put(client, a_draft("a100"))
-    before = github.comments(PULL)[0].body
-
-    def settle():
-        overwrite(github, before)
-
-    with pytest.raises(GithubError, match="let one job report the whole matrix"):
-        put(client, a_draft("l4"), settle=settle)
+    (body,) = on_pull.bodies()
+    assert "::warning" not in ended.err
+    assert len(body.encode()) <= report_comment.MAX_BYTES
+    assert body.count(" rows shown: ") == 2
 
 
 # --- when GitHub is unwell
 
 
-def test_an_answer_that_is_lost_makes_no_second_comment(client, github):
-    github.fail_next("POST", COMMENTS, faults.BAD_GATEWAY.after_the_work())
+@pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET", "CUT_JSON"])
+def test_an_answer_that_is_lost_makes_no_second_comment(client, github, fault):
+    github.fail_next("POST", COMMENTS, getattr(faults, fault).after_the_work())
     posted = put(client)
 
-    assert len(github.comments(PULL)) == 1
+    (only,) = github.comments(PULL)
     assert posted.outcome is CommentOutcome.CREATED
+    assert posted.url.endswith(str(only.id))
 
 
-@pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET", "CUT_JSON", "CUT_BODY"])
-@pytest.mark.parametrize(("method", "path"), [("POST", "graphql"), ("POST", COMMENTS)])
+@pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET"])
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "graphql"), ("POST", COMMENTS), ("PATCH", "comments")]
+)
 def test_what_goes_wrong_once_is_made_good(client, github, fault, method, path):
+    if method == "PATCH":
+        put(client)
     github.fail_next(method, path, getattr(faults, fault))
-    put(client)
+    put(client, a_draft("### again", run=2))
 
-    assert len(github.comments(PULL)) == 1
-
-
-@pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET", "CUT_JSON", "CUT_BODY"])
-def test_a_change_that_goes_wrong_once_is_made_again(client, github, fault):
-    put(client)
-    github.fail_next("PATCH", "comments", getattr(faults, fault))
-    put(client, a_draft(run=2, brief="### again"))
-
-    assert "### again" in github.comments(PULL)[0].body
+    assert ["### again" in one.body for one in github.comments(PULL)] == [True]
 
 
 @pytest.mark.parametrize(
     "fault", [faults.NOT_FOUND, faults.BAD_GATEWAY], ids=["no GraphQL", "GraphQL is down"]
 )
 def test_without_graphql_the_comment_of_a_bot_is_ours(client, github, fault):
-    github.forge_comments(PULL, sections.marker("smoke"), count=101)
+    github.forge_comments(PULL, report_comment.marker("smoke"), count=101)
     github.fail_next("POST", "graphql", fault, times=99)
     put(client)
-    put(client, a_draft(run=2, brief="### again"))
+    put(client, a_draft("### again", run=2))
 
     ours = [one for one in github.comments(PULL) if one.author == "github-actions[bot]"]
     assert len(ours) == 1
     assert "### again" in ours[0].body
 
 
-def test_a_server_that_is_silent_is_given_up(github):
+def test_a_server_that_is_silent_is_given_up(stage):
+    github = stage.github
     github.add_pull(PULL)
     github.fail_next("POST", "graphql", faults.STALLED, times=9)
     github.fail_next("GET", "comments", faults.STALLED, times=9)
-    client = Client(
-        Access(repository=github.repository, token=github.token, api_url=github.url),
-        retries=RetryPolicy(attempts=1),
-        timeout_s=1,
-    )
 
     with pytest.raises(GithubError, match="expected an answer of GitHub"):
-        put(client)
+        put(a_client(github, timeout_s=1))
 
 
 def test_where_github_wants_less_than_the_usual_less_is_sent(client, github):
     github.fail_next("POST", COMMENTS, faults.TOO_LONG)
-    put(client, Draft(name="m", run=1, attempt=1, brief="b", rest=lambda size: "x" * size))
+    put(client, Draft(run=1, attempt=1, text=lambda size: "x" * size))
 
     (only,) = github.comments(PULL)
     assert 29_000 < len(only.body.encode()) <= 30_000
-
-
-@on_github_and_ghes
-def test_a_report_of_many_machines_is_one_that_github_takes(on_pull):
-    for machine in (GPU, CPU):
-        row = a_change(verdict=Verdict.REGRESSED, ratio=1.1)
-        many = a_comparison(*[row] * 900, head=a_head(machine=machine))
-        ended = on_pull.publish(of=[many])
-        assert "::warning" not in ended.err
-
-    (body,) = on_pull.bodies()
-    assert len(body.encode()) <= sections.MAX_BYTES
-    assert " rows shown: " in body

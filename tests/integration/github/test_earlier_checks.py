@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.errors import ExitCode
-from ci_perf.github import sections
+from ci_perf.github.report_comment import Comment
 from ci_perf.model.run import Checks, Earlier
 from ci_perf.pull_request import check_record
 from tests.comparisons import an_interleaved
@@ -26,9 +26,11 @@ from tests.runs import SLOW, STEADY, a_measured
 STANDS = "An earlier run of these very commits proved a regression of"
 
 
-def record_of(body, key="smoke"):
-    (section,) = sections.parse(body, key)
-    return check_record.decode(section.record)
+def record_of(body):
+    records = check_record.decode(Comment(id=1, url="", body=body).record)
+    assert records is not None
+    (record,) = records.values()
+    return record
 
 
 def again(second, run, number=RUN + 1):
@@ -63,7 +65,7 @@ def test_reporting_a_run_twice_counts_it_once(second):
 def test_a_check_without_suspects_spends_nothing(second):
     second.measured(steady(), fork=True).report()
 
-    assert sections.parse(second.body, "smoke")[0].record == ""
+    assert Comment(id=1, url="", body=second.body).record == ""
 
 
 def test_a_fork_cannot_say_how_much_was_spent(second):
@@ -163,7 +165,7 @@ def test_another_commit_is_judged_by_itself(second):
 
 def test_a_damaged_record_is_no_history_and_the_report_says_so(second):
     second.measured(slower(), fork=True).report()
-    overwrite(second.github, second.body.replace("ci-perf:record ", "ci-perf:record x"))
+    overwrite(second.github, second.body.replace(" record=", " record=x"))
     again(second, of_head(a_measured("mlp", *SLOW), id="again", **paired(2.0)))
 
     assert "tested pairs before is not known" in second.body
@@ -178,7 +180,7 @@ def test_a_job_that_publishes_its_own_pull_request_counts_too(stage):
         stage.on_pull(run=100 + len(run))
         stage.publish(of=(comparison,))
 
-    assert record_of(stage.bodies()[0], "standard").tested == 2
+    assert record_of(stage.bodies()[0]).tested == 2
 
 
 @pytest.mark.parametrize("text", ["x", "AAAA", "é", "-" * 100])

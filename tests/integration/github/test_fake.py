@@ -62,17 +62,6 @@ def test_a_comment_of_the_longest_length_is_taken(github):
     assert len(github.comments(7)[0].body) == 65_536
 
 
-def test_a_reaction_is_given_once(github):
-    github.add_pull(7)
-    comment = github.add_comment(7, "/ci-perf accept", author="alice")
-    found = repository(github).get_issue(7).get_comment(comment.id)
-
-    found.create_reaction("eyes")
-    found.create_reaction("eyes")
-
-    assert [r.content for r in comment.reactions] == ["eyes"]
-
-
 def test_a_comment_is_deleted(github):
     github.add_pull(7)
     comment = github.add_comment(7, "old")
@@ -82,7 +71,7 @@ def test_a_comment_is_deleted(github):
     assert github.comments(7) == []
 
 
-# --- checks and statuses
+# --- checks
 
 
 @on_github_and_ghes
@@ -107,26 +96,6 @@ def test_a_check_run_goes_from_progress_to_its_end(github):
 def test_a_check_run_of_an_unknown_commit_is_refused(github):
     with pytest.raises(GithubException, match="No commit found"):
         repository(github).create_check_run("ci-perf", "d" * 40)
-
-
-@on_github_and_ghes
-def test_every_status_of_a_context_is_kept(github):
-    github.add_pull(7, head_sha=SHA)
-    head = repository(github).get_commit(SHA)
-
-    head.create_status("pending", context="ci-perf")
-    head.create_status("success", context="ci-perf", description="all well")
-
-    assert [s.state for s in github.statuses(SHA)] == ["pending", "success"]
-
-
-def test_a_description_that_is_too_long_is_refused(github):
-    github.add_pull(7, head_sha=SHA)
-
-    with pytest.raises(GithubException) as caught:
-        repository(github).get_commit(SHA).create_status("success", description="x" * 141)
-
-    assert caught.value.status == 422
 
 
 # --- pull requests, files and commits
@@ -181,7 +150,6 @@ def test_files_are_read_at_any_commit(github):
     assert there.get_contents("baselines/a.json", ref=before).decoded_content == b"1"
     assert there.get_contents("baselines/a.json").decoded_content == b"2"
     assert [entry.name for entry in there.get_contents("baselines")] == ["a.json", "b.json"]
-    assert there.get_git_ref("heads/main").object.sha == github.head("main")
 
 
 # --- runs and artifacts

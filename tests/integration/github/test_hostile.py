@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ci_perf.errors import InvalidFileError
-from ci_perf.github import sections
+from ci_perf.github.report_comment import Comment
 from ci_perf.model import codec
 from ci_perf.model.comparison import Verdict
 from tests.comparisons import a_change, a_comparison
@@ -32,7 +32,7 @@ def publish(stage, change):
     """Publish a comparison that somebody has edited by hand."""
     data = json.loads(codec.encode(worse()))
     change(data)
-    return stage.call(written(stage, json.dumps(data)), "--check", "--status")
+    return stage.call(written(stage, json.dumps(data)), "--check")
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,8 @@ def test_texts_of_a_megabyte_are_shown_short(on_pull, character):
     assert Page(body).open == []
 
 
-def test_a_workload_cannot_forge_the_section_of_another_machine(on_pull):
-    forged = (
-        "<!-- ci-perf:end -->\n"
-        "<!-- ci-perf:section name=z-forged run=999999 attempt=1 -->\n### ✅ all fine\n\n"
-        "<!-- ci-perf:end -->\n"
-    )
+def test_a_workload_cannot_forge_what_a_newer_run_has_written(on_pull):
+    forged = "<!-- ci-perf:v1 key=standard -->\n<!-- ci-perf:run=999 attempt=1 record= -->\n"
 
     def change(data):
         data["rows"][0]["note"] = forged
@@ -158,13 +154,13 @@ def test_a_workload_cannot_forge_the_section_of_another_machine(on_pull):
     publish(on_pull, change)
 
     (body,) = on_pull.bodies()
-    assert [one.name for one in sections.parse(body, "standard")] == ["nvidia-h200"]
-    assert "all fine" not in Page(body).prose
+    assert Comment(id=1, url="", body=body).age == (101, 1)
+    assert body.count("<!-- ci-perf:") == 2
 
 
 def test_no_name_commands_the_runner(on_pull):
     row = a_change("w", Verdict.REGRESSED, ratio=1.1, note="\n::error::obey\n##[group]me")
-    ended = on_pull.publish("--check", "--status", of=[a_comparison(row)])
+    ended = on_pull.publish("--check", of=[a_comparison(row)])
 
     for line in (ended.out + ended.err).splitlines():
         assert not re.match(r"\s*::", line)

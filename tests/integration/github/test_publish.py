@@ -14,7 +14,7 @@ from ci_perf.system import files
 from tests.comparisons import a_change, a_comparison, a_head
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
-from tests.integration.github.stage import PULL, fine, worse
+from tests.integration.github.stage import PULL, a_client, fine, worse
 from tests.runs import CPU, GPU
 
 FAULTS = {
@@ -63,7 +63,7 @@ def test_a_base_branch_that_is_changed_while_the_job_runs_is_not_the_one_that_wa
 def test_whatever_github_does_the_verdict_stands(on_pull, everything_is_logged, fault, comparison):
     on_pull.github.fail_next("GET", ".", fault, times=99)
     on_pull.github.fail_next("POST", ".", fault, times=99)
-    ended = on_pull.publish("--check", "--status", of=[comparison])
+    ended = on_pull.publish("--check", of=[comparison])
 
     assert ended.code == comparison.exit_code
     assert "::warning title=ci-perf::not reported: pull request 7: " in ended.err
@@ -162,12 +162,9 @@ def test_a_bug_of_ours_changes_no_verdict_and_shows_no_token(on_pull):
 
 
 def test_the_token_is_in_no_representation(on_pull):
-    from ci_perf.github.access import Access, Client
+    client = a_client(on_pull.github)
 
-    access = Access(repository="octo/model", token=on_pull.github.token, api_url=on_pull.github.url)
-    client = Client(access)
-
-    assert on_pull.github.token not in f"{access!r} {client!r} {vars(client)!r}"
+    assert on_pull.github.token not in f"{client!r} {vars(client)!r}"
 
 
 def test_later_steps_are_told_how_it_came_out(on_pull):

@@ -94,7 +94,7 @@ def test_a_matrix_of_machines_is_reported_as_one_comment(second):
     ended = second.report("--artifact", "ci-perf", "--artifact", "ci-perf-h200")
 
     assert ended.code == ExitCode.REGRESSED
-    assert len(re.findall("ci-perf:section", second.body)) == 2
+    assert len(re.findall("^### ", second.body, re.MULTILINE)) == 2
     assert f"ci-perf accept --run {RUN} --artifact ci-perf-h200" in second.body
 
 
@@ -350,7 +350,7 @@ def test_when_github_fails_there_is_no_answer_and_no_token_in_any_message(
     assert nothing_was_posted(second)
 
 
-@pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET", "CUT_BODY"])
+@pytest.mark.parametrize("fault", ["BAD_GATEWAY", "RESET"])
 def test_an_artifact_that_gets_lost_once_is_fetched_again(second, fault):
     second.measured(slower())
     second.github.fail_next("GET", "^/artifacts/", getattr(faults, fault))

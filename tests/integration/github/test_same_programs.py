@@ -4,13 +4,12 @@ import msgspec
 import pytest
 
 from ci_perf.baselines import layout
-from ci_perf.github.access import Access, Client
-from ci_perf.github.failures import RetryPolicy
-from ci_perf.github.pulls import OpenPull
+from ci_perf.github.answers import Place, PullRequest, Repository
 from ci_perf.model.program import Program, ProgramFile, blob
 from ci_perf.program import units
 from ci_perf.pull_request import trust
 from tests.accepting import accepted
+from tests.integration.github.stage import a_client
 from tests.programs import a_same_program
 from tests.runs import STEADY, a_measured, a_run, an_environment
 
@@ -39,21 +38,13 @@ def believed(github, tmp_path, monkeypatch):
             "requirements.txt": b"torch",
             **dict(changes),
         }
-        pull = OpenPull(
+        pull = PullRequest(
             number=1,
-            sha=github.state.write_commit(head),
-            branch="branch",
-            repository_id=1,
-            base="b" * 40,
-            base_branch="main",
-            is_fork=is_fork,
-        )
-        access = Access(repository=github.repository, token=github.token, api_url=github.url)
-        client = Client(
-            access, retries=RetryPolicy(sleep=lambda _seconds: None, between_writes_s=0, attempts=2)
+            head=Place(sha=github.state.write_commit(head), repo=Repository(id=1 + is_fork)),
+            base=Place(sha="b" * 40, ref="main", repo=Repository(id=1)),
         )
         run = trust.with_proven_programs(
-            client,
+            a_client(github),
             pull,
             a_run(same=(a_same_program("a"),), environment=an_environment(packages=packages)),
             baselines=baselines.relative_to(tmp_path),

@@ -2,15 +2,14 @@
 
 import pytest
 
-from ci_perf.github.access import Access, Client
 from ci_perf.github.commits import GithubTree
-from ci_perf.github.failures import RetryPolicy
 from ci_perf.model.program import Program, ProgramFile, blob
 from ci_perf.program import proof, units
 from ci_perf.program.trees import IncomparableError
 from tests.fakes.github import faults
 from tests.fakes.github.fixtures import on_github_and_ghes
 from tests.fakes.github.state import Link, Submodule
+from tests.integration.github.stage import a_client
 
 NET = b"def used():\n    return 1\n\ndef unused():\n    return 2\n"
 BASE = {
@@ -23,11 +22,7 @@ BASE = {
 
 def a_tree(github, changes=(), **more):
     sha = github.state.write_commit({**BASE, **dict(changes)})
-    access = Access(repository=github.repository, token=github.token, api_url=github.url)
-    client = Client(
-        access, retries=RetryPolicy(sleep=lambda _seconds: None, between_writes_s=0, attempts=2)
-    )
-    return GithubTree(client, sha, **more)
+    return GithubTree(a_client(github), sha, **more)
 
 
 def recorded():

@@ -1,8 +1,7 @@
 import pytest
 
 from ci_perf.errors import UsageError
-from ci_perf.github import access
-from ci_perf.github.access import API_URL
+from ci_perf.github.client import API_URL, Access
 
 TOKEN = {"GH_TOKEN": "ghp_secret"}
 
@@ -20,7 +19,7 @@ TOKEN = {"GH_TOKEN": "ghp_secret"}
     ],
 )
 def test_a_clone_from_github_says_which_repository_it_is(remote):
-    found = access.of_clone(TOKEN, remote)
+    found = Access.from_clone(TOKEN, remote)
 
     assert (found.repository, found.api_url) == ("octo/model", API_URL)
 
@@ -40,14 +39,14 @@ def test_a_clone_from_github_says_which_repository_it_is(remote):
 )
 def test_a_token_is_sent_to_no_host_that_only_a_clone_names(remote):
     with pytest.raises(UsageError, match="GITHUB_REPOSITORY=OWNER/NAME") as caught:
-        access.of_clone(TOKEN, remote)
+        Access.from_clone(TOKEN, remote)
 
     assert "ghp_secret" not in str(caught.value)
 
 
 def test_a_server_of_ones_own_is_named_by_its_api():
     environment = {**TOKEN, "GITHUB_API_URL": "https://ghe.example/api/v3"}
-    found = access.of_clone(environment, "git@ghe.example:octo/model.git")
+    found = Access.from_clone(environment, "git@ghe.example:octo/model.git")
 
     assert (found.repository, found.api_url) == ("octo/model", "https://ghe.example/api/v3")
 
@@ -55,11 +54,11 @@ def test_a_server_of_ones_own_is_named_by_its_api():
 def test_the_environment_knows_better_than_a_clone():
     environment = {"GITHUB_TOKEN": "t", "GITHUB_REPOSITORY": "octo/model"}
 
-    assert access.of_clone(environment, "git@github.com:other/one").repository == "octo/model"
+    assert Access.from_clone(environment, "git@github.com:other/one").repository == "octo/model"
 
 
 def test_the_token_of_a_person_comes_first_and_is_never_shown():
-    found = access.of_clone({**TOKEN, "GITHUB_TOKEN": "other"}, "git@github.com:octo/model")
+    found = Access.from_clone({**TOKEN, "GITHUB_TOKEN": "other"}, "git@github.com:octo/model")
 
     assert found.token == "ghp_secret"
     assert "ghp_secret" not in repr(found)
@@ -67,10 +66,10 @@ def test_the_token_of_a_person_comes_first_and_is_never_shown():
 
 def test_without_a_token_it_says_where_to_get_one():
     with pytest.raises(UsageError, match="gh auth token"):
-        access.of_clone({"GH_TOKEN": ""}, "git@github.com:octo/model")
+        Access.from_clone({"GH_TOKEN": ""}, "git@github.com:octo/model")
 
 
 @pytest.mark.parametrize("name", ["", "octo", "octo/model/../x", "octo/model?x", "a b/c"])
 def test_a_job_without_a_repository_is_refused(name):
     with pytest.raises(UsageError, match="GITHUB_REPOSITORY"):
-        access.job_repository({"GITHUB_REPOSITORY": name})
+        Access.from_job({"GITHUB_REPOSITORY": name})

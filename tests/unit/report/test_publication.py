@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_perf.github import sections
-from ci_perf.github.sections import Draft
+from ci_perf.github import report_comment
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import publication
 from ci_perf.report.publication import Origin
@@ -17,21 +16,14 @@ URL = "https://github.com/octo/model/actions/runs/7"
 ORIGIN = Origin(url=URL, attempt=1, is_fork=False)
 
 
-def comment_of(comparison, *, origin=ORIGIN, max_bytes=sections.MAX_BYTES):
-    """The whole body of a comment, as it is posted."""
-    draft = Draft(
-        name="h200",
-        run=7,
-        attempt=1,
-        brief=publication.brief(comparison, origin),
-        rest=lambda size: publication.rest(comparison, origin, max_bytes=size),
-    )
-    return sections.compose("smoke", (), [draft], max_bytes=max_bytes)
+def comment_of(comparison, *, origin=ORIGIN, max_bytes=report_comment.MAX_BYTES):
+    """The text of a comment, as it is posted."""
+    return publication.whole(comparison, origin, max_bytes=max_bytes)
 
 
 def test_the_headline_comes_first_and_leads_to_the_run():
-    brief = publication.brief(shapes.regressed(), ORIGIN).replace("\N{NO-BREAK SPACE}", " ")
-    first, _, counts, _, last = brief.splitlines()
+    text = comment_of(shapes.regressed()).replace("\N{NO-BREAK SPACE}", " ")
+    first, _, counts, _, last, *_ = text.splitlines()
 
     assert first.startswith("### ❌ Act: failed: `conv`; slower: `resnet18` +6.1 %; more memory:")
     assert counts.startswith("ci_perf: 1 workload failed · 3 regressions · 1 workload missing")
@@ -47,7 +39,7 @@ def test_a_long_verdict_in_one_line_leaves_room_for_the_base_branch():
 
 def test_a_comparison_that_code_of_a_fork_has_measured_says_so():
     origin = Origin(url=URL, attempt=3, is_fork=True)
-    brief = publication.brief(shapes.regressed(), origin)
+    brief = comment_of(shapes.regressed(), origin=origin)
 
     assert "Measured by code from a fork" in brief
     assert ", attempt 3." in brief
@@ -154,7 +146,6 @@ def test_no_foreign_text_is_obeyed_in_a_comment(text):
     assert page.tags.count("a") == 1
     assert page.open == []
     assert set(page.rows) <= {3, 6}
-    assert [one.name for one in sections.parse(body, "smoke")] == ["h200"]
     # In prose GitHub looks for mentions, references and addresses; in code it does not.
     assert "@octocat" not in page.prose
     assert "evil" not in page.prose

@@ -80,9 +80,9 @@ def test_what_stands_beside_is_left_out_before_the_report_is():
         note=publication.baseline_note([MLP], None, is_judged_by_base=True),
         folded=folded,
     )
-    whole = publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000, extras=beside)
-    least = len(publication.rest(shapes.regressed(), ORIGIN, max_bytes=60_000).encode())
-    cut = publication.rest(shapes.regressed(), ORIGIN, max_bytes=least, extras=beside)
+    whole = publication.whole(shapes.regressed(), ORIGIN, max_bytes=60_000, extras=beside)
+    least = len(publication.whole(shapes.regressed(), ORIGIN, max_bytes=60_000).encode())
+    cut = publication.whole(shapes.regressed(), ORIGIN, max_bytes=least, extras=beside)
 
     assert folded in whole
     assert folded not in cut or len(cut.encode()) <= least

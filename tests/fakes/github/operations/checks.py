@@ -1,7 +1,7 @@
-"""Check runs and commit statuses."""
+"""Check runs."""
 
 from tests.fakes.github.call import Answer, RefusedError
-from tests.fakes.github.state import CheckRun, Status
+from tests.fakes.github.state import CheckRun
 
 LONGEST_DESCRIPTION = 140
 
@@ -44,27 +44,6 @@ def listed(call):
     page, headers = call.page(list(found.values())[::-1])
     runs = [call.forms.check_run(check) for check in page]
     return Answer(200, {"total_count": len(found), "check_runs": runs}, headers)
-
-
-def create_status(call):
-    _refuse_unknown_commit(call, call.parts["sha"])
-    description = call.body.get("description")
-    if description and len(description) > LONGEST_DESCRIPTION:
-        long = f"description is too long (maximum is {LONGEST_DESCRIPTION} characters)"
-        wrong = {"resource": "Status", "code": "custom", "field": "description", "message": long}
-        raise RefusedError(422, "Validation Failed", [wrong])
-    status = Status(
-        id=call.state.next_id(),
-        sha=call.parts["sha"],
-        state=call.body["state"],
-        context=call.body.get("context", "default"),
-        description=description,
-        target_url=call.body.get("target_url"),
-        creator=call.login,
-        created_at=call.state.now(),
-    )
-    call.state.statuses.append(status)
-    return Answer(201, call.forms.status(status))
 
 
 def _change(call, check):

@@ -1,4 +1,4 @@
-"""Comments of a pull request, and the reactions to them."""
+"""Comments of a pull request."""
 
 from tests.fakes.github.call import Answer, RefusedError
 
@@ -46,12 +46,6 @@ def delete(call):
     _refuse_others(call, comment)
     del call.state.comments[comment.id]
     return Answer(204)
-
-
-def react(call):
-    comment = _comment(call)
-    reaction, is_new = call.state.react(comment, call.login, call.body["content"])
-    return Answer(201 if is_new else 200, call.forms.reaction(reaction))
 
 
 def _comment(call):

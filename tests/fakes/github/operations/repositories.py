@@ -48,25 +48,11 @@ def contents(call):
     return Answer(200, entries)
 
 
-def git_ref(call):
-    name = call.parts["ref"]
-    known = name.startswith(("heads/", "pull/"))
-    sha = call.state.resolve(call.repository, f"refs/{name}") if known else None
-    if sha is None:
-        raise RefusedError(404, "Not Found")
-    return Answer(200, call.forms.ref(call.repository, name, sha))
-
-
 def git_blob(call):
     content = call.state.blob(call.parts["file_sha"])
     if content is None:
         raise RefusedError(404, "Not Found")
     return Answer(200, call.forms.blob(call.repository, content))
-
-
-def git_commit(call):
-    commit = _commit(call, call.parts["commit_sha"])
-    return Answer(200, call.forms.git_commit(call.repository, commit))
 
 
 def git_tree(call):
