@@ -25,7 +25,8 @@ from ci_perf.system import files
 @click.option(
     "--action",
     metavar="OWNER/REPOSITORY@COMMIT",
-    help="The repository and the commit (40 digits) from which the workflows take ci_perf.",
+    help="The repository and the commit (40 digits) from which two workflows for GitHub take "
+    "ci_perf; without it none are written.",
 )
 @click.option(
     "--device",
@@ -35,28 +36,23 @@ from ci_perf.system import files
     help="What the workflows measure on: a runner with a GPU, or with a CPU alone.",
 )
 def init_command(directory: Path, action: str | None, device: str) -> None:
-    """Write a first suite, an example workload and two workflows into this repository.
+    """Write an example workload, a suite and two workflows into this repository.
 
     A file that exists is named and left as it is.
     """
     first = first_files.write(directory, action=action, device=device)
     console.emit(suite_text.written(map(str, first.written), map(str, first.kept)), output=None)
-    for target in first.unnamed:
-        console.say(
-            f"warning: {directory / target} was left as it is, with OWNER/ci_perf@000… in it: put "
-            f"{action} there"
-        )
-    _advise(directory.resolve())
+    _advise(directory.resolve(), has_workflows=action is not None)
 
 
-def _advise(directory: Path) -> None:
+def _advise(directory: Path, *, has_workflows: bool) -> None:
     """Tell the person what follows, and where this folder is not what a CI expects."""
     root = first_files.repository(directory)
     if root is None:
         console.say(f"warning: {directory} is not in a git repository: run `git init`")
-    elif root != directory:
+    elif root != directory and has_workflows:
         console.say(f"warning: GitHub reads workflows only from {root / '.github/workflows'}")
-    console.say(suite_text.NEXT_STEPS)
+    console.say(suite_text.next_steps(has_workflows=has_workflows))
 
 
 @click.command("list")

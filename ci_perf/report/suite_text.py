@@ -6,26 +6,29 @@ from ci_perf.model.base import Scalar
 from ci_perf.model.suite import Plan
 from ci_perf.report import escape
 
-NEXT_STEPS = """\
+_OWN_MODEL = """\
 Next:
  1. Put a step of your own model into workloads/example.py, and try it:
                                 ci-perf run --suite smoke
- 2. Results are no part of the repository. Add these lines to .gitignore:
-                                run.json
-                                report.md
-                                comparison.json
-                                page.html
-                                baseline.patch
-                                calibration-run.json
- 3. Change the lines marked EDIT in .github/workflows/. Commit everything to your main branch.
- 4. On GitHub: Actions, perf-baseline, Run workflow. Your runner measures the main branch and
+ 2. Commit everything to your main branch.
+"""
+_ON_GITHUB = """\
+ 3. On GitHub: Actions, perf-baseline, Run workflow. Your runner measures the main branch and
     opens a pull request with the first baselines. Merge it.
- 5. Open a pull request: perf measures it, and a comment says whether it is slower.
-Without GitHub, after step 2:   git add .gitignore workloads && git commit
+ 4. Open a pull request: perf measures it, and a comment says whether it is slower."""
+_BY_HAND = """\
+ 3. Make the numbers the first baselines:
                                 ci-perf run --suite smoke
                                 ci-perf accept run.json --reason "First baseline"
-                                git add baselines && git commit
-on a branch:                    ci-perf check --suite smoke --against main"""
+                                git add baselines && git commit -m "First baselines"
+ 4. On a branch, measure it beside the main branch:
+                                ci-perf check --suite smoke --against main
+For GitHub, `ci-perf init --action OWNER/REPOSITORY@COMMIT` adds the workflows."""
+
+
+def next_steps(*, has_workflows: bool) -> str:
+    """Say what a person does after the first files were written, in the order of the README."""
+    return _OWN_MODEL + (_ON_GITHUB if has_workflows else _BY_HAND)
 
 
 def written(new: Iterable[str], kept: Iterable[str]) -> str:

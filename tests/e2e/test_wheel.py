@@ -56,8 +56,8 @@ def test_the_wheel_holds_the_suite_the_example_and_the_templates(wheel):
     for name in (
         "ci_perf/_shipped/examples/demo.py",
         "ci_perf/_shipped/examples/tiny_vision/workloads/suite.toml",
-        "ci_perf/_shipped/examples/workflows/measure.yml",
-        "ci_perf/_shipped/examples/workflows/baseline.yml",
+        "ci_perf/_shipped/examples/workflows/perf.yml",
+        "ci_perf/_shipped/examples/workflows/perf-baseline.yml",
         "ci_perf/gate/templates/suite.toml",
         "ci_perf/report/templates/report.md.jinja",
         "ci_perf/py.typed",

@@ -1,7 +1,8 @@
-"""`ci-perf init` gives a repository its first suite, workload and workflow, and breaks nothing."""
+"""`ci-perf init` gives a repository its first workload and workflows, and breaks nothing."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,14 +11,14 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from ci_perf import suite
 from ci_perf.gate import first_files
+from ci_perf.gate.first_files import EXAMPLE, IGNORED, RESULTS, SUITE, WORKFLOWS
 from ci_perf.model import codec
 from ci_perf.model.run import Run
-from ci_perf.model.suite import SuiteFile
 
 ROOT = Path(__file__).parents[2]
-SUITE, EXAMPLE, WORKFLOW, BASELINE_WORKFLOW = first_files.TARGETS.values()
+ACTION = f"octo/ci_perf@{'1234567890' * 4}"
+FILES = (EXAMPLE, SUITE, *WORKFLOWS, IGNORED)
 
 
 def ci_perf(folder, *arguments):
@@ -38,16 +39,79 @@ def repository(tmp_path):
     return tmp_path
 
 
-def test_an_empty_repository_gets_every_file_and_the_next_steps(repository):
-    done = ci_perf(repository, "init")
+def inputs(repository, path=WORKFLOWS[0]):
+    (job,) = YAML(typ="safe").load((repository / path).read_text())["jobs"].values()
+    return job["with"]
+
+
+def test_a_repository_gets_few_lines_in_which_nothing_is_left_to_replace(repository):
+    (repository / "requirements.txt").write_text("einops\n")
+    done = ci_perf(repository, "init", "--action", ACTION)
 
     assert done.returncode == 0, done.stderr
-    assert all((repository / target).is_file() for target in first_files.TARGETS.values())
-    assert done.stdout.splitlines() == [
-        f"wrote  {path}" for path in (SUITE, EXAMPLE, WORKFLOW, BASELINE_WORKFLOW)
-    ]
-    assert "ci-perf run --suite smoke" in done.stderr
+    assert done.stdout.splitlines() == [f"wrote  {path}" for path in FILES]
     assert "warning" not in done.stderr
+    text = "".join((repository / path).read_text() for path in FILES)
+    assert text.count("\n") <= 60
+    assert not re.search("EDIT|OWNER|0{40}", text)
+    name, _, commit = ACTION.partition("@")
+    for path, called in zip(WORKFLOWS, ("check", "baseline"), strict=True):
+        uses = f"uses: {name}/.github/workflows/{called}.yml@{commit}\n"
+        assert uses in (repository / path).read_text()
+    assert inputs(repository)["install"] == "--requirement=requirements.txt"
+
+
+def test_the_steps_are_those_of_the_readme_in_their_order(repository):
+    said = ci_perf(repository, "init", "--action", ACTION).stderr
+    readme = (ROOT / "README.md").read_text().split("## First steps")[1]
+
+    for text in (said, readme):
+        order = [text.index(word) for word in ("own model", "perf-baseline", "pull request: ")]
+        assert order == sorted(order), text
+
+
+def test_without_an_action_no_workflow_is_written_that_would_fail(repository):
+    done = ci_perf(repository, "init")
+
+    assert not (repository / ".github").exists()
+    assert 'ci-perf accept run.json --reason "First baseline"' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("project", "install"),
+    [
+        ('dependencies = ["einops>=0.7", "torch; python_version > \'3\'"]', True),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_what_the_project_needs_is_installed_on_the_runner(repository, project, install):
+    if project is not None:
+        (repository / "pyproject.toml").write_text(f"[project]\n{project}\n")
+    ci_perf(repository, "init", "--action", ACTION, "--device", "cpu")
+
+    given = [inputs(repository, path) for path in WORKFLOWS]
+    needed = "einops>=0.7\ntorch; python_version > '3'\n"
+    assert [one.get("install") for one in given] == [needed if install else None] * 2
+    assert [one["device"] for one in given] == ["cpu"] * 2
+
+
+def test_a_pyproject_that_is_no_toml_is_refused_by_name(repository):
+    (repository / "pyproject.toml").write_text("[project\n")
+    done = ci_perf(repository, "init", "--action", ACTION)
+
+    assert done.returncode == 2
+    assert "pyproject.toml: expected TOML" in done.stderr
+
+
+@pytest.mark.parametrize("before", ["venv/", "venv/\n/run.json\n", ""])
+def test_results_are_ignored_and_what_was_ignored_before_still_is(repository, before):
+    (repository / IGNORED).write_text(before)
+    ci_perf(repository, "init")
+
+    lines = (repository / IGNORED).read_text().splitlines()
+    assert set(lines) == {*RESULTS, *before.splitlines()}
+    assert len(lines) == len(set(lines))
 
 
 def test_a_project_with_packages_in_src_imports_them_from_there(repository):
@@ -61,28 +125,6 @@ def test_a_project_with_packages_in_src_imports_them_from_there(repository):
     assert ci_perf(repository, "list", "--suite", "smoke").returncode == 0
 
 
-def test_what_commands_leave_behind_is_to_be_ignored_by_git(repository):
-    said = ci_perf(repository, "init").stderr.split(".gitignore:")[1].split(" 3. ")[0].split()
-
-    readme = (ROOT / "README.md").read_text().split("printf '")[1].split("'")[0]
-    assert said == readme.replace("\\n", "\n").split()
-    assert {"run.json", "report.md", "baseline.patch", "calibration-run.json"} <= set(said)
-
-
-def test_the_workflows_take_the_action_from_where_it_is_said(repository):
-    action = f"octo/ci_perf@{'1234567890' * 4}"
-
-    done = ci_perf(repository, "init", "--action", action)
-
-    assert done.returncode == 0, done.stderr
-    for workflow in (WORKFLOW, BASELINE_WORKFLOW):
-        written = (repository / workflow).read_text()
-        jobs = YAML(typ="safe").load(written)["jobs"].values()
-        used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
-        assert {use for use in used if "ci_perf" in use} == {action}
-        assert "OWNER" not in written
-
-
 @pytest.mark.parametrize("action", ["octo/ci_perf", "octo/ci_perf@main", "octo@" + "1" * 40])
 def test_an_action_that_is_not_pinned_is_refused_before_anything_is_written(repository, action):
     done = ci_perf(repository, "init", "--action", action)
@@ -92,67 +134,41 @@ def test_an_action_that_is_not_pinned_is_refused_before_anything_is_written(repo
     assert not (repository / "workloads").exists()
 
 
-def test_the_files_for_a_cpu_know_the_suite_for_cpus_alone(repository):
-    assert ci_perf(repository, "init", "--device", "cpu").returncode == 0
-
-    suite = tomllib.loads((repository / "workloads/suite.toml").read_text())
-    assert list(suite["suites"]) == ["smoke"]
-    for workflow in (WORKFLOW, BASELINE_WORKFLOW):
-        job = YAML(typ="safe").load((repository / workflow).read_text())["jobs"]["measure"]
-        (given,) = [step["with"] for step in job["steps"] if "ci_perf@" in step["uses"]]
-        assert job["runs-on"] == ["self-hosted", "linux", "x64"]
-        assert (given["suite"], given["device"]) == ("smoke", "cpu")
-        assert "GPU" not in (repository / workflow).read_text()
-
-
-def test_an_action_that_comes_too_late_for_the_workflows_is_told(repository):
-    ci_perf(repository, "init")
-    action = f"octo/ci_perf@{'1234567890' * 4}"
-
-    said = ci_perf(repository, "init", "--action", action).stderr
-
-    assert said.count(f"in it: put {action} there") == 2
-
-
-def test_a_file_that_exists_is_named_and_left(repository):
-    (repository / SUITE).parent.mkdir()
-    (repository / SUITE).write_text("# mine\n")
-
-    done = ci_perf(repository, "init")
-
-    assert done.returncode == 0, done.stderr
-    assert f"kept   {SUITE} (it was there)" in done.stdout
-    assert (repository / SUITE).read_text() == "# mine\n"
-    assert (repository / WORKFLOW).is_file()
-
-
-def test_a_link_that_leads_nowhere_is_not_followed(repository, tmp_path_factory):
+def test_files_that_exist_are_named_and_left_and_a_link_is_not_followed(
+    repository, tmp_path_factory
+):
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "file"
     (repository / SUITE).parent.mkdir()
-    (repository / SUITE).symlink_to(elsewhere)
+    (repository / SUITE).write_text("# mine\n")
+    (repository / EXAMPLE).symlink_to(elsewhere)
 
-    assert f"kept   {SUITE}" in ci_perf(repository, "init").stdout
+    first, second = (ci_perf(repository, "init") for _ in range(2))
+
+    assert f"kept   {SUITE} (it was there)" in first.stdout
+    assert (repository / SUITE).read_text() == "# mine\n"
     assert not elsewhere.exists()
-
-
-def test_a_second_time_writes_nothing_and_says_so(repository):
-    ci_perf(repository, "init")
-
-    done = ci_perf(repository, "init")
-
-    assert done.returncode == 0
-    assert "wrote" not in done.stdout
-    assert "everything is there" in done.stdout
+    assert "wrote" not in second.stdout
+    assert "everything is there" in second.stdout
 
 
 def test_another_folder_can_be_named(tmp_path, repository):
     folder = tmp_path / "a project"
     folder.mkdir()
 
-    done = ci_perf(repository, "init", "--directory", str(folder))
+    done = ci_perf(repository, "init", "--directory", str(folder), "--action", ACTION)
 
     assert (folder / SUITE).is_file()
     assert f"GitHub reads workflows only from {repository / '.github/workflows'}" in done.stderr
+
+
+def test_where_files_cannot_be_written_it_says_so(tmp_path, repository):
+    assert ci_perf(tmp_path, "init", "--directory", "nowhere").returncode == 2
+    (repository / "workloads").write_text("")
+
+    done = ci_perf(repository, "init")
+
+    assert done.returncode == 3
+    assert "error: workloads: cannot be made" in done.stderr
 
 
 def test_outside_a_git_repository_there_is_a_warning(tmp_path):
@@ -162,48 +178,24 @@ def test_outside_a_git_repository_there_is_a_warning(tmp_path):
     assert "not in a git repository" in done.stderr
 
 
-def test_a_folder_that_does_not_exist_is_wrong_use(tmp_path):
-    assert ci_perf(tmp_path, "init", "--directory", "nowhere").returncode == 2
-
-
-def test_a_file_where_a_folder_must_be_is_an_error_that_names_it(repository):
-    (repository / "workloads").write_text("")
-
-    done = ci_perf(repository, "init")
-
-    assert done.returncode == 3
-    assert "error: workloads: cannot be made" in done.stderr
-
-
-def test_the_suite_is_valid_and_overrides_only_what_exists(repository):
+def test_the_example_can_be_measured_as_it_is_and_is_clean_code(repository):
     ci_perf(repository, "init")
-    data = tomllib.loads((repository / SUITE).read_text())
-
-    assert set(codec.convert(data, SuiteFile, name="suite.toml").suites) == {"smoke", "standard"}
-    planned = suite.plan(repository / "workloads", "standard", root=repository)
-    assert [w.id for w in planned.workloads] == ["example.batch=64", "example.batch=1024"]
-    assert planned.workloads[0].description.startswith("One training step")
-
-
-def test_the_example_can_be_measured_as_it_is(repository):
-    ci_perf(repository, "init")
-
     done = ci_perf(repository, "run", "--device", "cpu", "--processes", "1", "-o", "run.json")
 
     assert done.returncode == 0, done.stderr
     run = codec.decode((repository / "run.json").read_text(), Run, name="run.json")
     assert [measured.item_unit for measured in run.measured] == ["image"]
-
-
-def test_the_example_is_clean_code_where_it_lands(repository):
-    ci_perf(repository, "init")
     ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F,E,W,D1,I"]
-
-    done = subprocess.run(
-        [*ruff, "--output-format", "json", EXAMPLE],
+    checked = subprocess.run(
+        [*ruff, "--line-length", "100", "--output-format", "json", EXAMPLE],
         capture_output=True,
         check=False,
         cwd=repository,
     )
+    assert json.loads(checked.stdout) == []
 
-    assert json.loads(done.stdout) == []
+
+def test_the_workflows_are_those_that_the_examples_show():
+    shown = {path.name for path in (ROOT / "examples/workflows").glob("*.yml")}
+
+    assert {path.name for path in first_files.WORKFLOWS} <= shown

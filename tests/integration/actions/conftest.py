@@ -12,13 +12,13 @@ from tests.actions.expressions import Expressions
 from tests.actions.runner import Job
 from tests.fakes.github.fixtures import github
 from tests.integration.actions.recording import bare, recorded
-from tests.integration.actions.stage import Stage, a_project
+from tests.integration.actions.stage import ROOT, Stage, a_project
 from tests.repositories import Repository
 
 __all__ = ["bare", "github", "recorded"]
 
 # Becomes the command line of this very checkout.
-CI_PERF = f'#!/bin/sh\nexec "{sys.executable}" -P -m ci_perf "$@"\n'
+CI_PERF = f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m ci_perf "$@"\n'
 
 # What tests/conftest.py says of the busy machine that the tests run on.
 OF_THE_TESTS = ("CI_PERF_ACCEPT_FORCE", "CI_PERF_CHECK_WAIT", "CI_PERF_RUN_WAIT")

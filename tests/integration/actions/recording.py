@@ -15,6 +15,7 @@ printf '%s' "${GITHUB_TOKEN:-}" > "$RECORD.$1.token"
 for argument in "$@"; do
   case "$argument" in
     --output=*) files+=("${argument#--output=}") ;;
+    --run-output=*) files+=("${argument#--run-output=}") ;;
     --comparison-output=*) files+=("${argument#--comparison-output=}") ;;
   esac
 done

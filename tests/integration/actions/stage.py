@@ -14,6 +14,7 @@ from tests.projects import FAST, NAP, NAP_SETTINGS, Project
 ROOT = Path(__file__).parents[3]
 PULL = 7
 RESULTS = ("run.json", "report.md", "comparison.json", "baseline.patch")
+REPORT, BASELINE = ROOT / "report", ROOT / "baseline"
 
 
 @dataclass
@@ -24,6 +25,10 @@ class Stage:
     github: Any
     make_job: Any
     runs: int = 0
+    results: Path = Path()
+
+    def __post_init__(self):
+        self.results = self.git.root
 
     def pull_request(self, action="opened"):
         """Let GitHub know of what is checked out as the head of a pull request."""
@@ -55,17 +60,19 @@ class Stage:
     def measured(self, payload, **inputs) -> tuple[Job, Finished]:
         """Measure what is checked out; whatever token a runner has, its steps need none."""
         job = self.job(payload, token=self.github.token)
-        return job, job.run_action(ROOT, **inputs)
+        done = job.run_action(ROOT, **inputs)
+        self.results = Path(done.outputs["results"])
+        return job, done
 
     def reported(self, payload, **inputs) -> tuple[Job, Finished]:
         """Report what lies in the checkout from another, empty workspace, as a second job does."""
         folder = self.git.root.parent / f"hosted {self.runs}"
         folder.mkdir()
         for name in RESULTS:
-            if (self.git.root / name).exists():
-                shutil.copy(self.git.root / name, folder / name)
+            if (self.results / name).exists():
+                shutil.copy(self.results / name, folder / name)
         job = self.job(payload, workspace=folder, token=self.github.token)
-        return job, job.run_action(ROOT, mode="report", **inputs)
+        return job, job.run_action(REPORT, **inputs)
 
 
 def a_project(folder):

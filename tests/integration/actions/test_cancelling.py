@@ -70,18 +70,16 @@ def test_one_signal_ends_every_process_and_what_was_measured_is_kept(stage, canc
     add_a_stubborn_one(stage)
     note = stage.git.root / "daemon"
 
-    job, done = cancelled(note.exists, against="none", processes="1")
+    job, done = cancelled(note.exists, against="none")
 
-    measuring = done.step("measure")
+    measuring, results = done.step("measure"), Path(done.outputs["results"])
     # The first signal is enough: a second one comes after 7.5 s, the end of everything 2.5 s later.
     assert (measuring.code, measuring.signals) == (130, (signal.SIGINT,))
     assert job.status == "cancelled"
     assert not [pid for pid in note.read_text().split() if is_alive(pid)]
     assert list((tmp_path / "scratch").iterdir()) == []
-    assert [one.workload for one in files.read(stage.git.root / "run.json", Run).measured] == [
-        "nap"
-    ]
-    assert not (stage.git.root / "comparison.json").exists()
+    assert [one.workload for one in files.read(results / "run.json", Run).measured] == ["nap"]
+    assert not (results / "comparison.json").exists()
     assert "came to no verdict" in job.summaries[0]
     assert are_free(Path(job.machine["CI_PERF_LOCK_DIR"]))
 

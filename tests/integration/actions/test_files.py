@@ -15,14 +15,17 @@ from tests.actions import node
 
 ROOT = Path(__file__).parents[3]
 ACTION = ROOT / "action.yml"
+# By their folders, and how many inputs each may have.
+ACTIONS = {ROOT: 16, ROOT / "report": 10, ROOT / "baseline": 10, ROOT / "count-checks": 10}
+ACTION_FILES = [folder / "action.yml" for folder in ACTIONS]
+INSTALL = ROOT / "action/install.sh"
 EXAMPLES = sorted((ROOT / "examples/workflows").glob("*.yml"))
-WORKFLOWS = [*sorted((ROOT / ".github/workflows").glob("*.yml")), *EXAMPLES]
-MEASURE, MEASURE_ON_A_CPU = (
-    ROOT / f"examples/workflows/measure{kind}.yml" for kind in ("", "-cpu")
-)
+OURS = ROOT / ".github/workflows"
+WORKFLOWS = [*sorted(OURS.glob("*.yml")), *EXAMPLES]
+REUSABLE = [OURS / "check.yml", OURS / "baseline.yml"]
 LOCK = ROOT / "requirements/report.txt"
-# Of another repository by its commit; our own Action is that of the checkout.
-PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+\b.*|\./ # .+")
+# Of another repository by its commit; our own ($/) is of the commit of the workflow itself.
+PINNED = re.compile(r"[\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+\b.*|\$/[\w./-]*")
 BIN = Path(sys.executable).parent
 # Permissions that let a job change something.
 WRITES = {"write", "write-all"}
@@ -38,7 +41,7 @@ def steps_of(path):
     document = load(path)
     if "runs" in document:
         return document["runs"]["steps"]
-    return [step for job in document["jobs"].values() for step in job["steps"]]
+    return [step for job in document["jobs"].values() for step in job.get("steps", ())]
 
 
 def jobs_of(*paths):
@@ -51,7 +54,7 @@ def jobs_of(*paths):
 @pytest.mark.parametrize(
     ("schema", "paths"),
     [
-        ("vendor.github-actions", [ACTION]),
+        ("vendor.github-actions", ACTION_FILES),
         ("vendor.github-workflows", WORKFLOWS),
         ("vendor.github-issue-forms", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))),
     ],
@@ -73,7 +76,7 @@ def test_the_files_follow_githubs_schemas(schema, paths):
 def test_zizmor_finds_nothing_as_an_auditor():
     command = [str(BIN / "zizmor"), "--offline", "--no-progress", "--persona=auditor"]
     done = subprocess.run(
-        [*command, ACTION, *WORKFLOWS], capture_output=True, check=False, text=True
+        [*command, *ACTION_FILES, *WORKFLOWS], capture_output=True, check=False, text=True
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -81,7 +84,8 @@ def test_zizmor_finds_nothing_as_an_auditor():
 
 def test_everything_that_zizmor_is_told_to_overlook_is_explained():
     ignored = [
-        re.findall(r"# zizmor: ignore(.*)", path.read_text()) for path in [ACTION, *WORKFLOWS]
+        re.findall(r"# zizmor: ignore(.*)", path.read_text())
+        for path in [*ACTION_FILES, *WORKFLOWS]
     ]
 
     assert all(re.fullmatch(r"\[[\w-]+\] \S.{5,}", one) for found in ignored for one in found)
@@ -95,13 +99,15 @@ def validated(*paths):
 def test_githubs_language_service_finds_nothing():
     node.require()
 
-    assert validated(ACTION, *WORKFLOWS) == []
+    assert validated(*ACTION_FILES, *WORKFLOWS) == []
 
 
 def test_githubs_language_service_would_find_something(tmp_path):
     node.require()
     (tmp_path / "action.yml").write_text(ACTION.read_text().replace("shell: bash", "shel: bash", 1))
-    (tmp_path / "perf.yml").write_text(MEASURE.read_text().replace("github.event.action", "gihtub"))
+    (tmp_path / "perf.yml").write_text(
+        REUSABLE[0].read_text().replace("github.event.action", "gihtub")
+    )
 
     found = validated(tmp_path / "action.yml", tmp_path / "perf.yml")
 
@@ -111,34 +117,39 @@ def test_githubs_language_service_would_find_something(tmp_path):
 # --- scripts
 
 
-@pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*ACTION_FILES, *WORKFLOWS], ids=str)
 def test_no_script_is_put_together_from_expressions(path):
     scripts = [step["run"] for step in steps_of(path) if "run" in step]
 
     assert not [script for script in scripts if "${{" in script]
 
 
-def test_the_action_uses_no_other_action():
-    assert not [step for step in steps_of(ACTION) if "uses" in step]
+@pytest.mark.parametrize(("folder", "most"), ACTIONS.items(), ids=str)
+def test_an_action_uses_no_other_and_each_of_its_few_inputs(folder, most):
+    path = folder / "action.yml"
+    used = set(re.findall(r"inputs\.([\w-]+)", path.read_text()))
+
+    assert not [step for step in steps_of(path) if "uses" in step]
+    assert used == set(load(path)["inputs"])
+    assert len(used) <= most
 
 
-def test_each_input_is_used_and_each_used_input_is_declared():
-    used = set(re.findall(r"inputs\.([\w-]+)", ACTION.read_text()))
+@pytest.mark.parametrize("path", ACTION_FILES, ids=str)
+def test_each_variable_of_a_step_is_used_and_each_used_one_is_given(path):
+    for step in steps_of(path):
+        script = step["run"] + (INSTALL.read_text() if step["id"] == "install" else "")
+        used = set(re.findall(r"\b(?:INPUT_\w+|CI_PERF)\b", script))
+        given = {name for name in step["env"] if name != "GITHUB_TOKEN"}
 
-    assert used == set(load(ACTION)["inputs"])
-
-
-def test_each_variable_of_a_step_is_used_and_each_used_one_is_given():
-    for step in steps_of(ACTION):
-        used = set(re.findall(r"\b(?:INPUT_\w+|CI_PERF)\b", step["run"]))
-
-        assert used == {name for name in step["env"] if name != "GITHUB_TOKEN"}, step["name"]
+        assert given <= used, step["name"]
+        assert step["id"] == "install" or given == used, step["name"]
 
 
 def test_a_script_that_starts_ci_perf_becomes_it_and_hands_nothing_to_a_pipe():
-    scripts = [step["run"] for step in steps_of(ACTION) if '"$CI_PERF"' in step["run"]]
+    steps = [step for path in ACTION_FILES for step in steps_of(path)]
+    scripts = [step["run"] for step in steps if '"$CI_PERF"' in step["run"]]
 
-    assert len(scripts) == 9
+    assert len(scripts) == 8
     for script in scripts:
         calls = re.findall(r"^.*\"\$CI_PERF\".*$", script, re.MULTILINE)
         assert all(call.strip().startswith('exec "$CI_PERF"') for call in calls)
@@ -146,15 +157,8 @@ def test_a_script_that_starts_ci_perf_becomes_it_and_hands_nothing_to_a_pipe():
         assert not re.search(r"[^|]\|[^|]", script)
 
 
-def test_only_what_posts_is_given_a_token():
-    given = [step["id"] for step in steps_of(ACTION) if "token" in str(step["env"]).lower()]
-
-    assert given == ["before", "report", "accept"]
-
-
-def test_no_python_of_the_action_looks_for_modules_in_the_workspace():
-    install = steps_of(ACTION)[0]["run"]
-    started = re.findall(r"/bin/python\"? (.*)|\$INPUT_PYTHON\" (.*)", install)
+def test_no_python_of_an_action_looks_for_modules_in_the_workspace():
+    started = re.findall(r"/bin/python\" (.*)|\$python\" (.*)", INSTALL.read_text())
 
     assert len(started) == 6
     assert all((one or other).startswith(("-P ", "-c 'import sys;")) for one, other in started)
@@ -165,7 +169,7 @@ def test_no_python_of_the_action_looks_for_modules_in_the_workspace():
 
 @by_name
 def test_every_action_is_pinned_by_commit_with_its_version(path):
-    uses = re.findall(r"uses: (.+)", path.read_text())
+    uses = re.findall(r"^ +(?:- )?uses: (.+)", path.read_text(), re.MULTILINE)
 
     assert uses
     assert all(PINNED.fullmatch(use) for use in uses)
@@ -183,16 +187,20 @@ def test_all_workflows_for_users_use_the_same_versions_of_an_action():
 @by_name
 def test_a_workflow_may_do_nothing_but_what_a_job_says_with_a_reason(path):
     document = load(path)
-    permissions = re.findall(r"^ +[\w-]+: (?:read|write)\b(.*)$", path.read_text(), re.MULTILINE)
+    permissions = re.findall(
+        r"^ +[\w-]+: (?:\{.*\}|read\b|write\b)(.*)$", path.read_text(), re.MULTILINE
+    )
 
     assert document["permissions"] in ({}, {"contents": "read"})
     assert all(re.fullmatch(r" +# \S.+", reason) for reason in permissions)
 
 
 def test_whoever_runs_measured_code_may_only_read_and_keeps_no_token():
-    measuring = [job for job in jobs_of(*WORKFLOWS) if "self-hosted" in job["runs-on"]]
+    own = ("self-hosted", "inputs.runs-on")
+    jobs = [job for job in jobs_of(*WORKFLOWS) if "steps" in job]
+    measuring = [job for job in jobs if any(word in str(job["runs-on"]) for word in own)]
 
-    assert len(measuring) == 6
+    assert len(measuring) == 4
     for job in measuring:
         assert job["permissions"] == {"contents": "read"}
         checkouts = [step for step in job["steps"] if "checkout@" in step.get("uses", "")]
@@ -202,17 +210,35 @@ def test_whoever_runs_measured_code_may_only_read_and_keeps_no_token():
 
 
 def test_whoever_may_write_runs_on_a_hosted_runner_and_checks_out_no_pull_request():
-    writing = [
-        job for job in jobs_of(*EXAMPLES) if WRITES & set(job.get("permissions", {}).values())
-    ]
+    jobs = [job for job in jobs_of(*REUSABLE, *EXAMPLES) if "steps" in job]
+    writing = [job for job in jobs if WRITES & set(job["permissions"].values())]
 
-    assert len(writing) == 7
+    assert len(writing) == 6
     for job in writing:
         assert job["runs-on"] == "ubuntu-latest"
         checkouts = [step for step in job["steps"] if "checkout@" in step.get("uses", "")]
         assert not [step for step in checkouts if {"ref", "repository"} & step["with"].keys()]
-    in_pull_requests = [load(path)["jobs"]["report"] for path in (MEASURE, MEASURE_ON_A_CPU)]
-    assert not [job for job in in_pull_requests if "checkout@" in str(job)]
+    assert "checkout@" not in str(load(REUSABLE[0])["jobs"]["report"])
+
+
+@pytest.mark.parametrize("name", ["perf", "perf-baseline"])
+def test_a_team_s_own_workflow_is_short_and_grants_what_the_reusable_one_asks_for(name):
+    path = ROOT / f"examples/workflows/{name}.yml"
+    (job,) = load(path)["jobs"].values()
+    called = load(OURS / Path(job["uses"].partition("@")[0]).name)
+    asked = {pair for one in called["jobs"].values() for pair in one["permissions"].items()}
+    given = job["permissions"].items()
+
+    assert len(path.read_text().splitlines()) <= 12
+    assert all(pair in given or (pair[0], "write") in given for pair in asked)
+    assert job["with"].keys() <= called["on"]["workflow_call"]["inputs"].keys()
+
+
+@pytest.mark.parametrize("path", REUSABLE, ids=lambda path: path.name)
+def test_each_input_of_a_reusable_workflow_is_used_and_declared(path):
+    used = set(re.findall(r"\$\{\{[^}]*inputs\.([\w-]+)", path.read_text()))
+
+    assert used == set(load(path)["on"]["workflow_call"]["inputs"])
 
 
 def test_whoever_deploys_pages_runs_nothing_else_and_whoever_draws_them_may_only_read():
@@ -233,56 +259,41 @@ def concurrency_of(path):
     return [one["concurrency"] for one in places]
 
 
-def test_traces_are_an_artifact_of_their_own_that_no_job_fetches():
-    steps = [step for path in WORKFLOWS for step in steps_of(path)]
-    kept = [step["with"] for step in steps if "traces" in str(step.get("with", {}).get("path"))]
-    fetched = [step["with"] for step in steps if "download-artifact@" in step.get("uses", "")]
-
-    assert len(kept) == 3
-    for inputs in kept:
-        assert inputs["name"].startswith("ci-perf-traces")
-        assert (inputs["path"], inputs["retention-days"]) == ("traces/*.pt.trace.json.gz", 14)
-    assert fetched
-    names = [inputs.get("name") or inputs.get("pattern", "*") for inputs in fetched]
-    assert not [name for name in names if "traces" in name or name.startswith("*")]
+LONG = [*REUSABLE, *(path for path in EXAMPLES if not path.name.startswith("perf"))]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", LONG, ids=lambda path: path.name)
 def test_no_workflow_cuts_off_a_measurement(path):
     assert not any(one["cancel-in-progress"] for one in concurrency_of(path))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", LONG, ids=lambda path: path.name)
 def test_an_event_that_starts_no_job_pushes_none_out_that_waits(path):
     """A comment that is no order, another label, a new title: most of these are not for us."""
-    events = load(path)["on"]
-    is_any = "issue_comment" in events or any(one in str(events) for one in ("labeled", "edited"))
+    events = str(load(path)["on"])
+    is_any = "issue_comment" in events or any(one in events for one in ("labeled", "edited"))
 
-    assert ("concurrency" in load(path)) != is_any
+    assert ("concurrency" in load(path)) != (is_any or path.name == "check.yml")
 
 
-@pytest.mark.parametrize("path", [MEASURE, MEASURE_ON_A_CPU], ids=lambda path: path.name)
-def test_the_head_is_measured_and_not_its_trial_merge(path):
+def test_the_head_is_measured_and_not_its_trial_merge():
     """A report and an acceptance are of the commit that a person sees."""
-    (checkout,) = [s for s in load(path)["jobs"]["measure"]["steps"] if "checkout@" in str(s)]
+    (checkout,) = [
+        s for s in load(REUSABLE[0])["jobs"]["measure"]["steps"] if "checkout@" in str(s)
+    ]
 
     assert "github.event.pull_request.head.sha" in checkout["with"]["ref"]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_each_pull_request_and_each_run_waits_only_for_itself(path):
-    groups = [one["group"] for one in concurrency_of(path)]
-    event = next(iter(load(path)[True] if True in load(path) else load(path)["on"]))
+def test_workflows_use_inputs_that_exist():
+    own = re.compile(r"(?:OWNER/ci_perf|\$)(?:/([\w-]*))?(?:@.*)?")
+    steps = [step for path in WORKFLOWS for step in steps_of(path)]
+    used = [(own.fullmatch(step.get("uses", "")), step.get("with", {})) for step in steps]
+    given = [(found[1] or "", inputs) for found, inputs in used if found]
 
-    assert all(("github.event." in group) == (event != "schedule") for group in groups)
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_the_examples_use_inputs_that_exist(path):
-    given = [step.get("with", {}) for step in steps_of(path) if "ci_perf@" in step.get("uses", "")]
-
-    assert given
-    assert all(one.keys() <= load(ACTION)["inputs"].keys() for one in given)
+    assert len(given) == 11
+    for folder, inputs in given:
+        assert inputs.keys() <= load(ROOT / folder / "action.yml")["inputs"].keys(), folder
 
 
 def test_no_push_starts_code_of_a_fork():
@@ -292,14 +303,6 @@ def test_no_push_starts_code_of_a_fork():
     assert gated["on"]["pull_request"]["types"] == ["labeled"]
     checkout = gated["jobs"]["measure"]["steps"][0]
     assert checkout["with"]["ref"] == "${{ github.event.pull_request.head.sha }}"
-
-
-def test_the_workflow_for_cpus_differs_from_the_one_for_gpus_only_where_it_must():
-    lines, lines_for_cpus = (path.read_text().splitlines() for path in (MEASURE, MEASURE_ON_A_CPU))
-    changed = [line for line in lines_for_cpus if line not in lines]
-
-    assert len(changed) == 6
-    assert all(re.search(r"CPU|smoke|cpu", line) for line in changed)
 
 
 # --- what is installed beside a token

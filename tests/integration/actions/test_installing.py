@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.actions.stage import PULL, ROOT
+from tests.integration.actions.stage import PULL, REPORT
 
 OFFLINE = re.compile(
     "Could not fetch|Failed to establish|Temporary failure|No matching distribution|ProxyError"
@@ -35,7 +35,7 @@ def test_a_report_needs_a_python_and_takes_nothing_from_the_workspace(stage, tmp
         PATH=path_without("ci-perf"), **given,
     )  # fmt: skip
 
-    done = one.run_action(ROOT, mode="report", python=python)
+    done = one.run_action(REPORT, python=python)
 
     if done.step("install").code and OFFLINE.search(done.step("install").log):
         pytest.skip("the package index cannot be reached")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.integration.actions.stage import PULL, ROOT
+from tests.integration.actions.stage import BASELINE, PULL, REPORT
 from tests.integration.github.second_stage import HEAD, RUN, artifact_of, committed, slower, steady
 from tests.runs import STEADY, a_measured, a_run
 
@@ -36,9 +36,9 @@ def opened(stage, checkout):
     return make
 
 
-def run_in(stage, checkout, name, payload, **inputs):
+def run_in(stage, checkout, name, payload, action=REPORT, **inputs):
     job = stage.job(payload, name=name, workspace=checkout, token=stage.github.token)
-    return job, job.run_action(ROOT, **inputs)
+    return job, job.run_action(action, **inputs)
 
 
 def test_a_fork_is_reported_by_numbers_that_are_judged_again(stage, checkout, opened):
@@ -46,8 +46,8 @@ def test_a_fork_is_reported_by_numbers_that_are_judged_again(stage, checkout, op
     event = github.event("workflow_run", "completed", run_id=RUN)
 
     job, done = run_in(
-        stage, checkout, "workflow_run", event, mode="report", run_id=str(RUN), workflow=FORKS,
-        suite="smoke", check="true",
+        stage, checkout, "workflow_run", event, run_id=str(RUN), workflow=FORKS,
+        suite="smoke", options="--check",
     )  # fmt: skip
 
     assert done.step("report").code == 1, done.step("report").log
@@ -67,7 +67,7 @@ def test_another_workflow_or_suite_than_the_job_names_is_refused(stage, checkout
 
     _, done = run_in(
         stage, checkout, "workflow_run", event,
-        **{"mode": "report", "run_id": str(RUN), "workflow": FORKS, **wrong},
+        **{"run_id": str(RUN), "workflow": FORKS, **wrong},
     )  # fmt: skip
 
     assert done.conclusion == "failure"
@@ -83,12 +83,12 @@ def test_a_comment_has_the_baselines_committed_that_were_measured(stage, checkou
     comment = github.add_comment(PULL, order, author="alice")
     event = github.event("issue_comment", "created", comment_id=comment.id)
 
-    _, done = run_in(stage, checkout, "issue_comment", event, mode="accept")
+    _, done = run_in(stage, checkout, "issue_comment", event, BASELINE, mode="comment")
 
-    assert done.outputs["outcome"] == "success", done.step("accept").log
+    assert done.conclusion == "success", done.step("comment").log
     assert github.head("feature") != HEAD
-    assert [one.content for one in github.comments(PULL)[0].reactions] == ["eyes", "rocket"]
-    assert github.token not in done.step("accept").log
+    assert "Accepted for `alice`" in github.comments(PULL)[1].body
+    assert github.token not in done.step("comment").log
 
 
 def test_a_stranger_who_asks_is_refused_and_nothing_is_committed(stage, checkout, opened):
@@ -97,11 +97,11 @@ def test_a_stranger_who_asks_is_refused_and_nothing_is_committed(stage, checkout
     comment = github.add_comment(PULL, f"/ci-perf accept {HEAD[:12]}", author="mallory")
     event = github.event("issue_comment", "created", comment_id=comment.id)
 
-    _, done = run_in(stage, checkout, "issue_comment", event, mode="accept")
+    _, done = run_in(stage, checkout, "issue_comment", event, BASELINE, mode="comment")
 
     assert done.conclusion == "success"
     assert github.head("feature") == HEAD
-    assert "confused" in [one.content for one in github.comments(PULL)[0].reactions]
+    assert "Not accepted for `mallory`" in github.comments(PULL)[1].body
 
 
 def test_a_nightly_session_is_added_to_the_history(stage, checkout):
@@ -112,8 +112,8 @@ def test_a_nightly_session_is_added_to_the_history(stage, checkout):
     event = stage.github.event("schedule")
 
     _, done = run_in(
-        stage, checkout, "schedule", event, mode="accept", run="measured/run.json", append="true"
+        stage, checkout, "schedule", event, BASELINE, run="measured/run.json", append="true"
     )
 
-    assert done.outputs["outcome"] == "success", done.step("accept").log
+    assert done.conclusion == "success", done.step("accept").log
     assert all(path.read_text() != text for path, text in before.items())

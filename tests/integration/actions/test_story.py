@@ -13,13 +13,13 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
 
     gpu, measured = stage.measured(event)
 
-    folder = stage.git.root
+    folder = stage.results
     written = [(folder / name).read_text() for name in RESULTS]
     seen = [str(step.environment) + step.log for step in measured.steps] + gpu.summaries + written
     assert not [text for text in seen if stage.github.token in text or "***" in text]
     assert stage.github.requests == []
 
-    hosted, reported = stage.reported(event, check="true")
+    hosted, reported = stage.reported(event, options="--check")
 
     assert files.read(folder / "run.json", Run).measured
     assert files.read(folder / "comparison.json", Comparison).exit_code == 1
@@ -36,7 +36,7 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
         one.conclusion for one in stage.github.checks(event["pull_request"]["head"]["sha"])
     ] == ["failure"]
 
-    stage.git.ask("apply", "baseline.patch")
+    stage.git.ask("apply", str(folder / "baseline.patch"))
     stage.git.commit()
     event = stage.pull_request("synchronize")
     _, measured = stage.measured(event)  # its own baseline clears it: no base is launched
@@ -47,7 +47,7 @@ def test_a_slower_pull_request_is_told_accepted_and_then_green(stage):
     assert len(comment.bodies) == 2
     assert "1 regression" in comment.bodies[0]
     assert "1 regression" not in comment.body
-    assert stage.git.worktrees() == [str(folder)]
+    assert stage.git.worktrees() == [str(stage.git.root)]
 
 
 def test_a_pull_request_from_a_fork_gets_a_summary_and_no_comment(stage):
@@ -68,7 +68,7 @@ def test_a_workload_that_crashes_is_told_and_blames_nobody(stage):
     stage.git.commit(product_py="raise RuntimeError('no such device')\n")
     event = stage.pull_request()
 
-    gpu, measured = stage.measured(event, against="none", processes="1")
+    gpu, measured = stage.measured(event, against="none")
     _, reported = stage.reported(event)
 
     assert measured.step("measure").code == reported.step("report").code == 3
@@ -97,7 +97,7 @@ def test_a_report_that_github_refuses_changes_no_verdict(stage):
     stage.github.permissions["pull_requests"] = "read"
 
     job, forgiven = stage.reported(event)
-    _, strict = stage.reported(event, require_report="true")
+    _, strict = stage.reported(event, options="--require-report")
 
     assert forgiven.conclusion == "success"
     assert [level for level, _ in job.annotations] == ["warning"]

@@ -12,12 +12,13 @@ from tests.actions.runner import SHELLS
 from tests.integration.actions.conftest import executable
 
 ROOT = Path(__file__).parents[3]
-MEASURE_ON_A_CPU = "examples/workflows/measure-cpu.yml"
+REUSABLE = ("check", "baseline")
 SAME, FORK = "octo/model", "mallory/model"
 
 
 def workflow(name):
-    return YAML(typ="safe").load((ROOT / f"examples/workflows/{name}.yml").read_text())
+    folder = ROOT / (".github" if name in REUSABLE else "examples") / "workflows"
+    return YAML(typ="safe").load((folder / f"{name}.yml").read_text())
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def a_pull(repository):
 def test_only_branches_of_this_repository_are_measured_without_being_asked(
     starts, repository, measured
 ):
-    assert starts("measure", "measure", pull_request=a_pull(repository)) is measured
+    assert starts("check", "measure", pull_request=a_pull(repository)) is measured
 
 
 @pytest.mark.parametrize(
@@ -53,12 +54,11 @@ def test_only_branches_of_this_repository_are_measured_without_being_asked(
         ({"action": "edited", "changes": {"title": {"from": "old"}}}, False, "measure (same base)"),
     ],
 )
-@pytest.mark.parametrize("path", ["examples/workflows/measure.yml", MEASURE_ON_A_CPU])
 def test_a_new_base_branch_is_measured_and_a_new_title_cannot_pass_for_a_measurement(
-    expressions, path, event, measured, name
+    expressions, event, measured, name
 ):
     """GitHub takes a required job that is skipped for one that has passed."""
-    job = YAML(typ="safe").load((ROOT / path).read_text())["jobs"]["measure"]
+    job = workflow("check")["jobs"]["measure"]
     event = {**event, "pull_request": a_pull(SAME)}
     github = {"repository": SAME, "event_name": "pull_request", "event": event}
 
@@ -66,9 +66,8 @@ def test_a_new_base_branch_is_measured_and_a_new_title_cannot_pass_for_a_measure
     assert expressions.filled(job["name"], {"github": github}) == name
 
 
-@pytest.mark.parametrize("path", ["examples/workflows/measure.yml", MEASURE_ON_A_CPU])
-def test_a_pull_request_that_is_edited_starts_the_workflow(path):
-    types = YAML(typ="safe").load((ROOT / path).read_text())["on"]["pull_request"]["types"]
+def test_a_pull_request_that_is_edited_starts_the_workflow():
+    types = workflow("perf")["on"]["pull_request"]["types"]
 
     assert set(types) == {"opened", "synchronize", "reopened", "edited"}
 
@@ -84,7 +83,7 @@ def test_a_pull_request_that_is_edited_starts_the_workflow(path):
     ],
 )
 def test_a_measurement_that_ended_is_reported_whatever_it_found(starts, result, status, reported):
-    found = starts("measure", "report", status, needs={"measure": {"result": result}})
+    found = starts("check", "report", status, needs={"measure": {"result": result}})
 
     assert found is reported
 
@@ -197,6 +196,7 @@ class Night:
                 "MADE": str(self.made),
                 "BRANCH": "ci-perf/baseline",
                 "BASE": "main",
+                "BASELINES": "baselines",
                 "GITHUB_WORKFLOW": "perf-baseline",
                 "GITHUB_RUN_ID": "42",
                 "HOME": str(self.folder),
