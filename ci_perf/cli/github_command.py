@@ -12,9 +12,7 @@ from ci_perf.cli import console, options
 from ci_perf.errors import ExitCode, UsageError
 from ci_perf.github import actions
 from ci_perf.github.client import Access, Client
-from ci_perf.pull_request import bot, check_record, reports
-from ci_perf.pull_request import publish as publishing
-from ci_perf.pull_request import rejudge as rejudging
+from ci_perf.pull_request import bot, check_record, publish, rejudge, reports
 from ci_perf.pull_request.bot import BotOptions
 from ci_perf.pull_request.rejudge import JudgeOptions, MeasuredPull
 from ci_perf.pull_request.reports import PublishOptions, Report
@@ -96,7 +94,7 @@ def github_command() -> None:
     metavar="NAME",
     help="The key of our comment: the name of the suite, unless `publish --key` says otherwise.",
 )
-def count_checks(*, key: str) -> int:
+def count_checks_command(*, key: str) -> int:
     """Count the earlier checks of a pull request that tested pairs, by our comment.
 
     For a job of a pull request whose GITHUB_TOKEN may read pull requests, before the job that
@@ -119,7 +117,7 @@ def count_checks(*, key: str) -> int:
     metavar="COMPARISON...",
 )
 @publish_options
-def publish(
+def publish_command(
     *,
     comparisons: tuple[Path, ...],
     require_report: bool,
@@ -144,8 +142,8 @@ def show(
     require_report: bool,
     measured: MeasuredPull | None = None,
 ) -> int:
-    """Publish reports, and return the exit code of the command. See `publishing.publish`."""
-    problems = publishing.publish(
+    """Publish reports, and return the exit code of the command. See `publish.publish`."""
+    problems = publish.publish(
         published,
         options,
         environment=os.environ,
@@ -181,7 +179,7 @@ def _warn(text: str, *, is_on_github: bool) -> None:
 @options.workflow
 @click.option("--suite", metavar="NAME", help="Refuse a run of any other suite.")
 @publish_options
-def rejudge(
+def rejudge_command(
     *,
     run_id: int,
     artifact: tuple[str, ...],
@@ -199,14 +197,14 @@ def rejudge(
     The exit code is that of `github publish`; 2 or 3 where what was uploaded cannot be used.
     """
     shown = PublishOptions(**options_given)
-    measured = rejudging.find(os.environ, run_id, workflow=workflow, notify=console.say)
+    measured = rejudge.find(os.environ, run_id, workflow=workflow, notify=console.say)
     if measured is None:
         console.say("nothing to report: no open pull request has the measured commit at its head")
         return ExitCode.OK
     judged_by = JudgeOptions(
         baselines=shown.baselines, workloads=shown.workloads, suite=suite, notify=console.say
     )
-    judged = rejudging.judge(measured, artifact, judged_by, key=shown.key)
+    judged = rejudge.judge(measured, artifact, judged_by, key=shown.key)
     return show(judged, shown, require_report=require_report, measured=measured)
 
 
@@ -215,7 +213,7 @@ def rejudge(
 @options.artifacts
 @options.baselines
 @options.workloads
-def accept_comment(
+def accept_comment_command(
     *, workflow: str, artifact: tuple[str, ...], baselines: Path, workloads: Path
 ) -> None:
     """Do what a comment on a pull request asks for: accept new baselines.

@@ -81,7 +81,7 @@ def _install(directory: Path) -> str:
     except tomllib.TOMLDecodeError as error:
         raise InvalidFileError(f"{path}: expected TOML, found: {error}") from None
     needed = project.get("dependencies", []) if isinstance(project, dict) else []
-    lines = [f"        {one}\n" for one in needed if isinstance(one, str)]
+    lines = [f"        {package}\n" for package in needed if isinstance(package, str)]
     return "".join(["      install: |\n", *lines]) if lines else ""
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class User(msgspec.Struct):
+class Account(msgspec.Struct):
     """A person or a bot."""
 
     login: str
@@ -15,7 +15,7 @@ class Repository(msgspec.Struct):
 
     id: int = 0
     full_name: str = ""
-    owner: User | None = None
+    owner: Account | None = None
     default_branch: str = ""
 
     def has_name(self, name: str) -> bool:

@@ -360,13 +360,13 @@ def convert_failure(error: Exception, what: str) -> GithubError | None:
 
     if isinstance(error, GithubException):
         return _convert_answer(error, what)
-    found = ""
+    answer = ""
     if isinstance(error, requests.RequestException | ConnectionError | TimeoutError):
-        found = f"no answer ({type(error).__name__})"
+        answer = f"no answer ({type(error).__name__})"
     elif isinstance(error, json.JSONDecodeError):
-        found = "an answer that was cut off"
-    if found:
-        return _unanswered(what, found)
+        answer = "an answer that was cut off"
+    if answer:
+        return _unanswered(what, answer)
     # PyGithub asserts that an address is of the configured host, or says that it is not.
     if isinstance(error, AssertionError) or str(error).startswith("Github server redirected"):
         return GithubError(f"{what}: GitHub led to another host")
@@ -386,9 +386,9 @@ def _convert_answer(error: Any, what: str) -> GithubError:  # noqa: ANN401  Gith
     return GithubError(said + _CURES.get(status, ""), status=status)
 
 
-def _unanswered(what: str, found: str, status: int = 0) -> GithubError:
+def _unanswered(what: str, answer: str, status: int = 0) -> GithubError:
     return GithubError(
-        f"{what}: expected an answer of GitHub, found {found}; is GitHub well, and reachable?",
+        f"{what}: expected an answer of GitHub, found {answer}; is GitHub well, and reachable?",
         status=status,
         is_unanswered=True,
     )

@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from ci_perf.github.answers import User
+from ci_perf.github.answers import Account
 from ci_perf.github.client import Client, GithubError
 
 # GitHub's limit is 65,536, of characters or bytes depending on whom one asks.
@@ -132,7 +132,7 @@ class _Listed(msgspec.Struct):
     id: int
     html_url: str
     body: str | None = None
-    user: User | None = None
+    user: Account | None = None
 
 
 def marker(key: str) -> str:
@@ -203,8 +203,8 @@ def create(client: Client, pull: int, key: str, body: str) -> str:
         try:
             made = client.make(f"/issues/{pull}/comments", {"body": body}, what=_describe(pull))
         except GithubError as error:
-            if error.is_unanswered and (found := find(client, pull, key)):
-                return found[-1].url
+            if error.is_unanswered and (mine := find(client, pull, key)):
+                return mine[-1].url
             if is_last or not error.is_unanswered:
                 raise
         else:
@@ -227,7 +227,7 @@ def _send(client: Client, pull: int, key: str, mine: list[Comment], body: str) -
 
 def _list_by_graphql(client: Client, pull: int) -> list[Comment]:
     """List the comments of whoever holds the token: only GraphQL knows that for a job's token."""
-    found: list[Comment] = []
+    comments: list[Comment] = []
     after: str | None = None
     while True:
         answer = client.query(
@@ -240,14 +240,14 @@ def _list_by_graphql(client: Client, pull: int) -> list[Comment]:
             after=after,
         )
         page = answer.repository.pull_request.comments
-        found += [
+        comments += [
             Comment(id=node.database_id, url=node.url, body=node.body)
             for node in page.nodes
             if node and node.database_id and node.viewer_did_author and not node.is_minimized
         ]
         after = page.page_info.end_cursor
         if not page.page_info.has_next_page or after is None:
-            return found
+            return comments
 
 
 def _list_by_rest(client: Client, pull: int) -> list[Comment]:

@@ -12,8 +12,7 @@ from ci_perf.errors import CannotWriteError, InvalidFileError
 from ci_perf.github import commits
 from ci_perf.github.client import Client
 from ci_perf.github.pulls import ChangedFile
-from ci_perf.system import files as disk
-from ci_perf.system import git
+from ci_perf.system import files, git
 
 # More than any suite has workloads; each costs a request.
 _MAX_READ = 50
@@ -21,10 +20,10 @@ _ANY = "MACHINE/SUITE/WORKLOAD.json"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,204}")
 
 
-def select(files: Iterable[ChangedFile], folder: Path) -> list[ChangedFile]:
+def select(changed: Iterable[ChangedFile], folder: Path) -> list[ChangedFile]:
     """Choose of the files that a pull request changes those of the folder of baselines."""
     top = in_repository(folder)
-    return [file for file in files if inside(file.path, top) or inside(file.before, top)]
+    return [file for file in changed if inside(file.path, top) or inside(file.before, top)]
 
 
 def in_repository(folder: Path) -> PurePosixPath:
@@ -64,7 +63,7 @@ def written(contents: Mapping[str, bytes | None], base: Path | None = None) -> I
         root = Path(folder) / "baselines"
         if base is not None and base.is_dir():
             shutil.copytree(base, root, symlinks=True)
-        disk.make_folder(root)
+        files.make_folder(root)
         for place, content in contents.items():
             _put(root / place, content)
         yield root
@@ -90,14 +89,14 @@ def contents(client: Client, changed: list[ChangedFile], folder: Path) -> dict[s
 def _put(path: Path, content: bytes | None) -> None:
     try:
         if content is not None:
-            disk.make_folder(path.parent)
+            files.make_folder(path.parent)
         path.unlink(missing_ok=True)
     except OSError as error:
         raise CannotWriteError(
             f"{path.name}: expected a place for a file, found none: {error.strerror}"
         ) from None
     if content is not None:
-        disk.write_bytes(path, content)
+        files.write_bytes(path, content)
 
 
 def _after(client: Client, file: ChangedFile) -> bytes | None:

@@ -24,7 +24,7 @@ from ci_perf.errors import InvalidFileError, RefusedError, UsageError
 from ci_perf.gate import Notify, compare
 from ci_perf.gate import accept as accepting
 from ci_perf.github import commits, pulls, report_comment, runs
-from ci_perf.github.answers import PullRequest, User, WorkflowRun
+from ci_perf.github.answers import Account, PullRequest, WorkflowRun
 from ci_perf.github.client import Client, GithubError
 from ci_perf.model.run import Run
 from ci_perf.pull_request import baseline_changes, fetch, trust
@@ -66,11 +66,11 @@ class _Comment(msgspec.Struct):
     created_at: str
     updated_at: str
     body: str | None = None
-    user: User | None = None
+    user: Account | None = None
     html_url: str = ""
 
 
-class Order(msgspec.Struct):
+class AcceptOrder(msgspec.Struct):
     """The event of a comment."""
 
     action: str
@@ -93,7 +93,7 @@ class _Permission(msgspec.Struct):
     permission: str
 
 
-def read_order(environment: Mapping[str, str], payload: str) -> Order | None:
+def read_order(environment: Mapping[str, str], payload: str) -> AcceptOrder | None:
     """Return what a person's new comment on a pull request orders; `None` where it is no order.
 
     Raises InvalidFileError where the payload is not of the named event.
@@ -101,7 +101,7 @@ def read_order(environment: Mapping[str, str], payload: str) -> Order | None:
     if environment.get("GITHUB_EVENT_NAME") != "issue_comment":
         return None
     try:
-        order = msgspec.json.decode(payload, type=Order)
+        order = msgspec.json.decode(payload, type=AcceptOrder)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidFileError(
             f"GITHUB_EVENT_PATH: expected the payload of an 'issue_comment' event, found: {error}"
@@ -110,7 +110,7 @@ def read_order(environment: Mapping[str, str], payload: str) -> Order | None:
     return order if is_new and order.login and _CALL.match(order.line) else None
 
 
-def answer(client: Client, order: Order, options: BotOptions, *, notify: Notify) -> None:
+def answer(client: Client, order: AcceptOrder, options: BotOptions, *, notify: Notify) -> None:
     """Do what a comment asks for, and answer it. Raises GithubError."""
     hint: AcceptHint | None = None
     try:
@@ -133,7 +133,7 @@ def answer(client: Client, order: Order, options: BotOptions, *, notify: Notify)
     report_comment.create(client, order.issue.number, key, body)
 
 
-def _check_order(client: Client, order: Order) -> re.Match[str]:
+def _check_order(client: Client, order: AcceptOrder) -> re.Match[str]:
     """Take an order apart that its author wrote so, and may give. Raises RefusedError, UsageError.
 
     Who edits a comment need not be its author.
@@ -179,7 +179,7 @@ def _check_pull(pull: PullRequest, sha: str) -> None:
 
 def _accept(
     client: Client,
-    order: Order,
+    order: AcceptOrder,
     pull: PullRequest,
     run: WorkflowRun,
     asked: re.Match[str],
@@ -221,9 +221,9 @@ def _accept(
                 reason=f"{reason} ({order.login}, #{pull.number})" if reason else "",
                 mode=Mode.KEEP,
             )
-        for one in prepared:
-            if one.action is not Action.KEPT:
-                accepted[str(top / place / f"{one.workload}.json")] = one
+        for acceptance in prepared:
+            if acceptance.action is not Action.KEPT:
+                accepted[str(top / place / f"{acceptance.workload}.json")] = acceptance
     if not accepted:
         return publication.reply_unchanged(order.login)
     headline = f"Accept {units.numbered(len(accepted), 'new baseline')}"
