@@ -234,6 +234,17 @@ def test_a_team_s_own_workflow_is_short_and_grants_what_the_reusable_one_asks_fo
     assert job["with"].keys() <= called["on"]["workflow_call"]["inputs"].keys()
 
 
+def test_traces_are_an_artifact_of_their_own_that_no_job_fetches():
+    """An artifact with a run.json may have 50 MiB, to be reported or accepted."""
+    steps = [step for path in WORKFLOWS for step in steps_of(path)]
+    kept = [step["with"] for step in steps if "traces" in str(step.get("with", {}).get("path"))]
+    fetched = [step["with"] for step in steps if "download-artifact@" in step.get("uses", "")]
+
+    assert [inputs["name"].endswith("-traces") for inputs in kept] == [True]
+    assert fetched
+    assert not [inputs for inputs in fetched if "traces" in str(inputs)]
+
+
 @pytest.mark.parametrize("path", REUSABLE, ids=lambda path: path.name)
 def test_each_input_of_a_reusable_workflow_is_used_and_declared(path):
     used = set(re.findall(r"\$\{\{[^}]*inputs\.([\w-]+)", path.read_text()))

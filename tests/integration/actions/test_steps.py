@@ -66,6 +66,7 @@ def test_the_exit_code_of_ci_perf_is_that_of_the_step_and_the_report_is_shown(re
         "exit-code": "1",
         "verdict": "regressed",
         "results": f"{job.temp}/ci-perf-results",
+        "traces": f"{job.temp}/ci-perf-traces",
     }
 
 
@@ -91,7 +92,7 @@ def test_what_came_before_is_handed_on_where_it_is_there(recorded):
     job.run_action(ROOT, checks_before="2", traces="true", add="first.json\n\nmissing.json\n")
 
     assert called(job, "check")[-3:] == [
-        f"--traces={job.temp}/ci-perf-results/traces",
+        f"--traces={job.temp}/ci-perf-traces",
         *("--checks-before=2", "--add=first.json"),
     ]
 
