@@ -144,7 +144,7 @@ def check(
     """Measure, and compare with the committed baselines; see `ci-perf check`.
 
     Returns `run` and `comparison` with `.verdict` and `.exit_code`; a regression is no exception.
-    Without `against` it is at most unconfirmed. Pairs of earlier runs (`add`, or files) count for
+    Without `against` it is likely at most. Pairs of earlier runs (`add`, or files) count for
     the same commits. `checks_before` checks of the pull request share the chance of an alarm.
     """
     from ci_perf.gate import arguments, check, check_fail_on

@@ -8,7 +8,7 @@ from tests.comparisons import a_change
 from tests.runs import CPU
 
 SLOWER = a_change("mlp", verdict=Verdict.REGRESSED, ratio=1.3)
-AS_FAST = a_change("mlp", ratio=1.001, pairs=4, code="not_confirmed")
+AS_FAST = a_change("mlp", ratio=1.001, pairs=4, code="baseline_moved")
 
 
 def a_bisected(place, answer=CommitAnswer.OPEN, *, author="maintainer", parents=1, **more):

@@ -9,19 +9,16 @@ from ci_perf.model import metrics
 from ci_perf.model.run import Interleaved, Source, Tool
 from tests.runs import BASE_COMMIT, GPU, HEAD_COMMIT, VALID
 
-_NOISY_CODES = {
-    c.Verdict.UNCHANGED: "screened",
-    c.Verdict.REGRESSED: "confirmed",
-    c.Verdict.IMPROVED: "confirmed",
-    c.Verdict.UNCONFIRMED: "predicted",
-    c.Verdict.INCONCLUSIVE: "spread",
+_CODES = {
+    c.Verdict.UNCHANGED: c.Code.WITHIN_LIMIT,
+    c.Verdict.REGRESSED: c.Code.BEYOND_LIMIT,
+    c.Verdict.IMPROVED: c.Code.BEYOND_LIMIT,
+    c.Verdict.NUMERICS_CHANGED: c.Code.BEYOND_LIMIT,
+    c.Verdict.LIKELY_SLOWER: c.Code.HISTORY_ALONE,
+    c.Verdict.FAILED: c.Code.FAILED,
+    c.Verdict.NEW: c.Code.NEW,
 }
-_RANGE_CODES = {
-    c.Verdict.UNCHANGED: "within_limit",
-    c.Verdict.REGRESSED: "beyond_limit",
-    c.Verdict.IMPROVED: "beyond_limit",
-    c.Verdict.INCONCLUSIVE: "ranges_overlap",
-}
+_BY_PAIRS = {c.Verdict.REGRESSED, c.Verdict.IMPROVED}
 RANGES = {metrics.Kind.COUNT, metrics.Kind.DEVICE_MEMORY, metrics.Kind.SHARE}
 
 
@@ -35,7 +32,9 @@ def a_change(
     metric = metric or metrics.STEP_TIME
     is_noisy = metric.kind not in RANGES
     limit = more.pop("limit", 0.02 if is_noisy else 0.01)
-    code = more.pop("code", (_NOISY_CODES if is_noisy else _RANGE_CODES).get(verdict, "busy"))
+    undecided = c.Code.SPREAD if is_noisy else c.Code.RANGES_OVERLAP
+    code = c.Code(more.pop("code", _CODES.get(verdict, undecided)))
+    is_paired = is_noisy and (verdict in _BY_PAIRS or code is c.Code.BASELINE_MOVED)
     head = more.pop("head", base * ratio)
     if metric.better is metrics.Better.LOWER:
         ratio = head / base if base else None
@@ -56,7 +55,7 @@ def a_change(
         gate=more.pop("gate", True),
         verdict=verdict,
         code=code,
-        pairs=more.pop("pairs", 9 if code in {"confirmed", "not_confirmed"} else 0),
+        pairs=more.pop("pairs", 9 if is_paired else 0),
         **more,
     )
 
@@ -73,7 +72,7 @@ def an_uncompared(workload="mlp", verdict=c.Verdict.FAILED, note="", *, metric="
         workload=workload,
         metric=metric,
         verdict=verdict,
-        code=more.pop("code", verdict.value),
+        code=c.Code(more.pop("code", _CODES.get(verdict, c.Code.NOT_COMPARABLE))),
         note=note,
         base=more.pop("base", {}),
         head=more.pop("head", {}),
@@ -99,7 +98,7 @@ def a_numerics(
         tolerance=0.001,
         gate=more.pop("gate", False),
         verdict=verdict,
-        code=more.pop("code", verdict.value),
+        code=c.Code(more.pop("code", _CODES[verdict])),
         note=more.pop("note", ""),
     )
 
@@ -166,7 +165,7 @@ def a_comparison(*rows, verdict=None, **more):
         suite="standard",
         selection=(),
         verdict=verdict,
-        exit_code=compare.exit_code(verdict, rows),
+        exit_code=compare.exit_code(rows, VALID),
         base=a_side(),
         head=a_head(),
         validity=VALID,

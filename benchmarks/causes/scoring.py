@@ -11,7 +11,7 @@ from types import MappingProxyType
 from benchmarks.causes.planted import Planted
 from ci_perf.judging import causes
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Interval, Verdict
+from ci_perf.model.comparison import Change, Code, Interval, Verdict
 from ci_perf.model.explanation import Cause, Explanation, ShareOfChange
 from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
 
@@ -98,7 +98,7 @@ def row(
         smallest_detectable=None,
         gate=True,
         verdict=Verdict.IMPROVED if ratio < 1 else Verdict.REGRESSED,
-        code="confirmed",
+        code=Code.BEYOND_LIMIT,
     )
 
 

@@ -9,10 +9,18 @@ from pathlib import Path
 
 from ci_perf.baselines import layout
 from ci_perf.errors import RefusedError, UsageError
-from ci_perf.judging import canaries, comparability, decide, launch_numbers, metric_values
+from ci_perf.judging import canaries, comparability, launch_numbers, metric_values
 from ci_perf.model import codec, metrics
 from ci_perf.model.baseline import Baseline, RecordedSession
-from ci_perf.model.comparison import Change, Comparison, Numerics, Row, Uncompared, Verdict
+from ci_perf.model.comparison import (
+    Change,
+    Code,
+    Comparison,
+    Numerics,
+    Row,
+    Uncompared,
+    Verdict,
+)
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.program import Program
 from ci_perf.model.run import Measured, Run
@@ -51,7 +59,7 @@ class Action(Enum):
 # What a judge says of a metric whose epoch is over, if somebody accepts it.
 _PROVEN = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 # The same, where a person accepts the run rather than collects it.
-_SUSPECTED = frozenset({Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER})
+_SUSPECTED = frozenset({Code.HISTORY_ALONE, Code.OTHER_PACKAGES})
 _FOLLOWERS = frozenset({metrics.STEP_P95.name, metrics.FIRST_STEP.name})
 _JOINS = frozenset({Action.NEW_EPOCH, Action.APPENDED})
 
@@ -242,17 +250,16 @@ def _needs_reason(row: Row, accepted: Acceptance) -> bool:
         return row.gate and is_worse and row.metric in accepted.began
     if isinstance(row, Numerics):
         # Without a gate, `--append` adds other numerics, and the speed keeps its history.
-        return row.gate and row.code == comparability.CHANGED
+        return row.gate and row.code is Code.BEYOND_LIMIT
     # A history that does not compare is left behind, also where pairs have judged this run.
-    is_missing = row.gate and row.verdict is Verdict.MISSING
-    return is_missing or row.verdict is Verdict.INCOMPARABLE
+    return (row.gate and row.code is Code.MISSING) or row.code is Code.NOT_COMPARABLE
 
 
 def _spell(row: Row) -> str:
     if isinstance(row, Numerics):
-        return f"{row.workload} ({row.code.replace('_', ' ')})"
+        return f"{row.workload} ({row.verdict.value.replace('_', ' ')})"
     if not isinstance(row, Change):
-        return f"{row.workload} ({row.code.replace('_', ' ')}: {row.note or row.metric})"
+        return f"{row.workload} ({row.note or f'{row.code}: {row.metric}'})"
     if row.ratio is None:
         return f"{row.workload} {row.metric} {row.base:g} → {row.head:g}"
     return f"{row.workload} {row.metric} {row.ratio - 1:+.1%}"
@@ -294,7 +301,7 @@ def _action(
         # Accepted already: doing it again must change nothing.
         is_whole_history = mode is not Mode.REPLACE or len(before.sessions) == 1
         return Action.KEPT if is_whole_history else Action.REPLACED
-    if mode is Mode.REPLACE or any(row.verdict is Verdict.INCOMPARABLE for row in rows):
+    if mode is Mode.REPLACE or any(row.code is Code.NOT_COMPARABLE for row in rows):
         return Action.REPLACED
     if mode is Mode.APPEND or any(_asks_for_it(row) for row in rows):
         has_begun = any(name != metrics.FINGERPRINT for name in moved)
@@ -317,12 +324,12 @@ def _moved(row: Row, mode: Mode) -> str:
     """
     if isinstance(row, Numerics):
         # Numerics that vary from process to process would differ from any baseline.
-        return metrics.FINGERPRINT if row.code == comparability.CHANGED else ""
+        return metrics.FINGERPRINT if row.code is Code.BEYOND_LIMIT else ""
     if isinstance(row, Change):
-        is_suspected = row.verdict in _SUSPECTED or row.code == decide.OTHER_PACKAGES
+        is_suspected = row.verdict is Verdict.LIKELY_SLOWER or row.code in _SUSPECTED
         is_meant = is_suspected and mode is Mode.KEEP
         return row.metric if row.verdict in _PROVEN or is_meant else ""
-    return row.metric if row.gate and row.verdict is Verdict.MISSING else ""
+    return row.metric if row.gate and row.code is Code.MISSING else ""
 
 
 def _with_followers(moved: Sequence[str], rows: Iterable[Row]) -> list[str]:

@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_perf.judging import canaries, metric_values, nodes, variability
+from ci_perf.judging import metric_values, nodes, variability
 from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.noisy_metrics import NoisyMetric, Pairs
 from ci_perf.judging.policy import KIND_OF, policy_under
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Verdict
+from ci_perf.model.comparison import Change, Code, Verdict
 from ci_perf.model.metrics import Better, Kind, Metric
 from ci_perf.model.suite import Limit
 from ci_perf.model.summary import Numbers, PairedNumbers, Subject
@@ -54,7 +54,7 @@ class Candidate:
     paired: PairedNumbers | None = None
     items_per_step: float = 1.0
     item_unit: str = "step"
-    obstacle: str = ""
+    obstacle: Code | None = None
     is_other_node: bool = False
     does_more: bool = False
     is_accepted: bool = False
@@ -181,7 +181,7 @@ def of_workload(
             paired=head.paired,
             items_per_step=head.items_per_step,
             item_unit=head.item_unit,
-            obstacle=chosen.obstacle or (canaries.CODE if metric.kind in moved else ""),
+            obstacle=chosen.obstacle or (Code.MACHINE_MOVED if metric.kind in moved else None),
             is_other_node=chosen.is_other,
             is_accepted=is_accepted,
             has_pairs_without=bool(head.paired and head.paired.pairs) and not pairs,

@@ -11,17 +11,21 @@ from ci_perf.judging import clocks, decide, distributions, metric_values, signs,
 from ci_perf.judging.candidates import Candidate, Judgement
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, Needs, NoisyMetric
-from ci_perf.judging.policy import PAIRS_FOR_RANGES, PREDICTING_SESSIONS, Policy
-from ci_perf.model.comparison import MOST_OF_HISTORY, Change, Interval, Remedy, Stale, Verdict
+from ci_perf.judging.policy import PAIRS_FOR_RANGES, Policy
+from ci_perf.model.comparison import (
+    MOST_OF_HISTORY,
+    Change,
+    Code,
+    Interval,
+    Remedy,
+    Stale,
+    Verdict,
+)
 from ci_perf.model.metrics import Kind
-
-BASE_FAILED, ACCEPTED, PROVEN_BEFORE = "base_failed", "accepted", "proven_before"
-BEYOND, WITHIN, OVERLAP = "beyond_limit", "within_limit", "ranges_overlap"
-CODES = (BASE_FAILED, ACCEPTED, PROVEN_BEFORE, BEYOND, WITHIN, OVERLAP)
 
 # Compared by ranges for want of an interval, and noisy all the same: no proof without pairs.
 _NOISY_RANGES = frozenset({Kind.COMPILE, Kind.SHARE})
-_UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER})
+_UNPROVEN = frozenset({Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER})
 
 
 def doubt_history(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -84,7 +88,7 @@ def _as_proven(judgement: Judgement) -> Judgement:
     is_cleared = change.verdict is Verdict.UNCHANGED and change.pairs > sum(candidate.earlier)
     if is_cleared or change.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}:
         return judgement
-    proven = msgspec.structs.replace(change, verdict=candidate.said, code=PROVEN_BEFORE)
+    proven = msgspec.structs.replace(change, verdict=candidate.said, code=Code.BEYOND_LIMIT)
     return replace(judgement, change=msgspec.structs.replace(proven, remedy=None))
 
 
@@ -119,8 +123,6 @@ def _of_noisy(
     change = _noisy_change(candidate, policy, decision) if decision.base else None
     if change and (code := unfit_pairs.why(candidate)) and by_history.base:
         change = unfit_pairs.judged(change, _noisy_change(candidate, policy, by_history), code)
-        if change.code == code:  # no pairs will ever prove it, whichever clock sees it
-            change = msgspec.structs.replace(change, gate=candidate.limit.gate)
     return Judgement(
         candidate=candidate,
         change=change,
@@ -165,13 +167,14 @@ def _as_accepted(candidate: Candidate, change: Change) -> Change:
 
     Not a head far from it that nobody has compared, because the machine has moved, for example.
     """
-    if not candidate.is_accepted or change.verdict is not Verdict.INCONCLUSIVE:
+    is_open = change.verdict is Verdict.INCONCLUSIVE and change.code is not Code.HISTORY_ALONE
+    if not (candidate.is_accepted and is_open):
         return change
     low, high = (change.interval.low, change.interval.high) if change.interval else (1.0, 1.0)
     is_moved = max(low, 1 / high) - 1 > change.limit / 2
     if is_moved or (candidate.obstacle and signs.is_far(change)):
         return change
-    return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=ACCEPTED)
+    return msgspec.structs.replace(change, verdict=Verdict.UNCHANGED, code=Code.ACCEPTED)
 
 
 def _interval(decision: Decision) -> Interval | None:
@@ -227,9 +230,9 @@ def _by_pairs(candidate: Candidate, by_history: Change | None) -> Change:
     change = compare_ranges(candidate, [[base for base, _ in pairs]], [head for _, head in pairs])
     verdict, code = change.verdict, change.code
     if candidate.metric.kind in _NOISY_RANGES and len(pairs) < PAIRS_FOR_RANGES:
-        verdict, code = Verdict.INCONCLUSIVE, decide.TOO_FEW_PAIRS
+        verdict, code = Verdict.INCONCLUSIVE, Code.TOO_FEW_PAIRS
     elif verdict is Verdict.UNCHANGED and by_history is not None:
-        code = decide.NOT_CONFIRMED
+        code = Code.BASELINE_MOVED
     change = msgspec.structs.replace(
         change,
         verdict=verdict,
@@ -248,10 +251,10 @@ def _by_history(candidate: Candidate, change: Change) -> Change:
     verdict, code = change.verdict, change.code
     if candidate.obstacle:
         verdict, code = Verdict.INCONCLUSIVE, candidate.obstacle
-    elif candidate.metric.kind in _NOISY_RANGES and code == BEYOND:
-        is_short = change.base_sessions < PREDICTING_SESSIONS
-        verdict = Verdict.UNCONFIRMED
-        code = decide.ASSUMED if is_short else decide.PREDICTED
+    elif candidate.metric.kind in _NOISY_RANGES and code is Code.BEYOND_LIMIT:
+        is_loss = verdict is Verdict.REGRESSED
+        verdict = Verdict.LIKELY_SLOWER if is_loss else Verdict.INCONCLUSIVE
+        code = Code.HISTORY_ALONE
     change = msgspec.structs.replace(change, verdict=verdict, code=code)
     return _with_note(candidate, change, is_suspect=verdict is not Verdict.UNCHANGED)
 
@@ -290,14 +293,14 @@ def compare_ranges(candidate: Candidate, base: Sessions, head: Sequence[float]) 
 
 def _of_two_ranges(
     base: Sequence[float], head: Sequence[float], tolerance: float
-) -> tuple[Verdict, str]:
+) -> tuple[Verdict, Code]:
     if min(head) > max(base) + tolerance:
-        return Verdict.REGRESSED, BEYOND
+        return Verdict.REGRESSED, Code.BEYOND_LIMIT
     if max(head) < min(base) - tolerance:
-        return Verdict.IMPROVED, BEYOND
+        return Verdict.IMPROVED, Code.BEYOND_LIMIT
     if max(head) <= max(base) + tolerance and min(head) >= min(base) - tolerance:
-        return Verdict.UNCHANGED, WITHIN
-    return Verdict.INCONCLUSIVE, OVERLAP
+        return Verdict.UNCHANGED, Code.WITHIN_LIMIT
+    return Verdict.INCONCLUSIVE, Code.RANGES_OVERLAP
 
 
 # --- what is known of launching the base
@@ -309,7 +312,8 @@ def _with_note(candidate: Candidate, change: Change, *, is_suspect: bool) -> Cha
     if paired is None or not is_suspect:
         return change
     if paired.failure and change.verdict in _UNPROVEN:
-        code = change.code if change.verdict is Verdict.UNCONFIRMED else BASE_FAILED
+        is_by_history = change.code is Code.HISTORY_ALONE
+        code = change.code if is_by_history else Code.BASE_FAILED
         return msgspec.structs.replace(change, code=code, note=paired.failure)
     return msgspec.structs.replace(change, own_file=paired.own_file and change.pairs > 0)
 
@@ -359,7 +363,7 @@ def find_stale(judgements: Sequence[Judgement]) -> Stale | None:
     drifts = [
         math.log(change.drift)
         for change in suspects
-        if change.code == decide.NOT_CONFIRMED and change.drift
+        if change.code is Code.BASELINE_MOVED and change.drift
     ]
     worse = [drift for drift in drifts if drift > 0]
     better = [drift for drift in drifts if drift < 0]

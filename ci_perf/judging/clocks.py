@@ -9,16 +9,9 @@ from dataclasses import replace
 
 import msgspec
 
-from ci_perf.judging import decide
 from ci_perf.judging.candidates import Judgement
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Verdict
-
-# The wall has no answer, and CPU time shows no change.
-CLEARED_BY_CPU_TIME = "cleared_by_cpu_time"
-# More CPU time in all, and no loss by the wall; or more processes and threads share the work.
-MORE_CPU_TIME = "more_cpu_time"
-CODES = (CLEARED_BY_CPU_TIME, MORE_CPU_TIME)
+from ci_perf.model.comparison import Code, Verdict
 
 
 def reconcile(judgements: Iterable[Judgement]) -> Iterator[Judgement]:
@@ -39,18 +32,21 @@ def _of_wall(wall: Judgement, cpu: Judgement) -> Judgement:
     if wall.change is None or cpu.change is None or wall.candidate.limit.require:
         return wall
     is_calm = cpu.change.verdict is Verdict.UNCHANGED
-    # Other packages may wait longer, which no pair shows.
-    is_noisy = wall.change.code != decide.OTHER_PACKAGES
+    # Other packages may wait longer, which no pair shows; of a likely gain nothing is to be said.
+    is_noisy = wall.change.code not in {Code.OTHER_PACKAGES, Code.HISTORY_ALONE}
     if not (is_calm and is_noisy and wall.change.verdict is Verdict.INCONCLUSIVE):
         return wall
-    change = msgspec.structs.replace(wall.change, gate=False, code=CLEARED_BY_CPU_TIME)
+    change = msgspec.structs.replace(wall.change, gate=False, code=Code.CPU_TIME)
     remedy = wall.change.remedy
     is_too_noisy = remedy is not None and remedy.pairs is None
     return replace(wall, change=change, is_open=wall.is_open and not is_too_noisy)
 
 
 def _of_cpu(cpu: Judgement, wall: Judgement) -> Judgement:
-    """Let CPU time fail a step only where the wall does not contradict it."""
+    """Let CPU time fail a step only where the wall does not contradict it.
+
+    More of it is no loss where more processes and threads share the work.
+    """
     if cpu.change is None or wall.change is None:
         return cpu
     is_decided = wall.change.verdict in {Verdict.UNCHANGED, Verdict.IMPROVED, Verdict.REGRESSED}
@@ -62,6 +58,6 @@ def _of_cpu(cpu: Judgement, wall: Judgement) -> Judgement:
     is_loss = (
         cpu.change.verdict is Verdict.REGRESSED and wall.change.verdict is not Verdict.REGRESSED
     )
-    code = MORE_CPU_TIME if is_loss else cpu.change.code
+    code = Code.CPU_TIME if is_loss else cpu.change.code
     change = msgspec.structs.replace(cpu.change, gate=False, code=code)
     return replace(cpu, change=change, is_open=cpu.is_open and not is_decided)

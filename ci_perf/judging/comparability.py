@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ci_perf.model.comparison import NUMERICS_VARY, Difference, Numerics, Verdict
+from ci_perf.model.comparison import Code, Difference, Numerics, Verdict
 from ci_perf.model.environment import Software, with_memory_of
 from ci_perf.model.process import Fingerprint
 from ci_perf.model.suite import Limit, Tiers
@@ -19,22 +19,20 @@ NONE = "none"
 # default tolerance, differences below 1e-6 never count.
 NUMERIC_FLOOR = 1e-3
 
-CHANGED, VARY, SAME = "numerics_changed", NUMERICS_VARY, "same_numerics"
 
-
-def obstacles(base: Subject, head: Subject, tiers: Tiers) -> tuple[str, str] | None:
-    """Return a reason code and the differing fields, or `None` when nothing is in the way."""
+def obstacles(base: Subject, head: Subject, tiers: Tiers) -> str:
+    """Say which facts of two sides differ that must not; empty when nothing is in the way."""
     machine = with_memory_of(base.machine, head.machine)
     if hard := _different(_facts(base.machine), _facts(machine)):
-        return "other_machine", _spell(hard)
+        return f"another machine: {_spell(hard)}"
     soft = _different_software(base, head)
     if promoted := [difference for difference in soft if difference.field in tiers.hard]:
-        return "other_software", _spell(promoted)
+        return f"other software (a hard fact in suite.toml): {_spell(promoted)}"
     if parameters := _different(base.parameters, head.parameters):
-        return "other_parameters", _spell(parameters)
+        return f"other parameters: {_spell(parameters)}"
     if step := _different(_step(base), _step(head)):
-        return "other_step", _spell(step)
-    return None
+        return f"a step is not the same on both sides: {_spell(step)}"
+    return ""
 
 
 def soft_differences(pairs: Iterable[tuple[Subject, Subject]]) -> tuple[Difference, ...]:
@@ -145,11 +143,11 @@ def judge_numerics(base: Subject | None, head: Subject, limit: Limit) -> Numeric
         old, new = _furthest(itertools.product(before, after or [Fingerprint()]))
         moved = numeric_difference(old, new)
         if moved is None or moved > limit.relative:
-            return _row(head, limit, old, new, Verdict.NUMERICS_CHANGED, CHANGED)
-        same = _row(head, limit, old, new, Verdict.UNCHANGED, SAME)
+            return _row(head, limit, old, new, Verdict.NUMERICS_CHANGED, Code.BEYOND_LIMIT)
+        same = _row(head, limit, old, new, Verdict.UNCHANGED, Code.WITHIN_LIMIT)
     if len(after) > 1 and not _excuse(after):
         first, second = _furthest(itertools.combinations(after, 2))
-        return _row(head, limit, first, second, Verdict.NUMERICS_CHANGED, VARY)
+        return _row(head, limit, first, second, Verdict.NUMERICS_CHANGED, Code.NUMERICS_VARY)
     return same
 
 
@@ -226,7 +224,7 @@ def _row(
     first: Fingerprint,
     second: Fingerprint,
     verdict: Verdict,
-    code: str,
+    code: Code,
 ) -> Numerics:
     return Numerics(
         workload=head.workload,

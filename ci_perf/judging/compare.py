@@ -13,7 +13,6 @@ from ci_perf.judging import (
     changes,
     comparability,
     contradictions,
-    decide,
     earlier_checks,
     screen,
     signs,
@@ -22,13 +21,12 @@ from ci_perf.judging import (
     whole_suite,
 )
 from ci_perf.judging.candidates import Candidate
-from ci_perf.judging.policy import default_limits
+from ci_perf.judging.policy import PREDICTING_SESSIONS, default_limits
 from ci_perf.judging.screen import Known
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
-    SAME_PROGRAM,
-    UNPROVEN_PROGRAM,
     Change,
+    Code,
     Comparison,
     Numerics,
     Row,
@@ -76,13 +74,12 @@ def compare(
     )
     profiled = head.profiled if head.interleaved else ()
     rows = causes.attach(worst_first(noted), profiled, on_device=_on_device(head))
-    verdict = overall(rows, validity)
     return Comparison(
         tool=Tool(version=__version__),
         suite=head.suite,
         selection=head.selection,
-        verdict=verdict,
-        exit_code=exit_code(verdict, rows, fail_on),
+        verdict=overall(rows, validity),
+        exit_code=exit_code(rows, validity, fail_on),
         base=_side(base),
         head=_side(head),
         validity=validity,
@@ -149,10 +146,10 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
 
 
 def overall(rows: Sequence[Row], validity: Validity) -> Verdict:
-    """Return the worst verdict of the rows that count."""
+    """Return the worst verdict of the rows that count; a run that is invalid has no answer."""
     if validity.is_run_invalid:
-        return Verdict.INVALID
-    nothing = Verdict.UNCHANGED if rows else Verdict.MISSING
+        return Verdict.INCONCLUSIVE
+    nothing = Verdict.UNCHANGED if rows else Verdict.INCONCLUSIVE
     return worst((row.verdict for row in rows if row.gate), default=nothing)
 
 
@@ -171,7 +168,7 @@ def _histories(base: Summary, head: Summary, tiers: Tiers) -> Histories:
     return {
         before.workload: before
         for before, after in _shared(base, head)
-        if comparability.obstacles(before, after, tiers) is None
+        if not comparability.obstacles(before, after, tiers)
         and before.workload not in uncompared.of_other_work(head)
     }
 
@@ -242,13 +239,12 @@ def _all_candidates(
 
 
 def _trusted(rows: Iterable[R], validity: Validity) -> Iterator[R]:
-    """Yield rows; those of a workload whose machine cannot be trusted become invalid."""
+    """Yield rows; those of a workload whose machine cannot be trusted have no answer."""
     for row in rows:
-        reason = validity.against(row.workload)
-        if reason is None:
+        if validity.against(row.workload) is None:
             yield row
         else:
-            yield msgspec.structs.replace(row, verdict=Verdict.INVALID, code=reason.code)
+            yield msgspec.structs.replace(row, verdict=Verdict.INCONCLUSIVE, code=Code.UNTRUSTED)
 
 
 def _numerics(
@@ -303,48 +299,43 @@ def _side(summary: Summary) -> Side:
 
 # Verdicts that blame the change.
 _BLAMES = {Verdict.REGRESSED, Verdict.NUMERICS_CHANGED}
-# Verdicts that leave a question without an answer.
-_NO_ANSWER = {Verdict.FAILED, Verdict.MISSING, Verdict.INVALID, Verdict.INCOMPARABLE}
-# Values of `fail_on` that fail a job for a loss which nothing proves.
-_FAIL_ON_SUSPICION = {"unconfirmed", "inconclusive"}
+# Reason codes of rows that leave a question without an answer, whatever `fail_on` says.
+_NO_ANSWER = {Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.UNPROVEN_PROGRAM}
+# Those that do not count as inconclusive for `fail_on`; with the last one, a gain is likely.
+_NOT_INCONCLUSIVE = {Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.HISTORY_ALONE}
 
 
-def exit_code(verdict: Verdict, rows: Sequence[Row], fail_on: FailOn = "regressed") -> int:
+def exit_code(rows: Sequence[Row], validity: Validity, fail_on: FailOn = "regressed") -> int:
     """Choose the exit code: a proven regression is 1 even when something else has no answer.
 
     Nothing compared at all is 3, not green; nor is what looks like a loss and is not proven.
     `fail_on` is the mildest finding that ends with 1. With "never" a loss ends with 0, proven or
     not, and what has no numbers stays 3.
     """
-    if fail_on != "never" and any(_fails(row, fail_on) for row in rows):
+    gating = [row for row in rows if row.gate]
+    if fail_on != "never" and any(_fails(row, fail_on) for row in gating):
         return ExitCode.REGRESSED
-    compared = any(isinstance(row, Change) or row.code == SAME_PROGRAM for row in rows)
-    unanswered = any(_is_unanswered(row, fail_on) for row in rows)
-    if verdict is Verdict.INVALID or unanswered or not compared:
+    compared = any(isinstance(row, Change) or row.code is Code.SAME_PROGRAM for row in rows)
+    unanswered = any(
+        row.verdict is Verdict.FAILED
+        or row.code in _NO_ANSWER
+        or (fail_on != "never" and signs.is_open_loss(row))
+        for row in gating
+    )
+    if validity.is_run_invalid or unanswered or not compared:
         return ExitCode.NO_ANSWER
     return ExitCode.OK
 
 
-def _is_unanswered(row: Row, fail_on: FailOn) -> bool:
-    is_open_loss = fail_on != "never" and signs.is_open_loss(row)
-    is_unproven = row.code == UNPROVEN_PROGRAM
-    return row.gate and (row.verdict in _NO_ANSWER or is_unproven or is_open_loss)
-
-
 def _fails(row: Row, fail_on: FailOn) -> bool:
-    if not row.gate:
-        return False
     if row.verdict in _BLAMES:
         return True
     if fail_on == "inconclusive" and row.verdict is Verdict.INCONCLUSIVE:
+        return row.code not in _NOT_INCONCLUSIVE
+    if row.verdict is not Verdict.LIKELY_SLOWER or fail_on not in {"unconfirmed", "inconclusive"}:
+        return False
+    if not isinstance(row, Change) or not signs.is_by_history_alone(row):
         return True
-    if fail_on in _FAIL_ON_SUSPICION and row.verdict is Verdict.LIKELY_SLOWER:
-        return True
-    return fail_on in _FAIL_ON_SUSPICION and _is_suspected(row, fail_on)
-
-
-def _is_suspected(row: Row, fail_on: FailOn) -> bool:
-    """Whether a loss is predicted; one by an assumed spread counts with "inconclusive" only."""
-    is_worse = isinstance(row, Change) and row.ratio is not None and row.ratio > 1
-    is_trusted = row.code != decide.ASSUMED or fail_on == "inconclusive"
-    return row.verdict is Verdict.UNCONFIRMED and is_worse and is_trusted
+    # With fewer sessions, how much they differ is assumed.
+    is_trusted = row.base_sessions >= PREDICTING_SESSIONS or fail_on == "inconclusive"
+    return row.ratio is not None and is_trusted

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_perf.judging import comparability, nodes, noisy_metrics, variability
+from ci_perf.judging import comparability, noisy_metrics, variability
 from ci_perf.judging.confirm import Confirmation, Outcome, share_alpha, sign
 from ci_perf.judging.metric_values import Sessions
 from ci_perf.judging.noisy_metrics import Decision, NoisyMetric, Pairs
@@ -22,24 +22,7 @@ from ci_perf.judging.policy import (
 )
 from ci_perf.judging.screen import Screened, expected_pairs, predict, screen, smallest_detectable
 from ci_perf.judging.variability import Day
-from ci_perf.model.comparison import Verdict
-
-# Reason codes of screen and confirmation; docs/judging.md explains them.
-SCREENED, CONFIRMED, NOT_CONFIRMED = "screened", "confirmed", "not_confirmed"
-MOVER_UNKNOWN = "mover_unknown"
-PREDICTED, ASSUMED = "predicted", "assumed"
-TOO_FEW_SESSIONS, TOO_FEW_PAIRS = "too_few_sessions", "too_few_pairs"
-TWO_MODES, CANARY_MOVED, CLOCKS_MOVED = "two_modes", "canary_moved", "clocks_moved"
-ROUNDED, SPREAD, OTHER_NODE = "rounded", "spread", nodes.CODE
-OTHER_PACKAGES, WORSE_BY_HISTORY = "other_packages", "worse_by_history"
-MORE_WORK = "more_work"
-UNLIKE_PAIRS = "unlike_pairs"
-CODES = (
-    *(SCREENED, CONFIRMED, NOT_CONFIRMED, MOVER_UNKNOWN, PREDICTED, ASSUMED),
-    *(TOO_FEW_SESSIONS, TOO_FEW_PAIRS),
-    *(TWO_MODES, CANARY_MOVED, CLOCKS_MOVED, ROUNDED, SPREAD),
-    *(OTHER_NODE, OTHER_PACKAGES, UNLIKE_PAIRS, WORSE_BY_HISTORY, MORE_WORK),
-)
+from ci_perf.model.comparison import Code, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +146,7 @@ def _is_suspect(metric: NoisyMetric, screened: Screened | None) -> bool:
 
     No history clears what an earlier run of the same commits had to confirm.
     """
-    is_uncleared = bool(metric.obstacle) or metric.said is not None
+    is_uncleared = metric.obstacle is not None or metric.said is not None
     return screened is None or is_uncleared or not _clears(screened, metric)
 
 
@@ -201,29 +184,31 @@ def _from_history(metric: NoisyMetric, screened: Screened, alpha: float) -> Deci
         tick=metric.tick,
         is_suspect=is_suspect,
         is_open=is_suspect,
-        expected_pairs=_pairs_to_come(metric, screened, verdict),
+        expected_pairs=_pairs_to_come(metric, screened, code),
     )
 
 
-def _pairs_to_come(metric: NoisyMetric, screened: Screened, predicted: Verdict) -> float:
+def _pairs_to_come(metric: NoisyMetric, screened: Screened, code: Code) -> float:
     """Return how many pairs are expected to decide a suspect that has had none."""
     calm = expected_pairs(metric.policy, 2 * screened.prior_variance, screened.prior_df)
-    return max(calm, LOOKS[0]) if predicted is Verdict.UNCONFIRMED else calm
+    return max(calm, LOOKS[0]) if code is Code.HISTORY_ALONE else calm
 
 
-def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[Verdict, str]:
-    if metric.obstacle:
+def _predicted(metric: NoisyMetric, screened: Screened, alpha: float) -> tuple[Verdict, Code]:
+    """Return what the history says; of a gain that is likely, nobody has to be told."""
+    if metric.obstacle is not None:
         return Verdict.INCONCLUSIVE, metric.obstacle
-    is_short = screened.sessions < PREDICTING_SESSIONS
     match predict(screened, metric.policy, alpha):
-        case "unchanged" if not _clears(screened, metric):
-            return Verdict.INCONCLUSIVE, MORE_WORK
+        case "unchanged" if not _clears(screened, metric):  # it does more work
+            return Verdict.INCONCLUSIVE, Code.SPREAD
         case "unchanged":
-            return Verdict.UNCHANGED, SCREENED
+            return Verdict.UNCHANGED, Code.WITHIN_LIMIT
         case "unconfirmed":
-            return Verdict.UNCONFIRMED, ASSUMED if is_short else PREDICTED
+            is_loss = screened.difference > 0
+            return Verdict.LIKELY_SLOWER if is_loss else Verdict.INCONCLUSIVE, Code.HISTORY_ALONE
         case "inconclusive":
-            code = TOO_FEW_SESSIONS if is_short else _undecided(metric)
+            is_short = screened.sessions < PREDICTING_SESSIONS
+            code = Code.TOO_FEW_SESSIONS if is_short else _undecided(metric)
             return _unproven(metric, screened.low), code
 
 
@@ -237,7 +222,7 @@ def _unknown(metric: NoisyMetric) -> Decision:
     """Say that there is nothing to compare with yet: no history that compares, and no pair."""
     return Decision(
         verdict=Verdict.INCONCLUSIVE,
-        code=TOO_FEW_PAIRS,
+        code=Code.TOO_FEW_PAIRS,
         base=[],
         head=metric.head,
         level=0.0,
@@ -264,7 +249,7 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
     if verdict is Verdict.INCONCLUSIVE:
         verdict = _unproven(metric, outcome.low)
     if outcome.call in {"regressed", "improved"} and _is_by_clocks(metric, known, outcome):
-        verdict, code = Verdict.INCONCLUSIVE, CLOCKS_MOVED
+        verdict, code = Verdict.INCONCLUSIVE, Code.MACHINE_MOVED
     used = metric.pairs[: outcome.pairs]
     return Decision(
         verdict=verdict,
@@ -279,7 +264,7 @@ def _confirmed(metric: NoisyMetric, known: _Known) -> Decision:
         drift=screened.difference if screened else None,
         tick=metric.tick,
         needs=noisy_metrics.needs(confirmation, outcome)
-        if code in {SPREAD, TOO_FEW_PAIRS, WORSE_BY_HISTORY}
+        if code in {Code.SPREAD, Code.TOO_FEW_PAIRS, Code.WORSE_BY_HISTORY}
         else None,
         is_suspect=True,
         is_open=is_open,
@@ -357,7 +342,7 @@ def _is_by_ticks(metric: NoisyMetric, known: _Known) -> bool:
     return _read(exact, metric.pairs) is not None and exact.finish().call != "inconclusive"
 
 
-def _code(metric: NoisyMetric, outcome: Outcome, known: _Known, seen: Confirmation) -> str:
+def _code(metric: NoisyMetric, outcome: Outcome, known: _Known, seen: Confirmation) -> Code:
     """Return the reason code of a confirmation.
 
     A suspect that the pairs clear may not have moved at all: its history was too short.
@@ -365,18 +350,18 @@ def _code(metric: NoisyMetric, outcome: Outcome, known: _Known, seen: Confirmati
     if outcome.call == "inconclusive":
         is_spread_known = math.isfinite(outcome.low) and math.isfinite(outcome.high)
         if is_spread_known and _is_by_ticks(metric, known):
-            return ROUNDED
+            return Code.ROUNDED
         if _is_worse_by_history(metric, known, seen):
-            return WORSE_BY_HISTORY
-        return _undecided(metric) if is_spread_known else TOO_FEW_PAIRS
+            return Code.WORSE_BY_HISTORY
+        return _undecided(metric) if is_spread_known else Code.TOO_FEW_PAIRS
+    if outcome.call != "unchanged":
+        return Code.BEYOND_LIMIT
     screened, policy = known.screened, metric.policy
-    if outcome.call != "unchanged" or screened is None:
-        return CONFIRMED
-    if not policy.is_beyond_half(abs(screened.difference)):
-        return CONFIRMED
+    if screened is None or not policy.is_beyond_half(abs(screened.difference)):
+        return Code.WITHIN_LIMIT
     # As far as the pairs know, this change may be a part of the move, of half its limit or more.
     largest = outcome.high if screened.difference > 0 else -outcome.low
-    return MOVER_UNKNOWN if policy.is_beyond_half(largest) else NOT_CONFIRMED
+    return Code.WITHIN_LIMIT if policy.is_beyond_half(largest) else Code.BASELINE_MOVED
 
 
 def _is_worse_by_history(metric: NoisyMetric, known: _Known, seen: Confirmation) -> bool:
@@ -384,23 +369,20 @@ def _is_worse_by_history(metric: NoisyMetric, known: _Known, seen: Confirmation)
 
     A history that the machine has left says nothing.
     """
-    if metric.obstacle or known.screened is None:
+    if metric.obstacle is not None or known.screened is None:
         return False
     difference = known.screened.difference
     is_far = difference > 0 and not metric.policy.is_below_limit(difference)
     return is_far and difference < seen.smallest_detectable(max(1, seen.pairs))
 
 
-def _undecided(metric: NoisyMetric) -> str:
+def _undecided(metric: NoisyMetric) -> Code:
     """Return why nothing was decided: launches of a session have two modes, or are spread."""
     sides = [list(side) for side in zip(*metric.pairs, strict=True)]
     known = metric.history.current if metric.history else []
     sessions = [session for session in (*known, metric.head, *sides) if session]
-    return (
-        TWO_MODES
-        if variability.have_two_modes(sessions, smallest_gap=metric.policy.half_limit)
-        else SPREAD
-    )
+    has_modes = variability.have_two_modes(sessions, smallest_gap=metric.policy.half_limit)
+    return Code.TWO_MODES if has_modes else Code.SPREAD
 
 
 def _finite(low: float, high: float) -> tuple[float, float] | None:

@@ -28,7 +28,7 @@ from ci_perf.judging.policy import (
     WEIGHT_OF_SIGNS,
     WEIGHTS,
 )
-from ci_perf.model.comparison import Change, Comparison, Verdict
+from ci_perf.model.comparison import Change, Code, Comparison, Verdict
 from ci_perf.model.environment import is_same
 from ci_perf.model.run import (
     Checks,
@@ -214,7 +214,8 @@ def said_by_pairs(comparison: Comparison) -> dict[str, dict[str, PairVerdict]]:
     """Return the verdicts that rest on pairs, by workload and metric."""
     said: dict[str, dict[str, PairVerdict]] = {}
     for row in comparison.rows:
-        if isinstance(row, Change) and row.pairs and row.verdict in _SAID:
+        is_judged = row.verdict in _SAID and row.code is not Code.UNTRUSTED
+        if isinstance(row, Change) and row.pairs and is_judged:
             said.setdefault(row.workload, {})[row.metric] = _SAID[row.verdict]
     return said
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_perf.judging.metric_values import current_sessions
+from ci_perf.model.comparison import Code
 from ci_perf.model.metrics import Kind, Metric
 from ci_perf.model.summary import SessionNumbers
 
 # From here on the spread of the sessions says how much nodes differ; two give one difference.
 FEWEST_NODES = 3
-CODE = "other_node"
 # What another machine, or a slower one, makes longer or shorter. Memory and counts are the same.
 BY_MACHINE = frozenset({Kind.TIME, Kind.TAIL, Kind.ONE_OFF, Kind.COMPILE, Kind.SHARE, Kind.ENERGY})
 
@@ -24,12 +24,12 @@ class OfNode:
     """The sessions that a head may be compared with.
 
     ``is_other`` says that they are of other nodes than the head's; ``obstacle`` is the reason code
-    why they clear nothing, empty where they may.
+    why they clear nothing, if they may not.
     """
 
     sessions: tuple[SessionNumbers, ...]
     is_other: bool = False
-    obstacle: str = ""
+    obstacle: Code | None = None
 
 
 def sessions_for(
@@ -49,5 +49,5 @@ def sessions_for(
         return whole
     if node in known:
         return OfNode(tuple(session for session in sessions if session.node == node))
-    obstacle = "" if len(known) >= FEWEST_NODES else CODE
+    obstacle = None if len(known) >= FEWEST_NODES else Code.TOO_FEW_SESSIONS
     return OfNode(whole.sessions, is_other=True, obstacle=obstacle)

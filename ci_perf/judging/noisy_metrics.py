@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ci_perf.judging.confirm import Confirmation, Outcome, alarm_reach, sign
 from ci_perf.judging.metric_values import History, Sessions
 from ci_perf.judging.policy import Policy, PolicyKind
-from ci_perf.model.comparison import Verdict
+from ci_perf.model.comparison import Code, Verdict
 
 Pairs = Sequence[tuple[float, float]]
 
@@ -97,7 +97,7 @@ class NoisyMetric:
     pairs: Pairs = ()
     cycles: Pairs = ()
     gate: bool = True
-    obstacle: str = ""
+    obstacle: Code | None = None
     is_other_node: bool = False
     does_more: bool = False
     tick: float = 0.0
@@ -117,7 +117,7 @@ class Decision:
     """
 
     verdict: Verdict
-    code: str
+    code: Code
     base: Sessions
     head: Sequence[float]
     level: float

@@ -13,7 +13,7 @@ import msgspec
 from ci_perf.judging import causes
 from ci_perf.judging.causes.possible import mean_of
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Interval, Verdict
+from ci_perf.model.comparison import Change, Code, Interval, Verdict
 from ci_perf.model.explained import StepChange
 from ci_perf.model.explanation import MOST_CAUSES, MOST_OTHERS, Cause, Explanation
 from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs
@@ -98,5 +98,5 @@ def _row(workload: str, change: StepChange) -> Change:
         smallest_detectable=None,
         gate=False,
         verdict=Verdict.REGRESSED if change.ratio > 1 else Verdict.IMPROVED,
-        code="profiled",
+        code=Code.BEYOND_LIMIT,
     )

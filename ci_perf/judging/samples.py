@@ -44,14 +44,13 @@ def judge(
         judgement.change or uncompared.of_candidate(judgement.candidate) for judgement in judgements
     )
     trust = validity_of(())
-    verdict = compare.overall(rows, trust)
     sessions = max((len(sampled.history) for sampled in samples.workloads), default=0)
     return Comparison(
         tool=Tool(version=__version__),
         suite=SUITE,
         selection=(),
-        verdict=verdict,
-        exit_code=compare.exit_code(verdict, rows, fail_on),
+        verdict=compare.overall(rows, trust),
+        exit_code=compare.exit_code(rows, trust, fail_on),
         base=_side(base, sessions),
         head=_side(head, 1 if rows else 0),
         validity=trust,

@@ -9,26 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ci_perf.judging import decide
 from ci_perf.judging.policy import FLOAT_ERROR, KIND_OF, LOOKS
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Numerics, Row, Signs, Verdict
+from ci_perf.model.comparison import Change, Code, Numerics, Row, Signs, Verdict
 from ci_perf.model.metrics import Kind
 
-FAR_BEYOND_LIMIT, NO_SIGN = "far_beyond_limit", "no_sign"
-CODES = (FAR_BEYOND_LIMIT, NO_SIGN)
-
-_OPEN = frozenset({Verdict.UNCONFIRMED, Verdict.INCONCLUSIVE})
 # What more work makes slower, and what is counted of that work.
 SLOWED = frozenset({metrics.STEP_TIME.name, metrics.STEP_CPU.name, metrics.STEP_P95.name})
 _COUNTS = frozenset(metric.name for metric in metrics.JUDGED if metric.kind is Kind.COUNT)
 _WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
 _EXACT = _COUNTS | {metrics.PEAK_ALLOCATED.name}
-# What explains a loss as well as more work would.
-_NOT_BY_WORK = frozenset({decide.CLOCKS_MOVED, decide.OTHER_PACKAGES})
 # Reason codes that say no more than that launches were too few, or too different.
-_TOO_FEW_PAIRS = frozenset({decide.TOO_FEW_PAIRS, decide.SPREAD, decide.WORSE_BY_HISTORY})
-_ONLY_NOISE = _TOO_FEW_PAIRS | {decide.TOO_FEW_SESSIONS}
+_TOO_FEW_PAIRS = frozenset({Code.TOO_FEW_PAIRS, Code.SPREAD, Code.WORSE_BY_HISTORY})
+_ONLY_NOISE = _TOO_FEW_PAIRS | {Code.TOO_FEW_SESSIONS}
 
 
 def is_far(row: Change) -> bool:
@@ -39,6 +32,43 @@ def is_far(row: Change) -> bool:
     return row.ratio is not None and row.ratio - 1 > row.limit + FLOAT_ERROR
 
 
+def is_cut_short(row: Change) -> bool:
+    """Whether a loss is far beyond its limit, after fewer pairs than an alarm needs."""
+    return row.code is Code.TOO_FEW_PAIRS and row.pairs > 0 and is_far(row)
+
+
+def has_drifted(row: Change) -> bool:
+    """Whether the head lies beyond half the limit from its history, where pairs have decided."""
+    if row.drift is None or not row.pairs:
+        return False
+    return max(row.drift, 1 / row.drift) - 1 > row.limit / 2 + FLOAT_ERROR
+
+
+def shows_more_work(row: Change) -> bool:
+    """Whether a time is far beyond its limit, and exact evidence says that the code does more."""
+    does_more = row.signs is not None and row.signs.direction == "worse"
+    return does_more and row.metric in SLOWED and is_far(row)
+
+
+def is_by_history_alone(row: Row) -> bool:
+    """Whether a loss is suspected, and nothing but its history speaks for that."""
+    return (
+        isinstance(row, Change)
+        and row.verdict is Verdict.LIKELY_SLOWER
+        and row.code is Code.HISTORY_ALONE
+        and not shows_more_work(row)
+    )
+
+
+def has_no_sign(row: Row) -> bool:
+    """Whether a row has no answer, and what is exact is the same on both sides."""
+    if not isinstance(row, Change) or row.code not in _ONLY_NOISE or is_far(row):
+        return False
+    is_equal = row.signs is not None and row.signs.direction == "equal"
+    is_near = row.ratio is not None and row.ratio * (1 + row.limit) >= 1 - FLOAT_ERROR
+    return is_equal and is_near
+
+
 def is_open_loss(row: Row) -> bool:
     """Whether a row must not end green: it looks worse, or has no answer where one is required."""
     return looks_worse(row) or lacks_answer(row)
@@ -46,7 +76,7 @@ def is_open_loss(row: Row) -> bool:
 
 def lacks_answer(row: Row) -> bool:
     """Whether a row that gates has no answer, and suite.toml requires one."""
-    return isinstance(row, Change) and row.gate and row.require and row.verdict in _OPEN
+    return isinstance(row, Change) and row.gate and row.require and _is_open(row)
 
 
 def looks_worse(row: Row) -> bool:
@@ -57,10 +87,16 @@ def looks_worse(row: Row) -> bool:
     """
     if not isinstance(row, Change) or not row.gate:
         return False
-    is_suspected = is_far(row) or row.code == decide.WORSE_BY_HISTORY
-    has_enough_pairs = row.pairs >= LOOKS[0] and row.code != decide.CLOCKS_MOVED
-    is_unproven = row.verdict in _OPEN and is_suspected and not has_enough_pairs
-    return row.verdict is Verdict.LIKELY_SLOWER or is_unproven
+    if row.verdict is Verdict.LIKELY_SLOWER and not is_by_history_alone(row):
+        return True
+    is_worse_by_history = row.code is Code.WORSE_BY_HISTORY and not has_no_sign(row)
+    has_enough_pairs = row.pairs >= LOOKS[0] and row.code is not Code.MACHINE_MOVED
+    return _is_open(row) and (is_far(row) or is_worse_by_history) and not has_enough_pairs
+
+
+def _is_open(row: Change) -> bool:
+    is_inconclusive = row.verdict is Verdict.INCONCLUSIVE and row.code is not Code.UNTRUSTED
+    return is_inconclusive or is_by_history_alone(row)
 
 
 def read(rows: Iterable[Row]) -> Iterator[Row]:
@@ -90,28 +126,21 @@ def _signs(rows: Sequence[Row]) -> Signs | None:
 
 
 def _with_signs(row: Row, signs: Signs | None) -> Row:
-    """Add the signs to a noisy row; they may change its verdict and its reason."""
+    """Add the signs to a noisy row; they may change its verdict."""
     if not isinstance(row, Change) or metrics.BY_NAME[row.metric].kind not in KIND_OF:
         return row
+    is_likely = row.verdict is Verdict.LIKELY_SLOWER
     verdict = Verdict.LIKELY_SLOWER if _is_likely_slower(row, signs) else row.verdict
-    return msgspec.structs.replace(
-        row, verdict=verdict, code=_code(row, verdict, signs), signs=signs
-    )
+    is_short = (is_likely or _is_open(row)) and is_far(row) and 0 < row.pairs < LOOKS[0]
+    code = Code.TOO_FEW_PAIRS if is_short and row.code in _TOO_FEW_PAIRS else row.code
+    return msgspec.structs.replace(row, verdict=verdict, code=code, signs=signs)
 
 
 def _is_likely_slower(row: Change, signs: Signs | None) -> bool:
-    is_slower = is_far(row) or row.code == decide.WORSE_BY_HISTORY
+    is_slower = is_far(row) or row.code is Code.WORSE_BY_HISTORY
     does_more = signs is not None and signs.direction == "worse"
-    is_undecided = row.verdict in _OPEN and row.code not in _NOT_BY_WORK
-    return is_undecided and row.metric in SLOWED and is_slower and does_more
-
-
-def _code(row: Change, verdict: Verdict, signs: Signs | None) -> str:
-    """Return a better reason code than noise, where there is one."""
-    is_open = verdict in _OPEN or verdict is Verdict.LIKELY_SLOWER
-    if is_open and is_far(row):
-        is_cut_short = 0 < row.pairs < LOOKS[0] and row.code in _TOO_FEW_PAIRS
-        return FAR_BEYOND_LIMIT if is_cut_short else row.code
-    is_equal = signs is not None and signs.direction == "equal"
-    is_near = row.ratio is not None and row.ratio * (1 + row.limit) >= 1 - FLOAT_ERROR
-    return NO_SIGN if is_open and is_equal and is_near and row.code in _ONLY_NOISE else row.code
+    # Other clocks, or packages, explain a loss as well as more work would.
+    is_explained = row.code is Code.OTHER_PACKAGES or (
+        row.code is Code.MACHINE_MOVED and row.pairs > 0
+    )
+    return _is_open(row) and not is_explained and row.metric in SLOWED and is_slower and does_more

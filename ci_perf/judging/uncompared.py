@@ -7,14 +7,12 @@ from ci_perf.judging import comparability, metric_values
 from ci_perf.judging.candidates import Candidate
 from ci_perf.model import metrics
 from ci_perf.model.base import Scalar
-from ci_perf.model.comparison import SAME_PROGRAM, UNPROVEN_PROGRAM, Uncompared, Verdict
+from ci_perf.model.comparison import Code, Uncompared, Verdict
 from ci_perf.model.metrics import Metric
 from ci_perf.model.program import SameProgram
 from ci_perf.model.run import Failed
 from ci_perf.model.suite import Limit, Limits, Tiers, is_selected
 from ci_perf.model.summary import Numbers, Subject, Summary
-
-OTHER_SUITE = "other_suite"
 
 
 class _Unmeasured(NamedTuple):
@@ -50,18 +48,18 @@ def rows(
         yield _missing(before[name])
     known = before.keys() | failed_before.keys() | measured
     for name in _asked_for({*expected} - known, head):
-        yield _row(_Unmeasured(name), Verdict.MISSING, "missing")
+        yield _row(_Unmeasured(name), Verdict.FAILED, Code.MISSING)
     for name in _asked_for(failed_before.keys() - before.keys() - measured, head):
-        yield _row(failed_before[name], Verdict.MISSING, "failed_on_base")
+        note = "it failed on the base"
+        yield _row(failed_before[name], Verdict.FAILED, Code.MISSING, note=note)
     other = of_other_work(head)
     for name in sorted(after.keys() & other.keys()):
-        yield _incomparable(before.get(name), after[name], OTHER_SUITE, other[name])
+        yield _incomparable(before.get(name), after[name], other[name])
     for name in sorted(after.keys() - before.keys() - other.keys()):
-        yield _new(after[name], failed_before=name in failed_before)
+        yield _new(after[name])
     for name in sorted((before.keys() & after.keys()) - other.keys()):
-        obstacle = comparability.obstacles(before[name], after[name], tiers)
-        if obstacle:
-            yield _incomparable(before[name], after[name], *obstacle)
+        if differing := comparability.obstacles(before[name], after[name], tiers):
+            yield _incomparable(before[name], after[name], differing)
         else:
             yield from _one_sided(before[name], after[name], limits.of(name), head)
 
@@ -74,8 +72,8 @@ def of_candidate(candidate: Candidate) -> Uncompared:
     return Uncompared(
         workload=candidate.workload,
         metric=candidate.metric.name,
-        verdict=Verdict.MISSING if is_missing else Verdict.NEW,
-        code="metric_missing" if is_missing else "metric_new",
+        verdict=Verdict.FAILED if is_missing else Verdict.NEW,
+        code=Code.MISSING if is_missing else Code.NEW,
         base=numbers if is_missing else {},
         head={} if is_missing else numbers,
         gate=candidate.limit.gate,
@@ -98,10 +96,11 @@ def _failed(failure: Failed) -> Uncompared:
         workload=failure.workload,
         metric="",
         verdict=Verdict.FAILED,
-        code=f"failed_in_{failure.phase.value}",
+        code=Code.FAILED,
         base={},
         head={},
         note=failure.reason,
+        phase=failure.phase,
         output=failure.output,
         exhausted=failure.exhausted,
         parameters=failure.parameters,
@@ -116,7 +115,7 @@ def _same_program(same: SameProgram, base: Subject | None) -> Uncompared:
         workload=same.workload,
         metric="",
         verdict=Verdict.INCONCLUSIVE if is_claim else Verdict.UNCHANGED,
-        code=UNPROVEN_PROGRAM if is_claim else SAME_PROGRAM,
+        code=Code.UNPROVEN_PROGRAM if is_claim else Code.SAME_PROGRAM,
         base=metric_values.centres(base) if base else {},
         head={},
         gate=True,
@@ -129,30 +128,29 @@ def _same_program(same: SameProgram, base: Subject | None) -> Uncompared:
 
 def _missing(base: Subject) -> Uncompared:
     """Say that a workload has a baseline and was not measured."""
-    return _row(base, Verdict.MISSING, "missing", base=metric_values.centres(base))
+    return _row(base, Verdict.FAILED, Code.MISSING, base=metric_values.centres(base))
 
 
-def _new(head: Subject, *, failed_before: bool) -> Uncompared:
+def _new(head: Subject) -> Uncompared:
     """Say that a workload was measured and has nothing to be compared with.
 
     The note says why its base could not be launched, where that was tried. Where pairs answer, they
     have the numbers: those of launches alone, of other minutes, would be a second step time.
     """
-    code = "new_since_failed" if failed_before else "new"
     note = head.paired.failure if head.paired else ""
     numbers = {} if _has_pairs(head) else metric_values.centres(head)
-    return _row(head, Verdict.NEW, code, head=numbers, note=note)
+    return _row(head, Verdict.NEW, Code.NEW, head=numbers, note=note)
 
 
-def _incomparable(base: Subject | None, head: Subject, code: str, differing: str) -> Uncompared:
+def _incomparable(base: Subject | None, head: Subject, differing: str) -> Uncompared:
     """Say which facts of the two sides differ, so that no ratio would mean anything.
 
     Where base and head were launched in turns, their pairs answer instead.
     """
     return _row(
         head,
-        Verdict.INCOMPARABLE,
-        code,
+        Verdict.INCONCLUSIVE,
+        Code.NOT_COMPARABLE,
         base=metric_values.centres(base) if base else {},
         head=metric_values.centres(head),
         note=differing,
@@ -180,12 +178,10 @@ def _one_sided(
         name, gate = metric.name, limit.gate
         if before and not after and not _needs_another_workload(metric, side):
             numbers = metric_values.centres(base)
-            yield _row(
-                base, Verdict.MISSING, "metric_missing", base=numbers, metric=name, gate=gate
-            )
+            yield _row(base, Verdict.FAILED, Code.MISSING, base=numbers, metric=name, gate=gate)
         elif after and not before and not _is_zero(after) and not _has_pairs(head):
             numbers = metric_values.centres(head)
-            yield _row(head, Verdict.NEW, "metric_new", head=numbers, metric=name, gate=gate)
+            yield _row(head, Verdict.NEW, Code.NEW, head=numbers, metric=name, gate=gate)
 
 
 def _needs_another_workload(metric: Metric, side: Summary) -> bool:
@@ -200,7 +196,7 @@ def _is_zero(sessions: list[list[float]]) -> bool:
 def _row(
     workload: Subject | Failed | _Unmeasured,
     verdict: Verdict,
-    code: str,
+    code: Code,
     *,
     base: Numbers | None = None,
     head: Numbers | None = None,

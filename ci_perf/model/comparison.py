@@ -1,7 +1,7 @@
 """The judge's answer: rows of changes, worst first, and one verdict."""
 
 from collections.abc import Iterable
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Annotated, Literal
 
 import msgspec
@@ -21,39 +21,56 @@ from ci_perf.model.container import Image
 from ci_perf.model.environment import Machine
 from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import GateChange
-from ci_perf.model.process import Exhausted, Profile
+from ci_perf.model.process import Exhausted, Phase, Profile
 from ci_perf.model.program import SameProgram, Touched
 from ci_perf.model.run import Interleaved, Source, Tool
 from ci_perf.model.summary import Numbers
 from ci_perf.model.validity import Validity
-
-# The reason code of a row whose two sides are two processes of the head.
-NUMERICS_VARY = "numerics_vary"
-# Of a workload that was not launched: head and base are the same program; or a run says so, and
-# nobody can prove it.
-SAME_PROGRAM = "same_program"
-UNPROVEN_PROGRAM = "unproven_program"
-
 
 # How many sessions of the base a change shows, to people alone.
 MOST_OF_HISTORY = 20
 
 
 class Verdict(Enum):
-    """What is said of a row; `Severity` orders them."""
+    """What is said of a row, the worst first; its `Code` says why."""
 
     FAILED = "failed"
     NUMERICS_CHANGED = "numerics_changed"
     REGRESSED = "regressed"
-    UNCONFIRMED = "unconfirmed"
     LIKELY_SLOWER = "likely_slower"
-    MISSING = "missing"
-    INVALID = "invalid"
     INCONCLUSIVE = "inconclusive"
     NEW = "new"
-    INCOMPARABLE = "incomparable"
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
+
+
+class Code(StrEnum):
+    """Why a row has its verdict: one code for each next step (docs/judging.md has them all)."""
+
+    FAILED = "failed"
+    MISSING = "missing"
+    NEW = "new"
+    NOT_COMPARABLE = "not_comparable"
+    UNTRUSTED = "untrusted"
+    SAME_PROGRAM = "same_program"
+    UNPROVEN_PROGRAM = "unproven_program"
+    WITHIN_LIMIT = "within_limit"
+    BEYOND_LIMIT = "beyond_limit"
+    ACCEPTED = "accepted"
+    BASELINE_MOVED = "baseline_moved"
+    NUMERICS_VARY = "numerics_vary"
+    HISTORY_ALONE = "history_alone"
+    WORSE_BY_HISTORY = "worse_by_history"
+    TOO_FEW_SESSIONS = "too_few_sessions"
+    TOO_FEW_PAIRS = "too_few_pairs"
+    SPREAD = "spread"
+    TWO_MODES = "two_modes"
+    ROUNDED = "rounded"
+    RANGES_OVERLAP = "ranges_overlap"
+    MACHINE_MOVED = "machine_moved"
+    OTHER_PACKAGES = "other_packages"
+    CPU_TIME = "cpu_time"
+    BASE_FAILED = "base_failed"
 
 
 class Severity(Enum):
@@ -64,15 +81,10 @@ class Severity(Enum):
 
     FAILED = "failed"
     NUMERICS_CHANGED = "numerics changed"
-    NUMERICS_VARY = "numerics vary"
     REGRESSED = "regressed"
-    UNCONFIRMED = "unconfirmed"
     LIKELY_SLOWER = "likely slower"
-    MISSING = "missing"
-    INVALID = "invalid"
     INCONCLUSIVE = "inconclusive"
     NEW = "new"
-    INCOMPARABLE = "incomparable"
     WARNING = "warning"
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
@@ -86,9 +98,7 @@ class Severity(Enum):
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 # What is no reason to act where a metric does not gate.
-_NEEDS_A_GATE = frozenset(
-    {Verdict.UNCONFIRMED, Verdict.LIKELY_SLOWER, Verdict.MISSING, Verdict.INCONCLUSIVE}
-)
+_NEEDS_A_GATE = frozenset({Verdict.FAILED, Verdict.LIKELY_SLOWER, Verdict.INCONCLUSIVE})
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -165,7 +175,7 @@ class Change(Struct, tag_field="row", tag="change", frozen=True, kw_only=True):
     gate: bool
     require: bool = False
     verdict: Verdict
-    code: Name
+    code: Code
     pairs: Count = 0
     earlier_pairs: Count = 0
     drift: float | None = None
@@ -184,7 +194,7 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
 
     ``metric`` is empty when the whole workload is meant. ``base`` and ``head`` hold the numbers of
     the side that has some. ``note`` is the reason of a failure, or the facts that differ;
-    ``output`` holds the last lines of a workload that failed,
+    ``phase`` is where a workload failed, ``output`` holds its last lines,
     ``exhausted`` what is known where memory ran out. ``gate`` says whether the row may
     decide the exit code. ``same`` says in what both sides agree where nothing was launched.
     """
@@ -192,13 +202,14 @@ class Uncompared(Struct, tag_field="row", tag="uncompared", frozen=True, kw_only
     workload: Name
     metric: Text
     verdict: Verdict
-    code: Name
+    code: Code
     base: Numbers
     head: Numbers
     gate: bool
     note: Text
     output: Text
     parameters: dict[str, Scalar]
+    phase: Phase | None = None
     exhausted: Exhausted | None = None
     same: SameProgram | None = None
 
@@ -222,7 +233,7 @@ class Numerics(Struct, tag_field="row", tag="numerics", frozen=True, kw_only=Tru
     tolerance: float
     gate: bool
     verdict: Verdict
-    code: Name
+    code: Code
     note: Text
 
 
@@ -230,13 +241,8 @@ Row = Change | Uncompared | Numerics
 
 
 def severity_of(row: Row) -> Severity:
-    """Return how serious a row is. A metric without a gate is a warning at most; numerics are not.
-
-    Numerics that vary between processes of the head have a severity of their own.
-    """
-    if row.code == NUMERICS_VARY and row.verdict is Verdict.NUMERICS_CHANGED:
-        return Severity.NUMERICS_VARY
-    if not row.gate:
+    """Return how serious a row is. A metric without a gate is a warning at most."""
+    if not row.gate and not is_of_workload(row):
         if row.verdict is Verdict.REGRESSED:
             return Severity.WARNING
         if row.verdict in _NEEDS_A_GATE:
@@ -244,7 +250,7 @@ def severity_of(row: Row) -> Severity:
     return Severity[row.verdict.name]
 
 
-def worst(verdicts: Iterable[Verdict], *, default: Verdict = Verdict.MISSING) -> Verdict:
+def worst(verdicts: Iterable[Verdict], *, default: Verdict = Verdict.INCONCLUSIVE) -> Verdict:
     """Return the worst of several verdicts that count; `default` where there is none."""
     return min(verdicts, key=lambda verdict: Severity[verdict.name].rank, default=default)
 

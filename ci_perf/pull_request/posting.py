@@ -20,7 +20,7 @@ from ci_perf.github.checks import Annotation, CheckRun, Conclusion
 from ci_perf.github.client import Access, Client
 from ci_perf.github.pulls import ChangedFile
 from ci_perf.github.report_comment import CommentOutcome, Draft, PostedComment
-from ci_perf.model.comparison import Comparison, Verdict
+from ci_perf.model.comparison import Code, Comparison, Verdict
 from ci_perf.pull_request import baseline_changes, check_record
 from ci_perf.pull_request.check_record import CheckRecord
 from ci_perf.pull_request.rejudge import MeasuredPull
@@ -30,9 +30,9 @@ from ci_perf.report.accept_help import AcceptHint
 from ci_perf.report.escape import Markdown
 from ci_perf.report.publication import Extras, Origin
 
-_UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER, Verdict.UNCONFIRMED}
-# Verdicts of runs that may be accepted, and that accepting changes something for.
-_ACCEPTABLE = set(Verdict) - {Verdict.UNCHANGED, Verdict.INVALID, Verdict.INCONCLUSIVE}
+_UNDECIDED = {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
+# Of a row without an answer, by which a baseline starts afresh if somebody accepts the run.
+_STARTS_AFRESH = {Code.NOT_COMPARABLE, Code.HISTORY_ALONE}
 # For the sentence that counts the machines that are shown.
 _END_BYTES = 40
 _NOTHING = PostedComment(outcome=CommentOutcome.SKIPPED)
@@ -150,7 +150,7 @@ def add_extras(job: Job, report: Report, target: _Target | None = None) -> Extra
         baselines=str(baseline_changes.in_repository(job.options.baselines)),
         sha="" if pull.is_fork else pull.head.sha,
     )
-    steps = accept_help.folded(hint) if run and report.comparison.verdict in _ACCEPTABLE else ""
+    steps = accept_help.folded(hint) if run and _may_be_accepted(report.comparison) else ""
     edits = publication.baseline_note(
         [file.path for file in target.edits],
         report.by_own_baselines,
@@ -158,6 +158,14 @@ def add_extras(job: Job, report: Report, target: _Target | None = None) -> Extra
     )
     note = "\n\n".join(filter(None, (trust, edits)))
     return Extras(note=Markdown(note), folded=Markdown(steps))
+
+
+def _may_be_accepted(comparison: Comparison) -> bool:
+    """Whether accepting the run would change something."""
+    if comparison.validity.is_run_invalid:
+        return False
+    is_moved = comparison.verdict not in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
+    return is_moved or any(row.code in _STARTS_AFRESH for row in comparison.rows if row.gate)
 
 
 def _find_target(job: Job, *, has_pull: bool) -> _Target:

@@ -17,7 +17,8 @@ from ci_perf.github import pulls
 from ci_perf.github.answers import PullRequest
 from ci_perf.github.client import Client
 from ci_perf.github.commits import GithubTree
-from ci_perf.model.comparison import Change, Comparison, Verdict
+from ci_perf.judging import signs
+from ci_perf.model.comparison import Change, Code, Comparison, Verdict
 from ci_perf.model.run import Checks, Run
 from ci_perf.program.tree_sources import FolderTree
 from ci_perf.program.trees import IncomparableError
@@ -103,22 +104,25 @@ def unproven(comparison: Comparison, *, are_pairs_refused: bool) -> tuple[Phrase
     A fork can leave out the pairs that would prove its loss. Where its pairs are refused, an
     inconclusive number lacks them as well.
     """
-    suspicious = {Verdict.UNCONFIRMED} | ({Verdict.INCONCLUSIVE} if are_pairs_refused else set())
     names = {
         row.workload
         for row in comparison.rows
-        if isinstance(row, Change) and row.gate and row.verdict in suspicious and _is_worse(row)
+        if isinstance(row, Change)
+        and row.gate
+        and row.ratio is not None
+        and row.ratio > 1
+        and (signs.is_by_history_alone(row) or (are_pairs_refused and _is_inconclusive(row)))
     }
     return (publication.unproven(len(names)),) if names else ()
 
 
-def _is_worse(row: Change) -> bool:
-    return row.ratio is not None and row.ratio > 1
+def _is_inconclusive(row: Change) -> bool:
+    return row.verdict is Verdict.INCONCLUSIVE and row.code is not Code.UNTRUSTED
 
 
 def incomparable(comparison: Comparison) -> tuple[Phrase, ...]:
     """Say that baselines were there and could not judge: another machine, or another workload."""
-    names = {row.workload for row in comparison.rows if row.verdict is Verdict.INCOMPARABLE}
+    names = {row.workload for row in comparison.rows if row.code is Code.NOT_COMPARABLE}
     return (publication.not_comparable(len(names)),) if names else ()
 
 

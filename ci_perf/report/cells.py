@@ -33,7 +33,7 @@ _ROUNDING = 1e-8
 # An interval that is wider than this factor, and holds "no change", says nothing of the size.
 _MEANINGLESS = 10.0
 # Rows for which it matters what could have been detected.
-_OPEN = frozenset({Severity.LIKELY_SLOWER, Severity.INCONCLUSIVE, Severity.UNCONFIRMED})
+_OPEN = frozenset({Severity.LIKELY_SLOWER, Severity.INCONCLUSIVE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +94,14 @@ def of(line: TableLine, *, is_brief: bool = False) -> tuple[Cell, ...]:
 
 
 def _name(line: TableLine) -> Cell:
-    """Name the workload where its lines begin, then the metrics of this one."""
+    """Name the workload where its lines begin, then the metrics of this one, if it has some."""
     metrics: list[str] = []
     for row in line.rows:
         metrics += [Words(", "), row.metric] if metrics else [row.metric]
-    workload = ((line.first.workload,),) if line.opens else ()
-    return (*workload, tuple(metrics)) if any(metrics) else workload
+    workload = (line.first.workload,)
+    if not any(metrics):
+        return (workload,)
+    return (workload, tuple(metrics)) if line.opens else (tuple(metrics),)
 
 
 def _values(line: TableLine) -> Cell:

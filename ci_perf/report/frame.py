@@ -260,7 +260,7 @@ def _row(row: Row) -> _Facts:
         "metric": metric,
         "unit": unit.value if unit else "",
         "verdict": row.verdict.value,
-        "code": row.code,
+        "code": row.code.value,
     }
     if isinstance(row, Change):
         return said | _compared(row)

@@ -10,6 +10,7 @@ from ci_perf.errors import ExitCode
 from ci_perf.judging import signs
 from ci_perf.model.comparison import (
     Change,
+    Code,
     Comparison,
     Row,
     Severity,
@@ -19,20 +20,23 @@ from ci_perf.model.comparison import (
 )
 from ci_perf.model.metrics import STEP_CPU, Unit
 from ci_perf.report import (
+    advice,
     cells,
     gate_words,
     phrases,
     provenance,
     remarks,
     table_rows,
-    undecided,
     units,
 )
+from ci_perf.report.advice import Topic
 from ci_perf.report.escape import Words
 from ci_perf.report.phrases import Phrase
 
 # More names of one kind than this do not fit into a line.
 _MAX_NAMED = 3
+# Reason codes of rows without an answer that were not compared at all, or not to their harm.
+_NOT_COMPARED = frozenset({Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.HISTORY_ALONE})
 # What a loss and a gain of a unit are called, in the order of naming.
 _DIRECTIONS: dict[Unit | None, tuple[str, str]] = {
     Unit.SECOND: ("slower", "faster"),
@@ -64,22 +68,37 @@ class _RowGroups:
         """Return the rows of a severity that can decide the exit code, worst first."""
         return table_rows.worst_first(self.gating[severity])
 
+    def with_code(self, severity: Severity, code: Code) -> list[Row]:
+        """Return those of them that have one reason code."""
+        return [row for row in self.of(severity) if row.code is code]
+
     @property
     def failed(self) -> list[Row]:
         """Return the workloads that failed, but for those that only a busy machine made late."""
-        failed = self.of(Severity.FAILED)
-        return [row for row in failed if not undecided.is_late(row, self.comparison)]
+        failed = self.with_code(Severity.FAILED, Code.FAILED)
+        return [row for row in failed if not advice.is_late(row, self.comparison)]
 
     @property
     def late(self) -> list[Row]:
         """Return the workloads that ran out of time on a busy machine."""
         failed = self.of(Severity.FAILED)
-        return [row for row in failed if undecided.is_late(row, self.comparison)]
+        return [row for row in failed if advice.is_late(row, self.comparison)]
 
     @property
-    def unconfirmed(self) -> list[Row]:
+    def suspected(self) -> list[Row]:
         """Return the losses that are suspected from their history alone."""
-        return [row for row in self.of(Severity.UNCONFIRMED) if not table_rows.is_gain(row)]
+        return [row for row in self.of(Severity.LIKELY_SLOWER) if signs.is_by_history_alone(row)]
+
+    @property
+    def likely(self) -> list[Row]:
+        """Return the losses for which more speaks than their history."""
+        likely = self.of(Severity.LIKELY_SLOWER)
+        return [row for row in likely if not signs.is_by_history_alone(row)]
+
+    @property
+    def inconclusive(self) -> list[Row]:
+        """Return what was compared, and has no answer."""
+        return [row for row in self.of(Severity.INCONCLUSIVE) if row.code not in _NOT_COMPARED]
 
 
 def word(comparison: Comparison) -> HeadlineWord:
@@ -129,7 +148,7 @@ def _word(groups: _RowGroups) -> HeadlineWord:
     code = groups.comparison.exit_code
     if code == ExitCode.OK:
         return HeadlineWord.PASS
-    is_broken = groups.failed or groups.of(Severity.MISSING)
+    is_broken = groups.failed or groups.with_code(Severity.FAILED, Code.MISSING)
     is_trusted = not groups.comparison.validity.is_run_invalid
     is_act = code == ExitCode.REGRESSED or (is_broken and is_trusted)
     return HeadlineWord.ACT if is_act else HeadlineWord.UNKNOWN
@@ -140,21 +159,20 @@ def _word(groups: _RowGroups) -> HeadlineWord:
 
 def _pass(groups: _RowGroups) -> Iterable[Phrase]:
     """Say that nothing failed, and what somebody may want to look at all the same."""
-    likely, inconclusive = groups.of(Severity.LIKELY_SLOWER), groups.of(Severity.INCONCLUSIVE)
-    undecided = [row for row in inconclusive if row.code != signs.NO_SIGN]
+    likely, inconclusive = groups.likely, groups.inconclusive
     if lost := groups.of(Severity.REGRESSED):  # `fail_on` lets it pass
         yield from _moved(lost, is_gain=False)
     else:
-        is_suspected = bool(likely or groups.unconfirmed)
+        is_suspected = bool(likely or groups.suspected)
         proven = " proven" * (is_suspected or bool(inconclusive))
         excluded = "" if is_suspected else _excluded(inconclusive, groups.of(Severity.UNCHANGED))
         yield (Words(f"no regression{proven}{excluded}"),)
     yield from _numerics(groups)
     yield _sized("likely slower", likely)
-    yield _sized("unconfirmed", groups.unconfirmed)
-    yield _named("inconclusive", undecided)
+    yield _sized("suspected from its history alone", groups.suspected)
+    yield _named("inconclusive", itertools.filterfalse(signs.has_no_sign, inconclusive))
     yield from _unjudged(groups)
-    without_sign = (row for row in inconclusive if row.code == signs.NO_SIGN)
+    without_sign = filter(signs.has_no_sign, inconclusive)
     yield _named("inconclusive without a sign of a change", without_sign)
     yield from _moved(groups.of(Severity.IMPROVED), is_gain=True)
 
@@ -175,7 +193,7 @@ def _act(groups: _RowGroups) -> Iterable[Phrase]:
     yield _named("failed", itertools.filterfalse(_is_exhausted, failed))
     yield from _numerics(groups)
     yield from _moved(lost, is_gain=False)
-    yield _named("missing", groups.of(Severity.MISSING))
+    yield _named("missing", groups.with_code(Severity.FAILED, Code.MISSING))
     if groups.comparison.exit_code == ExitCode.REGRESSED and not lost:
         # Only `fail_on`, or numerics that gate, end with 1 where nothing has regressed.
         yield from _suspicions(groups)
@@ -191,12 +209,16 @@ def _unanswered(groups: _RowGroups) -> Iterable[Phrase]:
         yield (Words("there is nothing to compare"),)
     if groups.comparison.validity.is_run_invalid:
         yield (Words("this run cannot be trusted"),)
-        yield _named("failed", groups.of(Severity.FAILED))
+        yield _named("failed or missing", groups.of(Severity.FAILED))
         return
     yield from _numerics(groups)
     yield from _suspicions(groups)
-    yield _named("disturbed by the machine", groups.of(Severity.INVALID))
-    yield _named("not comparable with the baseline", groups.of(Severity.INCOMPARABLE))
+    untrusted, other = (
+        groups.with_code(Severity.INCONCLUSIVE, code)
+        for code in (Code.UNTRUSTED, Code.NOT_COMPARABLE)
+    )
+    yield _named("disturbed by the machine", untrusted)
+    yield _named("not comparable with the baseline", other)
     is_judged = any(isinstance(row, Change) for row in groups.comparison.rows)
     yield from _unjudged(groups, "not" if is_judged else "nothing was")
 
@@ -213,17 +235,17 @@ _PARTS: dict[HeadlineWord, Callable[[_RowGroups], Iterable[Phrase]]] = {
 
 def _suspicions(groups: _RowGroups) -> Iterable[Phrase]:
     """Name what is not proven, and say whether a busy machine is to blame for that."""
-    likely = groups.of(Severity.LIKELY_SLOWER)
-    unproven = [*groups.unconfirmed, *groups.of(Severity.INCONCLUSIVE)]
+    likely = groups.likely
+    unproven = [*groups.suspected, *groups.inconclusive]
     # Rows close to their base are named only if there is no row far from it.
     far = [row for row in unproven if signs.is_open_loss(row)] or unproven
     # More budget is promised only to rows far beyond their limit.
-    provable = [row for row in likely if row.code == signs.FAR_BEYOND_LIMIT]
+    provable = [row for row in likely if _is_cut_short(row)]
     yield _sized("far beyond the limit, and more budget would prove it", _worst(provable))
-    yield _sized("likely slower", [row for row in likely if row.code != signs.FAR_BEYOND_LIMIT])
+    yield _sized("likely slower", [row for row in likely if row not in provable])
     unanswered = _worst([*far, *groups.late])
-    needs = {undecided.need(row, groups.comparison) for row in (*likely, *far)}
-    if groups.late or undecided.Need.IDLE_MACHINE in needs:
+    topics = {advice.topic_of(row, groups.comparison) for row in (*likely, *far)}
+    if groups.late or Topic.BUSY_MACHINE in topics:
         busy = "the machine was too busy for a verdict"
         yield _sized(busy, unanswered) if unanswered else (Words(busy),)
     else:
@@ -246,9 +268,11 @@ def _unjudged(groups: _RowGroups, extent: str = "not") -> Iterable[Phrase]:
 
 def _numerics(groups: _RowGroups) -> Iterable[Phrase]:
     """Name the workloads that compute other numbers, whether that fails the job or not."""
-    for severity in (Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY):
-        changed = table_rows.worst_first([*groups.gating[severity], *groups.others[severity]])
-        yield _named(severity.value, changed)
+    severity = Severity.NUMERICS_CHANGED
+    changed = table_rows.worst_first([*groups.gating[severity], *groups.others[severity]])
+    varying = [row for row in changed if row.code is Code.NUMERICS_VARY]
+    yield _named("numerics changed", [row for row in changed if row not in varying])
+    yield _named("numerics vary", varying)
 
 
 def _moved(rows: Sequence[Row], *, is_gain: bool) -> Iterable[Phrase]:
@@ -267,6 +291,10 @@ def _moved(rows: Sequence[Row], *, is_gain: bool) -> Iterable[Phrase]:
 def _unit(row: Row) -> Unit | None:
     unit = phrases.unit(phrases.metric(row))
     return unit if unit in _DIRECTIONS else None
+
+
+def _is_cut_short(row: Row) -> bool:
+    return isinstance(row, Change) and signs.is_cut_short(row)
 
 
 def _is_exhausted(row: Row) -> bool:
@@ -302,7 +330,7 @@ def _size(row: Row, *, is_memory: bool) -> Phrase:
         return (row.workload,)
     is_plain = row.metric == phrases.STEP_TIME or is_memory
     name: Phrase = (row.workload,) if is_plain else phrases.titled(row)
-    if row.code == remarks.WORSE_BY_HISTORY and not signs.is_far(row):
+    if row.code is Code.WORSE_BY_HISTORY and not signs.is_far(row):
         return (*name, Words(f" {phrases.moved(row.metric, row.drift or 1.0)} by its history"))
     return (*name, Words(f" {cells.moved(row)}"))
 

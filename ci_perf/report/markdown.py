@@ -229,8 +229,8 @@ def _failure(row: Uncompared) -> _Failure:
         ),
         details=phrase(
             (
-                Words("Reason code "),
-                row.code,
+                Words("Phase "),
+                row.phase.value if row.phase else "unknown",
                 *parameters,
                 Words(". "),
                 *phrases.exhausted(row),
@@ -286,7 +286,7 @@ def _row(row: Row) -> dict[str, object]:
         "workload": row.workload,
         "metric": str(phrases.metric(row)),
         "verdict": row.verdict.value,
-        "code": row.code,
+        "code": row.code.value,
     }
     if isinstance(row, Numerics):
         said |= {

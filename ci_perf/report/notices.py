@@ -7,6 +7,7 @@ from ci_perf.judging import canaries
 from ci_perf.judging.comparability import INSTALLED, NONE
 from ci_perf.model.comparison import (
     Change,
+    Code,
     Comparison,
     Difference,
     Drifted,
@@ -18,12 +19,12 @@ from ci_perf.model.comparison import (
 )
 from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
 from ci_perf.model.validity import Reason, Status
-from ci_perf.report import phrases, remarks, same_program, undecided, units
+from ci_perf.report import advice, phrases, remarks, same_program, units
 from ci_perf.report.escape import Sentence, Words
 from ci_perf.report.phrases import Phrase
 
 # What fails a job by itself.
-_PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED, Severity.NUMERICS_VARY})
+_PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 _TIMES = frozenset({STEP_TIME.name, STEP_CPU.name})
 _DATE = len("2026-11-21")
 _IMAGE = "image"
@@ -102,7 +103,7 @@ def _cleared(comparison: Comparison) -> Phrase:
     rows = [
         row
         for row in comparison.rows
-        if isinstance(row, Change) and row.gate and row.code == remarks.NOT_CONFIRMED
+        if isinstance(row, Change) and row.gate and row.code is Code.BASELINE_MOVED
     ]
     if comparison.stale is not None:
         return _stale(comparison.stale, rows)
@@ -307,7 +308,7 @@ def _trust(comparison: Comparison) -> Words:
     if codes == {"incomplete"}:
         return _INCOMPLETE
     if not codes & {canaries.CODE, canaries.CODE_WITHOUT_GATE}:
-        return _BUSY if codes & undecided.BUSY_CODES else _DEGRADED
+        return _BUSY if codes & advice.BUSY_CODES else _DEGRADED
     others = codes - {canaries.CODE, canaries.CODE_WITHOUT_GATE}
     end = ". This and other findings about the machine:" if others else ":"
     return Words(_moved_machine(comparison, codes) + end)

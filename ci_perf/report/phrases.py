@@ -4,6 +4,7 @@ A phrase is a tuple: `Words` are ours and read the same everywhere, a `Command` 
 other string is foreign and left to the renderer to escape.
 """
 
+import string
 from collections import Counter
 from collections.abc import Iterable
 
@@ -31,24 +32,20 @@ NUMERICS = Words("numerics")
 ICON = {
     Severity.FAILED: Words("💥"),
     Severity.NUMERICS_CHANGED: Words("🔢"),
-    Severity.NUMERICS_VARY: Words("🎲"),
     Severity.REGRESSED: Words("❌"),
-    Severity.UNCONFIRMED: Words("🔎"),
     Severity.LIKELY_SLOWER: Words("🐢"),
-    Severity.MISSING: Words("🚫"),
-    Severity.INVALID: Words("🛑"),
-    Severity.WARNING: Words("⚠️"),
     Severity.INCONCLUSIVE: Words("❓"),
     Severity.NEW: Words("🆕"),
-    Severity.INCOMPARABLE: Words("🔀"),
+    Severity.WARNING: Words("⚠️"),
     Severity.IMPROVED: Words("🚀"),
-    Severity.NOT_GATING: Words("➖"),  # noqa: RUF001  an icon, not a minus
     Severity.UNCHANGED: Words("✅"),
+    Severity.NOT_GATING: Words("➖"),  # noqa: RUF001  an icon, not a minus
 }
 # What a mark in a table means, if it is more than the name of its severity.
 _MARKS = {
+    Severity.FAILED: "failed or missing",
     Severity.REGRESSED: "proven worse (see limit)",
-    Severity.UNCONFIRMED: "suspected from its history alone",
+    Severity.LIKELY_SLOWER: "likely worse, not proven",
     Severity.WARNING: "worse, but cannot fail the job",
     Severity.IMPROVED: "proven better (see limit)",
     Severity.NOT_GATING: "undecided, and so it does not fail the job",
@@ -79,35 +76,24 @@ _LEGEND: tuple[Phrase, ...] = (
 
 # Singular and plural of a counted metric; of a whole workload.
 _METRICS = {
-    Severity.FAILED: ("metric failed", "metrics failed"),
+    Severity.FAILED: ("metric missing", "metrics missing"),
     Severity.NUMERICS_CHANGED: (
         "workload with changed numerics",
         "workloads with changed numerics",
     ),
-    Severity.NUMERICS_VARY: (
-        "workload whose numerics vary",
-        "workloads whose numerics vary",
-    ),
     Severity.REGRESSED: ("regression", "regressions"),
-    Severity.UNCONFIRMED: ("unconfirmed", "unconfirmed"),
     Severity.LIKELY_SLOWER: ("likely slower", "likely slower"),
-    Severity.MISSING: ("metric missing", "metrics missing"),
-    Severity.INVALID: ("invalid", "invalid"),
-    Severity.WARNING: ("warning", "warnings"),
     Severity.INCONCLUSIVE: ("inconclusive", "inconclusive"),
     Severity.NEW: ("new metric", "new metrics"),
-    Severity.INCOMPARABLE: ("incomparable", "incomparable"),
+    Severity.WARNING: ("warning", "warnings"),
     Severity.IMPROVED: ("improvement", "improvements"),
-    Severity.NOT_GATING: ("unclear, not gating", "unclear, not gating"),
     Severity.UNCHANGED: ("unchanged", "unchanged"),
+    Severity.NOT_GATING: ("unclear, not gating", "unclear, not gating"),
 }
 _WORKLOADS = _METRICS | {
-    Severity.FAILED: ("workload failed", "workloads failed"),
-    Severity.MISSING: ("workload missing", "workloads missing"),
-    Severity.INVALID: ("workload invalid", "workloads invalid"),
+    Severity.FAILED: ("workload failed or missing", "workloads failed or missing"),
     Severity.INCONCLUSIVE: ("workload inconclusive", "workloads inconclusive"),
     Severity.NEW: ("new workload", "new workloads"),
-    Severity.INCOMPARABLE: ("workload incomparable", "workloads incomparable"),
     Severity.UNCHANGED: (
         "workload with the same program",
         "workloads with the same program",
@@ -191,6 +177,23 @@ def named(rows: Iterable[Row]) -> Phrase:
 def titled(row: Row) -> Phrase:
     """Name one row in a sentence: its workload and its metric."""
     return (row.workload, Words(" "), metric_title(metric(row)))
+
+
+def titles(rows: Iterable[Row]) -> Phrase:
+    """Name rows in a sentence, each by its workload and its metric."""
+    return joined(map(titled, rows))
+
+
+def fill(template: str, **parts: Phrase) -> Phrase:
+    """Put phrases into a sentence of ours; what stands in backticks there is a command."""
+    said: list[str] = []
+    for text, name, _, _ in string.Formatter().parse(template):
+        for position, piece in enumerate(text.split("`")):
+            if piece:
+                said.append(Command(piece) if position % 2 else Words(piece))
+        if name:
+            said += parts[name]
+    return tuple(said)
 
 
 def joined(phrases: Iterable[Phrase], *, most: int = MAX_NAMED) -> Phrase:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_perf.model.comparison import Comparison, Row, Severity, severity_of
+from ci_perf.model.comparison import Code, Comparison, Row, Severity, severity_of
 from ci_perf.report import (
     accept_help,
     cells,
@@ -21,18 +21,8 @@ from ci_perf.report.escape import Command, Markdown, Sentence, Words
 from ci_perf.report.headline import HeadlineWord
 from ci_perf.report.phrases import Phrase
 
-_FAILS = frozenset(
-    {
-        Severity.FAILED,
-        Severity.NUMERICS_CHANGED,
-        Severity.NUMERICS_VARY,
-        Severity.REGRESSED,
-        Severity.MISSING,
-    }
-)
-_WARNS = frozenset(
-    {Severity.UNCONFIRMED, Severity.LIKELY_SLOWER, Severity.WARNING, Severity.INVALID}
-)
+_FAILS = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
+_WARNS = frozenset({Severity.LIKELY_SLOWER, Severity.WARNING})
 _MAX_BRANCH_CHARS = 50
 _FROM_A_FORK = "> ⚠️ Measured by code from a fork, whose author could have made up these numbers."
 _MAX_HELD = 5
@@ -150,7 +140,7 @@ def _opening(comparison: Comparison, origin: Origin, extras: Extras) -> Iterable
 
 
 def _is_shown(row: Row) -> bool:
-    return severity_of(row) in _FAILS | _WARNS
+    return severity_of(row) in _FAILS | _WARNS or (row.gate and row.code is Code.UNTRUSTED)
 
 
 def _file_note(row: Row) -> FileNote:

@@ -1,6 +1,6 @@
 """What a report says of workloads that were not launched or need not be, and why others were."""
 
-from ci_perf.model.comparison import SAME_PROGRAM, UNPROVEN_PROGRAM, Comparison, Uncompared
+from ci_perf.model.comparison import Code, Comparison, Uncompared
 from ci_perf.model.program import SameProgram, Touched, TouchedWorkloads
 from ci_perf.report import units
 from ci_perf.report.escape import Sentence, Words
@@ -9,6 +9,7 @@ from ci_perf.report.tables import Page, Table
 
 # More reasons than this are counted.
 _MAX_TOUCHED = 20
+_OF_SAME_PROGRAM = {Code.SAME_PROGRAM, Code.UNPROVEN_PROGRAM}
 _WHY = (
     "every function that ran and every file that was read, in a launch that recorded them, is the "
     "same in both commits, and so are the software and the settings. The same program on the same "
@@ -45,7 +46,7 @@ def _counted(same: SameProgram) -> str:
 
 def notice(comparison: Comparison) -> Phrase:
     """Explain rows that have no numbers, in two sentences; nothing where there is no such row."""
-    proven = sum(row.code == SAME_PROGRAM for row in comparison.rows)
+    proven = sum(row.code is Code.SAME_PROGRAM for row in comparison.rows)
     if not proven:
         return ()
     workloads = len({row.workload for row in comparison.rows})
@@ -64,7 +65,7 @@ def notes(comparison: Comparison) -> list[Phrase]:
 
 def is_of_same_program(row: object) -> bool:
     """Whether a row is of a workload that was not launched."""
-    return isinstance(row, Uncompared) and row.code in {SAME_PROGRAM, UNPROVEN_PROGRAM}
+    return isinstance(row, Uncompared) and row.code in _OF_SAME_PROGRAM
 
 
 def _reason(answer: Touched) -> Phrase:

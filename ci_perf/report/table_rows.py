@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from ci_perf.model import metrics
 from ci_perf.model.comparison import (
     Change,
+    Code,
     Numerics,
     Row,
     Severity,
@@ -32,8 +33,7 @@ def worst_first(rows: Iterable[Row]) -> list[Row]:
 
 def is_gain(row: Row) -> bool:
     """Whether the row is a suspected gain."""
-    is_suspected = row.verdict is Verdict.UNCONFIRMED
-    return is_suspected and isinstance(row, Change) and row.ratio is not None and row.ratio < 1
+    return row.verdict is Verdict.INCONCLUSIVE and row.code is Code.HISTORY_ALONE
 
 
 def is_quiet(row: Row) -> bool:
@@ -85,7 +85,7 @@ def quiet_summary(rows: Iterable[Row]) -> Phrase:
 
 def failed(rows: Iterable[Row]) -> list[Uncompared]:
     """Pick the workloads that have no numbers but a reason."""
-    return [row for row in rows if isinstance(row, Uncompared) and row.verdict is Verdict.FAILED]
+    return [row for row in rows if isinstance(row, Uncompared) and row.code is Code.FAILED]
 
 
 def closeness(row: Row) -> float:

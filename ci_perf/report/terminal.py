@@ -33,16 +33,11 @@ from ci_perf.report.tables import Column, Table, TerminalLine
 _STYLE = {
     Severity.FAILED: "bold red",
     Severity.NUMERICS_CHANGED: "bold red",
-    Severity.NUMERICS_VARY: "bold yellow",
     Severity.REGRESSED: "bold red",
-    Severity.UNCONFIRMED: "bold yellow",
     Severity.LIKELY_SLOWER: "bold yellow",
-    Severity.MISSING: "red",
-    Severity.INVALID: "red",
     Severity.WARNING: "yellow",
     Severity.INCONCLUSIVE: "yellow",
     Severity.NEW: "cyan",
-    Severity.INCOMPARABLE: "cyan",
     Severity.IMPROVED: "green",
 }
 # More rows than this scroll the verdict away; the other formats have them all.

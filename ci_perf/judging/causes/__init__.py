@@ -16,7 +16,7 @@ from ci_perf.judging.causes.exact import Differences
 from ci_perf.judging.causes.launches import Place, Sides, comparable
 from ci_perf.judging.causes.possible import PossibleCause
 from ci_perf.judging.causes.seconds import Clock
-from ci_perf.judging.signs import SLOWED
+from ci_perf.judging.signs import SLOWED, is_by_history_alone
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Row, Verdict
 from ci_perf.model.explanation import MOST_CAUSES, MOST_OTHERS, Cause, Explanation
@@ -65,7 +65,8 @@ def _chosen(
 
     moved: dict[tuple[str, bool], list[tuple[int, Change]]] = defaultdict(list)
     for index, row in enumerate(rows):
-        if isinstance(row, Change) and row.verdict in _EXPLAINED and row.workload in workloads:
+        is_explained = row.verdict in _EXPLAINED and not is_by_history_alone(row)
+        if isinstance(row, Change) and is_explained and row.workload in workloads:
             moved[row.workload, order.is_memory(row)].append((index, row))
     for places in moved.values():
         yield min(places, key=place)

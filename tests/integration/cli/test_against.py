@@ -75,7 +75,7 @@ def test_a_slower_product_is_proven_to_be_slower(slower):
     repository, done, rows = slower
 
     assert done.code == ExitCode.REGRESSED, done.err
-    assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("regressed", "confirmed")
+    assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("regressed", "beyond_limit")
     assert rows["nap"]["pairs"] >= 4
     assert rows["nap"]["ratio"] > 2
     assert len(repository.worktrees()) == 1
@@ -116,7 +116,7 @@ def test_a_baseline_that_is_wrong_blames_the_machine_and_not_the_change(reposito
     done, rows = checked(repository)
 
     assert done.code == ExitCode.OK, done.err
-    assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("unchanged", "not_confirmed")
+    assert (rows["nap"]["verdict"], rows["nap"]["code"]) == ("unchanged", "baseline_moved")
     assert rows["nap"]["drift"] > 3
     told = Project(repository.root).run("compare", "../run.json").out
     assert "The cause is the machine or the baseline" in " ".join(told.split())
@@ -132,7 +132,7 @@ def test_a_workload_that_the_base_does_not_know_runs_on_its_code(repository):
     done, rows = checked(repository, "new")
 
     assert done.code == ExitCode.OK, done.err
-    assert (rows["new"]["verdict"], rows["new"]["code"]) == ("unchanged", "confirmed")
+    assert (rows["new"]["verdict"], rows["new"]["code"]) == ("unchanged", "within_limit")
 
 
 @pytest.mark.parametrize("name", ["nap", "sleeper"])

@@ -92,7 +92,7 @@ def test_a_base_that_its_own_setup_cannot_prepare_is_incomparable(project):
 
     assert done.code == ExitCode.NO_ANSWER, done.err
     found = row(comparison, "")
-    assert (found["verdict"], found["code"]) == ("incomparable", "other_suite")
+    assert (found["verdict"], found["code"]) == ("incomparable", "not_comparable")
     assert "setup of the base" in found["note"]
 
 

@@ -125,7 +125,7 @@ def test_texts_of_a_megabyte_are_shown_short(on_pull, character):
             **{key: data["rows"][0][key] for key in ("workload", "metric", "gate")},
             "row": "uncompared",
             "verdict": "failed",
-            "code": "failed_in_timed",
+            "code": "failed",
             "base": {},
             "head": {},
             "note": text[:9_000],

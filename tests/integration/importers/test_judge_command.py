@@ -45,7 +45,7 @@ def test_judge_writes_every_form(project):
     comparison = json.loads(judged("json").out)
     assert (comparison["verdict"], comparison["exit_code"]) == ("regressed", 1)
     rows = list(csv.DictReader(io.StringIO(judged("csv").out)))
-    assert [(row["workload"], row["code"]) for row in rows] == [("w", "confirmed")]
+    assert [(row["workload"], row["code"]) for row in rows] == [("w", "beyond_limit")]
     assert "1 regression" in judged("terminal").out
     done = judged("markdown", "-o", "report.md")
     assert (done.code, done.out) == (ExitCode.REGRESSED, "")

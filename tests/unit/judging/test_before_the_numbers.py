@@ -23,10 +23,10 @@ def test_a_reason_against_one_workload_leaves_the_others_judged():
     head = a_run(a_measured("a", *SLOW), a_measured("b", *STEADY), validity=partly_invalid("a"))
     comparison = judged(base, head)
 
-    assert set(verdicts_of(comparison, "a").values()) == {Verdict.INVALID}
+    assert set(verdicts_of(comparison, "a").values()) == {Verdict.INCONCLUSIVE}
     assert verdicts_of(comparison, "b")["step_time_s"] is Verdict.UNCHANGED
-    assert {row.code for row in comparison.rows if row.workload == "a"} == {"clocks_held_down"}
-    assert (comparison.verdict, comparison.exit_code) == (Verdict.INVALID, ExitCode.NO_ANSWER)
+    assert {row.code for row in comparison.rows if row.workload == "a"} == {"untrusted"}
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.INCONCLUSIVE, ExitCode.NO_ANSWER)
 
 
 def test_a_regression_beside_an_invalid_workload_is_proven_all_the_same():
@@ -41,7 +41,7 @@ def test_a_reason_on_the_base_spoils_its_workload_as_well():
     base = a_run(a_measured("a", *STEADY), a_measured("b", *STEADY), validity=partly_invalid("a"))
     comparison = judged(base, a_run(a_measured("a", *SLOW), a_measured("b", *STEADY)))
 
-    assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.INVALID
+    assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.INCONCLUSIVE
     assert verdicts_of(comparison, "b")["step_time_s"] is Verdict.UNCHANGED
 
 
@@ -51,7 +51,7 @@ def test_numbers_that_nobody_can_trust_are_no_other_numerics():
         a_run(a_measured("a", *STEADY, losses=(2.0,)), validity=INVALID),
     )
 
-    assert {row.verdict for row in comparison.rows} == {Verdict.INVALID}
+    assert {row.verdict for row in comparison.rows} == {Verdict.INCONCLUSIVE}
 
 
 def test_changed_numerics_stand_above_every_speed_row_and_fail_nothing_by_themselves():
@@ -60,7 +60,7 @@ def test_changed_numerics_stand_above_every_speed_row_and_fail_nothing_by_themse
     comparison = judged(base, in_turns(head, pairs(0.5, losses=(2.0,)), workload="fast"))
 
     assert isinstance(comparison.rows[0], Numerics)
-    assert comparison.rows[0].code == "numerics_changed"
+    assert comparison.rows[0].code == "beyond_limit"
     assert (comparison.verdict, comparison.exit_code) == (Verdict.IMPROVED, ExitCode.OK)
 
 

@@ -51,7 +51,7 @@ def test_neighbours_leave_no_question_where_cpu_time_has_answered():
 
     assert rows(comparison)[CPU].verdict is Verdict.UNCHANGED
     assert rows(comparison)[WALL].verdict is Verdict.INCONCLUSIVE
-    assert rows(comparison)[WALL].code == "cleared_by_cpu_time"
+    assert rows(comparison)[WALL].code == "cpu_time"
     assert not rows(comparison)[WALL].gate
     assert comparison.exit_code == 0
 
@@ -76,7 +76,7 @@ def test_more_cpu_time_fails_an_undecided_wall_only_where_as_many_share_the_work
 
     assert rows(comparison)[WALL].verdict is Verdict.INCONCLUSIVE
     assert rows(comparison)[CPU].verdict is Verdict.REGRESSED
-    assert rows(comparison)[CPU].code == ("confirmed" if exit_code else "more_cpu_time")
+    assert rows(comparison)[CPU].code == ("beyond_limit" if exit_code else "cpu_time")
     assert comparison.exit_code == exit_code
     assert rows(comparison)[WALL].gate
 
@@ -88,7 +88,7 @@ def test_work_that_moves_to_other_processes_is_no_loss(tasks):
 
     assert rows(comparison)[WALL].verdict is Verdict.IMPROVED
     assert severity_of(rows(comparison)[CPU]) is Severity.WARNING
-    assert rows(comparison)[CPU].code == "more_cpu_time"
+    assert rows(comparison)[CPU].code == "cpu_time"
     assert comparison.exit_code == 0
 
 

@@ -36,7 +36,7 @@ def judge(base, head, limit=TOLERANCE):
 def test_the_same_losses_are_the_same_numerics():
     row = judge(a_subject(losses=LOSSES), a_subject(losses=LOSSES))
 
-    assert (row.verdict, row.code, row.difference) == (Verdict.UNCHANGED, "same_numerics", 0.0)
+    assert (row.verdict, row.code, row.difference) == (Verdict.UNCHANGED, "within_limit", 0.0)
     assert row.head == LOSSES
 
 
@@ -44,14 +44,14 @@ def test_a_loss_that_differs_by_rounding_only_is_the_same():
     rounded = tuple(loss * (1 + 2e-7) for loss in LOSSES)
     row = judge(a_subject(losses=LOSSES), a_subject(losses=rounded))
 
-    assert row.code == "same_numerics"
+    assert row.code == "within_limit"
     assert 0 < row.difference < 1e-6
 
 
 def test_a_loss_beyond_the_tolerance_is_a_change_of_the_largest_difference():
     row = judge(a_subject(losses=(2.0, 4.0)), a_subject(losses=(2.0, 5.0)))
 
-    assert (row.verdict, row.code) == (Verdict.NUMERICS_CHANGED, "numerics_changed")
+    assert (row.verdict, row.code) == (Verdict.NUMERICS_CHANGED, "beyond_limit")
     assert row.difference == pytest.approx(0.2)
     assert not row.gate
 
@@ -67,7 +67,7 @@ def test_another_number_of_losses_is_a_change_without_a_size(head):
     """Also none at all: a workload that no longer says what it computes has something to hide."""
     row = judge(a_subject(losses=LOSSES), a_subject(losses=head))
 
-    assert (row.code, row.difference, row.head) == ("numerics_changed", None, head)
+    assert (row.code, row.difference, row.head) == ("beyond_limit", None, head)
 
 
 def test_losses_and_checksums_do_not_stand_in_for_each_other():
@@ -97,7 +97,7 @@ def test_processes_that_disagree_with_a_reason_are_compared_within_the_tolerance
     )
     row = judge(a_subject(losses=(1.0,)), head)
 
-    assert (row.code, row.note) == ("same_numerics", why)
+    assert (row.code, row.note) == ("within_limit", why)
     assert row.difference == pytest.approx(1e-4, rel=1e-3)
 
 
@@ -106,7 +106,7 @@ def test_the_process_that_is_furthest_from_the_base_decides():
     head = a_subject(Fingerprint(losses=(1.0,), varies=why), Fingerprint(losses=(1.5,), varies=why))
     row = judge(a_subject(losses=(1.0,)), head)
 
-    assert (row.code, row.head) == ("numerics_changed", (1.5,))
+    assert (row.code, row.head) == ("beyond_limit", (1.5,))
 
 
 def test_a_weighted_mean_that_cancels_is_seen_against_the_size_of_its_tensor():

@@ -4,7 +4,7 @@ import pytest
 from ci_perf.errors import ExitCode
 from ci_perf.judging.policy import default_limits
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Change, Severity, Verdict, severity_of, worst
+from ci_perf.model.comparison import Change, Severity, Verdict, severity_of
 from ci_perf.model.suite import Limit, Limits
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.comparisons import verdicts_of
@@ -65,7 +65,7 @@ def test_a_workload_that_is_gone_is_missing_and_not_green():
         a_run(a_measured("a", *STEADY), a_measured("b", *STEADY)), a_run(a_measured("a", *STEADY))
     )
 
-    assert verdicts_of(comparison, "b") == {"": Verdict.MISSING}
+    assert verdicts_of(comparison, "b") == {"": Verdict.FAILED}
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
@@ -104,7 +104,7 @@ def test_a_workload_that_failed_on_the_base_and_is_gone_does_not_vanish():
         a_run(a_measured("a", *STEADY), a_failed("b")), a_run(a_measured("a", *STEADY))
     )
 
-    assert verdicts_of(comparison, "b") == {"": Verdict.MISSING}
+    assert verdicts_of(comparison, "b") == {"": Verdict.FAILED}
 
 
 def test_a_new_workload_is_shown_and_does_not_fail():
@@ -122,7 +122,7 @@ def test_nothing_to_compare_is_not_green():
 
     assert (comparison.verdict, comparison.exit_code) == (Verdict.NEW, ExitCode.NO_ANSWER)
     nothing = judged(a_run(), a_run())
-    assert (nothing.verdict, nothing.exit_code) == (Verdict.MISSING, ExitCode.NO_ANSWER)
+    assert (nothing.verdict, nothing.exit_code) == (Verdict.INCONCLUSIVE, ExitCode.NO_ANSWER)
 
 
 def test_where_no_metric_gates_nothing_is_missing():
@@ -142,7 +142,7 @@ def test_half_the_work_in_less_time_is_no_improvement():
 
     comparison = judged(a_run(measured), a_run(halved))
 
-    assert comparison.rows[0].code == "other_step"
+    assert comparison.rows[0].code == "not_comparable"
     assert "items_per_step: 8.0 → 4" in comparison.rows[0].note
 
 
@@ -181,7 +181,7 @@ def test_a_missing_metric_that_does_not_gate_fails_no_job():
         limits=limits,
     )
 
-    assert verdicts_of(comparison, "a")["peak_reserved_bytes"] is Verdict.MISSING
+    assert verdicts_of(comparison, "a")["peak_reserved_bytes"] is Verdict.FAILED
     assert comparison.exit_code == ExitCode.OK
 
 
@@ -196,9 +196,9 @@ def test_an_invalid_run_blames_nobody():
         a_run(a_measured("a", *STEADY)), a_run(a_measured("a", *SLOW), validity=INVALID)
     )
 
-    assert comparison.verdict is Verdict.INVALID
+    assert comparison.verdict is Verdict.INCONCLUSIVE
     assert comparison.exit_code == ExitCode.NO_ANSWER
-    assert {row.verdict for row in comparison.rows} == {Verdict.INVALID}
+    assert {row.verdict for row in comparison.rows} == {Verdict.INCONCLUSIVE}
 
 
 def test_an_invalid_base_is_as_bad():
@@ -237,7 +237,7 @@ def test_a_metric_that_disappears_does_not_vanish():
         a_run(a_measured("a", *STEADY, device=device)), a_run(a_measured("a", *STEADY))
     )
 
-    assert verdicts_of(comparison, "a")["peak_allocated_bytes"] is Verdict.MISSING
+    assert verdicts_of(comparison, "a")["peak_allocated_bytes"] is Verdict.FAILED
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
@@ -251,7 +251,7 @@ def test_a_workload_has_its_own_limit():
     )
 
     assert verdicts_of(comparison, "a")["step_time_s"] is Verdict.UNCHANGED
-    assert verdicts_of(comparison, "b")["step_time_s"] is Verdict.UNCONFIRMED
+    assert verdicts_of(comparison, "b")["step_time_s"] is Verdict.LIKELY_SLOWER
 
 
 def test_nothing_compiled_needs_no_row():
@@ -268,7 +268,7 @@ def test_more_blocks_in_a_process_create_no_significance():
     )
 
     assert [r.verdict for r in few.rows] == [r.verdict for r in many.rows]
-    assert few.rows[0].verdict is Verdict.UNCONFIRMED
+    assert few.rows[0].verdict is Verdict.LIKELY_SLOWER
 
 
 def test_of_rows_that_are_as_bad_those_that_gate_come_first():
@@ -291,12 +291,8 @@ def test_rows_are_sorted_worst_first():
 
     order = [severity_of(row) for row in comparison.rows]
     gating = [row.verdict for row in comparison.rows if row.gate]
-    assert gating[:3] == [Verdict.FAILED, Verdict.REGRESSED, Verdict.MISSING]
+    assert gating[:3] == [Verdict.FAILED, Verdict.FAILED, Verdict.REGRESSED]
     assert order == sorted(order, key=list(Severity).index)
-
-
-def test_a_loss_that_is_likely_is_worse_than_a_workload_that_is_gone():
-    assert worst([Verdict.MISSING, Verdict.UNCONFIRMED]) is Verdict.UNCONFIRMED
 
 
 def test_the_limit_of_a_row_is_the_one_that_applied():
@@ -325,7 +321,7 @@ def test_worse_scaling_is_suspected_though_its_number_is_smaller():
     comparison = judged(at_world_sizes(STEADY, STEADY), at_world_sizes(STEADY, SLOW))
     (row,) = (row for row in comparison.rows if row.metric == "scaling_efficiency")
 
-    assert row.verdict is Verdict.UNCONFIRMED
+    assert row.verdict is Verdict.LIKELY_SLOWER
     assert (row.base, row.head) == (pytest.approx(1.0), pytest.approx(0.5))
     assert row.ratio == pytest.approx(2.0)
     assert row.interval.low < 2.0 < row.interval.high
@@ -335,7 +331,7 @@ def test_better_scaling_is_a_suspicion_of_the_other_kind():
     comparison = judged(at_world_sizes(STEADY, SLOW), at_world_sizes(STEADY, STEADY))
 
     found = verdicts_of(comparison, "ddp.world_size=2")
-    assert found["scaling_efficiency"] is Verdict.UNCONFIRMED
+    assert found["scaling_efficiency"] is Verdict.INCONCLUSIVE
 
 
 def test_scaling_is_not_missing_where_the_single_process_was_not_asked_for():
@@ -347,7 +343,7 @@ def test_scaling_is_not_missing_where_the_single_process_was_not_asked_for():
 
     assert "scaling_efficiency" not in verdicts_of(judged(whole, part), "ddp.world_size=2")
     assert verdicts_of(judged(whole, gone), "ddp.world_size=2")["scaling_efficiency"] is (
-        Verdict.MISSING
+        Verdict.FAILED
     )
 
 
@@ -363,7 +359,7 @@ def test_what_is_only_recorded_has_no_row():
 
 @pytest.mark.parametrize(
     ("head_s", "verdict"),
-    [(11.0, Verdict.UNCHANGED), (13.0, Verdict.UNCONFIRMED), (7.0, Verdict.UNCONFIRMED)],
+    [(11.0, Verdict.UNCHANGED), (13.0, Verdict.LIKELY_SLOWER), (7.0, Verdict.INCONCLUSIVE)],
 )
 def test_one_cold_compilation_per_session_is_judged_by_its_tolerance(head_s, verdict):
     """A quarter of 10 s, and not an interval, for which there are too few values."""

@@ -24,7 +24,7 @@ def test_another_machine_is_incomparable_and_says_which_fields():
     )
 
     row = comparison.rows[0]
-    assert (row.verdict, row.code) == (Verdict.INCOMPARABLE, "other_machine")
+    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "not_comparable")
     assert "device: cpu → cuda" in row.note
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
@@ -54,8 +54,8 @@ def test_boards_of_one_name_with_other_memory_are_incomparable_by_their_bytes():
     )
 
     row = comparison.rows[0]
-    assert (row.verdict, row.code) == (Verdict.INCOMPARABLE, "other_machine")
-    assert row.note == f"gpu_memory_bytes: {GPU.gpu_memory_bytes} → {half}"
+    assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "not_comparable")
+    assert row.note == f"another machine: gpu_memory_bytes: {GPU.gpu_memory_bytes} → {half}"
 
 
 def test_a_run_in_which_everything_failed_knows_its_machine():
@@ -70,8 +70,8 @@ def test_other_parameters_are_incomparable():
         a_run(a_measured("a", *STEADY, parameters={"batch": 128})),
     )
 
-    assert comparison.rows[0].code == "other_parameters"
-    assert comparison.rows[0].note == "batch: 64 → 128"
+    assert comparison.rows[0].code == "not_comparable"
+    assert comparison.rows[0].note == "other parameters: batch: 64 → 128"
 
 
 def test_numerics_that_no_baseline_can_judge_are_those_of_the_launched_base():
@@ -92,8 +92,10 @@ def test_another_statistic_is_incomparable():
 
     comparison = judged(a_run(measured), a_run(msgspec.structs.replace(measured, protocol=quick)))
 
-    assert comparison.rows[0].code == "other_step"
-    assert comparison.rows[0].note == "statistic: median → min"
+    assert comparison.rows[0].code == "not_comparable"
+    assert (
+        comparison.rows[0].note == "a step is not the same on both sides: statistic: median → min"
+    )
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
@@ -103,7 +105,7 @@ def test_values_that_differ_only_by_their_type_are_told_apart():
         a_run(a_measured("a", *STEADY, parameters={"batch": "1", "dtype": "none"})),
     )
 
-    assert comparison.rows[0].note == "batch: 1 → '1', dtype: None → none"
+    assert comparison.rows[0].note == "other parameters: batch: 1 → '1', dtype: None → none"
 
 
 def test_other_software_is_compared_and_named():
@@ -125,4 +127,4 @@ def test_a_team_may_make_software_a_hard_fact():
         tiers=Tiers(hard=("torch",)),
     )
 
-    assert comparison.rows[0].code == "other_software"
+    assert comparison.rows[0].code == "not_comparable"

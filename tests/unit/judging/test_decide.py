@@ -37,7 +37,7 @@ from tests.runs import (
 def test_a_head_like_its_history_is_cleared_without_a_single_pair():
     comparison = judged(HISTORY, a_head())
 
-    assert said(comparison) == (Verdict.UNCHANGED, "screened")
+    assert said(comparison) == (Verdict.UNCHANGED, "within_limit")
     assert row_of(comparison).pairs == 0
     assert comparison.exit_code == ExitCode.OK
 
@@ -45,14 +45,14 @@ def test_a_head_like_its_history_is_cleared_without_a_single_pair():
 def test_a_slower_head_is_suspected_and_neither_green_nor_blamed_without_pairs():
     comparison = judged(HISTORY, a_head(SLOWER))
 
-    assert said(comparison) == (Verdict.UNCONFIRMED, "predicted")
-    assert (comparison.verdict, comparison.exit_code) == (Verdict.UNCONFIRMED, ExitCode.NO_ANSWER)
+    assert said(comparison) == (Verdict.LIKELY_SLOWER, "history_alone")
+    assert (comparison.verdict, comparison.exit_code) == (Verdict.LIKELY_SLOWER, ExitCode.NO_ANSWER)
 
 
 def test_pairs_that_agree_confirm_it():
     comparison = judged(HISTORY, in_turns(a_head(SLOWER), pairs(1.1)))
 
-    assert said(comparison) == (Verdict.REGRESSED, "confirmed")
+    assert said(comparison) == (Verdict.REGRESSED, "beyond_limit")
     assert row_of(comparison).pairs == LOOKS[0]
     assert row_of(comparison).ratio == pytest.approx(1.1, abs=0.002)
     assert comparison.exit_code == ExitCode.REGRESSED
@@ -62,20 +62,23 @@ def test_pairs_that_show_nothing_clear_it_and_say_how_far_the_machine_has_moved(
     moved = in_turns(a_head(SLOWER), pairs(1.0, base_s=1.1e-3))
     comparison = judged(HISTORY, moved)
 
-    assert said(comparison) == (Verdict.UNCHANGED, "not_confirmed")
+    assert said(comparison) == (Verdict.UNCHANGED, "baseline_moved")
     assert row_of(comparison).drift == pytest.approx(1.1, abs=0.002)
     assert row_of(comparison).base == pytest.approx(1.1e-3)
     assert comparison.exit_code == ExitCode.OK
 
 
 def test_what_history_clears_its_pairs_cannot_blame():
-    assert said(judged(HISTORY, in_turns(a_head(), pairs(1.1)))) == (Verdict.UNCHANGED, "screened")
+    assert said(judged(HISTORY, in_turns(a_head(), pairs(1.1)))) == (
+        Verdict.UNCHANGED,
+        "within_limit",
+    )
 
 
 def test_one_session_suspects_by_the_usual_spread_and_blames_nobody():
     comparison = judged(HISTORY[:1], a_head(scaled(STEADY, 1.5)), fail_on="unconfirmed")
 
-    assert said(comparison) == (Verdict.UNCONFIRMED, "assumed")
+    assert said(comparison) == (Verdict.LIKELY_SLOWER, "history_alone")
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
 
@@ -107,7 +110,7 @@ def test_a_suite_says_what_fails(fail_on, codes):
 def test_without_any_baseline_pairs_decide_and_the_workload_is_new_all_the_same():
     comparison = judged([], in_turns(a_head(SLOWER), pairs(1.1, rss=301 * MIB)))
 
-    assert said(comparison) == (Verdict.REGRESSED, "confirmed")
+    assert said(comparison) == (Verdict.REGRESSED, "beyond_limit")
     assert row_of(comparison).base_sessions == 0
     new = row_of(comparison, metric="")
     assert (new.code, new.head) == ("new", {}), "the pairs have the numbers"
@@ -120,8 +123,8 @@ def test_pairs_answer_where_the_history_is_of_another_machine():
     alone, beside = judged(HISTORY, head), judged(HISTORY, in_turns(head, pairs(1.1)))
 
     assert alone.exit_code == ExitCode.NO_ANSWER
-    assert said(beside) == (Verdict.REGRESSED, "confirmed")
-    unfit = next(row for row in beside.rows if row.verdict is Verdict.INCOMPARABLE)
+    assert said(beside) == (Verdict.REGRESSED, "beyond_limit")
+    unfit = next(row for row in beside.rows if row.verdict is Verdict.INCONCLUSIVE)
     assert not unfit.gate
 
 
@@ -129,9 +132,9 @@ def test_when_the_machine_moved_history_clears_nobody_and_pairs_do():
     history = [a_head(canaries=some_canaries()) for _ in range(3)]
     head = a_head(canaries=some_canaries(before=1.2e-3))
 
-    assert said(judged(history, head)) == (Verdict.INCONCLUSIVE, "canary_moved")
-    assert said(judged(history, in_turns(head, pairs(1.0)))) == (Verdict.UNCHANGED, "confirmed")
-    assert said(judged(history, in_turns(head, pairs(1.1)))) == (Verdict.REGRESSED, "confirmed")
+    assert said(judged(history, head)) == (Verdict.INCONCLUSIVE, "machine_moved")
+    assert said(judged(history, in_turns(head, pairs(1.0)))) == (Verdict.UNCHANGED, "within_limit")
+    assert said(judged(history, in_turns(head, pairs(1.1)))) == (Verdict.REGRESSED, "beyond_limit")
 
 
 def test_too_few_pairs_say_how_many_would_decide():
@@ -222,10 +225,10 @@ def test_a_canary_that_moves_at_the_end_takes_no_proof_back():
         == said(moved, workload="w0")
         == (
             Verdict.REGRESSED,
-            "confirmed",
+            "beyond_limit",
         )
     )
-    assert said(moved, workload="w1") == (Verdict.INCONCLUSIVE, "canary_moved")
+    assert said(moved, workload="w1") == (Verdict.INCONCLUSIVE, "machine_moved")
 
 
 def test_a_cleared_workload_takes_no_chance_from_a_suspect_even_if_it_had_pairs():
@@ -270,7 +273,7 @@ def test_the_base_that_was_launched_says_what_was_computed_before():
     same = pairs(1.1, losses=(2.0,), base={"losses": (2.0,)})
 
     codes = {row.code for row in judged(history, in_turns(head, same)).rows}
-    assert "same_numerics" in codes
+    assert "within_limit" in codes
     assert "numerics_changed" not in codes
 
 
@@ -289,15 +292,15 @@ def clocked(base_mhz, head_mhz, ratio):
 def test_a_loss_that_only_the_clocks_explain_blames_nobody():
     slower = in_turns(a_head(SLOWER), clocked(1980.0, 1800.0, 1.1))
 
-    assert said(judged(HISTORY, slower)) == (Verdict.INCONCLUSIVE, "clocks_moved")
+    assert said(judged(HISTORY, slower)) == (Verdict.INCONCLUSIVE, "machine_moved")
 
 
 def test_a_loss_that_shows_in_cycles_is_one():
     same_clock = in_turns(a_head(SLOWER), clocked(1980.0, 1980.0, 1.1))
     both = in_turns(a_head(scaled(STEADY, 1.3)), clocked(1980.0, 1800.0, 1.3))
 
-    assert said(judged(HISTORY, same_clock)) == (Verdict.REGRESSED, "confirmed")
-    assert said(judged(HISTORY, both)) == (Verdict.REGRESSED, "confirmed")
+    assert said(judged(HISTORY, same_clock)) == (Verdict.REGRESSED, "beyond_limit")
+    assert said(judged(HISTORY, both)) == (Verdict.REGRESSED, "beyond_limit")
 
 
 # --- what the change has accepted
@@ -314,7 +317,7 @@ def test_the_base_is_not_asked_of_what_this_change_has_accepted():
     head = in_turns(a_head(SLOWER), pairs(1.1))
     young = [a_head(SLOWER)]
 
-    assert said(judged(young, head)) == (Verdict.REGRESSED, "confirmed")
+    assert said(judged(young, head)) == (Verdict.REGRESSED, "beyond_limit")
     green = judged(young, accepting(head, "step_time_s"))
     assert said(green) == (Verdict.UNCHANGED, "accepted")
     assert green.exit_code == ExitCode.OK
@@ -329,7 +332,7 @@ def test_no_pair_is_launched_for_what_this_change_has_accepted():
 def test_a_head_beyond_what_was_accepted_is_suspected_all_the_same():
     far = accepting(a_head(scaled(STEADY, 2.0)), "step_time_s")
 
-    assert said(judged([a_head(SLOWER)], far)) == (Verdict.UNCONFIRMED, "assumed")
+    assert said(judged([a_head(SLOWER)], far)) == (Verdict.LIKELY_SLOWER, "history_alone")
 
 
 @pytest.mark.parametrize(("by", "is_green"), [(1.0, True), (3.0, False)])

@@ -48,7 +48,7 @@ def test_running_again_does_not_take_a_regression_back():
 
     comparison = judged(HISTORY, again)
 
-    assert said(comparison) == (Verdict.REGRESSED, "proven_before")
+    assert said(comparison) == (Verdict.REGRESSED, "beyond_limit")
     assert (row_of(comparison).pairs, row_of(comparison).earlier_pairs) == (6, 6)
     assert comparison.exit_code == 1
     assert comparison.spending.earlier == {"run1": ("w",)}
@@ -69,14 +69,14 @@ def a_started(*, number):
 def test_the_pairs_of_both_runs_together_take_it_back():
     # By chance the first six pairs showed 2.1 %; the truth is nothing, which 18 more show.
     first = run_of(1.021, count=6, spread=0.002)
-    assert said(judged([], first)) == (Verdict.REGRESSED, "confirmed")
+    assert said(judged([], first)) == (Verdict.REGRESSED, "beyond_limit")
     again = Before(offered=[Offered(run=first, comparison=judged([], first), label="")]).joined(
         run_of(0.9999, number=2, count=18, spread=0.002)
     )
 
     comparison = judged([], again)
 
-    assert said(comparison) == (Verdict.UNCHANGED, "confirmed")
+    assert said(comparison) == (Verdict.UNCHANGED, "within_limit")
     assert row_of(comparison).pairs > row_of(comparison).earlier_pairs == 6
 
 
@@ -89,7 +89,7 @@ def test_both_runs_together_prove_what_neither_could():
     known = Offered(run=first, comparison=judged([], first), label="")
     comparison = judged([], Before(offered=[known]).joined(again))
 
-    assert said(comparison) == (Verdict.REGRESSED, "confirmed")
+    assert said(comparison) == (Verdict.REGRESSED, "beyond_limit")
     assert row_of(comparison).pairs > 18
 
 

@@ -8,7 +8,7 @@ from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Verdict
 from ci_perf.model.suite import Limit, Limits
 from tests.comparisons import an_interleaved
-from tests.histories import a_pair, in_turns, judged, said, scaled, sessions_of, undecided
+from tests.histories import a_pair, in_turns, judged, row_of, said, scaled, sessions_of, undecided
 from tests.runs import STEADY, a_measured, a_run
 
 # A history clears a head that is 7 % slower, as far as it knows that this is no loss of 15 %.
@@ -27,7 +27,7 @@ def slower(ratio=1.07, **counts):
 def test_a_history_clears_a_step_that_does_no_more_work(counts):
     comparison = judged(HISTORY, slower(**counts), limits=WIDE)
 
-    assert said(comparison) == (Verdict.UNCHANGED, "screened")
+    assert said(comparison) == (Verdict.UNCHANGED, "within_limit")
     assert undecided(HISTORY, slower(**counts), WIDE) == ((), 0)
 
 
@@ -37,20 +37,20 @@ def test_a_history_does_not_clear_a_step_of_which_a_count_has_grown(metric):
 
     comparison = judged(history, head, limits=WIDE)
 
-    assert said(comparison) == (Verdict.INCONCLUSIVE, "more_work")
+    assert said(comparison) == (Verdict.INCONCLUSIVE, "spread")
     assert undecided(history, head, WIDE) == (("w",), 1)
 
 
 def test_it_clears_more_work_that_costs_less_than_half_the_limit():
     comparison = judged(HISTORY, slower(1.02, operators=762), limits=WIDE)
 
-    assert said(comparison) == (Verdict.UNCHANGED, "screened")
+    assert said(comparison) == (Verdict.UNCHANGED, "within_limit")
 
 
 def test_it_clears_what_more_work_does_not_slow():
     comparison = judged(HISTORY, slower(operators=762), limits=WIDE)
 
-    assert said(comparison, "host_rss_peak_bytes") == (Verdict.UNCHANGED, "screened")
+    assert said(comparison, "host_rss_peak_bytes") == (Verdict.UNCHANGED, "within_limit")
     assert comparison.exit_code == ExitCode.OK
 
 
@@ -66,21 +66,21 @@ def test_the_pairs_answer_instead(ratio, verdict, exit_code):
 
     comparison = judged(HISTORY, in_turns(slower(operators=762), turns), limits=WIDE)
 
-    assert said(comparison) == (verdict, "confirmed")
+    assert row_of(comparison).verdict is verdict
     assert comparison.exit_code == exit_code
 
 
 def test_a_history_may_still_accuse_a_step_that_does_more_work():
     comparison = judged(HISTORY, slower(1.3, operators=762), limits=WIDE)
 
-    assert said(comparison) == (Verdict.LIKELY_SLOWER, "predicted")
+    assert said(comparison) == (Verdict.LIKELY_SLOWER, "history_alone")
 
 
 def test_what_was_accepted_is_judged_by_its_history_alone():
     accepted = an_interleaved(accepted={"w": ("step_time_s",)}, suspects=0)
     head = msgspec.structs.replace(slower(operators=762), interleaved=accepted)
 
-    assert said(judged(HISTORY, head, limits=WIDE)) == (Verdict.UNCHANGED, "screened")
+    assert said(judged(HISTORY, head, limits=WIDE)) == (Verdict.UNCHANGED, "within_limit")
 
 
 def test_another_workload_keeps_its_history():
@@ -92,5 +92,5 @@ def test_another_workload_keeps_its_history():
 
     comparison = judged(history, head)
 
-    assert said(comparison, workload="v") == (Verdict.UNCHANGED, "screened")
-    assert said(comparison)[1] == "more_work"
+    assert said(comparison, workload="v") == (Verdict.UNCHANGED, "within_limit")
+    assert said(comparison)[1] == "spread"

@@ -224,12 +224,12 @@ def test_times_that_become_their_inverse_turn_a_loss_into_a_gain(workloads):
         other = rows(workloads)[name]
         assert proven(row.verdict) is mirrored(other.verdict)
         # Only what is worse by its history is named.
-        assert row.code == other.code or {"worse_by_history", "unlike_pairs"} & {
+        assert row.code == other.code or {"worse_by_history"} & {
             row.code,
             other.code,
         }
         # Where pairs are unfit, the history speaks for a loss alone.
-        assert "unlike_pairs" in {row.code, other.code} or math.isclose(
+        assert "worse_by_history" in {row.code, other.code} or math.isclose(
             row.ratio * other.ratio, 1, rel_tol=1e-9
         )
 
@@ -290,7 +290,7 @@ def test_a_loss_that_grows_is_never_called_less(workloads, factors):
 
     found = [verdicts(workloads)["w0"] for workloads in losses]
     for smaller, larger in pairwise(found):
-        if smaller in {Verdict.REGRESSED, Verdict.UNCONFIRMED}:
+        if smaller in {Verdict.REGRESSED, Verdict.LIKELY_SLOWER}:
             assert larger is smaller
         if larger is Verdict.UNCHANGED:
             assert smaller is Verdict.UNCHANGED
@@ -359,7 +359,7 @@ def test_more_suspects_never_make_an_alarm(workloads, count, effect):
     alone = rows(workloads)
 
     for name, row in rows([*workloads, *others]).items():
-        if name in alone and row.verdict in {*MIRRORED, Verdict.UNCONFIRMED}:
+        if name in alone and row.verdict in {*MIRRORED, Verdict.LIKELY_SLOWER}:
             assert row.verdict is alone[name].verdict
 
 
@@ -398,7 +398,7 @@ def candidates(draw, name):
         if has_earlier and earlier
         else None,
         tick=draw(st.sampled_from([0.0, 0.01])),
-        obstacle=draw(st.sampled_from(["", "", "canary_moved"])),
+        obstacle=draw(st.sampled_from(["", "", "machine_moved"])),
         does_more=draw(st.booleans()),
         is_accepted=is_accepted,
         trimmed=draw(st.booleans()),

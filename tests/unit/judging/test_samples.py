@@ -56,49 +56,52 @@ def said(*workloads):
 
 
 def test_a_head_like_its_history_is_unchanged():
-    assert said(a_sampled(history=SESSIONS, head=HEAD)) == (Verdict.UNCHANGED, "screened")
+    assert said(a_sampled(history=SESSIONS, head=HEAD)) == (Verdict.UNCHANGED, "within_limit")
 
 
 def test_a_suspect_is_regressed_when_its_pairs_agree():
     slow = a_sampled(history=SESSIONS, head=scaled(HEAD, 1.1), pairs=pairs(1.1))
 
-    assert said(slow) == (Verdict.REGRESSED, "confirmed")
+    assert said(slow) == (Verdict.REGRESSED, "beyond_limit")
     assert row(slow).ratio == pytest.approx(1.1, abs=0.002)
 
 
 def test_a_suspect_is_improved_when_its_pairs_agree():
     fast = a_sampled(history=SESSIONS, head=scaled(HEAD, 0.9), pairs=pairs(0.9))
 
-    assert said(fast) == (Verdict.IMPROVED, "confirmed")
+    assert said(fast) == (Verdict.IMPROVED, "beyond_limit")
 
 
 def test_a_suspect_whose_pairs_show_nothing_is_not_to_blame():
     """The machine moved: the base's own code takes 10 % longer there, too."""
     moved = a_sampled(history=SESSIONS, head=scaled(HEAD, 1.1), pairs=pairs(1.0, base=1.1))
 
-    assert said(moved) == (Verdict.UNCHANGED, "not_confirmed")
+    assert said(moved) == (Verdict.UNCHANGED, "baseline_moved")
     assert row(moved).base == pytest.approx(1.1)
 
 
 def test_what_the_screen_clears_is_not_asked_again():
-    assert said(a_sampled(history=SESSIONS, head=HEAD, pairs=pairs(1.1)))[1] == "screened"
+    assert said(a_sampled(history=SESSIONS, head=HEAD, pairs=pairs(1.1)))[1] == "within_limit"
 
 
-def test_a_suspect_without_pairs_is_unconfirmed():
+def test_a_suspect_without_pairs_is_likely_slower():
     assert said(a_sampled(history=SESSIONS, head=scaled(HEAD, 1.1))) == (
-        Verdict.UNCONFIRMED,
-        "predicted",
+        Verdict.LIKELY_SLOWER,
+        "history_alone",
     )
 
 
-def test_a_gain_without_pairs_is_unconfirmed_too():
-    assert said(a_sampled(history=SESSIONS, head=scaled(HEAD, 0.9)))[0] is Verdict.UNCONFIRMED
+def test_a_gain_without_pairs_has_no_answer():
+    assert said(a_sampled(history=SESSIONS, head=scaled(HEAD, 0.9))) == (
+        Verdict.INCONCLUSIVE,
+        "history_alone",
+    )
 
 
 def test_fewer_than_three_sessions_leave_it_to_an_assumption():
     far, near = (a_sampled(history=SESSIONS[:2], head=scaled(HEAD, f)) for f in (2.0, 1.02))
 
-    assert said(far) == (Verdict.UNCONFIRMED, "assumed")
+    assert said(far) == (Verdict.LIKELY_SLOWER, "history_alone")
     assert said(near) == (Verdict.INCONCLUSIVE, "too_few_sessions")
 
 
@@ -112,8 +115,8 @@ def test_sessions_that_disagree_predict_nothing():
 
 
 def test_pairs_need_no_history():
-    assert said(a_sampled(pairs=pairs(1.1))) == (Verdict.REGRESSED, "confirmed")
-    assert said(a_sampled(pairs=pairs(1.0))) == (Verdict.UNCHANGED, "confirmed")
+    assert said(a_sampled(pairs=pairs(1.1))) == (Verdict.REGRESSED, "beyond_limit")
+    assert said(a_sampled(pairs=pairs(1.0))) == (Verdict.UNCHANGED, "within_limit")
 
 
 def test_one_pair_shows_no_spread():
@@ -139,7 +142,7 @@ def test_alpha_is_shared_over_the_suspects_of_a_file():
     close = a_sampled(pairs=((1.0, 1.03), (1.0, 1.0451), (1.0, 1.0583)) * 2)
     others = [a_sampled(f"other{i}", pairs=pairs(1.5)) for i in range(100)]
 
-    assert said(close) == (Verdict.REGRESSED, "confirmed")
+    assert said(close) == (Verdict.REGRESSED, "beyond_limit")
     assert said(close, *others) == (Verdict.LIKELY_SLOWER, "spread")
 
 
@@ -156,7 +159,7 @@ def test_of_a_rate_more_is_better_and_the_time_it_means_is_shown():
     )
     found = row(slow)
 
-    assert found.verdict is Verdict.UNCONFIRMED
+    assert found.verdict is Verdict.LIKELY_SLOWER
     assert found.ratio == pytest.approx(1.25, abs=0.01)
     assert found.head == pytest.approx(1 / 800, rel=0.01)
 
@@ -197,7 +200,7 @@ def test_a_metric_with_one_side_does_not_vanish(metric):
     gone = judged(a_sampled(metric=metric, history=SESSIONS))
     new = judged(a_sampled(metric=metric, head=HEAD))
 
-    assert [one.verdict for one in gone.rows] == [Verdict.MISSING]
+    assert [one.verdict for one in gone.rows] == [Verdict.FAILED]
     assert [one.verdict for one in new.rows] == [Verdict.NEW]
     assert gone.exit_code == new.exit_code == ExitCode.NO_ANSWER
 
@@ -229,7 +232,7 @@ GONE = a_sampled(history=SESSIONS)
         (STEADY, (0, 0, 0, 0)),
     ],
     ids=[
-        *("regressed", "unconfirmed", "gain", "inconclusive", "far", "assumed", "missing"),
+        *("regressed", "unconfirmed", "gain", "inconclusive", "far", "history_alone", "missing"),
         "unchanged",
     ],
 )

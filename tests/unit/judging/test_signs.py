@@ -5,6 +5,7 @@ import math
 import pytest
 
 from ci_perf.errors import ExitCode
+from ci_perf.judging import signs
 from ci_perf.judging.policy import default_limits
 from ci_perf.model.comparison import Signs, Verdict
 from ci_perf.model.suite import Limit, Limits
@@ -52,7 +53,7 @@ def around(ratio):
     ("operators", "verdict", "code", "exit_code"),
     [
         (9, Verdict.LIKELY_SLOWER, "worse_by_history", ExitCode.NO_ANSWER),
-        (7, Verdict.INCONCLUSIVE, "no_sign", ExitCode.OK),
+        (7, Verdict.INCONCLUSIVE, "worse_by_history", ExitCode.OK),
     ],
 )
 def test_what_only_its_history_shows_is_likely_where_the_code_does_more_work(
@@ -84,7 +85,7 @@ def test_so_it_is_without_the_base_where_its_history_predicts_it():
 
     alone = judged(history, a_run(a_measured("w", *scaled(STEADY, 1.1), operators=9)))
 
-    assert answered(alone) == (Verdict.LIKELY_SLOWER, "predicted", ExitCode.NO_ANSWER)
+    assert answered(alone) == (Verdict.LIKELY_SLOWER, "history_alone", ExitCode.NO_ANSWER)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_more_work_makes_no_memory_slower():
     head = MORE | {"rss": 330 * MIB}
     comparison = launched([1.0], base=SAME | {"rss": 300 * MIB}, head=head)
 
-    assert said(comparison, "host_rss_peak_bytes") == (Verdict.INCONCLUSIVE, "far_beyond_limit")
+    assert said(comparison, "host_rss_peak_bytes") == (Verdict.INCONCLUSIVE, "too_few_pairs")
 
 
 # --- far from the base
@@ -135,7 +136,7 @@ def test_more_work_makes_no_memory_slower():
 def test_forty_times_the_operators_and_one_pair_say_that_it_is_far_beyond_its_limit():
     comparison = launched([11.0], base={"operators": 10}, head={"operators": 430})
 
-    expected = (Verdict.LIKELY_SLOWER, "far_beyond_limit", ExitCode.NO_ANSWER)
+    expected = (Verdict.LIKELY_SLOWER, "too_few_pairs", ExitCode.NO_ANSWER)
     assert answered(comparison) == expected
     assert (row_of(comparison).pairs, row_of(comparison).ratio) == (1, pytest.approx(11.0))
 
@@ -144,7 +145,7 @@ def test_forty_times_the_operators_and_one_pair_say_that_it_is_far_beyond_its_li
 def test_what_is_far_from_its_base_is_not_green_whatever_is_counted(counts):
     comparison = launched([1.28], base=counts, head=counts)
 
-    expected = (Verdict.INCONCLUSIVE, "far_beyond_limit", ExitCode.NO_ANSWER)
+    expected = (Verdict.INCONCLUSIVE, "too_few_pairs", ExitCode.NO_ANSWER)
     assert answered(comparison) == expected
 
 
@@ -158,12 +159,15 @@ def test_a_time_that_only_a_moved_machine_explains_is_not_green_without_launches
     history = [a_head(canaries=some_canaries()) for _ in range(3)]
     moved = a_head(scaled(STEADY, 1.3), canaries=some_canaries(before=1.2e-3))
 
-    expected = (Verdict.INCONCLUSIVE, "canary_moved", ExitCode.NO_ANSWER)
+    expected = (Verdict.INCONCLUSIVE, "machine_moved", ExitCode.NO_ANSWER)
     assert answered(judged(history, moved)) == expected
 
 
 def test_what_may_be_much_faster_is_green_and_no_sign_of_nothing():
-    assert answered(launched(around(0.7))) == (Verdict.INCONCLUSIVE, "spread", ExitCode.OK)
+    comparison = launched(around(0.7))
+
+    assert answered(comparison) == (Verdict.INCONCLUSIVE, "spread", ExitCode.OK)
+    assert not signs.has_no_sign(row_of(comparison))
 
 
 # --- no sign of a change
@@ -172,7 +176,8 @@ def test_what_may_be_much_faster_is_green_and_no_sign_of_nothing():
 def test_a_busy_machine_does_not_stop_a_change_that_does_the_same_work():
     comparison = launched(around(1.01))
 
-    assert answered(comparison) == (Verdict.INCONCLUSIVE, "no_sign", ExitCode.OK)
+    assert answered(comparison) == (Verdict.INCONCLUSIVE, "spread", ExitCode.OK)
+    assert signs.has_no_sign(row_of(comparison))
     assert row_of(comparison).signs == Signs(direction="equal", equal=("operators", "flops"))
 
 
@@ -205,7 +210,7 @@ def test_nine_pairs_that_allow_the_limit_do_not_say_that_the_machine_moved():
     comparison = judged(sessions_of(operators=7), in_turns(run, turns), limits=wide)
 
     row = row_of(comparison)
-    assert (row.verdict, row.code, row.pairs) == (Verdict.UNCHANGED, "mover_unknown", 9)
+    assert (row.verdict, row.code, row.pairs) == (Verdict.UNCHANGED, "within_limit", 9)
     assert row.ratio == pytest.approx(1.075, abs=1e-3)
     assert (row.interval.low, row.interval.high) == pytest.approx((0.892, 1.294), abs=0.02)
     assert row.drift == pytest.approx(1.304, abs=1e-3)
@@ -213,7 +218,7 @@ def test_nine_pairs_that_allow_the_limit_do_not_say_that_the_machine_moved():
     assert comparison.stale is None
 
 
-@pytest.mark.parametrize(("spread", "code"), [(0.001, "not_confirmed"), (0.006, "mover_unknown")])
+@pytest.mark.parametrize(("spread", "code"), [(0.001, "baseline_moved"), (0.006, "within_limit")])
 def test_pairs_that_exclude_the_limit_say_who_moved(spread, code):
     run = in_turns(a_head(scaled(STEADY, 1.1)), pairs(1.004, spread=spread, base_s=1.1e-3))
 
@@ -223,7 +228,7 @@ def test_pairs_that_exclude_the_limit_say_who_moved(spread, code):
 def test_a_gain_of_the_machine_must_be_earned_as_well():
     run = in_turns(a_head(scaled(STEADY, 0.9)), pairs(0.996, spread=0.006, base_s=0.9e-3))
 
-    assert said(judged(sessions_of(), run)) == (Verdict.UNCHANGED, "mover_unknown")
+    assert said(judged(sessions_of(), run)) == (Verdict.UNCHANGED, "within_limit")
 
 
 def test_what_its_history_clears_says_that_the_code_does_more_work():
@@ -232,7 +237,7 @@ def test_what_its_history_clears_says_that_the_code_does_more_work():
 
     comparison = judged(sessions_of(operators=7), head, limits=limits)
 
-    assert said(comparison) == (Verdict.UNCHANGED, "screened")
+    assert said(comparison) == (Verdict.UNCHANGED, "within_limit")
     assert row_of(comparison).signs.direction == "worse"
 
 

@@ -43,7 +43,7 @@ SMALL_PAIRS = [
 def test_launches_that_all_take_more_than_any_in_the_pairs_are_not_cleared_by_them():
     comparison = judged(SMALL, in_turns(of_memory(320, 330, 313), SMALL_PAIRS * 6))
 
-    assert said(comparison, ROW) == (Verdict.INCONCLUSIVE, "unlike_pairs")
+    assert said(comparison, ROW) == (Verdict.INCONCLUSIVE, "worse_by_history")
     assert row_of(comparison, ROW).ratio == pytest.approx(1.145, abs=0.01)
     assert comparison.exit_code == ExitCode.NO_ANSWER
 
@@ -76,8 +76,8 @@ OLD, NEW = "0" * 16, "1" * 16
     [
         (NEW, ["requirements.txt"], Verdict.INCONCLUSIVE, "other_packages"),
         ("", ["requirements.txt"], Verdict.INCONCLUSIVE, "other_packages"),
-        (OLD, ["requirements.txt"], Verdict.UNCHANGED, "not_confirmed"),
-        (NEW, [], Verdict.UNCHANGED, "not_confirmed"),
+        (OLD, ["requirements.txt"], Verdict.UNCHANGED, "baseline_moved"),
+        (NEW, [], Verdict.UNCHANGED, "baseline_moved"),
     ],
 )
 def test_pairs_do_not_clear_what_packages_may_have_done_that_both_sides_share(
@@ -103,8 +103,8 @@ def test_pairs_prove_what_the_code_does_whatever_the_packages():
     fast = a_head(scaled(STEADY, 0.9))
     faster = in_turns(packed(fast, NEW), pairs(1.0, base_s=0.9e-3), dependencies=["setup.py"])
 
-    assert said(judged(history, slower)) == (Verdict.REGRESSED, "confirmed")
-    assert said(judged(history, alike)) == (Verdict.UNCHANGED, "screened")
+    assert said(judged(history, slower)) == (Verdict.REGRESSED, "beyond_limit")
+    assert said(judged(history, alike)) == (Verdict.UNCHANGED, "within_limit")
     assert said(judged(history, faster)) == (Verdict.UNCHANGED, "other_packages")
 
 

@@ -56,8 +56,8 @@ def unproven(*rows, refused=True):
 @pytest.mark.parametrize(
     ("verdict", "refused", "counts"),
     [
-        (Verdict.UNCONFIRMED, False, True),
-        (Verdict.UNCONFIRMED, True, True),
+        (Verdict.LIKELY_SLOWER, False, True),
+        (Verdict.LIKELY_SLOWER, True, True),
         (Verdict.INCONCLUSIVE, False, False),
         (Verdict.INCONCLUSIVE, True, True),
         (Verdict.UNCHANGED, True, False),
@@ -72,23 +72,23 @@ def test_what_looks_worse_without_pairs_is_unproven(verdict, refused, counts):
 
 @pytest.mark.parametrize("ratio", [0.9, 1.0])
 def test_what_does_not_look_worse_needs_no_proof(ratio):
-    assert unproven(a_change(verdict=Verdict.UNCONFIRMED, ratio=ratio)) == ()
+    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=ratio)) == ()
 
 
 def test_what_gates_nothing_or_has_no_ratio_needs_no_proof():
-    assert unproven(a_change(verdict=Verdict.UNCONFIRMED, ratio=1.1, gate=False)) == ()
-    assert unproven(a_change(verdict=Verdict.UNCONFIRMED, base=0.0, head=1.0)) == ()
+    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1, gate=False)) == ()
+    assert unproven(a_change(verdict=Verdict.LIKELY_SLOWER, base=0.0, head=1.0)) == ()
     assert unproven(an_uncompared(verdict=Verdict.INCONCLUSIVE)) == ()
 
 
 def test_a_workload_is_counted_once_whatever_of_it_looks_worse():
-    rows = [a_change(name, Verdict.UNCONFIRMED, ratio=1.1) for name in ("a", "a", "b")]
+    rows = [a_change(name, Verdict.LIKELY_SLOWER, ratio=1.1) for name in ("a", "a", "b")]
 
     assert unproven(*rows) == (publication.unproven(2),)
 
 
 def test_workloads_that_no_baseline_can_judge_are_counted():
-    rows = [an_uncompared(name, Verdict.INCOMPARABLE) for name in ("a", "a", "b")]
+    rows = [an_uncompared(name, Verdict.INCONCLUSIVE) for name in ("a", "a", "b")]
 
     assert trust.incomparable(a_comparison(*rows, a_change("c"))) == (
         publication.not_comparable(2),

@@ -28,4 +28,4 @@ def an_undecided(workload="loader", *, code="spread", smallest_detectable=0.084,
 
 def a_cleared(workload, drift, **more):
     """A suspect that pairs found unchanged."""
-    return a_change(workload, ratio=1.003, code="not_confirmed", drift=drift, **more)
+    return a_change(workload, ratio=1.003, code="baseline_moved", drift=drift, **more)

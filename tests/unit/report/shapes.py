@@ -7,7 +7,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Difference, Drifted, Interval, Stale, Verdict
 from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import BaselineEdit
-from ci_perf.model.process import DeviceMemory, Exhausted
+from ci_perf.model.process import DeviceMemory, Exhausted, Phase
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.comparisons import (
@@ -62,7 +62,7 @@ def out_of_memory():
             "gpt",
             Verdict.FAILED,
             "OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.",
-            code="failed_in_first_step",
+            phase=Phase.FIRST_STEP,
             exhausted=Exhausted(
                 kind="device",
                 host_rss_peak_bytes=3 * GIB,
@@ -88,7 +88,7 @@ def regressed():
             "RuntimeError: CUDA error: an illegal memory access was encountered",
             output=TRACEBACK,
             parameters={"batch": 32},
-            code="failed_in_timed",
+            phase=Phase.TIMED,
         ),
         a_change("resnet18", Verdict.REGRESSED, ratio=1.061, drift=1.058),
         a_change(
@@ -115,7 +115,7 @@ def regressed():
             limit=0.65,
             gate=False,
         ),
-        an_uncompared("vit", Verdict.MISSING, base=OWN),
+        an_uncompared("vit", Verdict.FAILED, base=OWN, code="missing"),
         an_undecided("loader", base=9.8e-3, pairs=18, remedy=a_remedy()),
         an_uncompared("llama", Verdict.NEW, head=OWN, parameters={"layers": 2}),
         a_change("attention", Verdict.IMPROVED, ratio=0.874, item_unit="token"),
@@ -148,23 +148,24 @@ def improved():
 
 def failed():
     return a_comparison(
-        an_uncompared(
-            "conv", Verdict.FAILED, "ended by signal 11 (SIGSEGV)", code="failed_in_build"
-        ),
+        an_uncompared("conv", Verdict.FAILED, "ended by signal 11 (SIGSEGV)", phase=Phase.BUILD),
         *UNCHANGED,
     )
 
 
 def missing():
-    return a_comparison(an_uncompared("vit", Verdict.MISSING, base=OWN), *UNCHANGED)
+    return a_comparison(an_uncompared("vit", Verdict.FAILED, base=OWN, code="missing"), *UNCHANGED)
 
 
 def other_machine():
-    note = "device: cuda → cpu, gpu_model: NVIDIA H200 → none, cpu_model: none → AMD EPYC"
+    note = (
+        "another machine: device: cuda → cpu, gpu_model: NVIDIA H200 → none, "
+        "cpu_model: none → AMD EPYC"
+    )
     return a_comparison(
         *(
             an_uncompared(
-                name, Verdict.INCOMPARABLE, note, code="other_machine", base=OWN, head=OWN
+                name, Verdict.INCONCLUSIVE, note, code="not_comparable", base=OWN, head=OWN
             )
             for name in ("bert", "resnet18")
         ),
@@ -191,7 +192,10 @@ def inconclusive():
 
 def invalid():
     return a_comparison(
-        *(a_change(name, Verdict.INVALID, ratio=1.061) for name in ("bert", "resnet18")),
+        *(
+            a_change(name, Verdict.INCONCLUSIVE, ratio=1.061, code="untrusted")
+            for name in ("bert", "resnet18")
+        ),
         validity=INVALID,
     )
 
@@ -227,9 +231,7 @@ def degraded():
 
 def hostile():
     return a_comparison(
-        an_uncompared(
-            HOSTILE, Verdict.FAILED, HOSTILE, output=f"```\n{HOSTILE}\n</details>", code=HOSTILE
-        ),
+        an_uncompared(HOSTILE, Verdict.FAILED, HOSTILE, output=f"```\n{HOSTILE}\n</details>"),
         a_change(
             HOSTILE,
             Verdict.REGRESSED,
@@ -251,7 +253,7 @@ def hostile():
             ),
         ),
         a_change("mlp", ratio=1.01),
-        a_change(HOSTILE, Verdict.UNCONFIRMED, ratio=1.05, note=HOSTILE),
+        a_change(HOSTILE, Verdict.LIKELY_SLOWER, ratio=1.05, note=HOSTILE),
         an_undecided(HOSTILE, code="base_failed", note=HOSTILE),
         a_cleared(HOSTILE, 1.04, note=HOSTILE, explanation=Explanation(trouble=HOSTILE)),
         a_numerics(HOSTILE, note=HOSTILE),
@@ -318,7 +320,7 @@ def canary_moved():
     )
     return a_comparison(
         *(
-            a_change(name, Verdict.INCONCLUSIVE, ratio=1.08, code="canary_moved")
+            a_change(name, Verdict.INCONCLUSIVE, ratio=1.08, code="machine_moved")
             for name in ("bert", "resnet18")
         ),
         a_change("resnet18", metric=metrics.PEAK_ALLOCATED, base=3.1 * GIB, ratio=1.0),
@@ -352,7 +354,7 @@ def partly_invalid():
     )
     return a_comparison(
         a_change("resnet18", Verdict.REGRESSED, ratio=1.12),
-        a_change("bert", Verdict.INVALID, ratio=1.061, code="clocks_held_down"),
+        a_change("bert", Verdict.INCONCLUSIVE, ratio=1.061, code="untrusted"),
         *UNCHANGED,
         validity=Validity(status=Status.INVALID, reasons=(reason,)),
     )

@@ -3,7 +3,7 @@
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Drifted, Interval, Signs, Stale, Verdict
 from ci_perf.model.explanation import Explanation
-from ci_perf.model.process import NO_RESULT_IN_TIME
+from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.validity import Reason, Status, validity_of
 from tests.comparisons import a_change, a_comparison, a_remedy, an_interleaved, an_uncompared
 from tests.step_profiles import a_cause, a_function, a_share
@@ -16,7 +16,7 @@ def who_moved():
         a_change("resnet18", Verdict.REGRESSED, ratio=1.061, drift=1.104, pairs=6),
         a_cleared("bert", 1.041, pairs=4),
         a_cleared("vit", 0.962),
-        a_change("llama", ratio=0.998, code="confirmed", pairs=4),
+        a_change("llama", ratio=0.998, code="within_limit", pairs=4),
         *UNCHANGED,
         interleaved=an_interleaved(suspects=4, pairs=23),
     )
@@ -47,10 +47,14 @@ def unconfirmed():
     """Without launches of the base: suspicions, a gain among them, and nothing that fails."""
     return a_comparison(
         an_undecided("loader"),
-        a_change("attention", Verdict.UNCONFIRMED, ratio=0.91),
-        a_change("bert", Verdict.UNCONFIRMED, ratio=1.043),
+        a_change("attention", Verdict.INCONCLUSIVE, ratio=0.91, code="history_alone"),
+        a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.043),
         a_change(
-            "resnet18", Verdict.UNCONFIRMED, ratio=1.12, code="assumed", smallest_detectable=0.071
+            "resnet18",
+            Verdict.LIKELY_SLOWER,
+            ratio=1.12,
+            base_sessions=2,
+            smallest_detectable=0.071,
         ),
         *UNCHANGED,
     )
@@ -74,19 +78,19 @@ def likely_slower():
             "vmap",
             Verdict.LIKELY_SLOWER,
             ratio=11.0,
-            code="far_beyond_limit",
+            code="too_few_pairs",
             pairs=1,
             interval=None,
             signs=more,
             smallest_detectable=None,
         ),
-        an_undecided("bert", pairs=1, code="far_beyond_limit", interval=None),
+        an_undecided("bert", pairs=1, code="too_few_pairs", interval=None),
         a_change(
             "loader",
             Verdict.INCONCLUSIVE,
             ratio=1.006,
             interval=WIDE,
-            code="no_sign",
+            code="spread",
             pairs=4,
             signs=Signs(direction="equal", equal=("operators", "flops")),
             remedy=a_remedy(18),
@@ -94,7 +98,7 @@ def likely_slower():
         a_change(
             "accuracy",
             ratio=1.006,
-            code="mover_unknown",
+            code="within_limit",
             drift=1.304,
             pairs=9,
             signs=Signs(direction="worse", moved=("operators",)),
@@ -117,10 +121,10 @@ def undecided_pairs():
         an_undecided("vit", code="too_few_pairs", pairs=1, smallest_detectable=None),
         an_undecided("loader", pairs=18, remedy=a_remedy()),
         an_undecided("conv", code="two_modes", pairs=18, remedy=a_remedy(spread=0.6)),
-        an_undecided("lstm", code="clocks_moved", pairs=9),
+        an_undecided("lstm", code="machine_moved", pairs=9),
         an_undecided("gpt", code="base_failed", note="ImportError: no module named kernels"),
         an_undecided("moe", code="base_failed", note="killed by SIGSEGV", pairs=2),
-        a_change("whisper", Verdict.UNCONFIRMED, ratio=1.07, note="no compiler"),
+        a_change("whisper", Verdict.LIKELY_SLOWER, ratio=1.07, note="no compiler"),
         an_undecided(
             "dlrm",
             code="ranges_overlap",
@@ -162,14 +166,14 @@ def required():
 
 def new_machine():
     """No history here, and judged all the same."""
-    note = "gpu_model: NVIDIA H100 → NVIDIA H200"
+    note = "another machine: gpu_model: NVIDIA H100 → NVIDIA H200"
     return a_comparison(
         *(
             an_uncompared(
                 name,
-                Verdict.INCOMPARABLE,
+                Verdict.INCONCLUSIVE,
                 note,
-                code="other_machine",
+                code="not_comparable",
                 base=OWN,
                 head=OWN,
                 gate=False,
@@ -177,7 +181,7 @@ def new_machine():
             for name in ("bert", "resnet18")
         ),
         an_uncompared("vit", Verdict.NEW, head=OWN),
-        a_change("bert", ratio=1.004, code="confirmed", pairs=4),
+        a_change("bert", ratio=1.004, code="within_limit", pairs=4),
         a_change(
             "resnet18",
             Verdict.REGRESSED,
@@ -185,7 +189,7 @@ def new_machine():
             pairs=6,
             own_file=True,
         ),
-        a_change("vit", ratio=0.997, code="confirmed", pairs=6),
+        a_change("vit", ratio=0.997, code="within_limit", pairs=6),
         interleaved=an_interleaved(pairs=16),
     )
 
@@ -208,7 +212,7 @@ def slower_and_larger():
         an_exact(
             "gpt_train", metrics.PEAK_ALLOCATED, 3.1 * GIB, 3.255 * GIB, limit=0.01, gate=True
         ),
-        a_change("classify", code="confirmed", pairs=4),
+        a_change("classify", code="within_limit", pairs=4),
         an_exact("classify", metrics.OPERATORS, 31, 31),
         an_exact("classify", metrics.FLOPS, 1e6, 1e6),
         an_exact("classify", metrics.PEAK_ALLOCATED, GIB / 16, GIB / 16, limit=0.01),
@@ -229,7 +233,7 @@ def busy():
             "classify",
             Verdict.FAILED,
             f"{NO_RESULT_IN_TIME} of 300 s (`timeout_s` in suite.toml)",
-            code="failed_in_timed",
+            phase=Phase.TIMED,
         ),
         an_exact("gpt_train", metrics.OPERATORS, 560, 642),
         a_change("search"),

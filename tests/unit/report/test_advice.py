@@ -5,8 +5,17 @@ from ci_perf.model.comparison import Stale, Verdict
 from ci_perf.model.process import Exhausted
 from ci_perf.model.validity import Status, Validity
 from ci_perf.report import advice, remarks
-from tests.comparisons import a_change, a_comparison, a_head, a_numerics, a_side, an_uncompared
+from tests.comparisons import (
+    a_change,
+    a_comparison,
+    a_head,
+    a_numerics,
+    a_remedy,
+    a_side,
+    an_uncompared,
+)
 from tests.runs import a_reason
+from tests.unit.report.parts import an_undecided
 
 
 def said(phrases):
@@ -118,24 +127,24 @@ def test_numerics_that_vary_ask_the_author_for_the_reason():
 
 
 def test_a_suspicion_is_to_be_confirmed_by_launches_in_turns_and_fails_nothing():
-    (step,) = steps(a_change("bert", Verdict.UNCONFIRMED, ratio=1.018), a_change("mlp"))
+    (step,) = steps(a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.018), a_change("mlp"))
 
     assert step.startswith(
-        "Unconfirmed: bert step time +1.8 %. This is suspected, not proven, and does not "
+        "Suspected from its history alone: bert step time +1.8 %. This is not proven, and does not "
     )
     assert "ci-perf check bert --suite standard --against main" in step
     assert "in the Action: the input against" in step
 
 
 def test_a_suspicion_that_fails_the_job_is_not_called_harmless():
-    row = a_change("bert", Verdict.UNCONFIRMED, ratio=1.043)
+    row = a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.043)
     (step,) = said(advice.next_steps(a_comparison(row, exit_code=1)))
 
     assert "no reason to fail" not in step
 
 
 def test_a_suspicion_whose_base_could_not_be_launched_is_not_told_to_launch_it():
-    (step,) = steps(a_change("bert", Verdict.UNCONFIRMED, ratio=1.043, note="no compiler"))
+    (step,) = steps(a_change("bert", Verdict.LIKELY_SLOWER, ratio=1.043, note="no compiler"))
 
     assert "the base could not be launched: bert step time +4.3 % (no compiler)." in step
     assert "is in run.json, under paired" in step
@@ -143,7 +152,7 @@ def test_a_suspicion_whose_base_could_not_be_launched_is_not_told_to_launch_it()
 
 
 def test_a_table_says_of_a_suspicion_that_launches_beside_it_failed():
-    row = a_change("bert", Verdict.UNCONFIRMED, note="no compiler")
+    row = a_change("bert", Verdict.LIKELY_SLOWER, note="no compiler")
 
     assert remarks.of(row) == ("history alone; the base could not be launched")
 
@@ -157,7 +166,7 @@ def test_a_new_workload_says_why_its_base_could_not_be_launched():
     )
 
 
-@pytest.mark.parametrize("verdict", [Verdict.NEW, Verdict.INCOMPARABLE])
+@pytest.mark.parametrize("verdict", [Verdict.NEW, Verdict.INCONCLUSIVE])
 @pytest.mark.parametrize(
     "blame",
     [a_change("bert", Verdict.REGRESSED, ratio=1.2), a_numerics("bert", gate=True)],
@@ -183,10 +192,10 @@ def test_where_pairs_blame_all_that_is_new_only_the_blame_is_left():
 
 def test_suspicions_come_before_what_nobody_knows():
     unknown, suspected = steps(
-        a_change("loader", Verdict.INCONCLUSIVE), a_change("bert", Verdict.UNCONFIRMED)
+        a_change("loader", Verdict.INCONCLUSIVE), a_change("bert", Verdict.LIKELY_SLOWER)
     )[::-1]
 
-    assert suspected.startswith("Unconfirmed: bert")
+    assert suspected.startswith("Suspected from its history alone: bert")
     assert unknown.startswith("Not decided: loader")
 
 
@@ -201,15 +210,15 @@ def test_a_baseline_that_has_moved_away_is_to_be_measured_anew():
 
 
 def test_what_was_judged_by_pairs_may_still_have_a_baseline_here():
-    row = an_uncompared("bert", Verdict.INCOMPARABLE, gate=False)
+    row = an_uncompared("bert", Verdict.INCONCLUSIVE, gate=False)
 
-    (step,) = steps(row, a_change("bert", code="confirmed"))
+    (step,) = steps(row, a_change("bert", code="within_limit"))
 
     assert step.startswith("Not comparable with the baseline, so judged by pairs: bert")
 
 
 def test_what_is_invalid_alone_is_named():
-    (step,) = steps(a_change("bert", Verdict.INVALID), a_change("mlp"))
+    (step,) = steps(a_change("bert", Verdict.INCONCLUSIVE, code="untrusted"), a_change("mlp"))
 
     assert step.endswith("in the code: bert.")
 
@@ -220,16 +229,48 @@ def of_samples(*rows):
     return ["".join(phrase) for phrase in advice.next_steps(comparison)]
 
 
-@pytest.mark.parametrize("verdict", [Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.UNCONFIRMED])
-def test_no_command_of_ours_measures_samples_again(verdict):
-    (step,) = of_samples(a_change("search", verdict, ratio=1.2))
+NO_PAIRS = "Not decided without pairs: search. Launch base and head in turns in one job, and give "
 
-    assert step.startswith(f"{verdict.value.capitalize()}: search")
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (a_change("search", Verdict.REGRESSED, ratio=1.2), "Regressed: search"),
+        (a_change("search", Verdict.INCONCLUSIVE, ratio=1.2), NO_PAIRS),
+        (a_change("search", Verdict.LIKELY_SLOWER, ratio=1.2), NO_PAIRS),
+        (
+            an_undecided("search", pairs=6, remedy=a_remedy(18)),
+            "Not decided by so few pairs: search (12 more).",
+        ),
+        (
+            an_undecided("search", pairs=2, code="too_few_pairs"),
+            "Not decided by so few pairs: search (4 more).",
+        ),
+        (
+            an_undecided("search", pairs=18, remedy=a_remedy(limit=0.1163)),
+            "Not decided, and more pairs would not help: search step time. Use a quieter machine",
+        ),
+        (
+            an_undecided("search", pairs=6, code="rounded"),
+            "Inconclusive, because the numbers are rounded too coarsely: search.",
+        ),
+    ],
+)
+def test_what_samples_lack_is_said_without_a_command_of_ours(row, said):
+    (step,) = of_samples(row)
+
+    assert step.startswith(said)
     assert "ci-perf" not in step
 
 
+def test_samples_of_noise_name_the_limit_that_their_pairs_can_hold():
+    (step,) = of_samples(an_undecided("search", pairs=18, remedy=a_remedy(limit=0.1163)))
+
+    assert step.endswith("a fixed number of threads or longer steps, or judge by --limit 0.12.")
+
+
 def test_a_metric_of_samples_without_a_partner_is_to_be_sampled():
-    gone = an_uncompared("a", Verdict.MISSING, metric="count")
+    gone = an_uncompared("a", Verdict.FAILED, metric="count", code="missing")
     new = an_uncompared("b", Verdict.NEW, metric="count")
 
     assert of_samples(gone, new) == [

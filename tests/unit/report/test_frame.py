@@ -94,7 +94,7 @@ def test_a_row_of_pairs_has_their_number_and_how_far_its_history_lies():
 
 
 def test_the_note_of_a_change_is_kept():
-    comparison = a_comparison(a_change(verdict=Verdict.UNCONFIRMED, note="no compiler"))
+    comparison = a_comparison(a_change(verdict=Verdict.LIKELY_SLOWER, note="no compiler"))
 
     assert list(frame.of_comparison(comparison)["note"]) == ["no compiler"]
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ci_perf.model import metrics
-from ci_perf.model.comparison import Interval, Verdict
+from ci_perf.model.comparison import Interval, Signs, Verdict
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.validity import Status, validity_of
 from ci_perf.report import headline, remarks
@@ -12,6 +12,7 @@ from tests.comparisons import a_change, a_comparison, a_numerics, an_uncompared
 from tests.runs import a_reason
 from tests.unit.report import shapes, shapes_in_turns
 
+EQUAL = Signs(direction="equal", equal=("operators",))
 BUSY = validity_of((a_reason("host_pressure", status=Status.DEGRADED),))
 
 
@@ -76,16 +77,16 @@ def test_of_many_only_the_worst_are_named():
 def test_what_is_broken_comes_before_what_is_slow():
     rows = (
         an_uncompared("conv", Verdict.FAILED),
-        an_uncompared("vit", Verdict.MISSING),
+        an_uncompared("vit", Verdict.FAILED, code="missing"),
         a_change(verdict=Verdict.REGRESSED, ratio=1.1),
     )
 
     assert first_line(*rows) == "❌ Act: failed: conv; slower: mlp +10.0 %; missing: vit"
 
 
-@pytest.mark.parametrize("verdict", [Verdict.FAILED, Verdict.MISSING])
-def test_what_somebody_must_mend_asks_to_act_without_a_regression(verdict):
-    assert first_line(an_uncompared("conv", verdict), a_change()).startswith("❌ Act: ")
+@pytest.mark.parametrize("code", ["failed", "missing"])
+def test_what_somebody_must_mend_asks_to_act_without_a_regression(code):
+    assert first_line(an_uncompared("conv", code=code), a_change()).startswith("❌ Act: ")
 
 
 def test_a_workload_that_had_no_memory_is_said_to_have_had_none():
@@ -105,20 +106,20 @@ def test_a_gain_is_good_news_behind_the_answer():
 def test_what_is_open_is_named_and_nothing_is_called_certain():
     rows = (
         a_change("a", Verdict.INCONCLUSIVE),
-        a_change("b", Verdict.UNCONFIRMED, ratio=1.018),
-        a_change("c", Verdict.UNCONFIRMED, ratio=0.8),
-        a_change("d", Verdict.INCONCLUSIVE, code="no_sign"),
+        a_change("b", Verdict.LIKELY_SLOWER, ratio=1.018),
+        a_change("c", Verdict.INCONCLUSIVE, ratio=0.8, code="history_alone"),
+        a_change("d", Verdict.INCONCLUSIVE, signs=EQUAL),
     )
 
     assert first_line(*rows) == (
-        "✅ Pass: no regression proven; unconfirmed: b +1.8 %; inconclusive: a; inconclusive "
-        "without a sign of a change: d"
+        "✅ Pass: no regression proven; suspected from its history alone: b +1.8 %; inconclusive: "
+        "a; inconclusive without a sign of a change: d"
     )
 
 
 def test_a_pass_without_every_answer_says_the_worst_loss_that_no_row_has():
     rows = (
-        a_change("a", Verdict.INCONCLUSIVE, code="no_sign", interval=Interval(low=0.98, high=1.03)),
+        a_change("a", Verdict.INCONCLUSIVE, signs=EQUAL, interval=Interval(low=0.98, high=1.03)),
         a_change("b", limit=0.05, interval=Interval(low=0.97, high=1.0412)),
     )
 
@@ -134,7 +135,7 @@ def test_a_pass_without_every_answer_says_the_worst_loss_that_no_row_has():
     [
         a_change("b", Verdict.INCONCLUSIVE, interval=None, ratio=1.0),
         a_change("b", Verdict.INCONCLUSIVE, ratio=1.0, interval=Interval(low=0.0, high=12.0)),
-        a_change("b", Verdict.UNCONFIRMED, ratio=1.018),
+        a_change("b", Verdict.LIKELY_SLOWER, ratio=1.018),
     ],
     ids=["unknown", "absurd", "suspected"],
 )
@@ -159,7 +160,7 @@ def test_where_an_answer_is_required_its_lack_is_what_is_unknown():
 
 def test_what_looks_worse_than_its_limit_is_one_list_whatever_lacks_for_a_proof():
     rows = (
-        a_change("a", Verdict.UNCONFIRMED, ratio=1.12),
+        a_change("a", Verdict.LIKELY_SLOWER, ratio=1.12),
         a_change("b", Verdict.INCONCLUSIVE, ratio=1.08),
         a_change("near", Verdict.INCONCLUSIVE, ratio=1.01),
     )
@@ -169,8 +170,12 @@ def test_what_looks_worse_than_its_limit_is_one_list_whatever_lacks_for_a_proof(
 
 
 def test_what_is_worse_by_its_history_alone_says_how_far():
-    near = a_change("bert", Verdict.INCONCLUSIVE, code="worse_by_history", ratio=0.96, drift=1.25)
-    far = a_change("gpt", Verdict.INCONCLUSIVE, code="worse_by_history", ratio=1.4, drift=1.25)
+    near, far = (
+        a_change(
+            name, Verdict.INCONCLUSIVE, code="worse_by_history", ratio=ratio, drift=1.25, pairs=5
+        )
+        for name, ratio in (("bert", 0.96), ("gpt", 1.4))
+    )
 
     line = first_line(near, far)
 
@@ -180,8 +185,8 @@ def test_what_is_worse_by_its_history_alone_says_how_far():
 
 def test_a_loss_far_beyond_its_limit_says_what_would_prove_it():
     rows = (
-        a_change("vmap", Verdict.LIKELY_SLOWER, ratio=11.0, code="far_beyond_limit", pairs=1),
-        a_change("bert", Verdict.INCONCLUSIVE, ratio=1.5, code="far_beyond_limit", pairs=1),
+        a_change("vmap", Verdict.LIKELY_SLOWER, ratio=11.0, code="too_few_pairs", pairs=1),
+        a_change("bert", Verdict.INCONCLUSIVE, ratio=1.5, code="too_few_pairs", pairs=1),
         a_change("near", Verdict.INCONCLUSIVE, ratio=1.01),
     )
 
@@ -204,7 +209,7 @@ def test_a_regression_that_fail_on_lets_pass_is_named():
 
 
 def test_a_suspicion_that_fail_on_fails_is_named():
-    row = a_change(verdict=Verdict.UNCONFIRMED, ratio=1.4)
+    row = a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.4)
 
     assert first_line(row, exit_code=1) == "❌ Act: looks worse, not proven: mlp +40.0 %"
 
@@ -236,7 +241,7 @@ def test_a_workload_that_failed_for_another_reason_is_mended_on_a_busy_machine_t
 
 
 def test_a_likely_loss_is_unknown_and_says_how_large_it_looks():
-    row = a_change("gpt", Verdict.LIKELY_SLOWER, ratio=1.3)
+    row = a_change("gpt", Verdict.LIKELY_SLOWER, ratio=1.3, code="spread")
 
     assert first_line(row) == "❓ Unknown: likely slower: gpt +30.0 %"
     assert first_line(row, validity=BUSY).endswith(
@@ -245,7 +250,7 @@ def test_a_likely_loss_is_unknown_and_says_how_large_it_looks():
 
 
 def test_no_busy_machine_is_blamed_for_what_other_packages_hide():
-    row = a_change("gpt", Verdict.INCONCLUSIVE, ratio=1.3, code=remarks.OTHER_PACKAGES)
+    row = a_change("gpt", Verdict.INCONCLUSIVE, ratio=1.3, code="other_packages")
 
     assert first_line(row, validity=BUSY) == "❓ Unknown: looks worse, not proven: gpt +30.0 %"
 
@@ -255,7 +260,7 @@ def test_a_run_that_cannot_be_trusted_blames_nobody():
     rows = (*invalid.rows, an_uncompared("conv", Verdict.FAILED))
 
     assert text(headline.of(msgspec.structs.replace(invalid, rows=rows))) == (
-        "❓ Unknown: this run cannot be trusted; failed: conv"
+        "❓ Unknown: this run cannot be trusted; failed or missing: conv"
     )
 
 

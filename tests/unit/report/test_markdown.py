@@ -39,11 +39,11 @@ def named_rows(report):
 def test_foreign_text_never_leaves_its_code_span(text):
     comparison = a_comparison(
         an_uncompared(text, Verdict.FAILED, text, output=text, parameters={text: text}),
-        an_uncompared(text, Verdict.MISSING, text, metric=text),
+        an_uncompared(text, Verdict.FAILED, text, metric=text, code="missing"),
         a_change(text, Verdict.REGRESSED, ratio=1.1, item_unit=text),
-        a_change(text, Verdict.UNCONFIRMED, note=text),
+        a_change(text, Verdict.LIKELY_SLOWER, note=text),
         a_change(text, Verdict.INCONCLUSIVE, code="base_failed", note=text),
-        a_change(text, code="not_confirmed", drift=1.1),
+        a_change(text, code="baseline_moved", drift=1.1),
         drifted=(Drifted(workload=text, metric=text, ratio=1.1, sessions=6, since=text),),
         interleaved=an_interleaved(
             ref=text, source=Source(commit=text, branch=text, dirty=True), notes=(text,)
@@ -80,11 +80,11 @@ def test_rows_stand_worst_first_and_the_unchanged_closest_to_their_limit():
     assert names == ["`worse`", "`bad`", "`free`", "`better`", "`near`", "`far`"]
 
 
-def test_a_suspected_loss_stands_before_a_suspected_gain_and_what_nobody_knows():
+def test_a_suspected_loss_stands_before_what_nobody_knows_and_a_suspected_gain():
     report = markdown.render(shapes_in_turns.unconfirmed())
 
-    names = [name for mark, name in named_rows(report) if mark in {"🔎", "❓"}]
-    assert names == ["`resnet18`", "`bert`", "`attention`", "`loader`"]
+    names = [name for mark, name in named_rows(report) if mark in {"🐢", "❓"}]
+    assert names == ["`resnet18`", "`bert`", "`loader`", "`attention`"]
 
 
 def test_a_row_says_how_many_launches_decided_and_what_could_be_seen():
@@ -245,7 +245,7 @@ def test_the_row_of_numerics_stands_first_and_shows_the_first_loss_that_differs(
 def test_one_invalid_workload_is_named_and_the_run_is_not_condemned():
     report = markdown.render(shapes.partly_invalid())
 
-    opening = "### ❌ Act: slower: `resnet18` +12.0 %\n\nci_perf: 1 regression · 1 invalid"
+    opening = "### ❌ Act: slower: `resnet18` +12.0 %\n\nci_perf: 1 regression · 1 inconclusive"
     assert spaced(report).startswith(opening)
     assert "- `clocks_held_down` (`bert`): `for 3.1 of 5.0 s by heat`" in report
     assert "This run cannot be trusted" not in report

@@ -89,7 +89,7 @@ def test_main_that_drifted_by_itself_is_said_with_its_sessions():
 
 
 def test_a_job_that_fails_without_a_proof_says_who_asked_for_that():
-    (notice,) = said(a_change(verdict=Verdict.UNCONFIRMED, ratio=1.1), exit_code=1)
+    (notice,) = said(a_change(verdict=Verdict.LIKELY_SLOWER, ratio=1.1), exit_code=1)
 
     assert "Nothing is proven: the job fails because `fail_on` asks" in notice
 

@@ -223,9 +223,7 @@ def test_a_note_of_10000_characters_is_cut_and_a_name_of_as_many_is_refused():
         codec.decode(named, Comparison, name="comparison.json")
 
 
-verdicts = st.sampled_from(
-    [Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED, Verdict.INVALID]
-)
+verdicts = st.sampled_from([Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED])
 some_rows = st.builds(
     lambda name, metric, verdict, ratio, gate: a_change(
         name, verdict, metric=metric, ratio=ratio, gate=gate

@@ -26,7 +26,7 @@ def test_the_headline_comes_first_and_leads_to_the_run():
     first, _, counts, _, last, *_ = text.splitlines()
 
     assert first.startswith("### ❌ Act: failed: `conv`; slower: `resnet18` +6.1 %; more memory:")
-    assert counts.startswith("ci_perf: 1 workload failed · 3 regressions · 1 workload missing")
+    assert counts.startswith("ci_perf: 2 workloads failed or missing · 3 regressions")
     assert last == f"<sub>Measured by [this run]({URL}).</sub>"
 
 
@@ -96,7 +96,7 @@ def test_a_finding_is_told_in_plain_words():
 def test_what_cannot_fail_the_job_only_warns():
     rows = [
         a_change("a", Verdict.REGRESSED, ratio=1.1, gate=False),
-        a_change("b", Verdict.UNCONFIRMED, ratio=1.1),
+        a_change("b", Verdict.LIKELY_SLOWER, ratio=1.1),
     ]
 
     notes = publication.file_notes(a_comparison(*rows))
@@ -133,7 +133,7 @@ HOSTILE = st.text(min_size=1, max_size=60) | st.sampled_from(
 def test_no_foreign_text_is_obeyed_in_a_comment(text):
     comparison = a_comparison(
         an_uncompared(text, Verdict.FAILED, text, output=text, parameters={text: text}),
-        an_uncompared(text, Verdict.MISSING, text, metric=text),
+        an_uncompared(text, Verdict.FAILED, text, metric=text, code="missing"),
         a_change(text, Verdict.REGRESSED, ratio=1.1, item_unit=text, note=text),
         a_numerics(text, note=text),
         base=a_side(label=text, oldest=text, newest=text),

@@ -41,7 +41,7 @@ def test_colour_is_only_there_when_asked_for():
 
 def test_foreign_text_is_neither_markup_nor_an_escape_code():
     row = a_change("[red]x[/red]\x1b[2J", Verdict.REGRESSED, ratio=1.1)
-    gone = an_uncompared("gone", Verdict.MISSING, "[link=https://x]")
+    gone = an_uncompared("gone", Verdict.FAILED, "[link=https://x]", code="missing")
 
     text = terminal.render(a_comparison(row, gone), width=200, color=False)
 
