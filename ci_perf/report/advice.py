@@ -1,7 +1,7 @@
 """What to do next: one sentence per topic, each with the exact command."""
 
 from collections.abc import Iterable
-from enum import Enum, auto
+from enum import Enum
 
 from ci_perf.errors import ExitCode
 from ci_perf.judging import signs
@@ -27,32 +27,99 @@ from ci_perf.report.phrases import Phrase, fill
 
 
 class Topic(Enum):
-    """What a sentence of advice is about, in the order of the sentences."""
+    """What a sentence of advice is about: the sentence itself, in the order of sentences."""
 
-    FAILED = auto()
-    NUMERICS_CHANGED = auto()
-    NUMERICS_VARY = auto()
-    REGRESSED = auto()
-    HISTORY_ALONE = auto()
-    BASE_FAILED = auto()
-    MISSING = auto()
-    UNTRUSTED = auto()
-    BUSY_MACHINE = auto()
-    MORE_WORK = auto()
-    NO_PAIRS = auto()
-    FEW_PAIRS = auto()
-    TWO_MODES = auto()
-    NOISE = auto()
-    SHORT_HISTORY = auto()
-    MACHINE_MOVED = auto()
-    OTHER_CLOCKS = auto()
-    ROUNDED = auto()
-    RANGES_OVERLAP = auto()
-    OTHER_PACKAGES = auto()
-    STALE = auto()
-    NEW = auto()
-    NOT_COMPARABLE = auto()
-    IMPROVED = auto()
+    FAILED = "Failed: {names}. The last output is below.{memory}"
+    NUMERICS_CHANGED = (
+        "Numerics changed: {numbers}. The losses or the output differ from those of the base. "
+        "Check this before the times below: a faster step that computes something else is no "
+        "improvement. If the change is intended, accept it with a reason: {accept_numbers}"
+    )
+    NUMERICS_VARY = (
+        "Numerics vary between processes on the same machine with the same seed: {numbers}. "
+        "Seed every random source, or explain the variation with `varies=`: "
+        '`Workload(..., varies="…")`'
+    )
+    REGRESSED = (
+        "Regressed: {names}. Fix it, or accept the new numbers and commit the baseline that "
+        "this command writes: {accept_worse}"
+    )
+    HISTORY_ALONE = (
+        "Suspected from its history alone: {moved}. This is not proven{harmless}. To decide, "
+        "launch base and head in turns: {longer} (in the Action: the input `against`)."
+    )
+    BASE_FAILED = (
+        "Not decided, because the base could not be launched: {with_notes}. Its last output is "
+        "in run.json, under `paired`.{setup}"
+    )
+    MISSING = "Missing, though it has a baseline: {names}. Restore it{removal}"
+    METRIC_MISSING = (
+        "Missing, though the baseline has it: {titles}. Restore it, or accept that it is gone: "
+        "{accept_worse}"
+    )
+    UNTRUSTED = (
+        "Measure again on a quiet machine, up to the end, before you look for a cause in the "
+        "code{whose}."
+    )
+    BUSY_MACHINE = (
+        "The machine was too busy for a verdict: {names}. Stop the other programs on it "
+        "(`ci-perf doctor` says how busy it is), then measure again: {patient}"
+    )
+    MORE_WORK = "Likely slower: {names}. {work}More pairs would prove the slowdown: {longer}"
+    NO_PAIRS = "Not decided: {titles}. Launch base and head in turns: {in_turns}"
+    FEW_PAIRS = "Not decided: {titles}. {budget}{longer}"
+    TWO_MODES = (
+        "Not decided, because each launch is either fast or slow: {names}. More pairs may "
+        "decide: {longer}. If not, look for a choice that differs between launches, such as a "
+        "kernel or a placement."
+    )
+    NOISE = "Not decided, and more pairs would not help: {titles}. Use a quieter machine{limits}"
+    SHORT_HISTORY = (
+        "Not decided, because the history has fewer than 3 sessions, or is of other nodes: "
+        "{names}. Launch base and head in turns: {in_turns}. Or measure the main branch here on "
+        "more days, and add each run to the history: {append}"
+    )
+    MACHINE_MOVED = (
+        "Not decided, because the speed of the machine changed: {names}. That does not matter "
+        "if base and head are launched in turns: {in_turns}. Or measure again when the machine "
+        "is as before. If it stays as it is now, measure the main branch here, and accept that "
+        "run as the new baseline."
+    )
+    OTHER_CLOCKS = (
+        "Not decided, because the clocks of the two sides differ, and counted in clock cycles "
+        "nothing changed: {names}. Fix the clocks, or let the machine cool down, and measure "
+        "again."
+    )
+    ROUNDED = (
+        "Inconclusive, because the numbers are rounded too coarsely: {names}. Write them with "
+        "more digits, or use a finer clock or longer steps."
+    )
+    RANGES_OVERLAP = (
+        "Not decided, because some processes are beyond the limit and some are not: {titles}. "
+        "Make the workload do the same work in every process."
+    )
+    OTHER_PACKAGES = (
+        "Not decided, because both sides were launched with the packages that are installed, "
+        "which are not those of the baseline: {titles}. Find out what the new packages cost. To "
+        "accept it, commit the baseline that this command writes: {accept_worse}. To launch each "
+        "side with packages of its own, install them in `setup` of suite.toml with `--target`."
+    )
+    STALE = (
+        "Refresh the baseline, or every later change will be suspected, too. On the main "
+        "branch, on this machine, run {measure} and then {replace}"
+    )
+    NEW = (
+        "No baseline yet: {newcomers}. {mend} one and commit the file that this command writes: "
+        "{accept}"
+    )
+    NOT_COMPARABLE = (
+        "Not comparable with the baseline{judged}: {names} ({cause}). Compare the same workload "
+        "on the same machine, or record a new baseline and commit it: {accept_here}"
+    )
+    IMPROVED = (
+        "Improved: {names}. Accept the new numbers, or a later change may lose the gain "
+        "unnoticed: {accept}"
+    )
 
 
 # A workload gets only the first of these pieces of advice: the others would contradict it.
@@ -66,7 +133,6 @@ _EXCLUSIVE = (
     Topic.SHORT_HISTORY,
     Topic.MACHINE_MOVED,
 )
-_RANK = {topic: rank for rank, topic in enumerate(_EXCLUSIVE)}
 _ACCEPTING = frozenset({Topic.NEW, Topic.NOT_COMPARABLE, Topic.IMPROVED})
 _OF_SEVERITY = {
     Severity.REGRESSED: Topic.REGRESSED,
@@ -119,7 +185,9 @@ def next_steps(comparison: Comparison) -> list[Phrase]:
         groups.setdefault(topic, []).append(row)
     if is_of_samples:
         return _of_samples(groups)
-    return [_sentence(topic, groups[topic], comparison) for topic in Topic if topic in groups]
+    return [
+        fill(topic.value, **_parts(groups[topic], comparison)) for topic in Topic if topic in groups
+    ]
 
 
 def _advised(comparison: Comparison) -> Iterable[tuple[Row, Topic]]:
@@ -135,16 +203,12 @@ def _advised(comparison: Comparison) -> Iterable[tuple[Row, Topic]]:
         if (topic := topic_of(row, comparison)) is not None
         and not (row.workload in blamed and topic in _ACCEPTING)
     ]
-    first = {
-        row.workload: min(
-            (each for other, each in topics if other.workload == row.workload and each in _RANK),
-            key=_RANK.__getitem__,
-            default=None,
-        )
-        for row, _ in topics
-    }
+    first: dict[str, Topic] = {}
+    for topic in _EXCLUSIVE:
+        for row in (row for row, other in topics if other is topic):
+            first.setdefault(row.workload, topic)
     for row, topic in topics:
-        if topic not in _RANK or topic is first[row.workload]:
+        if topic not in _EXCLUSIVE or topic is first[row.workload]:
             yield row, topic
 
 
@@ -174,7 +238,9 @@ def topic_of(row: Row, comparison: Comparison) -> Topic | None:
     if is_late(row, comparison):
         return Topic.BUSY_MACHINE
     if severity is Severity.FAILED:
-        return Topic.MISSING if row.code is Code.MISSING else Topic.FAILED
+        if row.code is Code.FAILED:
+            return Topic.FAILED
+        return Topic.MISSING if is_of_workload(row) else Topic.METRIC_MISSING
     if severity is Severity.NUMERICS_CHANGED:
         varies = row.code is Code.NUMERICS_VARY
         return Topic.NUMERICS_VARY if varies else Topic.NUMERICS_CHANGED
@@ -192,7 +258,7 @@ def topic_of(row: Row, comparison: Comparison) -> Topic | None:
         return Topic.HISTORY_ALONE
     is_likely = row.verdict is Verdict.LIKELY_SLOWER
     quiet = Topic.MORE_WORK if is_likely else _undecided(row, comparison)
-    return Topic.BUSY_MACHINE if quiet in _RANK and is_busy(row, comparison) else quiet
+    return Topic.BUSY_MACHINE if quiet in _EXCLUSIVE and is_busy(row, comparison) else quiet
 
 
 def _undecided(row: Row, comparison: Comparison) -> Topic:
@@ -219,76 +285,13 @@ def _undecided(row: Row, comparison: Comparison) -> Topic:
     return Topic.FEW_PAIRS if interleaved else Topic.NO_PAIRS
 
 
-# --- the sentences
-
-_SENTENCES = {
-    Topic.NUMERICS_CHANGED: "Numerics changed: {numbers}. The losses or the output differ from "
-    "those of the base. Check this before the times below: a faster step that computes something "
-    "else is no improvement. If the change is intended, accept it with a reason: {accept_numbers}",
-    Topic.NUMERICS_VARY: "Numerics vary between processes on the same machine with the same seed: "
-    "{numbers}. Seed every random source, or explain the variation with `varies=`: "
-    '`Workload(..., varies="…")`',
-    Topic.REGRESSED: "Regressed: {names}. Fix it, or accept the new numbers and commit the "
-    "baseline that this command writes: {accept_worse}",
-    Topic.HISTORY_ALONE: "Suspected from its history alone: {moved}. This is not proven"
-    "{harmless}. To decide, launch base and head in turns: {longer} (in the Action: the input "
-    "`against`).",
-    Topic.BASE_FAILED: "Not decided, because the base could not be launched: {with_notes}. Its "
-    "last output is in run.json, under `paired`.{setup}",
-    Topic.BUSY_MACHINE: "The machine was too busy for a verdict: {names}. Stop the other programs "
-    "on it (`ci-perf doctor` says how busy it is), then measure again: {patient}",
-    Topic.MORE_WORK: "Likely slower: {names}. {work}More pairs would prove the slowdown: {longer}",
-    Topic.NO_PAIRS: "Not decided: {titles}. Launch base and head in turns: {in_turns}",
-    Topic.FEW_PAIRS: "Not decided: {titles}. {budget}{longer}",
-    Topic.TWO_MODES: "Not decided, because each launch is either fast or slow: {names}. More pairs "
-    "may decide: {longer}. If not, look for a choice that differs between launches, such as a "
-    "kernel or a placement.",
-    Topic.NOISE: "Not decided, and more pairs would not help: {titles}. Use a quieter machine"
-    "{limits}",
-    Topic.SHORT_HISTORY: "Not decided, because the history has fewer than 3 sessions, or is of "
-    "other nodes: {names}. Launch base and head in turns: {in_turns}. Or measure the main branch "
-    "here on more days, and add each run to the history: {append}",
-    Topic.MACHINE_MOVED: "Not decided, because the speed of the machine changed: {names}. That "
-    "does not matter if base and head are launched in turns: {in_turns}. Or measure again when "
-    "the machine is as before. If it stays as it is now, measure the main branch here, and accept "
-    "that run as the new baseline.",
-    Topic.OTHER_CLOCKS: "Not decided, because the clocks of the two sides differ, and counted in "
-    "clock cycles nothing changed: {names}. Fix the clocks, or let the machine cool down, and "
-    "measure again.",
-    Topic.ROUNDED: "Inconclusive, because the numbers are rounded too coarsely: {names}. Write "
-    "them with more digits, or use a finer clock or longer steps.",
-    Topic.RANGES_OVERLAP: "Not decided, because some processes are beyond the limit and some are "
-    "not: {titles}. Make the workload do the same work in every process.",
-    Topic.OTHER_PACKAGES: "Not decided, because both sides were launched with the packages that "
-    "are installed, which are not those of the baseline: {titles}. Find out what the new packages "
-    "cost. To accept it, commit the baseline that this command writes: {accept_all}. To launch "
-    "each side with packages of its own, install them in `setup` of suite.toml with `--target`.",
-    Topic.STALE: "Refresh the baseline, or every later change will be suspected, too. On the main "
-    "branch, on this machine, run {measure} and then {replace}",
-    Topic.NEW: "No baseline yet: {newcomers}. {mend} one and commit the file that this "
-    "command writes: {accept}",
-    Topic.IMPROVED: "Improved: {names}. Accept the new numbers, or a later change may lose the "
-    "gain unnoticed: {accept}",
-}
-
-
-def _sentence(topic: Topic, rows: list[Row], comparison: Comparison) -> Phrase:
-    match topic:
-        case Topic.FAILED:
-            return _failures(rows)
-        case Topic.MISSING:
-            return _missing(rows, comparison)
-        case Topic.UNTRUSTED:
-            return _untrusted(rows, comparison)
-        case Topic.NOT_COMPARABLE:
-            return _not_comparable(rows, comparison)
-        case _:
-            return fill(_SENTENCES[topic], **_parts(rows, comparison))
+# --- what the sentences name
 
 
 def _parts(rows: list[Row], comparison: Comparison) -> dict[str, Phrase]:
     """Return what the sentences may name."""
     is_green = comparison.exit_code == ExitCode.OK
+    is_invalid = comparison.validity.is_run_invalid
     is_tried = any(isinstance(row, Uncompared) and row.note for row in rows)
     return {
         "names": phrases.named(rows),
@@ -301,6 +304,11 @@ def _parts(rows: list[Row], comparison: Comparison) -> dict[str, Phrase]:
         "mend": (Words("If the base should have run, mend that first. Then record"),)
         if is_tried
         else (Words("Record"),),
+        "memory": _memory(rows),
+        "removal": _removal(rows, comparison.base.label),
+        "whose": () if is_invalid else (Words(": "), *phrases.named(rows)),
+        "judged": () if any(row.gate for row in rows) else (Words(", so judged by pairs"),),
+        "cause": _cause(comparison),
         "work": _work(rows),
         "budget": _budget(comparison),
         "limits": _limits(rows),
@@ -313,74 +321,46 @@ def _parts(rows: list[Row], comparison: Comparison) -> dict[str, Phrase]:
         "replace": (commands.replace(comparison),),
         "accept": _accept(rows, comparison, reason=False),
         "accept_worse": _accept(rows, comparison, reason=True),
-        "accept_all": (commands.accept(rows, comparison, reason=True),),
+        "accept_here": _accept(rows, comparison, reason=not _is_other_machine(comparison)),
         "accept_numbers": _accept(
             rows, comparison, reason=True, append=_are_kept(rows, comparison)
         ),
     }
 
 
-def _failures(rows: list[Row]) -> Phrase:
+def _memory(rows: list[Row]) -> Phrase:
+    """Say what helps workloads that ran out of memory."""
     exhausted: dict[str, list[Row]] = {}
     for row in rows:
         if isinstance(row, Uncompared) and row.exhausted:
             exhausted.setdefault(row.exhausted.kind, []).append(row)
-    said = fill("Failed: {names}. The last output is below.", names=phrases.named(rows))
+    said: Phrase = ()
     for kind, without_memory in sorted(exhausted.items()):
         names = phrases.named(without_memory)
         said = (*said, Words(" "), *names, Words(f": {_OUT_OF_MEMORY[kind]}"))
     return said
 
 
-def _missing(rows: list[Row], comparison: Comparison) -> Phrase:
+def _removal(rows: list[Row], base: str) -> Phrase:
     """Name the baseline files to delete. A side is labelled with its folder, or its run file."""
-    names, base = phrases.named(rows), comparison.base.label
-    if not any(map(is_of_workload, rows)):
-        return fill(
-            "Missing, though the baseline has it: {titles}. Restore it, or accept that it is gone: "
-            "{accept}",
-            titles=phrases.titles(rows),
-            accept=_accept(rows, comparison, reason=True),
-        )
     if base.endswith(".json"):
-        return fill("Missing, though it has a baseline: {names}. Restore it.", names=names)
-    return fill(
-        "Missing, though it has a baseline: {names}. Restore it; if you removed it on purpose, "
-        "delete its baseline in the same pull request: {git_rm}",
-        names=names,
-        git_rm=(commands.git_rm(rows, base),),
-    )
+        return (Words("."),)
+    said = "; if you removed it on purpose, delete its baseline in the same pull request: {git_rm}"
+    return fill(said, git_rm=(commands.git_rm(rows, base),))
 
 
-def _untrusted(rows: list[Row], comparison: Comparison) -> Phrase:
-    named = (Words(": "), *phrases.named(rows), Words("."))
-    return (
-        Words(
-            "Measure again on a quiet machine, up to the end, before you look for a cause in the "
-            "code"
-        ),
-        *((Words("."),) if comparison.validity.is_run_invalid else named),
-    )
-
-
-def _not_comparable(rows: list[Row], comparison: Comparison) -> Phrase:
+def _cause(comparison: Comparison) -> Phrase:
+    """Say why nothing compares: machines are told here, the rest is in the table."""
     base, head = comparison.base.machine, comparison.head.machine
-    cause: Phrase = (Words("the table says why"),)
-    is_other = base is not None and head is not None and not is_same(base, head)
-    if is_other:
-        there, here = provenance.machines(base, head)
-        cause = (Words("baseline: "), there, Words(", here: "), here)
-    judged = "" if any(row.gate for row in rows) else ", so judged by pairs"
-    return fill(
-        f"Not comparable with the baseline{judged}: {{names}} ({{cause}}). Compare the same "
-        "workload on the same machine, or record a new baseline and commit it: {accept}",
-        names=phrases.named(rows),
-        cause=cause,
-        accept=_accept(rows, comparison, reason=not is_other),
-    )
+    if not _is_other_machine(comparison) or base is None or head is None:
+        return (Words("the table says why"),)
+    there, here = provenance.machines(base, head)
+    return (Words("baseline: "), there, Words(", here: "), here)
 
 
-# --- parts of these
+def _is_other_machine(comparison: Comparison) -> bool:
+    base, head = comparison.base.machine, comparison.head.machine
+    return base is not None and head is not None and not is_same(base, head)
 
 
 def _accept(
@@ -490,12 +470,12 @@ def _rounded_up(size: float) -> float:
 def _of_samples(groups: dict[Topic, list[Row]]) -> list[Phrase]:
     """Say what to do, where the launches are another tool's."""
     said = {
-        Topic.REGRESSED: "Regressed: {names}. Fix it. If the change is intended, use these samples "
-        "as those of the next base.",
-        Topic.MISSING: "Missing on the head: {titles}. Sample it again, or remove it from the "
-        "history.",
-        Topic.ROUNDED: _SENTENCES[Topic.ROUNDED],
-        Topic.RANGES_OVERLAP: _SENTENCES[Topic.RANGES_OVERLAP],
+        Topic.REGRESSED: "Regressed: {names}. Fix it. If the change is intended, use these "
+        "samples as those of the next base.",
+        Topic.METRIC_MISSING: "Missing on the head: {titles}. Sample it again, or remove it from "
+        "the history.",
+        Topic.ROUNDED: Topic.ROUNDED.value,
+        Topic.RANGES_OVERLAP: Topic.RANGES_OVERLAP.value,
         Topic.NEW: "Only on the head: {titles}. Sample the base, too.",
     }
     decided = [

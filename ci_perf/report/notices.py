@@ -1,6 +1,6 @@
 """What to know before the table: what else moved, and whether the machine can be trusted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ci_perf.errors import ExitCode
 from ci_perf.judging import canaries
@@ -11,7 +11,6 @@ from ci_perf.model.comparison import (
     Comparison,
     Difference,
     Drifted,
-    Row,
     Severity,
     Stale,
     Verdict,
@@ -21,11 +20,12 @@ from ci_perf.model.metrics import STEP_CPU, STEP_TIME, Unit
 from ci_perf.model.validity import Reason, Status
 from ci_perf.report import advice, phrases, remarks, same_program, units
 from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.phrases import Phrase
+from ci_perf.report.phrases import Phrase, fill
 
 # What fails a job by itself.
 _PROVES = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 _TIMES = frozenset({STEP_TIME.name, STEP_CPU.name})
+_INFO = "ℹ️ "  # noqa: RUF001  an icon, not an i
 _DATE = len("2026-11-21")
 _IMAGE = "image"
 # What comes with an image, the likeliest cause first; the driver and the kernel are the host's.
@@ -64,7 +64,6 @@ def of(comparison: Comparison) -> list[Phrase]:
         _cleared(comparison),
         _drifted(comparison.drifted),
         _packages(comparison),
-        _not_installed(comparison),
         *differences(comparison),
     )
     return [phrase for phrase in said if phrase]
@@ -72,9 +71,8 @@ def of(comparison: Comparison) -> list[Phrase]:
 
 def _fails_unproven(comparison: Comparison) -> Phrase:
     """Explain a job that fails without proof: only `fail_on` can ask for that."""
-    if comparison.exit_code != ExitCode.REGRESSED:
-        return ()
-    if any(row.gate and severity_of(row) in _PROVES for row in comparison.rows):
+    is_proven = any(row.gate and severity_of(row) in _PROVES for row in comparison.rows)
+    if comparison.exit_code != ExitCode.REGRESSED or is_proven:
         return ()
     return (Words("⚠️ Nothing is proven: the job fails because `fail_on` asks for it."),)
 
@@ -82,20 +80,21 @@ def _fails_unproven(comparison: Comparison) -> Phrase:
 def _whole_suite(comparison: Comparison) -> Phrase:
     """Show the mean over the workloads where one of them has no answer of its own."""
     whole = comparison.whole_suite
-    if whole is None or not any(map(_is_open_time, comparison.rows)):
+    is_open = any(
+        isinstance(row, Change)
+        and row.metric in _TIMES
+        and row.verdict in {Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER}
+        for row in comparison.rows
+    )
+    if whole is None or not is_open:
         return ()
     change = units.change(whole.ratio, whole.interval.low, whole.interval.high)
     return (
         Words(
-            f"ℹ️ The whole suite: {change}, the mean of the {whole.workloads:,} workloads that were "  # noqa: RUF001  an icon, not an i
-            f"launched in {whole.pairs:,} pairs. It is shown, and fails no job."
+            f"{_INFO}The whole suite: {change}, the mean of the {whole.workloads:,} workloads that "
+            f"were launched in {whole.pairs:,} pairs. It is shown, and fails no job."
         ),
     )
-
-
-def _is_open_time(row: Row) -> bool:
-    is_time = isinstance(row, Change) and row.metric in _TIMES
-    return is_time and row.verdict in (Verdict.INCONCLUSIVE, Verdict.LIKELY_SLOWER)
 
 
 def _cleared(comparison: Comparison) -> Phrase:
@@ -105,78 +104,58 @@ def _cleared(comparison: Comparison) -> Phrase:
         for row in comparison.rows
         if isinstance(row, Change) and row.gate and row.code is Code.BASELINE_MOVED
     ]
+    rows.sort(key=lambda row: -abs((row.drift or 1.0) - 1))
+    named = phrases.joined((*phrases.titled(row), Words(remarks.drift(row))) for row in rows)
     if comparison.stale is not None:
-        return _stale(comparison.stale, rows)
+        opening = _stale(comparison.stale, rows)
+        return (Words(f"{opening}: "), *named, Words(".")) if rows else (Words(f"{opening}."),)
     if not rows:
         return ()
     many = len(rows) != 1
-    opening = (
-        f"ℹ️ {len(rows):,} suspected metric{'s differ' if many else ' differs'} from "  # noqa: RUF001  an icon, not an i
+    return fill(
+        f"{_INFO}{len(rows):,} suspected metric{'s differ' if many else ' differs'} from "
         f"{'their' if many else 'its'} history, but not from the base launched in the same job: "
-    )
-    return (
-        Words(opening),
-        *phrases.joined(map(_moved, _furthest_first(rows))),
-        Words(". The cause is the machine or the baseline, not this change."),
+        "{named}. The cause is the machine or the baseline, not this change.",
+        named=named,
     )
 
 
-def _stale(stale: Stale, rows: list[Change]) -> Phrase:
+def _stale(stale: Stale, rows: list[Change]) -> str:
     """Say that they all moved in one direction, which no single suspect shows."""
     cleared = max(stale.cleared, len(rows))
     which = "all of them" if cleared == stale.cleared else f"{stale.cleared:,} of them"
-    opening = (
-        f"⚠️ {cleared:,} of {stale.suspects:,} suspected metrics do not differ from the base "
-        f"launched in the same job, and {which} are {_direction(stale, rows)} than in the history "
-        f"(typically {phrases.moved('', stale.ratio)}). The cause is the machine or the baseline, "
-        "not this change"
-    )
-    if not rows:
-        return (Words(f"{opening}."),)
-    return (
-        Words(f"{opening}: "),
-        *phrases.joined(map(_moved, _furthest_first(rows))),
-        Words("."),
-    )
-
-
-def _direction(stale: Stale, rows: Iterable[Change]) -> str:
-    """Name the direction; only times are slow."""
+    # Only times are slow.
     is_time = all(phrases.unit(row.metric) is Unit.SECOND for row in rows)
-    if stale.ratio > 1:
-        return "slower" if is_time else "worse"
-    return "faster" if is_time else "better"
-
-
-def _furthest_first(rows: Iterable[Change]) -> list[Change]:
-    return sorted(rows, key=lambda row: -abs((row.drift or 1.0) - 1))
-
-
-def _moved(row: Change) -> Phrase:
-    return (*phrases.titled(row), Words(remarks.drift(row)))
+    worse, better = ("slower", "faster") if is_time else ("worse", "better")
+    direction = worse if stale.ratio > 1 else better
+    return (
+        f"⚠️ {cleared:,} of {stale.suspects:,} suspected metrics do not differ from the base "
+        f"launched in the same job, and {which} are {direction} than in the history (typically "
+        f"{phrases.moved('', stale.ratio)}). The cause is the machine or the baseline, not this "
+        "change"
+    )
 
 
 def _drifted(drifted: tuple[Drifted, ...]) -> Phrase:
     """Say that the main branch is no longer where its baseline began."""
     if not drifted:
         return ()
-    return (
-        Words(
-            "⚠️ The main branch has drifted away from its baseline, in steps too small to notice: "
-        ),
-        *phrases.joined(map(_drift, drifted)),
-        Words("."),
+    named = (
+        (
+            each.workload,
+            Words(" "),
+            phrases.metric_title(each.metric),
+            Words(
+                f" {phrases.moved(each.metric, each.ratio)} over {each.sessions:,} sessions since "
+            ),
+            each.since[:_DATE],
+        )
+        for each in drifted
     )
-
-
-def _drift(drifted: Drifted) -> Phrase:
-    return (
-        drifted.workload,
-        Words(" "),
-        phrases.metric_title(drifted.metric),
-        Words(f" {phrases.moved(drifted.metric, drifted.ratio)} over "),
-        Words(f"{drifted.sessions:,} sessions since "),
-        drifted.since[:_DATE],
+    return fill(
+        "⚠️ The main branch has drifted away from its baseline, in steps too small to notice: "
+        "{named}.",
+        named=phrases.joined(named),
     )
 
 
@@ -184,91 +163,67 @@ def _drift(drifted: Drifted) -> Phrase:
 
 
 def _packages(comparison: Comparison) -> Phrase:
-    """Say that pairs do not show what the packages do, where this change may have brought them."""
+    """Say what pairs do not show of packages that this change has brought, or asks for."""
     names = comparison.interleaved.dependencies if comparison.interleaved else ()
-    if not names or not any(each.field in INSTALLED for each in comparison.differences):
+    if _are_packages_new(comparison):
+        return fill(
+            "⚠️ This change alters {names}, and the installed packages are not those of the "
+            "baseline. Base and head were launched with the same packages: pairs show what the "
+            "code does, and only the history shows what the packages do.",
+            names=phrases.joined((name,) for name in names),
+        )
+    # Files of a CI, such as .github/workflows/perf.yml, mostly ask for other things.
+    asking = [name for name in names if not name.startswith(".")]
+    if not asking or not comparison.base.sessions:
         return ()
-    return (
-        Words("⚠️ This change alters "),
-        *phrases.joined((name,) for name in names),
-        Words(
-            ", and the installed packages are not those of the baseline. Base and head were "
-            "launched with the same packages: pairs show what the code does, and only the history "
-            "shows what the packages do."
-        ),
+    return fill(
+        f"{_INFO}This change alters {{names}}, and the installed packages are those of the "
+        "baseline. What it asks for was measured only if it was installed before.",
+        names=phrases.joined((name,) for name in asking),
     )
 
 
-def _not_installed(comparison: Comparison) -> Phrase:
-    """Say that what this change asks for may not be there: nobody has measured it then."""
-    names = comparison.interleaved.dependencies if comparison.interleaved else ()
-    # Files of a CI, such as .github/workflows/perf.yml, mostly ask for other things.
-    asking = [name for name in names if not name.startswith(".")]
-    if not asking or not comparison.base.sessions or _packages(comparison):
-        return ()
-    return (
-        Words("ℹ️ This change alters "),  # noqa: RUF001  an icon, not an i
-        *phrases.joined((name,) for name in asking),
-        Words(
-            ", and the installed packages are those of the baseline. What it asks for was measured "
-            "only if it was installed before."
-        ),
+def _are_packages_new(comparison: Comparison) -> bool:
+    has_dependencies = comparison.interleaved is not None and comparison.interleaved.dependencies
+    return bool(has_dependencies) and any(
+        each.field in INSTALLED for each in comparison.differences
     )
 
 
 def differences(comparison: Comparison) -> list[Phrase]:
     """Name the soft facts that differ: what the image brought, and what it did not."""
-    said_already = {_PACKAGES} if _packages(comparison) else set()
+    said_already = {_PACKAGES} if _are_packages_new(comparison) else set()
     every = [each for each in comparison.differences if each.field not in said_already]
     images = [difference for difference in every if difference.field == _IMAGE]
     brought = [difference for difference in every if images and difference.field in _BROUGHT]
-    rest = [
-        difference for difference in every if difference not in images and difference not in brought
-    ]
-    has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
-    said = (_image(images, brought), _environment(rest, has_pairs=has_pairs))
-    return [phrase for phrase in said if phrase]
-
-
-def _image(images: Sequence[Difference], brought: Sequence[Difference]) -> Phrase:
-    if not images:
-        return ()
-    software = sorted(brought, key=lambda difference: _BROUGHT.index(difference.field))
-    with_it: Phrase = (Words(": "), *phrases.joined(map(_fact, software))) if software else ()
-    return (*_image_change(images), *with_it, Words(". This may explain a change below."))
+    rest = [each for each in every if each not in images and each not in brought]
+    said: list[Phrase] = []
+    if images:
+        software = sorted(brought, key=lambda difference: _BROUGHT.index(difference.field))
+        with_it = (Words(": "), *phrases.joined(map(_fact, software))) if software else ()
+        ending = Words(". This may explain a change below.")
+        said.append((*_image_change(images), *with_it, ending))
+    if rest:
+        has_pairs = any(isinstance(row, Change) and row.pairs for row in comparison.rows)
+        shared = (
+            "Pairs share one environment; this may explain, or hide, what only the history shows."
+        )
+        effect = shared if has_pairs else "This may explain a change below, or hide one."
+        facts = phrases.joined(map(_fact, rest))
+        said.append(fill(f"⚠️ The environment differs: {{facts}}. {effect}", facts=facts))
+    return said
 
 
 def _image_change(images: Sequence[Difference]) -> Phrase:
     """Say that an image took the place of another; a side without one was in no container."""
-    if all(difference.base == NONE for difference in images):
-        named = phrases.joined((difference.head,) for difference in images)
-        return (
-            Words("⚠️ The head was measured in a container ("),
-            *named,
-            Words("), the base was not"),
-        )
-    if all(difference.head == NONE for difference in images):
-        named = phrases.joined((difference.base,) for difference in images)
-        return (
-            Words("⚠️ The base was measured in a container ("),
-            *named,
-            Words("), the head was not"),
-        )
+    for measured, other, sides in (
+        ("head", "base", [(each.head, each.base) for each in images]),
+        ("base", "head", [(each.base, each.head) for each in images]),
+    ):
+        if all(without == NONE for _, without in sides):
+            said = f"⚠️ The {measured} was measured in a container ({{named}}), the {other} was not"
+            return fill(said, named=phrases.joined((image,) for image, _ in sides))
     return (Words("⚠️ Image changed: "), *phrases.joined(map(_step, images)))
-
-
-def _environment(rest: Sequence[Difference], *, has_pairs: bool) -> Phrase:
-    if not rest:
-        return ()
-    return (
-        Words("⚠️ The environment differs: "),
-        *phrases.joined(map(_fact, rest)),
-        Words(
-            ". Pairs share one environment; this may explain, or hide, what only the history shows."
-            if has_pairs
-            else ". This may explain a change below, or hide one."
-        ),
-    )
 
 
 def _fact(difference: Difference) -> Phrase:

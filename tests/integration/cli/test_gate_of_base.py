@@ -92,7 +92,7 @@ def test_a_base_that_its_own_setup_cannot_prepare_is_incomparable(project):
 
     assert done.code == ExitCode.NO_ANSWER, done.err
     found = row(comparison, "")
-    assert (found["verdict"], found["code"]) == ("incomparable", "not_comparable")
+    assert (found["verdict"], found["code"]) == ("inconclusive", "not_comparable")
     assert "setup of the base" in found["note"]
 
 
@@ -104,7 +104,7 @@ def test_a_suite_of_the_base_that_cannot_be_read_is_incomparable(project):
     done, comparison = checked(project)
 
     assert done.code == ExitCode.NO_ANSWER, done.err
-    assert row(comparison, "")["verdict"] == "incomparable"
+    assert row(comparison, "")["code"] == "not_comparable"
     assert "suite.toml" in row(comparison, "")["note"]
 
 
@@ -168,7 +168,7 @@ def test_a_workload_that_the_head_removes_is_missing_until_the_merge(project):
     done, comparison = checked(project)
 
     assert done.code == ExitCode.NO_ANSWER, done.err
-    assert row(comparison, "", "other")["verdict"] == "missing"
+    assert row(comparison, "", "other")["code"] == "missing"
 
 
 def test_head_and_base_that_are_one_commit_have_nothing_to_compare(project):

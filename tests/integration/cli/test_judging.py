@@ -197,7 +197,7 @@ def test_pairs_against_another_base_answer_nothing_about_this_one(project):
 
     assert "its pairs are left alone" in done.err
     assert "not this change" not in done.out
-    assert "unconfirmed" in done.out
+    assert "likely slower" in done.out
 
 
 def test_a_run_is_exported_to_stdout_or_into_a_folder(project):

@@ -213,7 +213,7 @@ def test_check_does_not_stay_green_when_a_workload_vanishes(project):
 
     done = project.run("check", "--format", "json")
 
-    missing = [r for r in json.loads(done.out)["rows"] if r["verdict"] == "missing"]
+    missing = [r for r in json.loads(done.out)["rows"] if r["code"] == "missing"]
     assert [row["workload"] for row in missing] == ["gone"]
     assert done.code in {ExitCode.NO_ANSWER, ExitCode.REGRESSED}
 

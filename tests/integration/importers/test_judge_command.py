@@ -57,7 +57,7 @@ def test_what_is_only_predicted_is_shown_and_fails_where_that_is_asked_for(proje
     done = project.run("judge", "samples.json")
 
     assert done.code == ExitCode.NO_ANSWER
-    assert "unconfirmed" in done.out
+    assert "likely slower" in done.out
     strict = project.run("judge", "samples.json", "--fail-on", "unconfirmed")
     assert strict.code == ExitCode.REGRESSED
 
