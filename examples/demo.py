@@ -54,17 +54,16 @@ def main(keep: Path | None, runner: tuple[str, ...]) -> int:
             "something there; choose another, or remove it"
         )
     with tempfile.TemporaryDirectory(prefix="ci-perf-demo-", ignore_cleanup_errors=True) as scratch:
-        Path(scratch, "tmp").mkdir()
         folder = keep or Path(scratch, "repository")
         without_caches = shutil.ignore_patterns("__pycache__")
         try:
             shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True, ignore=without_caches)
         except OSError as error:
             raise CannotWriteError(f"{folder}: cannot be made: {error.strerror}") from None
-        return play(folder, environment(Path(scratch, "tmp")), runner)
+        return play(folder, environment(scratch), runner)
 
 
-def environment(temporary: Path) -> dict[str, str]:
+def environment(temporary: str) -> dict[str, str]:
     """Leave out settings of a person or a CI job that would make the demo play differently."""
     kept = {
         name: value
@@ -76,7 +75,7 @@ def environment(temporary: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_PAGER": "cat",
-        "TMPDIR": str(temporary),  # torch leaves a cache there
+        "TMPDIR": temporary,  # torch leaves a cache there
     }
     return kept | ours
 
@@ -167,4 +166,3 @@ def say(line: str, color: int = 0) -> None:
     """Tell a person something, on stderr: stdout belongs to the report."""
     is_colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     sys.stderr.write(f"\x1b[{color}m{line}\x1b[0m\n" if is_colored else f"{line}\n")
-    sys.stderr.flush()

@@ -2,7 +2,7 @@
 
 import dataclasses
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,11 @@ from ci_perf.model.baseline import Calibration
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Protocol
 from ci_perf.model.validity import Status
+from ci_perf.report import phrases
 from ci_perf.session import Listener
 
 # The same launches always give the same table.
 _SEED = 0
-# More names than this make a sentence that nobody reads.
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +92,9 @@ def statistic_notes(
     changed = [name for name in document.workloads if name not in own]
     if document.statistic == old or not changed:
         return []
+    names = phrases.plain(phrases.joined((name,) for name in changed))
     note = (
-        f"note: {old} spoke for a launch of {_named(changed)} before, and {document.statistic} "
+        f"note: {old} spoke for a launch of {names} before, and {document.statistic} "
         "will from now on: re-accept baselines that were recorded with the old statistic"
     )
     return [note]
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")

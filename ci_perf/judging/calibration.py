@@ -31,7 +31,7 @@ from ci_perf.model.baseline import (
     Provenance,
 )
 from ci_perf.model.run import Measured, Run
-from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload, Protocol
+from ci_perf.model.suite import LARGEST_LIMIT, Plan, PlannedWorkload
 
 # Evenly from 0 to below 1, from a seed.
 Uniform = Callable[[], float]
@@ -64,41 +64,30 @@ DRAWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Launches:
-    """The launches of one workload as logarithms, and its own statistic, if it has one."""
+class _Workload:
+    """One workload by one clock: launches as logarithms, how pairs differ, and how these end."""
 
     name: str
     by: Mapping[Statistic, Sequence[float]]
-    own: Statistic | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chosen:
-    """What one clock, the wall's or the CPU's, shows of the machine, and what suits it."""
-
-    launches: Sequence[_Launches]
-    spreads: Mapping[Statistic, float]
     statistic: Statistic
-    pairs: Sequence[Variance]
-    limit: float
-    projected: "Sequence[_Projected]"
-
-    @property
-    def inconclusive(self) -> float:
-        """The share of unchanged workloads that the limit leaves undecided."""
-        return statistics.fmean(workload.inconclusive for workload in self.projected)
-
-    def spread(self) -> float:
-        """Return the typical spread of launches by the statistic that was chosen."""
-        return self.spreads[self.statistic]
+    pairs: Variance
+    inconclusive: float
+    expected_pairs: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Projected:
-    """How simulated confirmations of an unchanged workload ended."""
+class _Clock:
+    """What one clock, the wall's or the CPU's, shows of the machine, and what suits it."""
 
-    inconclusive: float
-    pairs: float
+    spreads: Mapping[Statistic, float]
+    statistic: Statistic
+    limit: float
+    workloads: Sequence[_Workload]
+
+    @property
+    def spread(self) -> float:
+        """Return the typical spread of launches by the statistic that was chosen."""
+        return self.spreads[self.statistic]
 
 
 def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
@@ -110,10 +99,13 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
             f"suite {run.suite!r}: expected at least one workload with numbers, found none of "
             f"{len(planned)}; see the reasons above"
         )
-    wall = _by_clock(suite, plan, uniform, by_cpu=False)
-    cpu = _by_clock(suite, plan, uniform, by_cpu=True) if _have_cpu_time(suite) else None
+    timed = [process.timed for measured in suite for process in measured.processes]
+    wall = _clock(suite, plan, uniform, by_cpu=False)
+    has_cpu_time = all(blocks.cpu_s for blocks in timed)
+    cpu = _clock(suite, plan, uniform, by_cpu=True) if has_cpu_time else None
     noise = _noise(wall, cpu)
     chosen = cpu if cpu is not None and noise == "crowded" else wall
+    alpha = share_alpha(len(suite))
     return Calibration(
         machine=run.environment.hard,
         statistic=wall.statistic,
@@ -129,61 +121,39 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
             distrust=tuple(sorted({reason.code for reason in run.validity.reasons})),
         ),
         launches={name: short(spread) for name, spread in wall.spreads.items()},
-        inconclusive=short(chosen.inconclusive),
+        inconclusive=short(statistics.fmean(each.inconclusive for each in chosen.workloads)),
         noise=noise,
         trimmed=noise != "quiet" and _is_trimmed_better(chosen, plan, uniform),
-        launches_cpu=short(cpu.spread()) if cpu else None,
-        workloads={
-            of_workload.name: _workload(
-                of_workload,
-                of_workload.own or wall.statistic,
-                variance,
-                simulated,
-                chosen.limit,
-                len(wall.launches),
-            )
-            for of_workload, variance, simulated in zip(
-                chosen.launches, chosen.pairs, chosen.projected, strict=True
-            )
-        },
+        launches_cpu=short(cpu.spread) if cpu else None,
+        workloads={each.name: _calibrated(each, chosen.limit, alpha) for each in chosen.workloads},
     )
 
 
-def _have_cpu_time(measured: Sequence[Measured]) -> bool:
-    return all(process.timed.cpu_s for each in measured for process in each.processes)
+def _clock(suite: Sequence[Measured], plan: Plan, uniform: Uniform, *, by_cpu: bool) -> _Clock:
+    """Choose the quietest statistic, and find the limit, by the time of the wall or of the CPU.
 
-
-def _by_clock(
-    suite: Sequence[Measured], plan: Plan, uniform: Uniform, *, by_cpu: bool
-) -> "_Chosen":
-    """Choose the statistic, and find the limit, by the time of the wall or by CPU time."""
-    own = {
-        workload.id: workload.protocol.statistic
-        for workload in plan.workloads
-        if workload.own_statistic
-    }
-    launches = [
-        _launches(measured, own.get(measured.workload), by_cpu=by_cpu) for measured in suite
+    A statistic that uses fewer blocks must be quieter by a quarter.
+    """
+    logarithms = {measured.workload: _logarithms(measured, by_cpu=by_cpu) for measured in suite}
+    spreads = {name: _typical([by[name] for by in logarithms.values()]) for name in STATISTICS}
+    statistic = STATISTICS[0]
+    for name in STATISTICS[1:]:
+        if spreads[name] <= QUIETER * spreads[statistic]:
+            statistic = name
+    own = {each.id: each.protocol.statistic for each in plan.workloads if each.own_statistic}
+    variances = [_of_pairs(by[own.get(name, statistic)]) for name, by in logarithms.items()]
+    # Each is drawn towards what the suite has in common, as verdicts do.
+    shared = variability.prior(variances, LAUNCH_PRIOR_DF)
+    pairs = [variability.moderate(variance, shared) for variance in variances]
+    limit, ends = _smallest(pairs, uniform)
+    workloads = [
+        _Workload(name, by, own.get(name, statistic), variance, *end)
+        for (name, by), variance, end in zip(logarithms.items(), pairs, ends, strict=True)
     ]
-    spreads = {
-        name: _typical([of_workload.by[name] for of_workload in launches]) for name in STATISTICS
-    }
-    statistic = _quietest(spreads)
-    pairs = _moderated(
-        [_of_pairs(of_workload.by[of_workload.own or statistic]) for of_workload in launches]
-    )
-    limit, projected = _smallest(pairs, uniform)
-    return _Chosen(
-        launches=launches,
-        spreads=spreads,
-        statistic=statistic,
-        pairs=pairs,
-        limit=limit,
-        projected=projected,
-    )
+    return _Clock(spreads, statistic, limit, workloads)
 
 
-def _noise(wall: "_Chosen", cpu: "_Chosen | None") -> Noise:
+def _noise(wall: _Clock, cpu: _Clock | None) -> Noise:
     """Say what disturbs the launches.
 
     Quiet is a machine that holds the default limit of a CPU by the wall. On any other, CPU time
@@ -191,45 +161,39 @@ def _noise(wall: "_Chosen", cpu: "_Chosen | None") -> Noise:
     """
     if wall.limit <= _QUIET:
         return "quiet"
-    if cpu is not None and cpu.spread() <= QUIETER * wall.spread():
+    if cpu is not None and cpu.spread <= QUIETER * wall.spread:
         return "crowded"
     return "shared_host"
 
 
-def _is_trimmed_better(chosen: "_Chosen", plan: Plan, uniform: Uniform) -> bool:
+def _is_trimmed_better(clock: _Clock, plan: Plan, uniform: Uniform) -> bool:
     """Whether trimmed pairs leave fewer unchanged workloads undecided, by a tenth at least.
 
     Pairs are drawn from the launches as they are, with their tails, and judged by the limits of the
     suite. Where plain pairs decide, they stay: trimmed ones need more of them.
     """
+    alpha = share_alpha(len(clock.workloads))
+
+    def undecided(workload: _Workload, *, trimmed: bool) -> float:
+        launches = workload.by[workload.statistic]
+        limit = plan.limits.of(workload.name)[metrics.STEP_TIME.name]
+        judged_by = policy.policy_under(metrics.STEP_TIME, limit, math.exp(launches[0]))
+        ends = [
+            confirmed(
+                Confirmation(
+                    policy=judged_by, alpha=alpha, prior_variance=0.0, prior_df=0.0, trimmed=trimmed
+                ),
+                [_difference(launches, uniform) for _ in range(MOST_PAIRS)],
+            )
+            for _ in range(DRAWN)
+        ]
+        return statistics.fmean(outcome.call == "inconclusive" for outcome in ends)
+
     plain, trimmed = (
-        statistics.fmean(
-            _undecided(of_workload, chosen, plan, uniform, trimmed=trimmed)
-            for of_workload in chosen.launches
-        )
+        statistics.fmean(undecided(workload, trimmed=trimmed) for workload in clock.workloads)
         for trimmed in (False, True)
     )
     return plain > MOST_INCONCLUSIVE and trimmed <= FEWER_UNDECIDED * plain
-
-
-def _undecided(
-    of_workload: _Launches, chosen: "_Chosen", plan: Plan, uniform: Uniform, *, trimmed: bool
-) -> float:
-    """Return the share of confirmations without an answer, of pairs drawn from these launches."""
-    launches = of_workload.by[of_workload.own or chosen.statistic]
-    limit = plan.limits.of(of_workload.name)[metrics.STEP_TIME.name]
-    of_plan = policy.policy_under(metrics.STEP_TIME, limit, math.exp(launches[0]))
-    alpha = share_alpha(len(chosen.launches))
-    ends = [
-        confirmed(
-            Confirmation(
-                policy=of_plan, alpha=alpha, prior_variance=0.0, prior_df=0.0, trimmed=trimmed
-            ),
-            [_difference(launches, uniform) for _ in range(MOST_PAIRS)],
-        )
-        for _ in range(DRAWN)
-    ]
-    return statistics.fmean(outcome.call == "inconclusive" for outcome in ends)
 
 
 def _difference(launches: Sequence[float], uniform: Uniform) -> float:
@@ -246,22 +210,19 @@ def applied(plan: Plan, calibration: Calibration | None) -> Plan:
     """
     if calibration is None:
         return plan
-    workloads = tuple(
-        msgspec.structs.replace(workload, protocol=_calibrated(workload, calibration))
-        for workload in plan.workloads
-    )
-    return msgspec.structs.replace(plan, workloads=workloads)
-
-
-def _calibrated(workload: PlannedWorkload, calibration: Calibration) -> Protocol:
-    protocol = workload.protocol
-    statistic = protocol.statistic if workload.own_statistic else calibration.statistic
-    known = calibration.workloads.get(workload.id)
-    launches = known.launches if known else calibration.launches
-    spread = min(launches.get(statistic, 0.0), LARGEST_LIMIT)
-    return msgspec.structs.replace(
-        protocol, statistic=statistic, launch_spread=max(protocol.launch_spread, spread)
-    )
+    workloads = []
+    for workload in plan.workloads:
+        protocol = workload.protocol
+        statistic = protocol.statistic if workload.own_statistic else calibration.statistic
+        known = calibration.workloads.get(workload.id)
+        spread = (known or calibration).launches.get(statistic, 0.0)
+        protocol = msgspec.structs.replace(
+            protocol,
+            statistic=statistic,
+            launch_spread=max(protocol.launch_spread, min(spread, LARGEST_LIMIT)),
+        )
+        workloads.append(msgspec.structs.replace(workload, protocol=protocol))
+    return msgspec.structs.replace(plan, workloads=tuple(workloads))
 
 
 def confirmed(confirmation: Confirmation, differences: Sequence[float]) -> Outcome:
@@ -277,10 +238,10 @@ def short(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-def _launches(measured: Measured, own: Statistic | None, *, by_cpu: bool) -> _Launches:
+def _logarithms(measured: Measured, *, by_cpu: bool) -> dict[Statistic, list[float]]:
     """Take the time by the wall of each statistic; CPU time is that of all blocks, whichever."""
     timed = [process.timed for process in measured.processes]
-    by = {
+    return {
         name: [
             math.log(
                 (by_cpu and launch_numbers.cpu_time(blocks))
@@ -290,22 +251,12 @@ def _launches(measured: Measured, own: Statistic | None, *, by_cpu: bool) -> _La
         ]
         for name in STATISTICS
     }
-    return _Launches(name=measured.workload, by=by, own=own)
 
 
 def _typical(groups: Sequence[Sequence[float]]) -> float:
     """Return the geometric mean of the workloads' spreads, which no single one dominates."""
     logs = [math.log(max(statistics.variance(group), SMALLEST_VARIANCE)) for group in groups]
     return math.exp(statistics.fmean(logs) / 2)
-
-
-def _quietest(spreads: Mapping[Statistic, float]) -> Statistic:
-    """Choose the quietest statistic; one that uses fewer blocks must be quieter by a quarter."""
-    chosen, *others = STATISTICS
-    for name in others:
-        if spreads[name] <= QUIETER * spreads[chosen]:
-            chosen = name
-    return chosen
 
 
 def _of_pairs(launches: Sequence[float]) -> Variance:
@@ -319,19 +270,14 @@ def _of_pairs(launches: Sequence[float]) -> Variance:
     return Variance(statistics.fmean(d * d for d in differences), len(differences))
 
 
-def _moderated(variances: Sequence[Variance]) -> list[Variance]:
-    """Draw each variance towards what the suite has in common, as verdicts do."""
-    shared = variability.prior(variances, LAUNCH_PRIOR_DF)
-    return [variability.moderate(own, shared) for own in variances]
-
-
-def _smallest(pairs: Sequence[Variance], uniform: Uniform) -> tuple[float, list[_Projected]]:
-    """Return the smallest limit that still decides, or the largest, and how it decides.
+def _smallest(
+    pairs: Sequence[Variance], uniform: Uniform
+) -> tuple[float, list[tuple[float, float]]]:
+    """Return the smallest limit that still decides, or the largest, and how workloads end by it.
 
     All limits meet the same noise, in simulated confirmations without a change.
     """
-    alpha = share_alpha(len(pairs))
-    normal = statistics.NormalDist()
+    alpha, normal = share_alpha(len(pairs)), statistics.NormalDist()
     noise = [
         [
             [normal.inv_cdf(max(uniform(), SMALLEST_VARIANCE)) for _ in range(MOST_PAIRS)]
@@ -339,28 +285,29 @@ def _smallest(pairs: Sequence[Variance], uniform: Uniform) -> tuple[float, list[
         ]
         for _ in pairs
     ]
-    projected: list[_Projected] = []
+    ends: list[tuple[float, float]] = []
     for limit in LIMITS:
-        projected = [
-            _projected(variance, limit, alpha, errors)
+        ends = [
+            _simulated(variance, limit, alpha, errors)
             for variance, errors in zip(pairs, noise, strict=True)
         ]
-        if statistics.fmean(each.inconclusive for each in projected) <= MOST_INCONCLUSIVE:
-            return limit, projected
-    return LIMITS[-1], projected
+        if statistics.fmean(inconclusive for inconclusive, _ in ends) <= MOST_INCONCLUSIVE:
+            return limit, ends
+    return LIMITS[-1], ends
 
 
-def _projected(
+def _simulated(
     variance: Variance, limit: float, alpha: float, noise: Sequence[Sequence[float]]
-) -> _Projected:
+) -> tuple[float, float]:
+    """Return the share of confirmations without an answer, and their mean number of pairs."""
     spread = math.sqrt(variance.value)
     outcomes = [
         confirmed(_confirmation(variance, limit, alpha), [spread * error for error in pairs])
         for pairs in noise
     ]
-    return _Projected(
-        inconclusive=statistics.fmean(outcome.call == "inconclusive" for outcome in outcomes),
-        pairs=statistics.fmean(outcome.pairs for outcome in outcomes),
+    return (
+        statistics.fmean(outcome.call == "inconclusive" for outcome in outcomes),
+        statistics.fmean(outcome.pairs for outcome in outcomes),
     )
 
 
@@ -376,28 +323,21 @@ def _confirmation(
     )
 
 
-def _workload(
-    launches: _Launches,
-    statistic: Statistic,
-    pairs: Variance,
-    projected: _Projected,
-    limit: float,
-    workloads: int,
-) -> CalibratedWorkload:
-    values = launches.by[statistic]
-    confirmation = _confirmation(pairs, limit, share_alpha(workloads))
+def _calibrated(workload: _Workload, limit: float, alpha: float) -> CalibratedWorkload:
+    values = workload.by[workload.statistic]
+    confirmation = _confirmation(workload.pairs, limit, alpha)
+    half_limit = confirmation.policy.half_limit
     return CalibratedWorkload(
         processes=len(values),
-        statistic=statistic,
+        statistic=workload.statistic,
         step_time_s=float(f"{math.exp(statistics.fmean(values)):.4g}"),
-        launches={name: short(statistics.stdev(logs)) for name, logs in launches.by.items()},
-        pairs=short(math.sqrt(pairs.value)),
-        pairs_df=short(pairs.df),
+        launches={name: short(statistics.stdev(logs)) for name, logs in workload.by.items()},
+        pairs=short(math.sqrt(workload.pairs.value)),
+        pairs_df=short(workload.pairs.df),
         smallest_detectable=short(math.expm1(confirmation.smallest_detectable())),
-        expected_pairs=short(projected.pairs),
-        inconclusive=short(projected.inconclusive),
-        two_modes=variability.two_modes(values, smallest_gap=confirmation.policy.half_limit)
-        is not None,
+        expected_pairs=short(workload.expected_pairs),
+        inconclusive=short(workload.inconclusive),
+        two_modes=variability.two_modes(values, smallest_gap=half_limit) is not None,
     )
 
 
@@ -410,24 +350,17 @@ def plant(plan: Plan, size: float) -> Plan:
     The slowed one has an equal neighbour on both sides, so that its base can come before it or
     after. It is of no suite: no baseline may come from a run in which a workload was slowed down.
     """
-    return msgspec.structs.replace(
-        plan,
-        suite=plan.suite + _SUITE,
-        workloads=tuple(arm for workload in plan.workloads for arm in _arms(workload, size)),
-    )
-
-
-def _arms(workload: PlannedWorkload, size: float) -> tuple[PlannedWorkload, ...]:
-    if len(workload.id + SLOWER) > _MAX_ID_CHARS:
-        raise UsageError(
-            f"{workload.id}: expected an id that leaves {len(SLOWER)} of {_MAX_ID_CHARS} "
-            f"characters, found {len(workload.id)}; shorten the entry's `name`"
-        )
-    return (
-        workload,
-        msgspec.structs.replace(workload, id=workload.id + SLOWER, slowdown=size),
-        msgspec.structs.replace(workload, id=workload.id + SAME),
-    )
+    workloads: list[PlannedWorkload] = []
+    for workload in plan.workloads:
+        if len(workload.id + SLOWER) > _MAX_ID_CHARS:
+            raise UsageError(
+                f"{workload.id}: expected an id that leaves {len(SLOWER)} of {_MAX_ID_CHARS} "
+                f"characters, found {len(workload.id)}; shorten the entry's `name`"
+            )
+        slower = msgspec.structs.replace(workload, id=workload.id + SLOWER, slowdown=size)
+        same = msgspec.structs.replace(workload, id=workload.id + SAME)
+        workloads += [workload, slower, same]
+    return msgspec.structs.replace(plan, suite=plan.suite + _SUITE, workloads=tuple(workloads))
 
 
 def judge_planted(calibration: Calibration, run: Run, plan: Plan, size: float) -> Calibration:
@@ -440,24 +373,20 @@ def judge_planted(calibration: Calibration, run: Run, plan: Plan, size: float) -
     measured = {each.workload: each for each in run.measured}
     by_cpu = calibration.noise == "crowded"
     limit_of = metrics.STEP_CPU.name if by_cpu else metrics.STEP_TIME.name
+    alpha = share_alpha(len(calibration.workloads))
     workloads = dict(calibration.workloads)
     for name, known in calibration.workloads.items():
-        arms = [measured.get(name + arm) for arm in ("", SLOWER, SAME)]
-        if any(arm is None for arm in arms):
+        arms = [measured[name + arm] for arm in ("", SLOWER, SAME) if name + arm in measured]
+        if len(arms) < 3:
             continue
-        before, slower, after = (
-            _launches(arm, known.statistic, by_cpu=by_cpu).by[known.statistic]
-            for arm in arms
-            if arm is not None
-        )
+        launches = [_logarithms(arm, by_cpu=by_cpu)[known.statistic] for arm in arms]
         # In every other pair the head comes first, so that what drifts is on no side.
         differences = [
             slow - (last if turn % 2 else first)
-            for turn, (first, slow, last) in enumerate(zip(before, slower, after, strict=True))
+            for turn, (first, slow, last) in enumerate(zip(*launches, strict=True))
         ]
         limit = policy.relative_size(plan.limits.of(name)[limit_of], known.step_time_s)
         variance = Variance(known.pairs**2, known.pairs_df)
-        alpha = share_alpha(len(calibration.workloads))
         confirmation = _confirmation(variance, limit, alpha, trimmed=calibration.trimmed)
         outcome = confirmed(confirmation, differences[:MOST_PAIRS])
         has_interval = math.isfinite(outcome.low) and math.isfinite(outcome.high)

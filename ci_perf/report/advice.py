@@ -196,7 +196,11 @@ def _advised(comparison: Comparison) -> Iterable[tuple[Row, Topic]]:
     To accept gains, or a first baseline, of a workload that is blamed is no advice before somebody
     has looked, and its own advice accepts them too.
     """
-    blamed = {row.workload for row in comparison.rows if severity_of(row) in _BLAMES}
+    blamed = {
+        row.workload
+        for row in comparison.rows
+        if severity_of(row) in _BLAMES and row.code is not Code.NUMERICS_VARY
+    }
     topics = [
         (row, topic)
         for row in table_rows.worst_first(comparison.rows)

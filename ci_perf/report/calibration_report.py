@@ -5,6 +5,7 @@ from ci_perf.judging.policy import LOOKS
 from ci_perf.model.baseline import CalibratedWorkload, Calibration, Noise
 from ci_perf.report import units
 from ci_perf.report.escape import Words
+from ci_perf.report.phrases import fill, joined
 from ci_perf.report.tables import Page, Phrase, Table
 
 _STATISTICS = {"median": "the middle block", "p25": "the block at 25 %", "min": "the fastest block"}
@@ -25,19 +26,18 @@ _NOISE: dict[Noise, str] = {
 
 def page(calibration: Calibration) -> Page:
     """Show the outcome: a sentence with the result, then a table, then what the words mean."""
+    said = (
+        f"This machine: statistic {calibration.statistic}, limit {units.limit(calibration.limit)}, "
+        f"by {units.numbered(len(calibration.workloads), 'workload')} of suite {{suite}}"
+    )
     return [
-        [
-            Words(f"This machine: statistic {calibration.statistic}, limit "),
-            Words(f"{units.limit(calibration.limit)}, by "),
-            Words(f"{units.numbered(len(calibration.workloads), 'workload')} of suite "),
-            calibration.provenance.suite,
-        ],
+        fill(said, suite=(calibration.provenance.suite,)),
         *([_planted(calibration, calibration.planted)] if calibration.planted else []),
         [Words(_noise(calibration))],
         _statistic(calibration),
         [Words(_limit(calibration))],
         _workloads(calibration),
-        _explained(calibration),
+        [Words(_explained(calibration))],
     ]
 
 
@@ -45,50 +45,41 @@ def _planted(calibration: Calibration, size: float) -> Phrase:
     """Say where the slowdown was found, and why it was not elsewhere."""
     tried = {name: each.planted for name, each in calibration.workloads.items() if each.planted}
     missed = {name: planted for name, planted in tried.items() if not planted.found}
-    every = units.numbered(len(tried), "workload")
-    said: list[str] = [
-        Words(f"A slowdown of {units.limit(size)} was planted, and pairs found it in "),
-        Words(f"{len(tried) - len(missed)} of {every}."),
-    ]
-    if missed:
-        said.append(Words(" Not found: "))
-    for number, (name, planted) in enumerate(missed.items(), start=1):
+    said = (
+        f"A slowdown of {units.limit(size)} was planted, and pairs found it in "
+        f"{len(tried) - len(missed)} of {units.numbered(len(tried), 'workload')}."
+    )
+    named = []
+    for name, planted in missed.items():
         small = f" (its limit is {units.limit(planted.limit)})" if planted.limit >= size else ""
-        said += [name, Words(small + ("." if number == len(missed) else ", "))]
-    return said
+        named.append((name, Words(small)))
+    return fill(f"{said} Not found: {{named}}." if missed else said, named=joined(named))
 
 
 def _noise(calibration: Calibration) -> str:
     """Say which of three cases the machine is, and what follows for its verdicts."""
     says = _NOISE[calibration.noise]
     if calibration.launches_cpu is not None:
-        says += (
-            f" CPU time of launches typically differs by {units.share(calibration.launches_cpu)}."
-        )
+        spread = units.share(calibration.launches_cpu)
+        says += f" CPU time of launches typically differs by {spread}."
     if calibration.trimmed:
         says += " The mean of pairs leaves out the outermost fifth on each side."
     return says
 
 
 def _statistic(calibration: Calibration) -> Phrase:
-    spreads = ", ".join(
-        f"{name} {units.share(calibration.launches[name])}"
-        for name in STATISTICS
-        if name in calibration.launches
+    launches = calibration.launches
+    spreads = (f"{name} {units.share(launches[name])}" for name in STATISTICS if name in launches)
+    blind = (
+        " It hides what slows only some of the steps, such as an occasional pause. The metric "
+        "{metric} shows that."
     )
-    said: list[str] = [
-        Words(f"Statistic: {_STATISTICS[calibration.statistic]} represents a launch. "),
-        Words(f"Launches of the same code typically differ by: {spreads}. "),
-        Words("A statistic of fewer blocks is chosen only if it is a quarter less noisy."),
-    ]
-    if calibration.statistic == "min":
-        said += [
-            Words(" It hides what slows only some of the steps, such as an occasional pause. The "),
-            Words("metric "),
-            "step_p95_s",
-            Words(" shows that."),
-        ]
-    return said
+    said = (
+        f"Statistic: {_STATISTICS[calibration.statistic]} represents a launch. Launches of the "
+        f"same code typically differ by: {', '.join(spreads)}. A statistic of fewer blocks is "
+        "chosen only if it is a quarter less noisy."
+    )
+    return fill(said + (blind if calibration.statistic == "min" else ""), metric=("step_p95_s",))
 
 
 def _limit(calibration: Calibration) -> str:
@@ -151,18 +142,17 @@ def _note(workload: CalibratedWorkload, calibration: Calibration) -> Words:
     return Words("; ".join([*notes, *(["two modes"] if workload.two_modes else [])]))
 
 
-def _explained(calibration: Calibration) -> Phrase:
+def _explained(calibration: Calibration) -> str:
     workloads = calibration.workloads.values()
-    said: list[str] = [
-        Words(f"Smallest detectable: a change that {LOOKS[-1]} pairs of launches confirm in "),
-        Words("80 % of pull requests. Pairs, undecided: simulated confirmations of an unchanged "),
-        Words(f"workload. All numbers are from {min(each.processes for each in workloads)} "),
-        Words("launches per workload: enough to choose, too few to guarantee."),
-    ]
+    said = (
+        f"Smallest detectable: a change that {LOOKS[-1]} pairs of launches confirm in 80 % of pull "
+        "requests. Pairs, undecided: simulated confirmations of an unchanged workload. All numbers "
+        f"are from {min(each.processes for each in workloads)} launches per workload: enough to "
+        "choose, too few to guarantee."
+    )
     if any(workload.two_modes for workload in workloads):
-        said += [
-            Words(" Two modes: some launches are fast, others slow, and none in between. Six "),
-            Words("launches with one mode look like two in 6 % of cases: calibrate again to be "),
-            Words("sure."),
-        ]
+        said += (
+            " Two modes: some launches are fast, others slow, and none in between. Six launches "
+            "with one mode look like two in 6 % of cases: calibrate again to be sure."
+        )
     return said
