@@ -46,7 +46,7 @@ def a_calibration(**more):
     return msgspec.structs.replace(plain, **more)
 
 
-def a_planted(*, found=True, **more):
-    low, high = (1.02, 1.04) if found else (0.99, 1.06)
-    plain = model.PlantedChange(found=found, pairs=18, ratio=1.03, low=low, high=high, limit=0.02)
+def a_planted(*, proven=True, **more):
+    low, high = (1.02, 1.04) if proven else (0.99, 1.06)
+    plain = model.PlantedChange(proven=proven, pairs=18, ratio=1.03, low=low, high=high, limit=0.02)
     return msgspec.structs.replace(plain, **more)

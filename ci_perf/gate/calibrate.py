@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_perf import suite as suites
+from ci_perf import suite
 from ci_perf.baselines import layout
 from ci_perf.errors import ExitCode
 from ci_perf.gate import Notify, measure
@@ -60,25 +60,27 @@ def calibrate(
         listener=listener,
     )
     uniform = random.Random(_SEED).random  # noqa: S311  no secret
-    found = calibration.calibrate(run, plan, uniform)
+    document = calibration.calibrate(run, plan, uniform)
     if planted is not None:
         # Only now is the machine known, and with it its default limits.
-        judged = suites.plan(
+        judged = suite.plan(
             options.workloads,
             options.suite,
             selection=options.select,
             root=options.root,
-            defaults=policy.limits_on(found.machine, found),
+            defaults=policy.limits_on(document.machine, document),
         )
-        found = calibration.judge_planted(found, run, judged, planted)
+        document = calibration.judge_planted(document, run, judged, planted)
     if run.validity.status is Status.INVALID:
         notify("nothing is kept: the machine could not be trusted, see the reasons above")
-        return Calibrated(run=run, calibration=found, file=None)
+        return Calibrated(run=run, calibration=document, file=None)
     own = {workload.id for workload in plan.workloads if workload.own_statistic}
-    notes = statistic_notes(layout.read_calibration(options.baselines, found.machine), found, own)
-    file = layout.write_calibration(options.baselines, found)
+    notes = statistic_notes(
+        layout.read_calibration(options.baselines, document.machine), document, own
+    )
+    file = layout.write_calibration(options.baselines, document)
     notify("\n".join([f"written: {file}", *notes, f"next: git add {file} && git commit"]))
-    return Calibrated(run=run, calibration=found, file=file)
+    return Calibrated(run=run, calibration=document, file=file)
 
 
 def statistic_notes(

@@ -391,7 +391,7 @@ def judge_planted(calibration: Calibration, run: Run, plan: Plan, size: float) -
         outcome = confirmed(confirmation, differences[:MOST_PAIRS])
         has_interval = math.isfinite(outcome.low) and math.isfinite(outcome.high)
         planted = PlantedChange(
-            found=outcome.call == "regressed",
+            proven=outcome.call == "regressed",
             pairs=outcome.pairs,
             ratio=round(math.exp(outcome.estimate), 4),
             low=round(math.exp(outcome.low), 4) if has_interval else None,

@@ -95,11 +95,11 @@ class Provenance(Struct, frozen=True, kw_only=True):
 class PlantedChange(Struct, frozen=True, kw_only=True):
     """What pairs said of a slowdown that was planted.
 
-    ``found``: they prove it. ``ratio`` is slowed over not slowed, ``low`` to ``high`` the interval
-    that decided (``None`` without one), ``limit`` what had to be exceeded by half.
+    ``proven``: they have found it. ``ratio`` is slowed over not slowed, ``low`` to ``high`` the
+    interval that decided (``None`` without one), ``limit`` what had to be exceeded by half.
     """
 
-    found: bool
+    proven: bool
     pairs: Count
     ratio: PositiveSeconds
     low: float | None

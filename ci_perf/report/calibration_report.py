@@ -44,7 +44,7 @@ def page(calibration: Calibration) -> Page:
 def _planted(calibration: Calibration, size: float) -> Phrase:
     """Say where the slowdown was found, and why it was not elsewhere."""
     tried = {name: each.planted for name, each in calibration.workloads.items() if each.planted}
-    missed = {name: planted for name, planted in tried.items() if not planted.found}
+    missed = {name: planted for name, planted in tried.items() if not planted.proven}
     said = (
         f"A slowdown of {units.limit(size)} was planted, and pairs found it in "
         f"{len(tried) - len(missed)} of {units.numbered(len(tried), 'workload')}."
@@ -132,8 +132,8 @@ def _answer(workload: CalibratedWorkload) -> Words:
     planted = workload.planted
     if planted is None:
         return Words("failed")
-    found = "found" if planted.found else "not found"
-    return Words(f"{found}: {units.change(planted.ratio, planted.low, planted.high)}")
+    answer = "found" if planted.proven else "not found"
+    return Words(f"{answer}: {units.change(planted.ratio, planted.low, planted.high)}")
 
 
 def _note(workload: CalibratedWorkload, calibration: Calibration) -> Words:

@@ -345,7 +345,7 @@ def test_a_name_that_leaves_no_room_for_ours_is_refused_before_anything_is_launc
 def test_a_machine_that_is_quiet_enough_finds_what_was_planted(spread, size, is_found):
     (found,) = planted(*three_arms("w", spread, size=size), size=size).workloads.values()
 
-    assert found.planted.found is is_found
+    assert found.planted.proven is is_found
     assert found.planted.low <= found.planted.ratio <= found.planted.high
     if spread < 0.1:
         assert found.planted.ratio == pytest.approx(1 + size, abs=0.003)
@@ -362,7 +362,7 @@ def test_a_change_within_half_the_limit_of_the_suite_is_not_expected_to_be_found
 
     (found,) = planted(*three_arms("w", 0.002), plan=plan).workloads.values()
 
-    assert (found.planted.found, found.planted.limit) == (False, 0.25)
+    assert (found.planted.proven, found.planted.limit) == (False, 0.25)
 
 
 def test_a_workload_of_which_an_arm_failed_has_no_answer():

@@ -60,8 +60,8 @@ def test_a_workload_with_a_statistic_of_its_own_says_so():
 def test_a_planted_slowdown_is_found_or_not_with_its_interval():
     workloads = {
         "matmul": a_workload(planted=a_planted()),
-        "bert_base": a_workload(planted=a_planted(found=False)),
-        "wide": a_workload(planted=a_planted(found=False, limit=0.25)),
+        "bert_base": a_workload(planted=a_planted(proven=False)),
+        "wide": a_workload(planted=a_planted(proven=False, limit=0.25)),
         "broken": a_workload(),
     }
 
