@@ -53,7 +53,10 @@ demo: $(DEMO_STAMP) ## Watch a small project being judged (DEMO='--keep DIR' kee
 ifeq ($(filter-out local,$(RUNNER)),)
 	$(BIN)/python -m ci_perf demo $(DEMO)
 else
-	image='$(IMAGE)'; [ -n "$$image" ] || image=$$($(BIN)/python -m ci_perf image build --engine '$(RUNNER)') || exit; \
+	image='$(IMAGE)'; [ -n "$$image" ] || { \
+	    $(RUNNER) build --file docker/Dockerfile --tag ci-perf:demo --iidfile $(VENV)/image . \
+	    && image=sha256:$$(sed 's/^sha256://' $(VENV)/image); \
+	  } || exit; \
 	  $(BIN)/python -m ci_perf demo --runner '$(RUNNER)' --image "$$image" $(DEMO)
 endif
 
@@ -112,14 +115,18 @@ schema: $(STAMP) ## Write docs/schema anew
 map: ## List every module with the first line of its docstring
 	@"$(PYTHON)" benchmarks/map.py
 
+COMPILE := $(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+# Here no code of a package runs, and none in a build: what has no wheel is refused.
+IN_AN_IMAGE := --only-binary :all: --overrides docker/no-torch.txt
+
 lock: $(STAMP) ## Write requirements/ anew: what is installed beside a token, and in the image
-	$(BIN)/python -m uv pip compile pyproject.toml --group build --extra report \
-	  --constraint constraints.txt --universal --python-version 3.11 --generate-hashes \
-	  --custom-compile-command 'make lock' --quiet --output-file requirements/report.txt
-	$(BIN)/python -m ci_perf image lock --requirements pyproject.toml --extra measure --extra models --group build \
-	  --constraint constraints.txt --output requirements/container.txt
-	$(BIN)/python -m ci_perf image lock --requirements docker/jupyter.in \
-	  --constraint requirements/container.txt --output requirements/jupyter.txt
+	$(COMPILE) pyproject.toml --group build --extra report \
+	  --constraint constraints.txt --output-file requirements/report.txt
+	$(COMPILE) pyproject.toml --extra measure --extra models --group build $(IN_AN_IMAGE) \
+	  --constraint constraints.txt --output-file requirements/container.txt
+	$(COMPILE) docker/jupyter.in $(IN_AN_IMAGE) \
+	  --constraint requirements/container.txt --output-file requirements/jupyter.txt
 
 # What ci_perf and its tests of GPUs need beside torch; numpy and transformers alone are larger than
 # all of it, and only some workloads of the suite import them.

@@ -50,7 +50,7 @@ def torch() -> None:
     if (after := _torch()) != before["torch"]:
         _refuse(
             f"expected to keep its torch, {before['torch']}, found {after}: the lock names torch, "
-            "and must not (`ci-perf image lock` leaves it out)"
+            "and must not (docker/no-torch.txt leaves it out)"
         )
     if conflicts := _conflicts(before["installed"]):
         _refuse(f"expected a lock that fits its torch, found: {'; '.join(conflicts)}")

@@ -20,9 +20,7 @@ RUN unset PIP_CONSTRAINT \
          --require-hashes --requirement /usr/local/share/ci-perf/jupyter.txt \
     && python3 /usr/local/share/ci-perf/base.py torch
 
-# What the image below was built from says nothing of this one.
-LABEL dev.ci_perf.inputs="" \
-      org.opencontainers.image.title="ci-perf-jupyter" \
+LABEL org.opencontainers.image.title="ci-perf-jupyter" \
       org.opencontainers.image.description="JupyterLab beside ci-perf"
 
 USER 10001:10001

@@ -53,7 +53,6 @@ def an_image(**more):
         reference=f"ghcr.io/us/perf:2.13@sha256:{'fedcba9876543210' * 4}",
         digest=f"sha256:{'fedcba9876543210' * 4}",
         config=f"sha256:{'0123456789abcdef' * 4}",
-        inputs="",
         is_pinned=True,
         engine="docker",
         engine_version="28.0",

@@ -31,7 +31,7 @@ COMMANDS = {
     "accept": "Make a run the new baseline: writes the files that you then commit.",
     "baseline": "Look at the committed history, and let git merge it.",
     "calibrate": "Measure what this machine can show: its statistic, and the limit it can hold.",
-    "image": "Make the image that a suite is measured in, and pin it.",
+    "pin": "Write the digest of an image into suite.toml, so that all runners measure in the same.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
     "demo": "Watch a small project being judged, from baseline to red mark.",
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",

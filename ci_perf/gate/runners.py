@@ -219,7 +219,7 @@ def _image(runner: Runner, chosen_engine: Engine, pinned: str, whose: str, notif
     if not reference:
         raise UsageError(
             f"--runner {runner.kind}: expected an image for {whose}, found none; say "
-            '`[container] image = "NAME@sha256:DIGEST"` in suite.toml (`ci-perf image pin`), or '
+            '`[container] image = "NAME@sha256:DIGEST"` in suite.toml (`ci-perf pin`), or '
             "--image"
         )
     if not runner.image and not images.is_allowed(reference, runner.allow_image):

@@ -50,14 +50,12 @@ class Image(Struct, frozen=True, kw_only=True):
 
     ``reference`` is how it was asked for, ``digest`` that of its registry ("sha256:...", empty for
     one that was never pushed), ``config`` that of its configuration, which every engine knows.
-    ``inputs`` is the hash of what it was built from, where its label says so. ``is_pinned`` says
-    that the reference can mean no other image.
+    ``is_pinned`` says that the reference can mean no other image.
     """
 
     reference: Reference
     digest: Text
     config: Text
-    inputs: Text
     is_pinned: bool
     engine: EngineName
     engine_version: Text

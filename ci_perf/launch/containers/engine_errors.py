@@ -146,7 +146,7 @@ _IMAGES = (
         r"manifest for (\S+) not found|reading manifest (\S+ in \S+): manifest "
         r"unknown|manifest unknown|repository .* not found",
         "the registry has no such image: {it}",
-        "compare tag and digest with the registry; `ci-perf image pin` writes those of a tag",
+        "compare tag and digest with the registry; `ci-perf pin` writes those of a tag",
     ),
     _pattern(
         r"manifest does not match provided manifest digest|manifest verification failed for digest"

@@ -1,5 +1,6 @@
 """Find the image of a measurement: which references are allowed, and what the engine has."""
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable
 
@@ -9,11 +10,9 @@ from ci_perf.errors import EngineError, UsageError
 from ci_perf.launch.containers import engine_errors
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.model import container as references
-from ci_perf.model.container import EngineName, Image, Local, Named
+from ci_perf.model.container import Image, Local, Named
 from ci_perf.system import linux
 
-# The hash of what an image was built from; our own build writes it.
-INPUTS_LABEL = "dev.ci_perf.inputs"
 # Some ten gigabytes over a slow line.
 PULL_S = 3600.0
 # What git shows of a hash is less; this is what engines show of an id.
@@ -27,17 +26,30 @@ _UNKNOWN = ("no such image", "image not known")
 _BUILT_HERE = "localhost"
 
 
-class HostImage(msgspec.Struct, frozen=True, kw_only=True):
-    """An image that the host has. ``digests`` are as the engine shows them: NAME@sha256:..."""
+class HostImage(msgspec.Struct, frozen=True, rename="pascal"):
+    """An image that the host has: what both engines say of it, of all that they say."""
 
-    identity: str
-    digests: tuple[str, ...]
-    inputs: str
+    id: str
+    repo_digests: tuple[str, ...] | None = None
 
-    def digests_of(self, repository: str) -> tuple[str, ...]:
-        """Return the digests, "sha256:...", that the image has in one repository."""
-        names = [name for name in map(_parsed, self.digests) if isinstance(name, Named)]
-        return tuple(name.digest for name in names if name.repository == repository and name.digest)
+    @property
+    def identity(self) -> str:
+        """Return the id, "sha256:...": podman leaves the name of the hash out."""
+        return self.id if ":" in self.id else f"sha256:{self.id}"
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Return its digests as the engine shows them: NAME@sha256:..."""
+        return self.repo_digests or ()
+
+    def find_digest(self, repository: str) -> str:
+        """Return the digest, "sha256:...", that the image has in one repository; "" for none."""
+        for shown in self.digests:
+            with contextlib.suppress(ValueError):  # an engine may name images in ways of its own
+                image = references.parse_reference(shown)
+                if isinstance(image, Named) and image.repository == repository and image.digest:
+                    return image.digest
+        return ""
 
 
 def parse(reference: str) -> Named | Local:
@@ -62,7 +74,7 @@ def check(reference: str, *, allow_unpinned: bool) -> None:
     tag = f"the tag {asked.tag!r}" if asked.tag else "neither digest nor tag, which means 'latest'"
     raise UsageError(
         f"image {reference}: expected one that is pinned (NAME@sha256:...), found {tag}: it may be "
-        f"another image tomorrow; next: `ci-perf image pin {reference}`, or measure all the same "
+        f"another image tomorrow; next: `ci-perf pin {reference}`, or measure all the same "
         "with --allow-unpinned, which marks the run"
     )
 
@@ -94,7 +106,6 @@ def resolve(
         reference=reference,
         digest=_digest(asked, image),
         config=image.identity,
-        inputs=image.inputs,
         is_pinned=is_pinned(reference),
         engine=engine.name,
         engine_version=linux.short(version),
@@ -104,15 +115,13 @@ def resolve(
 def name_for_comparison(image: Image) -> str:
     """Name an image so that it reads the same on every machine that has it.
 
-    By its digest, and of its name only the last word, which a mirror keeps. One of this host: by
-    what it was built from, or else by its id.
+    By its digest, and of its name only the last word, which a mirror keeps. One that was never
+    pushed: by its id.
     """
     asked = references.parse_reference(image.reference)
     if isinstance(asked, Named) and image.digest:
         word = asked.repository.rpartition("/")[2]
         return f"{word[:_NAME_CHARS]}@sha256:{_short(image.digest)}"
-    if _short(image.inputs):
-        return f"built from {_short(image.inputs)}"
     return f"sha256:{_short(image.config)}"
 
 
@@ -120,7 +129,12 @@ def look(engine: Engine, asked: Named | Local) -> HostImage | None:
     """Ask the engine for an image that the host has. Raises EngineError: no answer to that."""
     answer = engine.ask("image", "inspect", spelled(asked))
     if answer.code == 0:
-        return _read(engine.name, answer.out)
+        try:
+            return msgspec.json.decode(answer.out, type=tuple[HostImage])[0]
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise EngineError(
+                f"`{engine.name} image inspect`: expected JSON of one image, found: {error}"
+            ) from None
     if any(words in answer.err.lower() for words in _UNKNOWN):
         return None
     raise EngineError(
@@ -140,7 +154,7 @@ def pulled(engine: Engine, asked: Named | Local, say: Callable[[str], None]) -> 
         raise EngineError(
             f"image {asked.identity}: expected {engine.name} to have it, found that it does not; "
             "an id means something only on the host where the image was built: build it here, or "
-            "push it to a registry and pin its digest with `ci-perf image pin NAME:TAG`"
+            "push it to a registry and pin its digest with `ci-perf pin NAME:TAG`"
         )
     _check_built_here(engine, asked)
     pull(engine, asked, say)
@@ -180,10 +194,13 @@ def spelled(asked: Named | Local) -> str:
 def _digest(asked: Named | Local, image: HostImage) -> str:
     """Return the digest of an image. Raises EngineError when it is not the one asked for."""
     if isinstance(asked, Local):
-        _check_identity(asked, image)
+        if asked.identity != image.identity:
+            raise EngineError(
+                f"image {asked.identity}: expected this id, found {image.identity}; name it by that"
+            )
         return ""
     if not asked.digest:
-        return next(iter(pushed(asked, image)), "")
+        return find_pushed_digest(asked, image)
     if asked.digest not in [name.partition("@")[2] for name in image.digests]:
         raise EngineError(
             f"image {spelled(asked)}: expected this digest, found an image with "
@@ -192,51 +209,10 @@ def _digest(asked: Named | Local, image: HostImage) -> str:
     return asked.digest
 
 
-def _check_identity(asked: Local, image: HostImage) -> None:
-    if asked.identity != image.identity:
-        raise EngineError(
-            f"image {asked.identity}: expected this id, found {image.identity}; name it by that"
-        )
-
-
-def pushed(asked: Named, image: HostImage) -> tuple[str, ...]:
-    """Return the digests that an image has in the repository by which it was asked for."""
-    is_of_registry = not asked.repository.startswith(f"{_BUILT_HERE}/")
-    return image.digests_of(asked.repository) if is_of_registry else ()
-
-
-class _Config(msgspec.Struct, rename="pascal"):
-    labels: dict[str, str] | None = None
-
-
-class _Inspected(msgspec.Struct, rename="pascal"):
-    """What both engines say of an image, of all that they say."""
-
-    id: str
-    repo_digests: list[str] | None = None
-    config: _Config | None = None
-
-
-def _read(engine: EngineName, text: str) -> HostImage:
-    try:
-        (said,) = msgspec.json.decode(text, type=tuple[_Inspected])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise EngineError(
-            f"`{engine} image inspect`: expected JSON of one image, found: {error}"
-        ) from None
-    labels = (said.config.labels if said.config else None) or {}
-    return HostImage(
-        identity=said.id if ":" in said.id else f"sha256:{said.id}",  # podman leaves it out
-        digests=tuple(said.repo_digests or ()),
-        inputs=linux.short(labels.get(INPUTS_LABEL, "")),
-    )
-
-
-def _parsed(reference: str) -> Named | Local | None:
-    try:
-        return references.parse_reference(reference)
-    except ValueError:  # an engine may name an image in ways of its own
-        return None
+def find_pushed_digest(asked: Named, image: HostImage) -> str:
+    """Return the digest of an image in the repository by which it was asked for; "" for none."""
+    is_built_here = asked.repository.startswith(f"{_BUILT_HERE}/")
+    return "" if is_built_here else image.find_digest(asked.repository)
 
 
 def _is_under(asked: Named | Local, prefix: str) -> bool:

@@ -95,7 +95,7 @@ def test_a_tag_is_refused_with_the_next_step(project, tag):
     code, said = refused(project, "--image", tag)
 
     assert code == ExitCode.USAGE
-    assert f"next: `ci-perf image pin {tag}`" in said
+    assert f"next: `ci-perf pin {tag}`" in said
     assert "--allow-unpinned" in said
 
 
@@ -128,7 +128,7 @@ def test_without_any_image_it_says_where_to_name_one(project):
 
     assert code == ExitCode.USAGE
     assert "--runner docker: expected an image for the head, found none" in said
-    assert "`ci-perf image pin`" in said
+    assert "`ci-perf pin`" in said
 
 
 def test_the_owner_of_a_runner_says_which_images_suite_toml_may_name(pinned, python_image):

@@ -1,9 +1,9 @@
-"""`ci-perf image pin` where no engine need be asked; with one: integration/containers."""
+"""`ci-perf pin` where no engine need be asked; with one: integration/containers."""
 
 import pytest
 from click.testing import CliRunner
 
-from ci_perf.cli import image_command
+from ci_perf.cli.pin_command import pin_command
 from ci_perf.errors import EngineError, UsageError
 
 SUITE = '[[suites.smoke.workloads]]\nworkload = "nap"\n'
@@ -17,8 +17,8 @@ def pin(tmp_path):
 
     def pin(*arguments):
         return CliRunner(env={"PATH": str(tmp_path)}).invoke(
-            image_command.image_command,
-            ["pin", "--workloads", str(tmp_path), *arguments],
+            pin_command,
+            ["--workloads", str(tmp_path), *arguments],
             catch_exceptions=False,
         )
 
@@ -31,7 +31,7 @@ def test_without_an_image_one_must_be_named(pin, tmp_path):
 
     assert str(error.value) == (
         f"{tmp_path}/suite.toml: $.container.image: expected an image to pin, found none; name "
-        "one: `ci-perf image pin NAME:TAG`"
+        "one: `ci-perf pin NAME:TAG`"
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_perf.errors import UsageError
-from ci_perf.launch.containers import pinning
+from ci_perf.gate import pinning
 
 PINNED = f"ghcr.io/us/perf:2.13@sha256:{'0123456789abcdef' * 4}"
 LINE = f'image = "{PINNED}"'
@@ -49,7 +49,7 @@ LINE = f'image = "{PINNED}"'
     ],
 )
 def test_only_the_image_changes(before, after):
-    assert pinning.edited(before, PINNED) == after
+    assert pinning.replace_image(before, PINNED) == after
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_only_the_image_changes(before, after):
 )
 def test_a_place_that_cannot_be_told_is_refused_with_the_lines_to_paste(text):
     with pytest.raises(UsageError, match="expected a table") as error:
-        pinning.edited(text, PINNED, name="workloads/suite.toml")
+        pinning.replace_image(text, PINNED, name="workloads/suite.toml")
 
     assert str(error.value).startswith("workloads/suite.toml: ")
     assert str(error.value).endswith(f"\n[container]\n{LINE}")
@@ -99,7 +99,7 @@ _LINES = st.sampled_from(
 @given(st.lists(_LINES, max_size=8).map("\n".join))
 def test_whatever_the_file_looks_like_the_rest_of_it_stays(text):
     try:
-        changed = pinning.edited(text, PINNED)
+        changed = pinning.replace_image(text, PINNED)
     except UsageError:
         return
     before, after = tomllib.loads(text), tomllib.loads(changed)
@@ -113,31 +113,3 @@ def test_whatever_the_file_looks_like_the_rest_of_it_stays(text):
         "image = 'old'",
         'image = "old" # why',
     }
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "suite.toml"
-    path.write_text("container.pids = 64\n")
-
-    with pytest.raises(UsageError, match=str(path)):
-        pinning.write(path, PINNED)
-    assert path.read_text() == "container.pids = 64\n"
-
-    path.write_bytes(b"# \xc3\xa4\r\n[container]\r\n")
-    pinning.write(path, PINNED)
-
-    assert path.read_bytes() == f"# ä\r\n[container]\r\n{LINE}\r\n".encode()
-
-
-@pytest.mark.parametrize(
-    ("reference", "tag"),
-    [
-        (PINNED, "ghcr.io/us/perf:2.13"),
-        (PINNED.replace(":2.13", ""), PINNED.replace(":2.13", "")),
-        ("perf:1", "perf:1"),
-        ("perf", "perf"),
-        (PINNED.partition("@")[2], PINNED.partition("@")[2]),
-    ],
-)
-def test_what_is_pinned_is_pinned_again_by_its_tag_where_it_has_one(reference, tag):
-    assert pinning.tag_of(reference) == tag
