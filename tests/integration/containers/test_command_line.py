@@ -171,7 +171,8 @@ def test_a_gpu_is_asked_of_an_engine_that_has_none(tmp_path, podman_python_image
     done = project.run(*line, "--device", "cuda")
 
     assert done.code == ExitCode.NO_ANSWER
-    assert "no CDI specification knows nvidia.com/gpu=all" in done.err
+    assert "the engine gives this container no GPU" in done.err
+    assert "nvidia.com/gpu=all" in done.err
 
 
 @pytest.fixture

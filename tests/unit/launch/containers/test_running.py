@@ -55,7 +55,7 @@ def test_docker_tells_why_a_container_never_began_in_its_state():
 
     found = refusal("docker", ended(began=False, code=127, error=error))
 
-    assert "the image has no program python3" in found
+    assert 'failed: exec: "python3": executable file not found in $PATH; ' in found
 
 
 def test_podman_tells_it_only_in_the_words_of_start():
@@ -69,12 +69,12 @@ def test_podman_tells_it_only_in_the_words_of_start():
 @pytest.mark.parametrize(
     ("tail", "code", "meaning"),
     [
-        (TINI, 127, "no program python3"),
-        (TINI.replace("No such file or directory", "Permission denied"), 126, "may not be"),
-        (TINI.replace("No such file or directory", "Exec format error"), 1, "architecture"),
-        (CATATONIT, 1, "no program to start"),
-        (CATATONIT_FORK, 1, "no more processes"),
-        ("exec /usr/bin/python3: exec format error\n", 1, "architecture"),
+        (TINI, 127, "exec python3 failed: No such file"),
+        (TINI.replace("No such file or directory", "Permission denied"), 126, "Permission denied"),
+        (TINI.replace("No such file or directory", "Exec format error"), 1, "Exec format error"),
+        (CATATONIT, 1, "failed to exec pid1: No such file"),
+        (CATATONIT_FORK, 1, "Resource temporarily unavailable"),
+        ("exec /usr/bin/python3: exec format error\n", 1, "exec format error"),
     ],
 )
 def test_an_init_that_cannot_start_the_worker_is_understood(tail, code, meaning):
