@@ -12,6 +12,9 @@ from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import GpuStates, MachineDescription, Task, TaskFailure
 from ci_perf.system.child import Ended
 
+# What one launch gives.
+Outcome = WorkerResult | TaskFailure
+
 # Whether a signal has asked us to end.
 Interrupted = Callable[[], bool]
 
@@ -49,7 +52,7 @@ class Launcher(Protocol):
     ) -> Mapping[str, float] | TaskFailure:
         """Run the fixed programs; return seconds by name, none where there is no torch."""
 
-    def launch(self, task: Task, interrupted: Interrupted = never) -> WorkerResult | TaskFailure:
+    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
         """Run one task to its end or its time limit."""
 
     def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
@@ -57,7 +60,7 @@ class Launcher(Protocol):
 
     def launch_pair(
         self, first: Task, second: Task, interrupted: Interrupted = never
-    ) -> tuple[WorkerResult | TaskFailure, WorkerResult | TaskFailure]:
+    ) -> tuple[Outcome, Outcome]:
         """Run two tasks as a resident pair: both processes exist, one at a time runs.
 
         They take turns phase by phase, `first` first, and block by block in an order that is drawn
@@ -71,8 +74,8 @@ class Launcher(Protocol):
         interrupted: Interrupted = never,
         *,
         begin: Callable[[int], object] = ignore,
-        end: Callable[[int, WorkerResult | TaskFailure], object] = ignore,
-    ) -> tuple[WorkerResult | TaskFailure, ...]:
+        end: Callable[[int, Outcome], object] = ignore,
+    ) -> tuple[Outcome, ...]:
         """Run tasks one after the other, after their processes have imported code all at once.
 
         Each has the machine for itself from then on: those that wait are stopped. Tasks of one

@@ -20,9 +20,8 @@ from ci_perf.launch import (
     run_task,
 )
 from ci_perf.launch.exit_status import KillCount
-from ci_perf.launch.run_task import Finished, Outcome, TurnLauncher
+from ci_perf.launch.run_task import Finished, TaskLauncher
 from ci_perf.launch.turn_scheduler import Slot
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import (
     CANARIES,
     GPU_STATES,
@@ -45,7 +44,7 @@ _DRIVER_TIMEOUT_S = 60.0
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class LocalLauncher(TurnLauncher):
+class LocalLauncher(TaskLauncher):
     """Each task is a fresh Python process in a session of its own."""
 
     def __init__(
@@ -107,16 +106,6 @@ class LocalLauncher(TurnLauncher):
         )
         return times if isinstance(times, TaskFailure) else times.median_s
 
-    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
-        """See Launcher."""
-        return run_task.run(task, lambda folder: self._run(task, folder, interrupted, slot=None))
-
-    def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
-        """See Launcher."""
-        return run_task.profile(
-            task, lambda folder: self._run(task, folder, interrupted, slot=None)
-        )
-
     def shell(
         self,
         command: str,
@@ -141,17 +130,17 @@ class LocalLauncher(TurnLauncher):
                 interrupted=interrupted,
             )
 
-    def _launch_in_slot(self, task: Task, slot: Slot, interrupted: Interrupted) -> Outcome:
-        spelled = msgspec.structs.replace(task, turns=str(slot.folder))
-        return run_task.run(spelled, lambda folder: self._run(spelled, folder, interrupted, slot))
+    def _spell(self, task: Task, slot: Slot | None) -> Task:
+        return task if slot is None else msgspec.structs.replace(task, turns=str(slot.folder))
 
-    def _run(
+    def _run_process(
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
     ) -> Finished:
-        """Run the child of one task, with the monitor beside it."""
         protocol = task.workload.protocol
+        # Compiled code of a workload on one side.
+        caches = folder.path if self._caches is None else self._caches
         environment = child_environment.of_task(
-            self._environment, protocol, self._cache(task, folder)
+            self._environment, protocol, caches / cache_name(task)
         )
         kills = self._kill_count()
         with watching(task, folder, self._root, self._environment) as report:
@@ -166,12 +155,6 @@ class LocalLauncher(TurnLauncher):
             )
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
         return Finished(ended=ended, evidence=evidence, kills=kills)
-
-    def _cache(self, task: Task, folder: Scratch) -> Path:
-        """Return the folder of compiled code of a workload on one side."""
-        if self._caches is None:
-            return folder.path / "cache"
-        return self._caches / cache_name(task)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import msgspec
 from ci_perf.errors import CiPerfError, InvalidFileError
 from ci_perf.launch import (
     Interrupted,
+    Outcome,
     exit_status,
     ignore,
     monitoring,
@@ -54,8 +55,6 @@ _NONE_LEFT = "the launch left none"
 _AFTER_TIMING = {Phase.MEMORY, Phase.COUNTERS, Phase.TEARDOWN}
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-Outcome = WorkerResult | TaskFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +123,35 @@ def _run(
     return finished, result
 
 
-class TurnLauncher(ABC):
-    """The part of a launcher that schedules tasks which share the machine. See Launcher."""
+class TaskLauncher(ABC):
+    """The part of a launcher that is the same wherever processes run. See Launcher."""
 
     @abstractmethod
-    def _launch_in_slot(self, task: Task, slot: Slot, interrupted: Interrupted) -> Outcome:
-        """Run one task whose process waits for its turns."""
+    def _spell(self, task: Task, slot: Slot | None) -> Task:
+        """Return a task with its paths as its process sees them."""
+
+    @abstractmethod
+    def _run_process(
+        self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
+    ) -> Finished:
+        """Run the process of a task to its end, with the monitor beside it."""
+
+    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
+        """See Launcher."""
+        return self._launch_in_slot(task, None, interrupted)
+
+    def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
+        """See Launcher."""
+        return profile(
+            self._spell(task, None),
+            lambda folder: self._run_process(task, folder, interrupted, None),
+        )
+
+    def _launch_in_slot(self, task: Task, slot: Slot | None, interrupted: Interrupted) -> Outcome:
+        return run(
+            self._spell(task, slot),
+            lambda folder: self._run_process(task, folder, interrupted, slot),
+        )
 
     def launch_pair(
         self, first: Task, second: Task, interrupted: Interrupted = never

@@ -18,7 +18,7 @@ import msgspec
 from ci_perf.judging import launch_numbers, suite_rules
 from ci_perf.judging.earlier_checks import Before
 from ci_perf.judging.policy import MOST_PAIRS
-from ci_perf.launch import memory_check
+from ci_perf.launch import Outcome, memory_check
 from ci_perf.model.process import Phase, WorkerResult
 from ci_perf.model.run import Interleaved, Pair, Paired, Run
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -36,7 +36,6 @@ _MOST_SPREAD = 1.0
 # Of normal noise, the standard deviation in median absolute deviations, which no outlier enlarges.
 _DEVIATIONS = 1.4826
 _Side = Literal["base", "head"]
-_Outcome = WorkerResult | TaskFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,14 +257,14 @@ class Interleaving:
         self._keep(base, by_side, resident=is_resident)
         base.first = second
 
-    def _launched(self, tasks: Sequence[Task]) -> tuple[_Outcome, ...]:
+    def _launched(self, tasks: Sequence[Task]) -> tuple[Outcome, ...]:
         """Launch both sides one after the other; they import at once where they may."""
         count = sum(schedule.processes(task.workload) for task in tasks)
         if self._checks.at_once() < count:
             return tuple(self._runner.outcome(task) for task in tasks)
         return self._runner.outcomes(tasks)
 
-    def _keep(self, base: _Base, by_side: dict[_Side, _Outcome], *, resident: bool) -> None:
+    def _keep(self, base: _Base, by_side: dict[_Side, Outcome], *, resident: bool) -> None:
         head, other = by_side["head"], self._checked(base.workload.id, by_side["base"])
         if isinstance(head, TaskFailure):
             # The head ran before and crashes now: that is never unchanged.
@@ -278,7 +277,7 @@ class Interleaving:
             Pair(first=base.first, resident=resident, base=other.process, head=head.process)
         )
 
-    def _checked(self, workload: str, base: _Outcome) -> _Outcome:
+    def _checked(self, workload: str, base: Outcome) -> Outcome:
         """Refuse a base whose step does another amount of work: its time says something else."""
         if isinstance(base, TaskFailure):
             return base

@@ -7,7 +7,8 @@ from typing import Protocol
 import msgspec
 
 from ci_perf.judging import comparability
-from ci_perf.model.process import Process, WorkerResult
+from ci_perf.launch import Outcome
+from ci_perf.model.process import Process
 from ci_perf.model.program import Program, SameProgram, Touched, TouchedCode
 from ci_perf.model.run import Measured
 from ci_perf.model.suite import PlannedWorkload
@@ -22,7 +23,7 @@ _ENOUGH_STEPS = 0.5
 _DETAIL_CHARS = 2000
 
 Answer = SameProgram | Touched
-Launch = Callable[[Task], WorkerResult | TaskFailure]
+Launch = Callable[[Task], Outcome]
 
 
 class SamenessProver(Protocol):

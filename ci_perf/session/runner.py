@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ci_perf.launch import Launcher, ignore, memory_check
+from ci_perf.launch import Launcher, Outcome, ignore, memory_check
 from ci_perf.measuring import distrust
 from ci_perf.model import run as runs
 from ci_perf.model.process import WorkerResult
@@ -25,7 +25,6 @@ from ci_perf.system.signals import Interrupts
 from ci_perf.worktree import Checkout, sources
 
 Position = Literal["before", "between", "after"]
-Outcome = WorkerResult | TaskFailure
 
 # A machine drifts over minutes: canaries that follow each other sooner tell nothing new.
 CANARIES_EVERY_S = 30.0

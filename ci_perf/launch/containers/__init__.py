@@ -22,10 +22,9 @@ from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.containers.mounts import OUT, Folders, Mount
 from ci_perf.launch.containers.running import ContainerEnd
-from ci_perf.launch.run_task import Finished, Outcome, TurnLauncher
+from ci_perf.launch.run_task import Finished, TaskLauncher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
-from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import (
     CANARIES,
     MACHINE,
@@ -80,7 +79,7 @@ class _Spec:
     gpus: tuple[str, ...] = ()
 
 
-class ContainerLauncher(TurnLauncher):
+class ContainerLauncher(TaskLauncher):
     """Each task is a fresh process in a fresh container."""
 
     def __init__(
@@ -148,18 +147,6 @@ class ContainerLauncher(TurnLauncher):
         )
         return times if isinstance(times, TaskFailure) else times.median_s
 
-    def launch(self, task: Task, interrupted: Interrupted = never) -> Outcome:
-        """See Launcher."""
-        return run_task.run(
-            mounts.task_inside(task), lambda folder: self._run_task(task, folder, interrupted, None)
-        )
-
-    def profile(self, task: Task, interrupted: Interrupted = never) -> StepProfile | TaskFailure:
-        """See Launcher."""
-        return run_task.profile(
-            mounts.task_inside(task), lambda folder: self._run_task(task, folder, interrupted, None)
-        )
-
     def shell(
         self,
         command: str,
@@ -173,7 +160,7 @@ class ContainerLauncher(TurnLauncher):
         if root not in self._copies:
             copy = self._folder / f"copy-{len(self._copies)}" / root.name
             mounts.copy_checkout(root, copy)
-            mounts.hand_over_tree(copy, self._user)
+            mounts.hand_over(copy, self._user)
             self._copies[root] = copy
         spec = _Spec(
             image=self._image_of(root),
@@ -187,13 +174,10 @@ class ContainerLauncher(TurnLauncher):
         )
         return self._run(spec, timeout_s, interrupted).ended
 
-    def _launch_in_slot(self, task: Task, slot: Slot, interrupted: Interrupted) -> Outcome:
-        return run_task.run(
-            mounts.task_inside(task, turns=True),
-            lambda folder: self._run_task(task, folder, interrupted, slot),
-        )
+    def _spell(self, task: Task, slot: Slot | None) -> Task:
+        return mounts.task_inside(task, turns=slot is not None)
 
-    def _run_task(
+    def _run_process(
         self, task: Task, folder: Scratch, interrupted: Interrupted, slot: Slot | None
     ) -> Finished:
         """Run the container of one task, with the monitor on this host beside it."""
@@ -209,11 +193,13 @@ class ContainerLauncher(TurnLauncher):
             turns=None if slot is None else slot.folder,
         )
         protocol = task.workload.protocol
+        if place not in self._hidden_folders:
+            self._hidden_folders[place] = mounts.hidden_folders(place)
         spec = _Spec(
             image=self._image_of(root),
             command=_module(module_of(task)),
             mounts=mounts.task_mounts(task, place, folders, child_environment.PACKAGE),
-            hidden=self._hidden(place),
+            hidden=self._hidden_folders[place],
             environment=_ours(child_environment.of_task({}, protocol, Path(mounts.CACHE))),
             workdir=mounts.WORKSPACE,
             gpus=arguments.gpus_of_task(
@@ -285,11 +271,6 @@ class ContainerLauncher(TurnLauncher):
     def _image_of(self, root: Path) -> Image:
         of_root = (side.image for side in self.sides if side.root == root)
         return next(of_root, self.sides[0].image)
-
-    def _hidden(self, place: Path) -> tuple[str, ...]:
-        if place not in self._hidden_folders:
-            self._hidden_folders[place] = mounts.hidden_folders(place)
-        return self._hidden_folders[place]
 
     def _kept(self, name: str) -> Path:
         path = self._folder / name

@@ -132,17 +132,14 @@ def user(engine: Engine) -> User:
     uid, gid = os.geteuid(), os.getegid()
     if engine.name == "podman" and uid != 0:
         return User(uid=uid, gid=gid, userns="keep-id")
-    security = engine.must("info", "--format", "{{.SecurityOptions}}") if _is_docker(engine) else ""
+    is_docker = engine.name == "docker"
+    security = engine.must("info", "--format", "{{.SecurityOptions}}") if is_docker else ""
     if "name=rootless" in security:
         return User(uid=0, gid=0)  # root of its own namespace: outside, the user who runs ci-perf
     userns = "host" if "name=userns" in security else ""
     if uid == 0:
         uid = gid = NOBODY
     return User(uid=uid, gid=gid, userns=userns)
-
-
-def _is_docker(engine: Engine) -> bool:
-    return engine.name == "docker"
 
 
 def check_readable(root: Path, whom: User) -> None:
@@ -160,7 +157,7 @@ def check_readable(root: Path, whom: User) -> None:
 
 
 def hand_over(folder: Path, whom: User) -> None:
-    """Let the user of a container write a folder that we have just made, and the files in it.
+    """Let the user of a container write a tree that we have just made.
 
     Raises OSError. No container must have seen the folder yet: root must not give away what a
     container may change meanwhile. The folder itself stays ours: the next start removes only our
@@ -168,22 +165,9 @@ def hand_over(folder: Path, whom: User) -> None:
     """
     if os.geteuid() != 0:
         return
-    for path in folder.iterdir():
-        os.chown(path, whom.uid, whom.gid, follow_symlinks=False)
-    _open_to(folder, whom)
-
-
-def hand_over_tree(folder: Path, whom: User) -> None:
-    """Let the user of a container write a tree that we have just made. Raises OSError."""
-    if os.geteuid() != 0:
-        return
     for inner, _, _ in os.walk(folder):
         for path in Path(inner).iterdir():
             os.chown(path, whom.uid, whom.gid, follow_symlinks=False)
-    _open_to(folder, whom)
-
-
-def _open_to(folder: Path, whom: User) -> None:
     os.chown(folder, -1, whom.gid)
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXG)
 
@@ -197,12 +181,7 @@ def copy_checkout(root: Path, target: Path) -> None:
     """
     try:
         shutil.copytree(root, target, symlinks=True, ignore=_not_copied)
-    except RecursionError:
-        raise CannotWriteError(
-            f"{root}: expected to be copied for `setup`, found folders nested deeper than any tool "
-            "of ours goes"
-        ) from None
-    except (OSError, shutil.Error) as error:
+    except (OSError, RecursionError) as error:
         raise CannotWriteError(
             f"{root}: expected to be copied to {target} for `setup`, found {_first_error(error)}; "
             "TMPDIR names another place for temporary files"
@@ -223,9 +202,9 @@ def _is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
-def _first_error(error: OSError) -> str:
+def _first_error(error: OSError | RecursionError) -> str:
     """Return the first error of many: a tree has many files."""
-    if isinstance(error, shutil.Error) and error.args and error.args[0]:
+    if isinstance(error, shutil.Error):
         source, _, why = error.args[0][0]
         return f"{source}: {why}"
-    return error.strerror or str(error)
+    return str(error)

@@ -151,7 +151,7 @@ def test_a_tree_is_handed_over_and_no_link_is_followed(tmp_path):
     secret.touch(0o600)
     (folder / "deep/link").symlink_to(secret)
 
-    mounts.hand_over_tree(folder, NOBODY)
+    mounts.hand_over(folder, NOBODY)
 
     assert (folder / "deep").stat().st_uid == mounts.NOBODY
     assert (folder / "deep/link").lstat().st_uid == mounts.NOBODY
@@ -159,17 +159,6 @@ def test_a_tree_is_handed_over_and_no_link_is_followed(tmp_path):
     mode = folder.stat().st_mode
     assert folder.stat().st_gid == mounts.NOBODY
     assert stat.S_IMODE(mode) & stat.S_IRWXG == stat.S_IRWXG
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_of_a_folder_only_what_lies_in_it_is_handed_over(tmp_path):
-    (tmp_path / "folder/deep").mkdir(parents=True)
-    (tmp_path / "folder/deep/file").touch()
-
-    mounts.hand_over(tmp_path / "folder", NOBODY)
-
-    assert (tmp_path / "folder/deep").stat().st_uid == mounts.NOBODY
-    assert (tmp_path / "folder/deep/file").stat().st_uid == 0
 
 
 def test_every_folder_of_git_is_hidden_and_no_link_to_one(tmp_path):
@@ -199,14 +188,3 @@ def test_a_checkout_is_read_by_everybody_or_by_its_owner(tmp_path):
     mounts.check_readable(tmp_path, User(uid=1000, gid=1000))
     tmp_path.chmod(0o755)
     mounts.check_readable(tmp_path, NOBODY)
-
-
-def test_the_folder_of_git_is_hidden_where_there_is_one(tmp_path):
-    assert mounts.hidden_folders(tmp_path) == ()
-
-    (tmp_path / ".git").write_text("gitdir: elsewhere")  # a worktree holds no tokens
-    assert mounts.hidden_folders(tmp_path) == ()
-
-    (tmp_path / ".git").unlink()
-    (tmp_path / ".git").mkdir()
-    assert mounts.hidden_folders(tmp_path) == ("/workspace/.git",)
