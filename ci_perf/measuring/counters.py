@@ -48,15 +48,14 @@ def _watched(step: Callable[[], object], device: Device) -> tuple[int, int]:
 
     torch's own FlopCounterMode counts the same FLOPs; it also follows modules, and imports dynamo.
     """
-    from torch.utils.flop_counter import flop_registry
-
+    formulas = dispatch.flop_formulas()
     operators = flops = 0
 
     def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  torch is untyped
         nonlocal operators, flops
         result = func(*args, **kwargs)
         operators += 1
-        if formula := flop_registry.get(getattr(func, "_overloadpacket", None)):
+        if formula := formulas.get(getattr(func, "_overloadpacket", None)):
             flops += int(formula(*args, **kwargs, out_val=result))
         return result
 

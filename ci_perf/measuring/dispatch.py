@@ -2,10 +2,28 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+_ATTENTION = "_scaled_dot_product_flash_attention"
+
+
+def flop_formulas() -> Mapping[Any, Callable[..., Any]]:
+    """Return torch's formulas by operator; it lacks those of fused attention on a CPU.
+
+    Called once torch has been imported.
+    """
+    import torch
+    from torch.utils.flop_counter import flop_registry
+
+    aten = torch.ops.aten
+    for end in ("", "_backward"):
+        on_cpu, on_gpu = (getattr(aten, f"{_ATTENTION}{where}{end}") for where in ("_for_cpu", ""))
+        flop_registry.setdefault(on_cpu, flop_registry[on_gpu])
+    formulas: Mapping[Any, Callable[..., Any]] = flop_registry
+    return formulas
 
 
 def calling(call: Call) -> contextlib.AbstractContextManager[object]:
@@ -17,8 +35,8 @@ def calling(call: Call) -> contextlib.AbstractContextManager[object]:
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils.flop_counter import flop_registry
 
+    formulas = flop_formulas()
     device_of = torch.ops.prim.device.default
 
     class Calling(TorchDispatchMode):  # type: ignore[misc]  # untyped
@@ -43,7 +61,7 @@ def calling(call: Call) -> contextlib.AbstractContextManager[object]:
         ) -> object:
             del types
             kwargs = kwargs or {}
-            is_whole = getattr(func, "_overloadpacket", None) in flop_registry
+            is_whole = getattr(func, "_overloadpacket", None) in formulas
             if not is_whole and hasattr(func, "decompose") and func is not device_of:
                 with self:
                     made: object = func.decompose(*args, **kwargs)

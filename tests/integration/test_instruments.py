@@ -43,6 +43,28 @@ def test_flops_are_two_per_multiplication_forward_and_backward(model):
     assert work.flops == 2 * first + 3 * second
 
 
+@pytest.mark.parametrize("is_training", [False, True])
+def test_fused_attention_on_a_cpu_counts_as_the_products_that_it_is_made_of(is_training):
+    query, key, value = (torch.randn(2, 4, 64, 16, requires_grad=is_training) for _ in range(3))
+
+    def fused():
+        return nn.functional.scaled_dot_product_attention(query, key, value)
+
+    def by_products():
+        return (query @ key.transpose(-1, -2) / 4).softmax(-1) @ value
+
+    def trained(attention):
+        return (lambda: attention().sum().backward()) if is_training else attention
+
+    found, expected = (
+        counters.count_work(trained(each), CPU, None).flops for each in (fused, by_products)
+    )
+
+    # The fused backward pass computes the scores once more.
+    recomputed = 2 * 2 * 4 * 64 * 64 * 16
+    assert found == expected + (recomputed if is_training else 0)
+
+
 def test_operators_are_counted_once_each():
     numbers = torch.ones(3)
 
