@@ -31,6 +31,7 @@ class Parameters:
     batch: _parameters.AtLeastOne = 8
     seq: Annotated[int, msgspec.Meta(ge=2, le=512)] = 128  # 512: BERT's position embeddings
     rows: Literal["full", "padded", "ragged"] = "full"
+    compile: _parameters.Compile = "eager"
 
 
 def build(context: Context) -> Workload:
@@ -41,12 +42,13 @@ def build(context: Context) -> Workload:
         0, config.vocab_size, (parameters.batch, parameters.seq), device=context.device
     )
     batches = _batches(tokens, parameters.rows)
+    encode = _parameters.compiled(model, parameters.compile)
     pooled: list[torch.Tensor] = []
 
     def step() -> None:
         nonlocal pooled
         with torch.inference_mode():
-            pooled = [model(batch, attention_mask=mask).pooler_output for batch, mask in batches]
+            pooled = [encode(batch, attention_mask=mask).pooler_output for batch, mask in batches]
 
     return Workload(
         step=step,

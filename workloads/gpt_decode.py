@@ -1,7 +1,7 @@
 """Generate text greedily with a small GPT-2 and its cache: many small kernels, one token each."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
@@ -29,6 +29,7 @@ class Parameters:
     batch: _parameters.AtLeastOne = 1
     prompt: _parameters.AtLeastOne = 128
     new_tokens: _parameters.AtLeastOne = 64
+    compile: _parameters.Compile = "eager"
 
 
 def build(context: Context) -> Workload:
@@ -39,6 +40,7 @@ def build(context: Context) -> Workload:
     prompts = torch.randint(
         0, config.vocab_size, (parameters.batch, parameters.prompt), device=context.device
     )
+    forward = _parameters.compiled(model, parameters.compile)
     logits = torch.zeros(())
 
     # Not `generate`: it asks the device after each token whether the text has ended.
@@ -47,11 +49,11 @@ def build(context: Context) -> Workload:
         cache = DynamicCache(config=config)
         with torch.inference_mode():
             with context.phase("prefill"):
-                logits = _next(model, prompts, cache)
+                logits = _next(forward, prompts, cache)
                 tokens = logits.argmax(dim=-1)
             with context.phase("decode"):
                 for _ in range(parameters.new_tokens - 1):
-                    logits = _next(model, tokens, cache)
+                    logits = _next(forward, tokens, cache)
                     tokens = logits.argmax(dim=-1)
 
     return Workload(
@@ -64,9 +66,9 @@ def build(context: Context) -> Workload:
     )
 
 
-def _next(model: GPT2LMHeadModel, tokens: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+def _next(forward: Any, tokens: torch.Tensor, cache: DynamicCache) -> torch.Tensor:  # noqa: ANN401  untyped
     """Return the logits of the token after `tokens`, shape (batch, 1, vocabulary)."""
-    return model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
+    return forward(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
 
 
 def _check(parameters: Parameters, positions: int) -> None:

@@ -34,7 +34,7 @@ class Parameters:
     model: Literal["tiny", "resnet18"] = "resnet18"
     stem: Literal["cifar", "imagenet"] = "cifar"
     batch: _parameters.AtLeastOne = 128
-    compile: Literal["eager", "aot_eager", "inductor"] = "eager"
+    compile: _parameters.Compile = "eager"
     amp: _amp.Amp = "none"
     gradient_accumulation: _parameters.AtLeastOne = 1
     channels_last: bool = False
@@ -48,8 +48,7 @@ def build(context: Context) -> Workload:
     device = torch.device(context.device)
     layout = torch.channels_last if parameters.channels_last else torch.contiguous_format
     model = _model(parameters).to(device, memory_format=layout)
-    compiled = parameters.compile != "eager"
-    forward = torch.compile(model, backend=parameters.compile) if compiled else model
+    forward = _parameters.compiled(model, parameters.compile)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
     # A list, so that every batch is on the device before the first step.
     batches = [

@@ -37,7 +37,7 @@ def tried(parameters, rank=0, world_size=1, seed=0):
         "losses": losses, "phases": entered[:5],
         "all phases": entered[: len(entered) // 12], "shape": list(workload.output().shape),
         "items": workload.items_per_step, "unit": workload.item_unit,
-        "precision": workload.precision, "parameters": workload.parameter_count,
+        "epoch": workload.items_per_epoch, "precision": workload.precision, "parameters": workload.parameter_count,
     }
 print(json.dumps({name: tried(**given) for name, given in json.loads(sys.argv[1]).items()}))
 """
@@ -47,6 +47,7 @@ VARIANTS = {
     "another seed": {"parameters": {}, "seed": 1},
     "bf16": {"parameters": {"amp": "bf16"}},
     "fp16": {"parameters": {"amp": "fp16"}},
+    "compiled": {"parameters": {"compile": "aot_eager"}},
     "accumulated": {"parameters": {"gradient_accumulation": 3}},
     "fsdp alone": {"parameters": {"strategy": "fsdp"}},
     "ddp alone": {"parameters": {"strategy": "ddp"}},
@@ -92,7 +93,12 @@ def test_the_workload_says_what_it_is(seen):
 
     assert (found["items"], found["unit"], found["shape"]) == (2, "sample", [2, 2])
     assert found["phases"] == ["data", "h2d", "forward", "backward", "optimizer"]
+    assert found["epoch"] == 67_349
     assert 500_000 < found["parameters"] < 1_000_000
+
+
+def test_a_compiled_model_learns_the_same(seen):
+    assert seen["compiled"]["losses"] == pytest.approx(seen["single"]["losses"], rel=1e-3)
 
 
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])

@@ -46,6 +46,7 @@ VARIANTS = {
     "bert padded": ("bert_base_infer", {**TINY_BERT, "rows": "padded"}),
     "bert ragged": ("bert_base_infer", {**TINY_BERT, "rows": "ragged"}),
     "bert ragged single": ("bert_base_infer", {**TINY_BERT, "rows": "ragged", "batch": 1}),
+    "bert compiled": ("bert_base_infer", {**TINY_BERT, "compile": "aot_eager"}),
     "resnet 50": ("resnet50_imagenet_train", TINY_RESNET50),
     "resnet 50 bf16": ("resnet50_imagenet_train", {**TINY_RESNET50, "amp": "bf16"}),
     "resnet 50 benchmark": ("resnet50_imagenet_train", {**TINY_RESNET50, "cudnn_benchmark": True}),
@@ -53,6 +54,7 @@ VARIANTS = {
     "gpt": ("gpt_decode", TINY_GPT),
     "gpt bf16": ("gpt_decode", {**TINY_GPT, "dtype": "bf16"}),
     "gpt fp16": ("gpt_decode", {**TINY_GPT, "dtype": "fp16"}),
+    "gpt compiled": ("gpt_decode", {**TINY_GPT, "compile": "aot_eager"}),
     "gpt first token": ("gpt_decode", {**TINY_GPT, "new_tokens": 1}),
     "gpt longer": ("gpt_decode", {**TINY_GPT, "new_tokens": 5}),
     "loader respawning": ("dataloader_pipeline", {"workers": 1, "samples": 64}),
@@ -178,6 +180,15 @@ def test_only_the_compiled_resnet_has_a_graph_and_it_learns_the_same(seen):
     assert (eager["graphs"], compiled["graphs"]) == (0, 1)
     assert compiled["graph_breaks"] == 0
     assert numbers(compiled) == pytest.approx(numbers(eager), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled"), [("bert fp32", "bert compiled"), ("gpt", "gpt compiled")]
+)
+def test_a_compiled_transformer_computes_the_same(seen, eager, compiled):
+    assert seen[eager]["graphs"] == 0
+    assert seen[compiled]["graphs"] >= 1
+    assert numbers(seen[compiled]) == pytest.approx(numbers(seen[eager]), rel=1e-3)
 
 
 def test_the_stem_is_part_of_the_model(seen):
