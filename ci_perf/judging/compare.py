@@ -32,11 +32,13 @@ from ci_perf.model.comparison import (
     Row,
     Side,
     Spending,
+    Uncompared,
     Verdict,
     severity_of,
     worst,
 )
 from ci_perf.model.environment import GpuMachine
+from ci_perf.model.process import Profile, SideProfile
 from ci_perf.model.run import Tool
 from ci_perf.model.suite import FailOn, Limits, PlannedWorkload, Tiers
 from ci_perf.model.summary import Subject, Summary
@@ -90,7 +92,7 @@ def compare(
         stale=changes.find_stale(judgements),
         drifted=trends.find_drifted(list(histories.values()), trends.gated(limits)),
         rows=tuple(rows),
-        profiles=head.profiles,
+        profiles=tuple(_profiles(base, head, rows)),
         touched=head.touched,
     )
 
@@ -269,6 +271,38 @@ def _launched(head: Subject) -> Subject | None:
         return None
     session = msgspec.structs.replace(head.sessions[-1], fingerprints=prints)
     return msgspec.structs.replace(head, sessions=(session,))
+
+
+def _profiles(base: Summary, head: Summary, rows: Iterable[Row]) -> Iterator[Profile]:
+    """Yield the profiles of the head, with those of a base that was measured by itself.
+
+    A step time is that of its row: a report knows one.
+    """
+    name = metrics.STEP_TIME.name
+    before = {profile.workload: profile.head for profile in base.profiles}
+    old: dict[str, float] = {}
+    new: dict[str, float] = {}
+    for row in rows:
+        if isinstance(row, Change) and row.metric == name:
+            old[row.workload], new[row.workload] = row.base, row.head
+        elif isinstance(row, Uncompared) and name in row.head:
+            new.setdefault(row.workload, row.head[name])
+    for profile in head.profiles:
+        workload = profile.workload
+        step_s, base_s = new.get(workload, profile.head.step_time_s), old.get(workload)
+        launched = profile.base or before.get(workload) or SideProfile(step_time_s=0.0)
+        side = msgspec.structs.replace(launched, step_time_s=base_s or 0.0)
+        yield msgspec.structs.replace(
+            profile,
+            head=msgspec.structs.replace(profile.head, step_time_s=step_s),
+            base=side if base_s else None,
+            break_evens=tuple(
+                msgspec.structs.replace(each, gain_s=new[each.eager] - step_s)
+                if each.eager in new
+                else each
+                for each in profile.break_evens
+            ),
+        )
 
 
 def _on_device(head: Summary) -> set[str]:

@@ -1,12 +1,19 @@
 """A run as the judge sees it: one number per process and metric, and what is only shown."""
 
-import math
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from ci_perf.judging import canaries, comparability, launch_numbers
-from ci_perf.model.process import BreakEven, Fingerprint, GpuUse, Profile
+from ci_perf.model.process import (
+    BreakEven,
+    Fingerprint,
+    GpuUse,
+    Process,
+    Profile,
+    SideProfile,
+    StepPhase,
+)
 from ci_perf.model.run import Earlier, Measured, NodeSession, Paired, Run
 from ci_perf.model.summary import EarlierPairs, PairedNumbers, SessionNumbers, Subject, Summary
 from ci_perf.model.validity import GpuEvidence
@@ -115,30 +122,53 @@ def _profiles(run: Run) -> tuple[Profile, ...]:
 
 
 def _profile(workload: Measured, run: Run) -> Profile:
-    step_s = statistics.median(_steps_s(workload))
-    epoch = workload.items_per_epoch
+    paired = _of_workload(run.paired, workload.workload)
+    pairs = paired.pairs if paired else ()
     return Profile(
         workload=workload.workload,
-        step_time_s=step_s,
         items_per_step=workload.items_per_step,
         item_unit=workload.item_unit,
-        epoch_s=None if epoch is None else step_s * epoch / workload.items_per_step,
-        gpus=tuple(_gpus(workload)),
+        items_per_epoch=workload.items_per_epoch,
+        head=_side([pair.head for pair in pairs] or workload.processes),
+        base=_side([pair.base for pair in pairs]) if pairs else None,
         break_evens=tuple(_break_evens(workload, run)),
     )
 
 
-def _steps_s(workload: Measured) -> list[float]:
+def _side(processes: Sequence[Process]) -> SideProfile:
+    return SideProfile(
+        step_time_s=statistics.median(_steps_s(processes)),
+        phases=_phases(processes),
+        gpus=tuple(_gpus(processes)),
+    )
+
+
+def _steps_s(processes: Iterable[Process]) -> list[float]:
     return [
         launch_numbers.of_blocks(process.timed.block_s, process.timed.statistic)
-        for process in workload.processes
+        for process in processes
     ]
 
 
-def _gpus(workload: Measured) -> Iterator[GpuUse]:
+def _phases(processes: Iterable[Process]) -> dict[str, StepPhase]:
+    """Return the parts of a step, each by its means over the processes."""
+    by_name: dict[str, list[StepPhase]] = {}
+    for process in processes:
+        for name, part in process.step_phases.phases.items() if process.step_phases else ():
+            by_name.setdefault(name, []).append(part)
+    return {
+        name: StepPhase(
+            host_s=statistics.fmean(part.host_s for part in parts),
+            device_s=_mean(part.device_s for part in parts if part.device_s is not None),
+        )
+        for name, parts in by_name.items()
+    }
+
+
+def _gpus(processes: Iterable[Process]) -> Iterator[GpuUse]:
     """Yield the use of each GPU, by its UUID."""
     by_uuid: dict[str, list[GpuEvidence]] = {}
-    for process in workload.processes:
+    for process in processes:
         for gpu in process.evidence.gpus if process.evidence else ():
             by_uuid.setdefault(gpu.uuid, []).append(gpu)
     for uuid, gpus in by_uuid.items():
@@ -162,7 +192,7 @@ def _break_evens(compiled: Measured, run: Run) -> Iterator[BreakEven]:
     eager = _eager(compiled, run)
     if eager is None:
         return
-    eager_s, compiled_s = _steps_s(eager), _steps_s(compiled)
+    eager_s, compiled_s = _steps_s(eager.processes), _steps_s(compiled.processes)
     gain_s = statistics.median(eager_s) - statistics.median(compiled_s)
     is_faster = max(compiled_s) < min(eager_s)
     states: tuple[Literal["empty", "filled"], ...] = ("empty", "filled")
@@ -181,13 +211,8 @@ def _break_evens(compiled: Measured, run: Run) -> Iterator[BreakEven]:
             cache=cache,
             cost_s=cost_s,
             gain_s=gain_s,
-            steps=_steps_to_break_even(cost_s, gain_s) if is_faster else None,
+            is_faster=is_faster,
         )
-
-
-def _steps_to_break_even(cost_s: float, gain_s: float) -> int:
-    """Return after how many steps the compiled workload is ahead, the first step included."""
-    return 1 + max(0, math.ceil(cost_s / gain_s))
 
 
 def _eager(compiled: Measured, run: Run) -> Measured | None:

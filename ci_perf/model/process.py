@@ -245,7 +245,7 @@ class Exhausted(Struct, frozen=True, kw_only=True):
     allocator: Text = ""
 
 
-# --- what the head's processes showed of a workload beside the judged metrics
+# --- what the processes showed of a workload beside the judged metrics
 
 
 class GpuUse(Struct, frozen=True, kw_only=True):
@@ -266,26 +266,33 @@ class GpuUse(Struct, frozen=True, kw_only=True):
 class BreakEven(Struct, frozen=True, kw_only=True):
     """When compiling pays: a compiled workload beside the same one that is not compiled (eager).
 
-    ``cost_s`` is how much longer the first step takes, ``gain_s`` how much shorter each later one
-    is, by the medians of the processes. After ``steps`` steps in all, the compiled one is ahead;
-    `None` where its step is not faster in every process than in any process of the eager one.
-    ``cache`` says whether the folders for compiled code were empty before.
+    ``cost_s`` is how much longer the first step takes, by the medians of the processes, ``gain_s``
+    how much shorter each later one is. ``is_faster``: in every process than in any process of the
+    eager one. ``cache`` says whether the folders for compiled code were empty before.
     """
 
     eager: Name
     cache: Literal["empty", "filled"]
     cost_s: float
     gain_s: float
-    steps: Count | None
+    is_faster: bool
+
+
+class SideProfile(Struct, frozen=True, kw_only=True):
+    """What the launches of one side show: the step time of their row, and the parts of a step."""
+
+    step_time_s: Amount
+    phases: dict[Name, StepPhase] = {}
+    gpus: tuple[GpuUse, ...] = ()
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """One workload; ``epoch_s`` is how long all of its data take, where their number is known."""
+    """One workload. Where base and head were launched in turns, both sides are those launches."""
 
     workload: Name
-    step_time_s: Amount
     items_per_step: Items
     item_unit: Name
-    epoch_s: Amount | None = None
-    gpus: tuple[GpuUse, ...] = ()
+    items_per_epoch: Items | None = None
+    head: SideProfile
+    base: SideProfile | None = None
     break_evens: tuple[BreakEven, ...] = ()

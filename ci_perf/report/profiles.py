@@ -1,11 +1,12 @@
 """Tables that explain the judged metrics: epochs, use of GPUs, compilation, first losses."""
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_perf.model.metrics import Unit
-from ci_perf.model.process import BreakEven, GpuUse, Profile
+from ci_perf.model.process import BreakEven, Profile
 from ci_perf.model.run import Run
 from ci_perf.report import phrases, units
 from ci_perf.report.escape import Words
@@ -13,7 +14,8 @@ from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Page, Table
 
 _INTRODUCTION = Words(
-    "Measured of the head alone, to explain the numbers above. No verdict depends on them."
+    "They explain the numbers above, and decide nothing. GPUs and parts of a step are those of the "
+    "base only where it was launched, too; parts are timed in a pass of their own."
 )
 # Readings of the monitor that the table of GPUs shows.
 _READINGS = {"utilization": "utilisation", "power_w": "power", "used_peak_bytes": "memory in use"}
@@ -39,7 +41,7 @@ class _Section:
 def summary(profiles: Sequence[Profile]) -> Phrase:
     """Name in one line what is known; empty where nothing is."""
     titles = ", ".join(section.title for section in _sections(profiles))
-    return (Words(f"More about the head: {titles}"),) if titles else ()
+    return (Words(f"More about the workloads: {titles}"),) if titles else ()
 
 
 def page(profiles: Sequence[Profile], *, shown: int) -> Page:
@@ -54,43 +56,87 @@ def page(profiles: Sequence[Profile], *, shown: int) -> Page:
 
 
 def _sections(profiles: Sequence[Profile]) -> list[_Section]:
-    gpus = [(profile.workload, *_use(gpu)) for profile in profiles for gpu in profile.gpus]
-    compiled = [
-        (profile.workload, *_break_even(break_even))
-        for profile in profiles
-        for break_even in profile.break_evens
-    ]
+    parts = [row for profile in profiles for row in _parts(profile)]
+    has_device = any(row[-1] != units.NOTHING for row in parts)
     every = [
-        _Section("time of an epoch", ("workload", "throughput", "epoch"), list(_epochs(profiles))),
-        _Section("GPUs", ("workload", "GPU", *_READINGS.values()), gpus, left=("GPU",)),
+        _Section(
+            "time of an epoch",
+            ("workload", "throughput", "epoch"),
+            [row for profile in profiles for row in _epoch(profile)],
+        ),
+        _Section(
+            "parts of a step",
+            ("workload", "part", "by the host", "by the device")[: 3 + has_device],
+            [row[: 3 + has_device] for row in parts],
+            left=("part",),
+        ),
+        _Section(
+            "GPUs",
+            ("workload", "GPU", *_READINGS.values()),
+            [row for profile in profiles for row in _gpus(profile)],
+            left=("GPU",),
+        ),
         _Section(
             "compilation",
             ("workload", "caches", "first step", "each later step", "pays after", "eager"),
-            compiled,
+            [
+                (profile.workload, *_break_even(each))
+                for profile in profiles
+                for each in profile.break_evens
+            ],
             left=("caches", "eager"),
         ),
     ]
     return [section for section in every if section.rows]
 
 
-def _epochs(profiles: Iterable[Profile]) -> Iterator[Phrase]:
-    for profile in profiles:
-        if profile.epoch_s is not None:
-            rate = units.throughput(profile.items_per_step, profile.step_time_s, profile.item_unit)
-            yield profile.workload, rate, _long(profile.epoch_s)
+def _epoch(profile: Profile) -> Iterator[Phrase]:
+    """Yield the throughput of both sides, and how long all training data take."""
+    items = profile.items_per_epoch
+    if items is None:
+        return
+    sides = [side.step_time_s for side in (profile.base, profile.head) if side]
+    steps = items / profile.items_per_step
+    epochs = (_long(steps * step_s) for step_s in sides)
+    rates = (units.throughput(profile.items_per_step, s, profile.item_unit) for s in sides)
+    yield profile.workload, _moved(rates), Words(" → ".join(dict.fromkeys(epochs)))
+
+
+def _moved(sides: Iterable[Words]) -> Words:
+    """Show the base, where it is known, and the head."""
+    known = list(sides)
+    return units.both(known[0], known[-1])
 
 
 def _long(seconds: float) -> Words:
     return units.duration(seconds) if seconds >= 60 else units.seconds(seconds)
 
 
-def _use(gpu: GpuUse) -> Phrase:
-    return (
-        gpu.uuid,
-        _value(gpu.utilization, Unit.SHARE),
-        _value(gpu.power_w, Unit.WATT),
-        _value(gpu.memory_peak_bytes, Unit.BYTE),
-    )
+def _parts(profile: Profile) -> Iterator[Phrase]:
+    """Yield how long each named part of a step takes, by the clocks of the host and the device."""
+    before = profile.base.phases if profile.base else {}
+    for name in before | profile.head.phases:
+        sides = [side.get(name) for side in (before, profile.head.phases) if side]
+        yield (
+            profile.workload,
+            name,
+            _moved(_value(part.host_s if part else None, Unit.SECOND) for part in sides),
+            _moved(_value(part.device_s if part else None, Unit.SECOND) for part in sides),
+        )
+
+
+def _gpus(profile: Profile) -> Iterator[Phrase]:
+    """Yield what each GPU of the head did, beside what it did for the base."""
+    before = {gpu.uuid: gpu for gpu in profile.base.gpus} if profile.base else {}
+    for gpu in profile.head.gpus:
+        sides = [side for side in (before.get(gpu.uuid), gpu) if side]
+        yield (
+            profile.workload,
+            gpu.uuid,
+            _moved(_value(side.utilization, Unit.SHARE) for side in sides),
+            _moved(_value(side.power_w, Unit.WATT) for side in sides),
+            _moved(_value(side.memory_peak_bytes, Unit.BYTE) for side in sides),
+        )
 
 
 def _value(number: float | None, unit: Unit) -> Words:
@@ -100,7 +146,7 @@ def _value(number: float | None, unit: Unit) -> Words:
 def _absent(profiles: Iterable[Profile]) -> Page:
     """Say what the driver answered for readings that are absent, each answer once."""
     answers: dict[tuple[str, str], dict[str, None]] = {}
-    for gpu in (gpu for profile in profiles for gpu in profile.gpus):
+    for gpu in (gpu for profile in profiles for gpu in profile.head.gpus):
         for name in _READINGS.keys() & gpu.absent.keys():
             answers.setdefault((_READINGS[name], gpu.absent[name]), {})[gpu.uuid] = None
     return [
@@ -109,14 +155,17 @@ def _absent(profiles: Iterable[Profile]) -> Page:
     ]
 
 
-def _break_even(break_even: BreakEven) -> Phrase:
-    steps = break_even.steps
+def _break_even(each: BreakEven) -> Phrase:
+    """Show what compiling costs and gains, and after how many steps, the first too, it is ahead."""
+    pays = Words("not faster")
+    if each.is_faster and each.gain_s > 0:
+        pays = units.numbered(1 + max(0, math.ceil(each.cost_s / each.gain_s)), "step")
     return (
-        Words(_CACHES[break_even.cache]),
-        units.difference(0, break_even.cost_s, Unit.SECOND),
-        units.difference(0, -break_even.gain_s, Unit.SECOND),
-        Words("not faster") if steps is None else units.numbered(steps, "step"),
-        break_even.eager,
+        Words(_CACHES[each.cache]),
+        units.difference(0, each.cost_s, Unit.SECOND),
+        units.difference(0, -each.gain_s, Unit.SECOND),
+        pays,
+        each.eager,
     )
 
 

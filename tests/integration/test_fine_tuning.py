@@ -37,7 +37,8 @@ def tried(parameters, rank=0, world_size=1, seed=0):
         "losses": losses, "phases": entered[:5],
         "all phases": entered[: len(entered) // 12], "shape": list(workload.output().shape),
         "items": workload.items_per_step, "unit": workload.item_unit,
-        "epoch": workload.items_per_epoch, "precision": workload.precision, "parameters": workload.parameter_count,
+        "epoch": workload.items_per_epoch,
+        "precision": workload.precision, "parameters": workload.parameter_count,
     }
 print(json.dumps({name: tried(**given) for name, given in json.loads(sys.argv[1]).items()}))
 """

@@ -1,9 +1,10 @@
-import itertools
-
 import msgspec
 import pytest
 
 from ci_perf.judging import summarise
+from ci_perf.judging.compare import compare
+from ci_perf.model.comparison import Change
+from ci_perf.model.process import StepPhase, StepPhases
 from tests.runs import MIB, a_gpu_evidence, a_measured, a_process, a_run, an_evidence
 
 
@@ -29,12 +30,32 @@ def break_evens(*workloads):
     return {name: one.break_evens for name, one in profiled(*workloads).items() if one.break_evens}
 
 
-def test_an_epoch_takes_as_many_steps_as_its_items_need():
-    workload = a_measured("w", 0.01, 0.02, 0.03, items_per_step=100.0)
+def test_the_items_of_an_epoch_are_known_where_the_workload_says_them():
+    workload = a_measured("w", 0.01, items_per_step=100.0)
     known = msgspec.structs.replace(workload, items_per_epoch=50_000.0)
 
-    assert profiled(known)["w"].epoch_s == pytest.approx(0.02 * 500)
-    assert profiled(workload)["w"].epoch_s is None
+    assert [profiled(each)["w"].items_per_epoch for each in (known, workload)] == [50_000, None]
+
+
+def test_the_parts_of_a_step_are_means_over_the_processes():
+    def launch(index, **parts):
+        phases = {name: StepPhase(host_s=host, device_s=gpu) for name, (host, gpu) in parts.items()}
+        return msgspec.structs.replace(
+            a_process(index), step_phases=StepPhases(step_s=1.0, phases=phases)
+        )
+
+    workload = msgspec.structs.replace(
+        a_measured("w", 1e-3),
+        processes=(
+            launch(0, forward=(0.25, 0.5)),
+            launch(1, forward=(0.5, None), backward=(0.5, None)),
+        ),
+    )
+
+    assert profiled(workload)["w"].head.phases == {
+        "forward": StepPhase(host_s=0.375, device_s=0.5),
+        "backward": StepPhase(host_s=0.5, device_s=None),
+    }
 
 
 def test_each_gpu_has_means_over_the_processes_and_its_highest_memory():
@@ -49,36 +70,38 @@ def test_each_gpu_has_means_over_the_processes_and_its_highest_memory():
         ),
     )
 
-    gpu, unknown = profiled(workload)["w"].gpus
+    gpu, unknown = profiled(workload)["w"].head.gpus
     assert (gpu.uuid, gpu.utilization, gpu.power_w) == ("GPU-0", 0.95, 500.0)
     assert (gpu.memory_peak_bytes, gpu.absent) == (5 * MIB, {})
     assert (unknown.utilization, unknown.memory_peak_bytes) == (None, None)
     assert unknown.absent == {"utilization": "Not Supported"}
 
 
+def test_a_step_time_is_that_of_its_row_on_both_sides():
+    base, head = (
+        summarise.run(
+            a_run(a_variant("eager", *steps), a_variant("inductor", *[0.01] * 3)), label=""
+        )
+        for steps in ((0.03, 0.05, 0.09), (0.02, 0.05, 0.11))
+    )
+
+    found = compare(base, head)
+
+    (row,) = (
+        row
+        for row in found.rows
+        if isinstance(row, Change) and row.metric == "step_time_s" and "eager" in row.workload
+    )
+    eager, compiled = found.profiles
+    assert eager.head.step_time_s == row.head != 0.05
+    assert eager.base is not None
+    assert eager.base.step_time_s == row.base != 0.05
+    (gain_s,) = (each.gain_s for each in compiled.break_evens)
+    assert gain_s == pytest.approx(row.head - 0.01)
+
+
 def test_without_a_monitor_there_are_no_gpus():
-    assert profiled(a_measured("w", 1e-3))["w"].gpus == ()
-
-
-@pytest.mark.parametrize(
-    ("cost_s", "compiled_s"), [(60.0, 0.03), (0.0, 0.03), (-0.1, 0.03), (1, 0.0399)]
-)
-def test_after_break_even_the_compiled_one_is_ahead_and_one_step_before_it_is_not(
-    cost_s, compiled_s
-):
-    """Added up step by step."""
-    ((found,),) = break_evens(
-        a_variant("eager", *[0.04] * 3),
-        a_variant("inductor", *[compiled_s] * 3, first_step_s=0.5 + cost_s),
-    ).values()
-
-    def total_s(first_s, step_s):
-        return itertools.accumulate(itertools.chain([first_s], itertools.repeat(step_s)))
-
-    totals = zip(total_s(0.5 + cost_s, compiled_s), total_s(0.5, 0.04), strict=False)
-    ahead = next(n for n, (one, other) in enumerate(totals, start=1) if one <= other + 1e-9)
-    assert found.steps == ahead
-    assert (found.eager, found.cache) == ("resnet.compile=eager.amp=none", "empty")
+    assert profiled(a_measured("w", 1e-3))["w"].head.gpus == ()
 
 
 def test_cold_and_warm_caches_are_told_apart():
@@ -89,7 +112,7 @@ def test_cold_and_warm_caches_are_told_apart():
     compiled = msgspec.structs.replace(a_variant("inductor", 0.03), processes=(cold, warm))
 
     (found,) = break_evens(a_variant("eager", 0.04), compiled).values()
-    assert [(one.cache, one.steps) for one in found] == [("empty", 6001), ("filled", 501)]
+    assert [(one.cache, one.cost_s) for one in found] == [("empty", 60.0), ("filled", 5.0)]
 
 
 def test_there_is_no_break_even_where_not_every_compiled_process_is_faster():
@@ -97,7 +120,7 @@ def test_there_is_no_break_even_where_not_every_compiled_process_is_faster():
         a_variant("eager", 0.04, 0.041), a_variant("inductor", 0.01, 0.0405)
     ).values()
 
-    assert found.steps is None
+    assert not found.is_faster
 
 
 def test_a_workload_is_compared_with_the_one_that_differs_in_compilation_alone():

@@ -1,6 +1,9 @@
-import msgspec
+import itertools
 
-from ci_perf.model.process import BreakEven, GpuUse, Profile
+import msgspec
+import pytest
+
+from ci_perf.model.process import BreakEven, GpuUse, Profile, SideProfile, StepPhase
 from ci_perf.report import markdown, profiles, tables
 from tests.comparisons import a_change, a_comparison
 from tests.unit.report.rendered import Page
@@ -9,9 +12,20 @@ GIB = 2**30
 EVIL = "|`<img>"
 
 
-def a_profile(workload="resnet", **more):
-    plain = Profile(workload=workload, step_time_s=0.04, items_per_step=8, item_unit="image")
-    return msgspec.structs.replace(plain, **more)
+def a_side(step_time_s=0.04, **more):
+    return SideProfile(step_time_s=step_time_s, **more)
+
+
+def a_profile(workload="resnet", *, base=None, items_per_epoch=None, break_evens=(), **of_head):
+    return Profile(
+        workload=workload,
+        items_per_step=8,
+        item_unit="image",
+        items_per_epoch=items_per_epoch,
+        head=a_side(**of_head),
+        base=base,
+        break_evens=break_evens,
+    )
 
 
 def a_gpu(uuid="GPU-0", **more):
@@ -19,9 +33,13 @@ def a_gpu(uuid="GPU-0", **more):
     return msgspec.structs.replace(plain, **more)
 
 
-def a_break_even(steps=6001, gain_s=0.01):
+def a_break_even(*, cost_s=60.0, gain_s=0.01, is_faster=True):
     return BreakEven(
-        eager="resnet.compile=eager", cache="empty", cost_s=60.0, gain_s=gain_s, steps=steps
+        eager="resnet.compile=eager",
+        cache="empty",
+        cost_s=cost_s,
+        gain_s=gain_s,
+        is_faster=is_faster,
     )
 
 
@@ -30,8 +48,36 @@ def shown(*found, rows=10):
 
 
 def test_the_time_of_an_epoch_stands_beside_the_throughput():
-    assert "| `resnet` | 200 images/s | 4 min 10 s |" in shown(a_profile(epoch_s=250.0))
-    assert "| `resnet` | 200 images/s | 12.5 s |" in shown(a_profile(epoch_s=12.5))
+    assert "| `resnet` | 200 images/s | 4 min 10 s |" in shown(a_profile(items_per_epoch=50_000))
+    assert "| `resnet` | 200 images/s | 12.5 s |" in shown(a_profile(items_per_epoch=2_500))
+
+
+def test_a_base_stands_before_the_head():
+    text = shown(
+        a_profile(
+            items_per_epoch=50_000,
+            phases={"forward": StepPhase(host_s=0.01, device_s=0.03)},
+            gpus=(a_gpu(),),
+            base=a_side(
+                0.05,
+                phases={"forward": StepPhase(host_s=0.01, device_s=0.04)},
+                gpus=(a_gpu(utilization=0.25),),
+            ),
+        )
+    )
+
+    assert "| `resnet` | 160 → 200 images/s | 5 min 12 s → 4 min 10 s |" in text
+    assert "| `resnet` | `forward` | 10.0 ms | 40.0 → 30.0 ms |" in text
+    assert "| `resnet` | `GPU-0` | 25.0 → 95.0 % | 500 W | 30.0 GiB |" in text
+
+
+def test_a_part_that_is_new_or_gone_has_no_time_on_the_other_side():
+    part = StepPhase(host_s=0.01, device_s=None)
+    text = shown(a_profile(phases={"new": part}, base=a_side(phases={"gone": part})))
+
+    assert "| `resnet` | `gone` | 10.0 ms → \N{EN DASH} |" in text
+    assert "| `resnet` | `new` | \N{EN DASH} → 10.0 ms |" in text
+    assert "by the device" not in text
 
 
 def test_each_gpu_is_a_row():
@@ -50,25 +96,46 @@ def test_what_the_driver_did_not_tell_is_said_once_with_its_answer():
 
 
 def test_a_compiled_workload_says_what_it_costs_gains_and_when_that_pays():
-    text = shown(a_profile(break_evens=(a_break_even(), a_break_even(None, -0.001))))
+    text = shown(
+        a_profile(break_evens=(a_break_even(), a_break_even(gain_s=-0.001, is_faster=False)))
+    )
 
     minus = "\N{MINUS SIGN}"
     assert f"| cold | +60.0 s | {minus}10.0 ms | 6,001 steps | `resnet.compile=eager` |" in text
     assert "| cold | +60.0 s | +1.00 ms | not faster | `resnet.compile=eager` |" in text
 
 
+@pytest.mark.parametrize(
+    ("cost_s", "compiled_s"), [(60.0, 0.03), (0.0, 0.03), (-0.1, 0.03), (1, 0.0399)]
+)
+def test_after_break_even_the_compiled_one_is_ahead_and_one_step_before_it_is_not(
+    cost_s, compiled_s
+):
+    """Added up step by step."""
+    found = a_break_even(cost_s=cost_s, gain_s=0.04 - compiled_s)
+
+    def total_s(first_s, step_s):
+        return itertools.accumulate(itertools.chain([first_s], itertools.repeat(step_s)))
+
+    totals = zip(total_s(0.5 + cost_s, compiled_s), total_s(0.5, 0.04), strict=False)
+    ahead = next(n for n, (one, other) in enumerate(totals, start=1) if one <= other + 1e-9)
+    assert f"| {ahead:,} step" in shown(a_profile(break_evens=(found,)))
+
+
 def test_the_report_has_a_fold_of_it_only_where_something_is_known():
     plain = a_comparison(a_change("resnet"), profiles=(a_profile(),))
-    known = a_comparison(a_change("resnet"), profiles=(a_profile(epoch_s=250.0, gpus=(a_gpu(),)),))
+    known = a_comparison(
+        a_change("resnet"), profiles=(a_profile(items_per_epoch=50_000, gpus=(a_gpu(),)),)
+    )
 
-    assert "More about the head" not in markdown.render(plain)
-    assert "<summary>More about the head: time of an epoch, GPUs</summary>" in markdown.render(
+    assert "More about the workloads" not in markdown.render(plain)
+    assert "<summary>More about the workloads: time of an epoch, GPUs</summary>" in markdown.render(
         known
     )
 
 
 def test_many_rows_are_cut_and_counted():
-    text = shown(*(a_profile(f"w{n}", epoch_s=1.0) for n in range(30)), rows=3)
+    text = shown(*(a_profile(f"w{n}", items_per_epoch=200) for n in range(30)), rows=3)
 
     assert "Time of an epoch (3 of 30 rows):" in text
     assert text.count("images/s") == 3
