@@ -131,6 +131,9 @@ class Recorder(Listener):
     def base_failed(self, workload, reason):
         self._note("base_failed", workload, reason)
 
+    def decided(self, verdict, explaining_s):
+        self._note("decided", verdict, explaining_s)
+
     def recording(self, workload):
         self._note("recording", workload)
 
@@ -145,10 +148,11 @@ class Suspects:
     """A judge of pairs: `undecided` answers for each run so far; nothing was accepted.
 
     `launches` are those of the head that each workload starts with; of `moved`, pairs have
-    proven a change.
+    proven a change, and `verdict` is what is told then.
     """
 
-    def __init__(self, undecided, launches=None, moved=()):
+    def __init__(self, undecided, launches=None, moved=(), verdict=None):
+        self._verdict = verdict
         self._undecided = undecided
         self._launches = launches
         self._moved = moved
@@ -162,6 +166,9 @@ class Suspects:
 
     def moved(self, _run):
         return self._moved
+
+    def verdict(self, _run):
+        return self._verdict
 
     def accepted(self, _run):
         return {}

@@ -72,6 +72,10 @@ class PairsJudge:
         del run
         return ()
 
+    def verdict(self, run: Run) -> None:
+        """Return none: an answer of a search is no verdict for a person. See PairJudge."""
+        del run
+
     def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
         """Name none: what somebody has accepted is a loss all the same."""
         del run

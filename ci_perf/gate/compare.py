@@ -17,7 +17,7 @@ from ci_perf.judging import gate_changes, samples, suite_rules, summarise
 from ci_perf.judging.compare import compare as compare_summaries
 from ci_perf.judging.compare import first_launches, undecided
 from ci_perf.judging.policy import limits_on
-from ci_perf.model.comparison import Change, Comparison, Row, Verdict
+from ci_perf.model.comparison import Change, Comparison, Verdict
 from ci_perf.model.environment import Machine
 from ci_perf.model.gate_change import BaselineEdit
 from ci_perf.model.run import Run, is_same_code
@@ -142,14 +142,14 @@ class BaselineJudge:
             basis.history, head, limits=rules.limits, tiers=rules.tiers, sharing=self._sharing
         )
 
-    def rows(self, run: Run) -> tuple[Row, ...]:
-        """Judge what there is."""
+    def verdict(self, run: Run) -> Comparison:
+        """See PairJudge."""
         basis = self._read(run.environment.hard, run.suite)
-        return _compared(basis.history, summarise.run(run, label=""), basis.rules).rows
+        return _compared(basis.history, summarise.run(run, label=""), basis.rules)
 
     def moved(self, run: Run) -> tuple[str, ...]:
         """See PairJudge."""
-        proven = (row for row in self.rows(run) if isinstance(row, Change) and row.pairs)
+        proven = (row for row in self.verdict(run).rows if isinstance(row, Change) and row.pairs)
         return tuple(dict.fromkeys(row.workload for row in proven if row.verdict in _MOVED))
 
     def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:

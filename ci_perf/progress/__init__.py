@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
 from ci_perf.progress.sentences import TimeEstimate
@@ -117,6 +118,10 @@ class PlainListener(Listener):
         """See Listener."""
         self._say(sentences.base_failed_text(workload, reason))
 
+    def decided(self, verdict: Comparison, explaining_s: float) -> None:
+        """See Listener."""
+        self._say(sentences.verdict_text(verdict, explaining_s))
+
     def recording(self, workload: str) -> None:
         """See Listener."""
         self._say(sentences.recording_text(workload))
@@ -168,12 +173,20 @@ class GroupedListener(PlainListener):
 
     def ended(self) -> None:
         """See Listener: close the group, and tell what failed."""
-        if self._is_open:
-            self._command("::endgroup::")
-        self._is_open = False
+        self._close()
         for failed in self._failures:
             self._speak(sentences.describe(failed))
         self._failures = []
+
+    def decided(self, verdict: Comparison, explaining_s: float) -> None:
+        """See Listener: below the group, where it can be seen."""
+        self._close()
+        super().decided(verdict, explaining_s)
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._command("::endgroup::")
+        self._is_open = False
 
     def _announce(self, text: str) -> None:
         self._command(f"::group::{text}")

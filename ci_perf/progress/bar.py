@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
 from ci_perf.progress import sentences
 from ci_perf.progress.sentences import TimeEstimate
@@ -145,6 +146,10 @@ class TerminalListener(Listener):
     def base_failed(self, workload: str, reason: str) -> None:
         """See Listener."""
         self._print(sentences.base_failed_text(workload, reason))
+
+    def decided(self, verdict: Comparison, explaining_s: float) -> None:
+        """See Listener."""
+        self._print(sentences.verdict_text(verdict, explaining_s))
 
     def recording(self, workload: str) -> None:
         """See Listener."""

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ci_perf.judging.policy import MOST_PAIRS
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Failed
-from ci_perf.report import escape
+from ci_perf.report import escape, phrases
+from ci_perf.report import headline as headlines
 from ci_perf.report.units import numbered
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
@@ -146,6 +148,14 @@ def _affordable(forecast: Forecast) -> str:
 def spent_text(spent_s: float, budget_s: float) -> str:
     """Say how much of the budget for pairs is spent."""
     return f"{in_words(spent_s)} of the budget of {in_words(budget_s)}"
+
+
+def verdict_text(verdict: Comparison, explaining_s: float) -> str:
+    """Say the verdict, and what may follow without changing it."""
+    what = "recording what the workloads take from the repository"
+    if explaining_s:
+        what = f"explaining it for at most {in_words(explaining_s)}"
+    return f"verdict: {phrases.plain(headlines.of(verdict))}\n{what}; Ctrl-C keeps the verdict"
 
 
 def recording_text(workload: str) -> str:

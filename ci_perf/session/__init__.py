@@ -188,11 +188,22 @@ class _Launching:
 
         def then() -> None:
             launch_pairs()
-            if explaining:
-                self._explain(explaining, record.run(runner, interleaving, recording))
-            if recording:
-                tasks = [runner.task(workload, 0) for workload in plan.workloads]
-                recording.record(record.identity, runner.measured(), tasks, runner.outcome)
+            self.interrupts.check()
+            run = record.run(runner, interleaving, recording)
+            moved = self._moved(run)
+            explaining_s = (self.against.explain_budget_s or 0.0) if self.against and moved else 0.0
+            is_told = self._tell_verdict(run, explaining_s)
+            try:
+                if explaining and moved:
+                    explaining.go(moved, explaining_s)
+                if recording:
+                    tasks = [runner.task(workload, 0) for workload in plan.workloads]
+                    recording.record(record.identity, runner.measured(), tasks, runner.outcome)
+                self.interrupts.check()
+            except KeyboardInterrupt:
+                if not is_told:
+                    raise
+                self.interrupts.came = False  # it ends what explains the verdict, and no more
 
         if plan.workloads:
             runner.measure(then)
@@ -247,14 +258,20 @@ class _Launching:
             traces=KeptFiles(self.against.traces),
         )
 
-    def _explain(self, explaining: Explaining, run: runs.Run) -> None:
-        """Profile what pairs have proven to move. Raises KeyboardInterrupt."""
+    def _moved(self, run: runs.Run) -> list[str]:
+        """Name the workloads to explain: those that pairs have proven to move."""
         against = self.against
         if against is None or against.explain_budget_s is None or run.validity.against(""):
-            return
+            return []
         paired = {paired.workload for paired in run.paired if paired.pairs}
-        moved = [name for name in against.judge.moved(run) if name in paired]
-        explaining.go(moved, against.explain_budget_s)
+        return [name for name in against.judge.moved(run) if name in paired]
+
+    def _tell_verdict(self, run: runs.Run, explaining_s: float) -> bool:
+        """Tell the verdict before what explains it, and whether there is one."""
+        verdict = self.against.judge.verdict(run) if self.against else None
+        if verdict is not None:
+            self.listener.decided(verdict, explaining_s)
+        return verdict is not None
 
 
 def completed(plan: Plan, baselines: Path | None, machine: MachineDescription) -> Plan:

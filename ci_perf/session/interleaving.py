@@ -29,8 +29,8 @@ from ci_perf.session.runner import MachineChecks, SessionRunner
 from ci_perf.session.schedule import Forecast, PairJudge, Waiting
 from ci_perf.worktree import Checkout
 
-# Fewer pairs do not show how much launches differ.
-_PAIRS_OF_SPREAD = 2
+# A launch need not be known better than this share of the change that pairs show.
+_SHARE_OF_CHANGE = 0.1
 # The largest spread that is believed: launches that differ by as much as they take.
 _MOST_SPREAD = 1.0
 # Of normal noise, the standard deviation in median absolute deviations, which no outlier enlarges.
@@ -315,13 +315,17 @@ def _incomparable(checkout: Checkout, plan: Plan) -> dict[str, str]:
 
 
 def _spread_of_launches(pairs: Sequence[Pair]) -> float:
-    """Return the standard deviation of launches, as a share; 0 while pairs are too few to tell."""
-    if len(pairs) < _PAIRS_OF_SPREAD:
+    """Return the standard deviation of launches that does no harm, as a share; 0 without pairs.
+
+    That is what they differ by, or a small part of the change that they show: a loss of 50 % is
+    proven by short launches.
+    """
+    if not pairs:
         return 0.0
     differences = list(map(launch_numbers.step_difference, pairs))
     middle = statistics.median(differences)
     of_pairs = _DEVIATIONS * statistics.median(abs(each - middle) for each in differences)
-    return min(of_pairs / math.sqrt(2), _MOST_SPREAD)
+    return min(max(of_pairs / math.sqrt(2), _SHARE_OF_CHANGE * abs(middle)), _MOST_SPREAD)
 
 
 def _timed_by_spread(task: Task, spread: float) -> Task:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ci_perf.model import run as runs
+from ci_perf.model.comparison import Comparison
 from ci_perf.session.schedule import Forecast
 
 
@@ -53,6 +54,12 @@ class Listener:
 
     def base_failed(self, workload: str, reason: str) -> None:
         """Hear that the base of a workload cannot be launched."""
+
+    def decided(self, verdict: Comparison, explaining_s: float) -> None:
+        """Hear the verdict, which what follows explains for at most so long; 0 is not at all.
+
+        From here on an interrupt ends what follows, and keeps the verdict.
+        """
 
     def recording(self, workload: str) -> None:
         """Hear that a workload is launched once more, untimed, to record what it takes."""

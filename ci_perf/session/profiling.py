@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from ci_perf.judging.causes import launches
 from ci_perf.launch import Launcher
 from ci_perf.model.process import NO_RESULT_IN_TIME
 from ci_perf.model.step_profile import ProfiledPair, ProfiledPairs, StepProfile
@@ -139,7 +140,10 @@ class Explaining:
         return tuple(self._pairs.values())
 
     def _profile(self, workload: str) -> bool:
-        """Launch one pair and keep it, or why there is none. Returns whether to go on."""
+        """Launch one pair and keep it, or why there is none. Returns whether another one may help.
+
+        What keeps the sides of one pair from being compared does so in all.
+        """
         pairs = self._pairs[workload].pairs
         outcome = self._pair(workload, head_first=len(pairs) % 2 == 1)
         if isinstance(outcome, ProfiledPair):
@@ -147,7 +151,7 @@ class Explaining:
         else:
             trouble = outcome[:_DETAIL_CHARS]
         self._pairs[workload] = ProfiledPairs(workload=workload, pairs=pairs, trouble=trouble)
-        return not trouble
+        return isinstance(outcome, ProfiledPair) and not launches.obstacle(outcome)
 
     def _pair(self, workload: str, *, head_first: bool) -> ProfiledPair | str:
         """Launch both sides, or say why that cannot be."""

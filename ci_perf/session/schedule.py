@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ci_perf.judging.policy import LOOKS, MOST_PAIRS
+from ci_perf.model.comparison import Comparison
 from ci_perf.model.environment import Machine
 from ci_perf.model.run import Run
 from ci_perf.model.suite import Plan, PlannedWorkload
@@ -39,6 +40,9 @@ class PairJudge(Protocol):
 
     def moved(self, run: Run) -> tuple[str, ...]:
         """Name the workloads whose row pairs have called slower or faster, the worst one first."""
+
+    def verdict(self, run: Run) -> Comparison | None:
+        """Judge what there is, as the report will; `None` where no report follows."""
 
     def accepted(self, run: Run) -> dict[str, tuple[str, ...]]:
         """Name the metrics, by workload, of which the head has accepted a change."""

@@ -144,7 +144,7 @@ class Sides:
 
 def comparable(profiled: ProfiledPairs) -> tuple[list[ProfiledPair], str]:
     """Return the pairs of which both sides can be compared; where there is none, say why."""
-    obstacles = [_obstacle(pair) for pair in profiled.pairs]
+    obstacles = [obstacle(pair) for pair in profiled.pairs]
     good = [pair for pair, why in zip(profiled.pairs, obstacles, strict=True) if not why]
     if good:
         return good, ""
@@ -186,7 +186,7 @@ def is_equal(base: float, head: float) -> bool:
     return abs(base - head) <= ROUNDING * max(1.0, abs(base), abs(head))
 
 
-def _obstacle(pair: ProfiledPair) -> str:
+def obstacle(pair: ProfiledPair) -> str:
     """Say why both sides cannot be compared; empty where they can."""
     for name, counts in (("base", pair.base), ("head", pair.head)):
         if not counts.absent and not counts.steps:

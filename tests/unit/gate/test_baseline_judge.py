@@ -99,7 +99,7 @@ def test_what_the_head_has_accepted_is_named_and_read_from_it(root):
     accepted(root / "baselines", slower, reason="exact attention")
     assert "step_time_s" in judge(root, base).accepted(slower)["mlp"]
     by_base, by_head = (
-        next(row for row in asked.rows(slower) if row.metric == "step_time_s")
+        next(row for row in asked.verdict(slower).rows if row.metric == "step_time_s")
         for asked in (judge(root, base), judge(root))
     )
     assert (by_base.verdict, by_base.base) == (by_head.verdict, by_head.base)

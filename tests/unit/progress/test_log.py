@@ -3,10 +3,12 @@ import sys
 import pytest
 
 from ci_perf.cli import console, following
+from ci_perf.model.comparison import Verdict
 from ci_perf.progress import GroupedListener, PlainListener
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 from tests.clocks import Clock
+from tests.comparisons import a_change, a_comparison
 from tests.runs import a_failed
 
 
@@ -52,6 +54,24 @@ def test_a_workload_has_one_line_when_its_last_process_is_done(clock, said):
         "[1/2] a: 2 processes in 20 s; the rounds end in about 10 s",
         "[2/2] b: 2 processes in 20 s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("explaining_s", "follows"),
+    [(300.0, "explaining it for at most 5 min 0 s"), (0.0, "recording what the workloads take")],
+)
+def test_a_verdict_is_told_below_the_group_before_what_explains_it(said, explaining_s, follows):
+    slower = a_change("mlp", Verdict.REGRESSED, ratio=1.1)
+    listener = GroupedListener(console.say, obeyed)
+    listener.planned({"mlp": 1})
+
+    listener.decided(a_comparison(slower), explaining_s)
+
+    _, closed, verdict, more = said()
+    assert closed == "::endgroup::"
+    assert verdict.startswith("verdict: ❌ Act: slower: mlp +10.0 %")
+    assert more.startswith(follows)
+    assert more.endswith("; Ctrl-C keeps the verdict")
 
 
 def test_a_log_is_not_silent_for_long_while_something_ends(clock, said):

@@ -11,6 +11,7 @@ from ci_perf.model.process import NO_RESULT_IN_TIME, Phase
 from ci_perf.model.step_profile import StepProfile
 from ci_perf.model.task import TaskFailure
 from tests.clocks import Clock
+from tests.comparisons import a_comparison
 from tests.sessions import (
     BOOM,
     Launches,
@@ -42,7 +43,9 @@ def explained(tmp_path, monkeypatch):
         for name in "ab":
             (folder / f"{name}.py").write_text("")
 
-    def measure(launches, *moved, listener=None, explain_budget_s=300.0, traces=None, **more):
+    def measure(
+        launches, *moved, listener=None, explain_budget_s=300.0, traces=None, verdict=None, **more
+    ):
         def undecided(run):
             done = {paired.workload for paired in run.paired if paired.pairs}
             return {name: 1.0 for name in "ab" if name not in done}, 2
@@ -57,7 +60,7 @@ def explained(tmp_path, monkeypatch):
             against=session.Against(
                 checkout=a_checkout(tmp_path),
                 budget_s=1000.0,
-                judge=Suspects(undecided, moved=moved),
+                judge=Suspects(undecided, moved=moved, verdict=verdict),
                 explain_budget_s=explain_budget_s,
                 traces=traces,
             ),
@@ -197,16 +200,29 @@ def test_a_launch_that_outlasts_the_budget_is_not_blamed_on_the_suite(explained)
     assert "than the 10 s that were left of --explain-budget" in run.profiled[0].trouble
 
 
-def test_an_interrupt_keeps_what_was_profiled_and_names_what_was_not(explained):
+@pytest.mark.parametrize("verdict", [None, a_comparison()])
+def test_an_interrupt_keeps_what_was_profiled_and_a_verdict_that_was_told(explained, verdict):
     def interrupt(note):
         if note == ("profiling", "b"):
             signal.raise_signal(signal.SIGTERM)
 
-    run = explained(Launches(profiling), "a", "b", listener=Recorder(interrupt))
+    heard = Recorder(interrupt)
+    run = explained(Launches(profiling), "a", "b", listener=heard, verdict=verdict)
 
     assert [(len(of_workload.pairs), of_workload.trouble) for of_workload in run.profiled] == [
         (1, ""),
         (0, "interrupted before it was profiled"),
     ]
-    assert distrust.INTERRUPTED in run.validity.reasons
+    assert run.validity.reasons == (() if verdict else (distrust.INTERRUPTED,))
     assert [len(paired.pairs) for paired in run.paired] == [1, 1]
+    told = [("decided", verdict, 300.0)] if verdict else []
+    assert [note for note in heard.heard if note[0] == "decided"] == told
+
+
+def test_what_kept_one_pair_from_being_compared_is_not_profiled_again(explained):
+    launches = Launches(lambda _, task: StepProfile(steps=2, cut=1) if task.profile else None)
+
+    run = explained(launches, "a")
+
+    assert profiled(launches) == [("base", "a"), ("head", "a")]
+    assert [len(of_workload.pairs) for of_workload in run.profiled] == [1]

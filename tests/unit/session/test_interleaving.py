@@ -348,6 +348,17 @@ def test_a_pair_is_timed_no_longer_than_pays_where_the_pairs_before_differ(inter
         )
 
 
+def test_a_large_change_is_timed_shorter_from_its_second_pair_on(interleaved):
+    launcher = Launches(
+        lambda side, _: a_result(step_s=1e-3 * math.exp(0.4 if side == "head" else 0.0))
+    )
+
+    interleaved(launcher, {"a": 3, "b": 0})
+
+    spreads = [task.workload.protocol.launch_spread for task in launcher.of("base")][-3:]
+    assert spreads == pytest.approx([Protocol().launch_spread, 0.04, 0.04])
+
+
 def test_a_resident_pair_that_fails_is_launched_again_one_after_the_other(interleaved):
     """Two at once need more memory: the head is not to blame for that."""
     launcher = NoRoomForTwo()
