@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_perf.errors import CiPerfError, UsageError
-from ci_perf.machines import Location, Notify, backfill, bisect, hardware, merge, plan
+from ci_perf.machines import Location, Notify, backfill, bisect, merge, plan
 from ci_perf.version import __version__
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ __all__ = [
     "check",
     "compare",
     "explain",
-    "hardware",
     "history",
     "judge",
     "load",

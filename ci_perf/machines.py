@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from ci_perf.model.backfill import Backfill
     from ci_perf.model.bisection import Bisection
     from ci_perf.model.fleet import WorkPlan
-    from ci_perf.model.hardware import Hardware
     from ci_perf.model.run import Run
     from ci_perf.session import Listener
 
@@ -72,24 +71,6 @@ def merge(
         baselines=arguments.below(root, baselines),
     )
     return fleet.merge(options, notify=notify or _silent)
-
-
-def hardware(
-    *runs: "Run | Location", prices: Location | None = None, root: Location | None = None
-) -> "Hardware":
-    """Compare machines by runs of one suite, and by their prices; see `ci-perf hardware`.
-
-    `runs` are runs of each machine, or files of such; `prices` is prices.toml. Launches nothing.
-    """
-    from datetime import UTC, datetime
-
-    from ci_perf.gate import arguments, hardware
-
-    return hardware.compare(
-        [arguments.run_of(root, run) for run in runs],
-        None if prices is None else arguments.below(root, prices),
-        today=datetime.now(UTC).date(),
-    )
 
 
 def bisect(

@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command("compare")
-@click.argument("runs", nargs=-1, required=True, type=_FILE, metavar="[BASE] HEAD")
+@click.argument("runs", nargs=-1, required=True, type=_FILE, metavar="[BASE] HEAD | RUN...")
 @click.option(
     "--baselines",
     type=click.Path(file_okay=False, path_type=Path),
@@ -31,6 +31,13 @@ _FILE = click.Path(path_type=Path)
     is_flag=True,
     help="Show the losses of the first steps side by side, and judge nothing.",
 )
+@click.option(
+    "--prices",
+    type=_FILE,
+    metavar="prices.toml",
+    help="What an hour of each machine costs: show runs side by side with what a million items "
+    "cost, and judge nothing.",
+)
 @options.workloads
 @options.fail_on(default=None)
 @options.report_format
@@ -39,6 +46,7 @@ def compare_command(
     runs: tuple[Path, ...],
     baselines: Path,
     losses: bool,  # noqa: FBT001  as click passes an option
+    prices: Path | None,
     workloads: Path,
     fail_on: FailOn | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
@@ -47,13 +55,14 @@ def compare_command(
     """Judge one run against another, or against the committed baselines.
 
     BASE and HEAD are files that `ci-perf run` wrote. The limits are those of the suite.toml in
-    --workloads.
+    --workloads. Three runs or more, and runs with --prices, are shown side by side, without a
+    verdict: the same suite on several machines, for example.
     """
-    reports.check_target(format, output, inputs=[*runs, baselines])
-    if len(runs) > 2:
-        raise click.UsageError(f"expected one or two runs, found {len(runs)}")
+    reports.check_target(format, output, inputs=[*runs, baselines, *([prices] if prices else [])])
     if losses:
         return _show_losses(runs, format, output)
+    if prices is not None or len(runs) > 2:
+        return _show_side_by_side(runs, prices, format, output)
     comparison = ci_perf.compare(
         runs[-1],
         base=runs[0] if len(runs) == 2 else None,
@@ -66,8 +75,24 @@ def compare_command(
     return comparison.exit_code
 
 
+def _show_side_by_side(
+    runs: Sequence[Path], prices: Path | None, asked: str | None, target: Path | None
+) -> int:
+    from ci_perf.gate import side_by_side
+
+    form = reports.report_format(asked, target)
+    if form not in {"markdown", "terminal"}:
+        raise click.UsageError(
+            f"several runs side by side: expected --format markdown or terminal, found {form}"
+        )
+    reports.emit_page(side_by_side.page(runs, prices), form, target)
+    return ExitCode.OK
+
+
 def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -> int:
     form = reports.report_format(asked, target)
+    if len(runs) > 2:
+        raise click.UsageError(f"--losses: expected one or two runs, found {len(runs)}")
     if form not in {"markdown", "terminal"}:
         raise click.UsageError(
             f"--losses: expected --format markdown or terminal, found {form}; a program reads them "

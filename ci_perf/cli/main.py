@@ -22,7 +22,6 @@ COMMANDS = {
     "bisect": "Find the commit that made a workload worse, by pairs of commits with a good one.",
     "backfill": "Measure older commits, oldest first, and add a session of each to the baselines.",
     "compare": "Judge one run against another, or against the committed baselines.",
-    "hardware": "Compare machines by runs of one suite, and by the prices of their owner.",
     "judge": "Judge samples that any harness has recorded.",
     "page": "Draw a comparison as one page of HTML, which needs no server, network or script.",
     "export": "Write a run or a comparison in a format that another tool reads.",

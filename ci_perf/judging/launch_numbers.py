@@ -93,7 +93,9 @@ def ratio_of_blocks(base_s: Sequence[float], head_s: Sequence[float]) -> float:
 def _of_process(process: Process, workload: Measured, run: Run) -> Numbers:
     numbers = of_process(process) | _energy(process, workload.items_per_step)
     peak = peaks.flop_per_s(run.environment.hard, workload.precision)
-    return numbers | _rate(process, workload, numbers[metrics.STEP_TIME.name], peak)
+    step_s = numbers[metrics.STEP_TIME.name]
+    numbers[metrics.THROUGHPUT.name] = workload.items_per_step / step_s
+    return numbers | _rate(process, workload, step_s, peak)
 
 
 def of_process(process: Process) -> Numbers:

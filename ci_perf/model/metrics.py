@@ -18,6 +18,7 @@ class Unit(Enum):
     CYCLE = "cycle"
     FLOP = "FLOP"
     FLOP_PER_SECOND = "FLOP/s"
+    ITEM_PER_SECOND = "item/s"
 
 
 class Kind(Enum):
@@ -121,6 +122,14 @@ def _record(name: str, title: str, unit: Unit, better: Better = Better.LOWER) ->
     return Metric(name=name, title=title, unit=unit, kind=Kind.RECORD, better=better)
 
 
+# Of the kind of a step time, so that its centre is the items of a step over the centre of that.
+THROUGHPUT = Metric(
+    name="items_per_s",
+    title="throughput",
+    unit=Unit.ITEM_PER_SECOND,
+    kind=Kind.TIME,
+    better=Better.HIGHER,
+)
 STEP_P05 = _record("step_p05_s", "5th percentile of steps", Unit.SECOND)
 DEVICE_TIME = _record("device_time_s", "device time", Unit.SECOND)
 HOST_OVERHEAD = _record("host_overhead", "host overhead", Unit.SHARE)
@@ -135,6 +144,7 @@ ARRIVAL_SKEW = _record("arrival_skew_s", "arrival skew", Unit.SECOND)
 TASKS = _record("tasks", "processes and threads", Unit.COUNT)
 
 RECORDED = (
+    THROUGHPUT,
     STEP_P05,
     DEVICE_TIME,
     HOST_OVERHEAD,

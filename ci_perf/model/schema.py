@@ -9,7 +9,6 @@ from ci_perf.model.baseline import Baseline, Calibration
 from ci_perf.model.bisection import Bisection
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.fleet import WorkPlan
-from ci_perf.model.hardware import Hardware, Prices
 from ci_perf.model.history import BranchHistory
 from ci_perf.model.run import Run
 from ci_perf.model.samples import Samples
@@ -21,10 +20,8 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "bisection": Bisection,
     "calibration": Calibration,
     "comparison": Comparison,
-    "hardware": Hardware,
     "history": BranchHistory,
     "plan": WorkPlan,
-    "prices": Prices,
     "run": Run,
     "samples": Samples,
     "suite": SuiteFile,

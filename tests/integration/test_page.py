@@ -4,10 +4,9 @@ import os
 
 import pytest
 
-from ci_perf.report import hardware, page
-from ci_perf.report.page import explorer, history_page, price_picture, tables_page
+from ci_perf.report import page
+from ci_perf.report.page import explorer, history_page
 from tests import browser as browsers
-from tests.hardware import machines_at_their_prices
 from tests.unit.report import history_shapes, page_shapes
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -48,17 +47,6 @@ def test_the_history_of_a_branch_is_as_good(browser, shape, tmp_path):
     for seen in looked_at(browser, file):
         for each in history.workloads:
             assert each.workload[:40] in seen.text
-
-
-def test_the_picture_of_machines_is_as_good(browser, tmp_path):
-    compared = machines_at_their_prices()
-    drawn = price_picture.picture(compared)
-    file = tmp_path / "hardware.html"
-    file.write_text(tables_page.render(hardware.page(compared), tone="same", picture=drawn))
-
-    for seen in looked_at(browser, file):
-        assert seen.foreign == 0
-        assert "Fastest" in seen.text
 
 
 def test_a_history_is_explored_without_a_request_or_a_message(browser, tmp_path):

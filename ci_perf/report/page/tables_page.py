@@ -4,15 +4,11 @@ A sentence right before a table is its heading.
 """
 
 from ci_perf.report.page import styled
-from ci_perf.report.page.pictures import Picture
 from ci_perf.report.tables import Listing, Page, Table
 
 
-def render(page: Page, *, tone: str, picture: Picture | None = None) -> str:
-    """Return the page; `tone`, that of its first sentence, is "worse", "better" or "same".
-
-    A picture stands after the first sentence.
-    """
+def render(page: Page, *, tone: str) -> str:
+    """Return the page; `tone`, that of its first sentence, is "worse", "better" or "same"."""
     first, *rest = page
     parts: list[dict[str, object]] = []
     for part, following in zip(rest, [*rest[1:], None], strict=True):
@@ -23,4 +19,4 @@ def render(page: Page, *, tone: str, picture: Picture | None = None) -> str:
         else:
             kind = "heading" if isinstance(following, Table) else "sentence"
             parts.append({"kind": kind, "phrase": part})
-    return styled("tables.html.jinja", headline=first, parts=parts, tone=tone, picture=picture)
+    return styled("tables.html.jinja", headline=first, parts=parts, tone=tone)

@@ -93,6 +93,7 @@ def test_what_a_machine_lacks_is_absent_and_not_zero():
 
     assert found.keys() == {
         "step_time_s",
+        "items_per_s",
         "step_p05_s",
         "step_p95_s",
         "first_step_s",

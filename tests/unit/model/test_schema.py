@@ -1,5 +1,4 @@
 import json
-import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -11,12 +10,10 @@ from ci_perf.baselines import accept
 from ci_perf.judging import compare, summarise
 from ci_perf.model import codec, schema
 from ci_perf.model.backfill import Backfill, BackfilledCommit
-from ci_perf.model.hardware import Prices
 from ci_perf.model.samples import Sampled, SampledMetric, Samples
 from tests.bisections import a_bisected, a_bisection
 from tests.branch_histories import a_branch_history, a_change, a_line, a_workload_history, skipped
 from tests.calibrations import a_calibration
-from tests.hardware import PRICES, machines_at_their_prices
 from tests.runs import a_failed, a_measured, a_run
 from tests.work_plans import a_work_plan
 
@@ -39,8 +36,6 @@ def documents(tmp_path):
     return {
         "run": run,
         "comparison": comparison,
-        "hardware": machines_at_their_prices(),
-        "prices": codec.convert(tomllib.loads(PRICES), Prices, name="prices.toml"),
         "history": a_branch_history(
             a_workload_history([1e-3], [1.1e-3], lines=(a_line(a_change(1)),)), skipped=(skipped(),)
         ),

@@ -30,7 +30,8 @@ RUN = a_run(a_measured("mlp", 1e-3, 2e-3, parameters={"width": 8}), a_failed("co
 def test_a_run_has_one_row_per_workload_metric_and_process():
     measured = frame.of_run(RUN).query("outcome == 'measured'")
 
-    metrics = launch_numbers.of_process(a_process())
+    metrics = launch_numbers.of_workload(RUN.measured[0], RUN)[0]
+    assert metrics["items_per_s"] == 8.0 / metrics["step_time_s"]
     assert len(measured) == 2 * len(metrics)
     assert set(measured["metric"]) == set(metrics)
     assert list(measured.query("metric == 'step_time_s'")["value"]) == [1e-3, 2e-3]

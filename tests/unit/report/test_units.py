@@ -172,6 +172,7 @@ def test_a_limit_is_a_plain_percentage(share, shown):
         (17, Unit.CYCLE, "17.0 cycles"),
         (123_456_789_012, Unit.FLOP, "123 GFLOP"),
         (9.894e14, Unit.FLOP_PER_SECOND, "989 TFLOP/s"),
+        (1240, Unit.ITEM_PER_SECOND, "1.24k items/s"),
     ],
 )
 def test_every_unit_has_its_scale(number, unit, text):
