@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ci_perf.model.samples import Samples
     from ci_perf.model.suite import FailOn
     from ci_perf.model.task import Tracing
-    from ci_perf.notebook import Loadable, LoadedComparison, LoadedHistory, LoadedRun
+    from ci_perf.notebook import Loadable, Loaded
     from ci_perf.session import Listener
 
 __all__ = [
@@ -344,10 +344,10 @@ def history(
     machines: str | Iterable[str] = (),
     repository_url: str = "",
     notify: Notify | None = None,
-) -> "LoadedHistory":
+) -> "Loaded":
     """Read every session that a branch has committed, from git alone; see `ci-perf history`.
 
-    The result has `.history`, the document, and `.to_frame()`, a row per session and metric.
+    The result has `.document`, the history, and `.to_frame()`, a row per session and metric.
     `select` names workloads, `machines` folders of `baselines`.
     """
     from ci_perf import notebook
@@ -362,15 +362,13 @@ def history(
         ref=ref,
         repository_url=repository_url,
     )
-    return notebook.LoadedHistory(history.read(options, notify=notify or _silent))
+    return notebook.Loaded(history.read(options, notify=notify or _silent))
 
 
-def load(
-    source: "Loadable | Location",
-) -> "LoadedRun | LoadedComparison | LoadedHistory":
+def load(source: "Loadable | Location") -> "Loaded":
     """Open a run, a comparison or a history, or the file of one, in a notebook.
 
-    The result has `.to_frame()`; a run and a comparison show themselves as a table.
+    The result has `.document`, `.to_frame()`, `.to_openmetrics()`, and shows itself as a table.
     """
     from ci_perf import notebook
 

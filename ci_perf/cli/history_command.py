@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-import ci_perf
 from ci_perf.cli import console, options, reports
 from ci_perf.errors import UsageError
 from ci_perf.gate import history
@@ -69,19 +68,22 @@ def history_command(
     form = format or ("html" if output else "terminal")
     _check_target(form, output, baselines)
     chosen = [name for name in machines.split(",") if name]
-    read = ci_perf.history(
-        *names,
-        ref=ref,
-        baselines=baselines,
-        workloads=workloads,
-        machines=chosen,
-        repository_url=repository_url,
+    read = history.read(
+        history.HistoryOptions(
+            root=files.current_folder(),
+            baselines=baselines,
+            workloads=workloads,
+            names=names,
+            machines=tuple(chosen),
+            ref=ref,
+            repository_url=repository_url,
+        ),
         notify=console.say,
     )
     if form == "html" and output is not None:
-        console.say(f"page: {history.write(read.history, output, together=chosen)}")
+        console.say(f"page: {history.write(read, output, together=chosen)}")
     else:
-        _emit(read.history, form, output)
+        _emit(read, form, output)
 
 
 def _check_target(form: str, output: Path | None, baselines: Path) -> None:
@@ -104,8 +106,4 @@ def _emit(history: BranchHistory, form: str, output: Path | None) -> None:
     else:
         from ci_perf.report import frame
 
-        table = frame.of_history(history)
-        if form == "csv":
-            console.emit(frame.csv(table), output=output)
-        elif output is not None:
-            files.write_bytes(output, frame.parquet(table))
+        reports.emit_frame(frame.of_history(history), form, output)

@@ -7,12 +7,14 @@ from pathlib import Path
 import click
 
 import ci_perf
-from ci_perf import exporters, importers
+from ci_perf import importers
 from ci_perf.cli import console, options, reports
-from ci_perf.errors import ExitCode, UsageError
+from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.model.suite import FailOn
 from ci_perf.system import files
+
+FORMATS = ("csv", "parquet", "openmetrics", "tensorboard", "html")
 
 _FILE = click.Path(path_type=Path)
 
@@ -81,11 +83,15 @@ def _show_side_by_side(
     from ci_perf.gate import side_by_side
 
     form = reports.report_format(asked, target)
-    if form not in {"markdown", "terminal"}:
-        raise click.UsageError(
-            f"several runs side by side: expected --format markdown or terminal, found {form}"
-        )
-    reports.emit_page(side_by_side.page(runs, prices), form, target)
+    if form == "json":
+        raise click.UsageError("--format json: expected a comparison, found runs side by side")
+    page = side_by_side.page(runs, prices)
+    if form in {"csv", "parquet"}:
+        from ci_perf.report import frame
+
+        reports.emit_frame(frame.of_runs(*(files.read(run, Run) for run in runs)), form, target)
+    else:
+        reports.emit_page(page, form, target)
     return ExitCode.OK
 
 
@@ -181,57 +187,45 @@ def judge_command(
     return comparison.exit_code
 
 
-@click.command("page")
-@click.argument("comparison", type=_FILE)
+@click.command("export")
+@click.argument("source", type=_FILE, metavar="FILE")
+@click.option(
+    "--format",
+    type=click.Choice(FORMATS),
+    required=True,
+    help="A table (csv, parquet), what another tool reads, or one page of HTML.",
+)
 @click.option(
     "--run",
     type=_FILE,
-    help="The run.json that was judged: without it no launches, pairs and machine are drawn.",
+    help="Of html: the run.json that was judged; without it no launches, pairs and machine are "
+    "drawn.",
 )
-@click.option(
-    "--baselines",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="baselines",
-    show_default=True,
-    help="The folder of the committed baselines, whose sessions are drawn, too.",
-)
-@options.output
-def page_command(comparison: Path, run: Path | None, baselines: Path, output: Path | None) -> None:
-    """Draw a comparison as one page of HTML, which needs no server, network or script.
-
-    COMPARISON is what `ci-perf check --comparison-output` or `compare --format json` wrote.
-    """
-    from ci_perf.gate import export
-
-    reports.check_target("html", output, inputs=[comparison, baselines, *([run] if run else [])])
-    text = export.page(comparison, run, baselines=baselines, notify=console.say)
-    console.emit(text, output=output)
-
-
-@click.command("export")
-@click.argument("source", type=_FILE, metavar="RUN|COMPARISON")
-@click.option(
-    "--format",
-    type=click.Choice(list(exporters.FORMATS)),
-    required=True,
-    help="The tool that is to read it: docs/exports.md says what each gets.",
-)
+@options.baselines
 @options.output
 def export_command(
     source: Path,
     format: str,  # noqa: A002  the option's name, and that of its environment variable
+    run: Path | None,
+    baselines: Path,
     output: Path | None,
 ) -> None:
-    """Write a run or a comparison in a format that another tool reads.
+    """Write a run, a comparison or a history for another tool, or as a page of HTML.
 
-    RUN is what `ci-perf run` wrote, COMPARISON what `ci-perf compare --format json` wrote. asv and
-    tensorboard read several files: --output is a folder then.
+    FILE is what `ci-perf run`, or `compare` or `history` with --format json, wrote. html draws a
+    comparison as one page that needs no server, network or script, with the committed sessions of
+    --baselines. tensorboard makes a folder of --output.
     """
     from ci_perf.gate import export
 
-    files.check_apart("--output", output, source)
-    if output is None and format in exporters.FOLDERS:
-        raise UsageError(f"--format {format} is a folder of files: name it with --output")
-    exported = export.export(source, format, output=output, notify=console.say)
-    if output is None:
-        console.emit(exported.files[""].decode(), output=None)
+    is_folder = format == "tensorboard"
+    reports.check_target(
+        format,
+        None if is_folder else output,
+        inputs=[source, baselines, *([run] if run else [])],
+    )
+    text = export.export(
+        source, format, run=run, baselines=baselines, output=output, notify=console.say
+    )
+    if text:
+        console.emit(text, output=output)

@@ -23,8 +23,7 @@ COMMANDS = {
     "backfill": "Measure older commits, oldest first, and add a session of each to the baselines.",
     "compare": "Judge one run against another, or against the committed baselines.",
     "judge": "Judge samples that any harness has recorded.",
-    "page": "Draw a comparison as one page of HTML, which needs no server, network or script.",
-    "export": "Write a run or a comparison in a format that another tool reads.",
+    "export": "Write a run, a comparison or a history for another tool, or as a page of HTML.",
     "history": "Show what git knows of the baselines of a branch: every session, and what moved.",
     "github": "Report to a pull request, and do what it asks for: for jobs of GitHub Actions.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
@@ -41,7 +40,7 @@ _SUBJECTS = {
     "commit_commands": ("bisect", "backfill"),
     "suite_commands": ("init", "list", "schema"),
     "measuring_commands": ("run", "check", "explain", "touched", "calibrate"),
-    "judging_commands": ("compare", "judge", "page", "export"),
+    "judging_commands": ("compare", "judge", "export"),
     "baseline_commands": ("accept", "baseline"),
 }
 _MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}

@@ -86,7 +86,7 @@ def run_command(
 @click.option(
     "--page",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to draw it, too, as one page of HTML: see `ci-perf page`.",
+    help="Where to draw it, too, as one page of HTML: see `ci-perf export`.",
 )
 @options.report_format
 @options.output

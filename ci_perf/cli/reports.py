@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_perf.cli import console
 from ci_perf.errors import UsageError
@@ -10,6 +11,9 @@ from ci_perf.model import codec
 from ci_perf.model.comparison import Comparison
 from ci_perf.report.tables import Page
 from ci_perf.system import files
+
+if TYPE_CHECKING:
+    from ci_perf.report.frame import DataFrame
 
 
 def report_format(asked: str | None, target: Path | None) -> str:
@@ -40,10 +44,10 @@ def emit_comparison(comparison: Comparison, form: str | None, target: Path | Non
     The log names the exit code after the file is written: a full disk ends with another one.
     """
     form = report_format(form, target)
-    if form == "parquet" and target is not None:
+    if form in {"csv", "parquet"}:
         from ci_perf.report import frame
 
-        files.write_bytes(target, frame.parquet(frame.of_comparison(comparison)))
+        emit_frame(frame.of_comparison(comparison), form, target)
     else:
         is_ascii = target is None and console.is_ascii()
         console.emit(_text(comparison, form, is_ascii=is_ascii), output=target)
@@ -60,10 +64,6 @@ def _told(comparison: Comparison, target: Path) -> str:
 def _text(comparison: Comparison, form: str, *, is_ascii: bool) -> str:
     if form == "json":
         return codec.encode(comparison)
-    if form == "csv":
-        from ci_perf.report import frame
-
-        return frame.csv(frame.of_comparison(comparison))
     if form == "terminal":
         from ci_perf.report import terminal
 
@@ -73,6 +73,16 @@ def _text(comparison: Comparison, form: str, *, is_ascii: bool) -> str:
     from ci_perf.report import markdown
 
     return markdown.render(comparison)
+
+
+def emit_frame(table: "DataFrame", form: str, target: Path | None) -> None:
+    """Write a table as CSV, or as Parquet into a file."""
+    from ci_perf.report import frame
+
+    if form == "parquet" and target is not None:
+        files.write_bytes(target, frame.parquet(table))
+    else:
+        console.emit(frame.csv(table), output=target)
 
 
 def emit_page(page: Page, form: str | None, target: Path | None) -> None:

@@ -1,58 +1,97 @@
-"""A run or a comparison in another form: the files of another tool, or a page of HTML."""
+"""A run, a comparison or a history in another form: tables, other tools, or a page of HTML."""
 
-import json
+import importlib
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ci_perf import notebook
-from ci_perf.baselines import summaries
+from ci_perf.baselines import layout, summaries
 from ci_perf.errors import CiPerfError, InvalidFileError, UsageError
-from ci_perf.exporters.series import Exported
 from ci_perf.gate import Notify
 from ci_perf.model.comparison import Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.summary import Summary
-from ci_perf.notebook import LoadedHistory
+from ci_perf.report import frame, openmetrics
 from ci_perf.report.page import render
 from ci_perf.system import files
 
 
 def export(
-    source: Run | Comparison | Path, form: str, *, output: Path | None, notify: Notify
-) -> Exported:
-    """Return the files of `form`; write them to `output`, a file or a folder, if it is given.
+    source: Path,
+    form: str,
+    *,
+    run: Path | None = None,
+    baselines: Path,
+    output: Path | None,
+    notify: Notify,
+) -> str:
+    """Return the text of `form`, or write what is no text to `output`, a file or a folder.
 
-    `notify` hears what the format cannot hold. Raises InvalidFileError, UsageError,
-    CannotWriteError, and CiPerfError where a library is missing.
+    A page of HTML draws the launches of `run`, which was judged. Raises InvalidFileError,
+    UsageError, CannotWriteError, and CiPerfError where a library is missing.
     """
     loaded = notebook.load(source)
-    if isinstance(loaded, LoadedHistory):
-        raise UsageError(f"{source}: expected a run or a comparison, found a history")
-    exported = loaded.export(form)
-    for line in exported.left_out:
-        notify(f"note: left out: {line}")
-    if output is not None:
-        _write(exported, output)
-    return exported
+    if output is None and form in {"parquet", "tensorboard"}:
+        kind = "binary: name a file" if form == "parquet" else "a folder of files: name it"
+        raise UsageError(f"--format {form} is {kind} with --output")
+    if form == "csv":
+        return frame.csv(loaded.to_frame())
+    if form == "openmetrics":
+        return loaded.to_openmetrics()
+    if form == "html":
+        if not isinstance(loaded.document, Comparison):
+            raise UsageError(
+                f"{source}: --format html: expected a comparison, which `check` and `compare` "
+                "write with --format json, found another document; give the run with --run"
+            )
+        return page(loaded.document, run, baselines=baselines, notify=notify)
+    assert output is not None
+    if form == "parquet":
+        files.write_bytes(output, frame.parquet(loaded.to_frame()))
+    elif isinstance(loaded.document, Run):
+        write_scalars(loaded.document, output)
+    else:
+        raise UsageError(f"{source}: --format {form}: expected a run, found another document")
+    return ""
 
 
-def _write(exported: Exported, output: Path) -> None:
-    for name, data in exported.files.items():
-        path = output / name
-        if name:
-            files.make_folder(path.parent)
-        is_joined = name in exported.joined and path.exists()
-        files.write_bytes(path, _join(path, data) if is_joined else data)
+def write_scalars(run: Run, output: Path) -> None:
+    """Add a run to a folder of TensorBoard: a scalar per workload and metric.
 
-
-def _join(path: Path, data: bytes) -> bytes:
-    """Add the keys of `data` to those of the JSON object at `path`. Raises InvalidFileError."""
+    The step of a point is when the run began, in seconds since 1970: a folder of many runs is a
+    line over time. Raises CiPerfError and InvalidFileError.
+    """
     try:
-        known = json.loads(files.read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise InvalidFileError(f"{path}: expected JSON, found: {error}") from None
-    if not isinstance(known, dict):
-        raise InvalidFileError(f"{path}: expected a JSON object, found {type(known).__name__}")
-    return (json.dumps(known | json.loads(data), indent=1) + "\n").encode()
+        tensorboard: Any = importlib.import_module("tensorboard.summary")
+    except ImportError as error:
+        raise CiPerfError(
+            f"--format tensorboard needs tensorboard, which is not installed ({error}): expected "
+            "it beside ci-perf; next: `pip install tensorboard`"
+        ) from None
+    started_s = _started_s(run)
+    folder = f"{run.suite.replace(':', '-')}-{layout.machine_key(run.environment.hard)}"
+    files.make_folder(output)
+    writer = tensorboard.Writer(str(output / folder))
+    for metric, by_workload in openmetrics.values_of(run).items():
+        for workload, values in by_workload.items():
+            writer.add_scalar(
+                f"{workload}/{metric.name}",
+                openmetrics.centre(metric, values),
+                int(started_s),
+                wall_time=started_s,
+            )
+    writer.close()
+
+
+def _started_s(run: Run) -> float:
+    try:
+        return datetime.fromisoformat(run.started_at).timestamp()
+    except (ValueError, OverflowError):
+        raise InvalidFileError(
+            f"run {run.id}: $.started_at: expected a time such as 2026-11-21T10:00:00Z, found "
+            f"{run.started_at!r}"
+        ) from None
 
 
 def page(

@@ -6,7 +6,7 @@ says why, next to the rows of the processes that finished before it failed.
 
 import importlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from ci_perf.errors import CiPerfError
 from ci_perf.judging import launch_numbers, metric_values
 from ci_perf.model import metrics
-from ci_perf.model.base import Scalar
-from ci_perf.model.comparison import Change, Comparison, Numerics, Row
-from ci_perf.model.history import BranchHistory, WorkloadHistory
+from ci_perf.model.comparison import Change, Comparison, Row, Uncompared
+from ci_perf.model.history import BranchHistory
 from ci_perf.model.run import Failed, Measured, Run
-from ci_perf.model.summary import Numbers
 from ci_perf.report import escape, phrases, provenance
 
 if TYPE_CHECKING:
@@ -26,122 +24,86 @@ if TYPE_CHECKING:
 
     DataFrame: TypeAlias = pd.DataFrame
 
-_RUN_COLUMNS = (
-    "run",
-    "started_at",
-    "commit",
-    "branch",
-    "dirty",
-    "machine",
-    "suite",
-    "workload",
-    "parameters",
-    "outcome",
-    "metric",
-    "unit",
-    "process",
-    "value",
-    "reason",
-)
-_COMPARISON_COLUMNS = (
-    "run",
-    "base_commit",
-    "head_commit",
-    "machine",
-    "suite",
-    "workload",
-    "metric",
-    "unit",
-    "base",
-    "head",
-    "ratio",
-    "low",
-    "high",
-    "smallest_detectable",
-    "difference",
-    "limit",
-    "gate",
-    "verdict",
-    "code",
-    "signs",
-    "note",
-    "base_processes",
-    "head_processes",
-    "base_sessions",
-    "pairs",
-    "drift",
-)
-_HISTORY_COLUMNS = (
-    "machine",
-    "suite",
-    "workload",
-    "metric",
-    "unit",
-    "session",
-    "run",
-    "recorded_at",
-    "measured_commit",
-    "commit",
-    "author",
-    "date",
-    "reason",
-    "epoch",
-    "launches",
-    "value",
-    "low",
-    "high",
-    "level_change",
-)
-_NUMBERS = (
-    "value",
-    "base",
-    "head",
-    "ratio",
-    "low",
-    "high",
-    "smallest_detectable",
-    "difference",
-    "limit",
-    "drift",
-)
-_COUNTS = (
-    "session",
-    "epoch",
-    "launches",
-    "process",
-    "base_processes",
-    "head_processes",
-    "base_sessions",
-    "pairs",
-)
-_SIDES = _COUNTS[4:]
-_YES_NO = ("dirty", "gate")
-
+_RUN = {
+    "run": "string",
+    "started_at": "string",
+    "commit": "string",
+    "branch": "string",
+    "dirty": "boolean",
+    "machine": "string",
+    "suite": "string",
+    "workload": "string",
+    "parameters": "string",
+    "outcome": "string",
+    "metric": "string",
+    "unit": "string",
+    "process": "Int64",
+    "value": "float64",
+    "reason": "string",
+}
+_COMPARISON = {
+    "run": "string",
+    "base_commit": "string",
+    "head_commit": "string",
+    "machine": "string",
+    "suite": "string",
+    "workload": "string",
+    "metric": "string",
+    "unit": "string",
+    "base": "float64",
+    "head": "float64",
+    "ratio": "float64",
+    "low": "float64",
+    "high": "float64",
+    "smallest_detectable": "float64",
+    "difference": "float64",
+    "limit": "float64",
+    "gate": "boolean",
+    "verdict": "string",
+    "code": "string",
+    "signs": "string",
+    "note": "string",
+    "base_processes": "Int64",
+    "head_processes": "Int64",
+    "base_sessions": "Int64",
+    "pairs": "Int64",
+    "drift": "float64",
+}
+_HISTORY = {
+    "machine": "string",
+    "suite": "string",
+    "workload": "string",
+    "metric": "string",
+    "unit": "string",
+    "session": "Int64",
+    "run": "string",
+    "recorded_at": "string",
+    "measured_commit": "string",
+    "commit": "string",
+    "author": "string",
+    "date": "string",
+    "reason": "string",
+    "epoch": "Int64",
+    "launches": "Int64",
+    "value": "float64",
+    "low": "float64",
+    "high": "float64",
+    "level_change": "string",
+}
 _Facts = dict[str, object]
 
 
-def of_run(run: Run) -> "DataFrame":
-    """Return one row per workload, metric and process; ``unit`` is the unit of ``value``."""
-    common: _Facts = {
-        "run": run.id,
-        "started_at": run.started_at,
-        "commit": run.source.commit,
-        "branch": run.source.branch,
-        "dirty": run.source.dirty,
-        "machine": provenance.machine(run.environment.hard),
-        "suite": run.suite,
-    }
-    measured = (
-        facts
-        for workload in run.measured
-        for facts in _measured(workload, launch_numbers.of_workload(workload, run), "measured")
-    )
-    failed = (facts for workload in run.failed for facts in _failed(workload))
-    return _frame((common | facts for facts in (*measured, *failed)), _RUN_COLUMNS)
+def of_runs(*runs: Run) -> "DataFrame":
+    """Return one row per run, workload, metric and process; ``unit`` is the unit of ``value``."""
+    return _frame((facts for run in runs for facts in _run_rows(run)), _RUN)
 
 
 def of_comparison(comparison: Comparison) -> "DataFrame":
-    """Return one row per row of the comparison, in its order; absent values are empty."""
+    """Return the rows of the comparison, in its order; absent values are empty.
+
+    The throughput follows its step time, and a workload that has nothing to be compared with has a
+    row per metric that it was measured by; neither has a verdict of its own.
+    """
     common: _Facts = {
         "run": comparison.head.run,
         "base_commit": comparison.base.source.commit,
@@ -149,7 +111,8 @@ def of_comparison(comparison: Comparison) -> "DataFrame":
         "machine": provenance.machine(comparison.head.machine),
         "suite": comparison.suite,
     }
-    return _frame((common | _row(row) for row in comparison.rows), _COMPARISON_COLUMNS)
+    every = (common | facts for row in comparison.rows for facts in _comparison_rows(row))
+    return _frame(every, _COMPARISON)
 
 
 def of_history(history: BranchHistory) -> "DataFrame":
@@ -157,44 +120,14 @@ def of_history(history: BranchHistory) -> "DataFrame":
 
     ``level_change`` says that another level begins there: "accepted", "not accepted", or empty.
     """
-    every = (facts for each in history.workloads for facts in _history(history, each))
-    return _frame(every, _HISTORY_COLUMNS)
+    return _frame(_history_rows(history), _HISTORY)
 
 
-def _history(history: BranchHistory, each: WorkloadHistory) -> Iterable[_Facts]:
-    changes = {
-        (line.metric, change.session): "accepted" if change.accepted else "not accepted"
-        for line in each.metrics
-        for change in line.changes
-    }
-    for place, session in enumerate(each.sessions):
-        commit = history.commits[session.commit]
-        common: _Facts = {
-            "machine": each.machine,
-            "suite": each.suite,
-            "workload": each.workload,
-            "session": place,
-            "run": session.run,
-            "recorded_at": session.recorded_at,
-            "measured_commit": session.source.commit,
-            "commit": commit.id,
-            "author": commit.author,
-            "date": commit.date,
-            "reason": session.reason,
-        }
-        for metric in metrics.ALL:
-            values = metric_values.of_session(session, metric.name)
-            if values:
-                yield common | {
-                    "metric": metric.name,
-                    "unit": metric.unit.value,
-                    "epoch": session.epochs.get(metric.name, 0),
-                    "launches": len(values),
-                    "value": metric_values.centre(metric.kind, [values]),
-                    "low": min(values),
-                    "high": max(values),
-                    "level_change": changes.get((metric.name, place), ""),
-                }
+def of(document: Run | Comparison | BranchHistory) -> "DataFrame":
+    """Return the table of any document."""
+    if isinstance(document, Run):
+        return of_runs(document)
+    return of_comparison(document) if isinstance(document, Comparison) else of_history(document)
 
 
 def csv(frame: "DataFrame") -> str:
@@ -222,74 +155,111 @@ def require(form: str) -> None:
         _need("pyarrow")
 
 
-def _measured(
-    workload: Measured | Failed, values: Iterable[Numbers], outcome: str
-) -> Iterable[_Facts]:
-    """Spread a workload over its processes and metrics."""
-    for process, of_process in zip(workload.processes, values, strict=True):
-        for metric, value in of_process.items():
-            yield {
-                "workload": workload.workload,
-                "parameters": _json(workload.parameters),
-                "outcome": outcome,
-                "metric": metric,
-                "unit": metrics.BY_NAME[metric].unit.value,
-                "process": process.index,
-                "value": value,
-                "reason": "",
-            }
+def _run_rows(run: Run) -> Iterator[_Facts]:
+    every: tuple[Measured | Failed, ...] = (*run.measured, *run.failed)
+    for workload in every:
+        common: _Facts = {
+            "run": run.id,
+            "started_at": run.started_at,
+            "commit": run.source.commit,
+            "branch": run.source.branch,
+            "dirty": run.source.dirty,
+            "machine": provenance.machine(run.environment.hard),
+            "suite": run.suite,
+            "workload": workload.workload,
+            "parameters": json.dumps(workload.parameters, sort_keys=True),
+            "outcome": "measured",
+        }
+        if isinstance(workload, Measured):
+            launches = launch_numbers.of_workload(workload, run)
+        else:
+            launches = tuple(map(launch_numbers.of_process, workload.processes))
+            common["outcome"] = "failed"
+            reason = f"{workload.phase.value}: {workload.reason}"
+            yield common | {"metric": "", "unit": "", "reason": reason}
+        for process, numbers in zip(workload.processes, launches, strict=True):
+            for metric, value in numbers.items():
+                unit = metrics.BY_NAME[metric].unit.value
+                said = {"metric": metric, "unit": unit, "process": process.index, "value": value}
+                yield common | said | {"reason": ""}
 
 
-def _failed(workload: Failed) -> Iterable[_Facts]:
-    yield {
-        "workload": workload.workload,
-        "parameters": _json(workload.parameters),
-        "outcome": "failed",
-        "metric": "",
-        "unit": "",
-        "reason": f"{workload.phase.value}: {workload.reason}",
-    }
-    yield from _measured(workload, map(launch_numbers.of_process, workload.processes), "failed")
-
-
-def _row(row: Row) -> _Facts:
-    metric = str(phrases.metric(row))
-    unit = phrases.unit(metric)
-    said: _Facts = {
-        "workload": row.workload,
-        "metric": metric,
-        "unit": unit.value if unit else "",
-        "verdict": row.verdict.value,
-        "code": row.code.value,
-    }
+def _comparison_rows(row: Row) -> Iterator[_Facts]:
+    facts: _Facts = {name: getattr(row, name, None) for name in _COMPARISON}
+    facts |= _named(str(phrases.metric(row))) | {"verdict": row.verdict.value}
     if isinstance(row, Change):
-        return said | _compared(row)
-    if isinstance(row, Numerics):
-        said |= {"difference": row.difference, "limit": row.tolerance, "gate": row.gate}
-    return said | {"note": row.note}
+        facts["signs"] = row.signs.direction if row.signs else None
+        if row.interval is not None:
+            facts |= {"low": row.interval.low, "high": row.interval.high}
+        yield facts
+        if row.metric == metrics.STEP_TIME.name:
+            rates = {
+                side: row.items_per_step / step_s
+                for side, step_s in (("base", row.base), ("head", row.head))
+                if step_s
+            }
+            yield {"workload": row.workload, **_named(metrics.THROUGHPUT.name), **rates}
+        return
+    facts |= {"base": None, "head": None}
+    if not isinstance(row, Uncompared):
+        yield facts | {"limit": row.tolerance}
+    elif row.metric:
+        yield facts | {"base": row.base.get(row.metric), "head": row.head.get(row.metric)}
+    else:
+        yield facts
+        for metric in metrics.ALL:
+            sides = {"base": row.base.get(metric.name), "head": row.head.get(metric.name)}
+            if any(value is not None for value in sides.values()):
+                yield {"workload": row.workload, **_named(metric.name), **sides}
 
 
-def _compared(row: Change) -> _Facts:
-    fields = ("base", "head", "ratio", "limit", "gate", "note", "drift", *_SIDES)
-    said: _Facts = {name: getattr(row, name) for name in fields}
-    said["smallest_detectable"] = row.smallest_detectable
-    said["signs"] = row.signs.direction if row.signs else None
-    if row.interval is not None:
-        said |= {name: getattr(row.interval, name) for name in ("low", "high")}
-    return said
+def _named(metric: str) -> _Facts:
+    unit = phrases.unit(metric)
+    return {"metric": metric, "unit": unit.value if unit else ""}
 
 
-def _json(parameters: Mapping[str, Scalar]) -> str:
-    return json.dumps(parameters, sort_keys=True)
+def _history_rows(history: BranchHistory) -> Iterator[_Facts]:
+    for each in history.workloads:
+        changes = {
+            (line.metric, change.session): "accepted" if change.accepted else "not accepted"
+            for line in each.metrics
+            for change in line.changes
+        }
+        for place, session in enumerate(each.sessions):
+            commit = history.commits[session.commit]
+            common: _Facts = {
+                "machine": each.machine,
+                "suite": each.suite,
+                "workload": each.workload,
+                "session": place,
+                "run": session.run,
+                "recorded_at": session.recorded_at,
+                "measured_commit": session.source.commit,
+                "commit": commit.id,
+                "author": commit.author,
+                "date": commit.date,
+                "reason": session.reason,
+            }
+            for metric in metrics.ALL:
+                values = metric_values.of_session(session, metric.name)
+                if values:
+                    yield (
+                        common
+                        | _named(metric.name)
+                        | {
+                            "epoch": session.epochs.get(metric.name, 0),
+                            "launches": len(values),
+                            "value": metric_values.centre(metric.kind, [values]),
+                            "low": min(values),
+                            "high": max(values),
+                            "level_change": changes.get((metric.name, place), ""),
+                        }
+                    )
 
 
-def _frame(rows: Iterable[_Facts], columns: tuple[str, ...]) -> "DataFrame":
-    """Give every column one type, also when there is no row or every value is absent."""
-    pandas = _need("pandas")
-    types = dict.fromkeys(_NUMBERS, "float64")
-    types |= dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_YES_NO, "boolean")
-    frame = pandas.DataFrame(list(rows), columns=list(columns))
-    return frame.astype({name: types.get(name, "string") for name in columns})
+def _frame(rows: Iterable[_Facts], types: dict[str, str]) -> "DataFrame":
+    """Give every column its type, also when there is no row or every value is absent."""
+    return _need("pandas").DataFrame(list(rows), columns=list(types)).astype(types)
 
 
 def _need(name: str) -> ModuleType:

@@ -4,37 +4,38 @@ import sys
 import pytest
 
 import ci_perf
-from ci_perf.errors import InvalidFileError
-from ci_perf.notebook import LoadedComparison, LoadedRun
+from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.system import files
 from tests.runs import a_measured, a_run
-from tests.unit.report import shapes
+from tests.unit.report import history_shapes, shapes
 
 
-def test_a_run_is_loaded_with_its_table_and_its_picture(tmp_path):
-    run = a_run(a_measured("mlp", 1e-3))
-    files.write(tmp_path / "run.json", run)
+@pytest.mark.parametrize(
+    ("document", "shown"),
+    [
+        (a_run(a_measured("mlp", 1e-3)), "<td>8.00k images/s</td>"),
+        (shapes.regressed(), "3\N{NO-BREAK SPACE}regressions"),
+    ],
+)
+def test_a_file_is_loaded_with_its_table_and_its_picture(tmp_path, document, shown):
+    files.write(tmp_path / "document.json", document)
 
-    loaded = ci_perf.load(tmp_path / "run.json")
+    loaded = ci_perf.load(tmp_path / "document.json")
 
-    assert isinstance(loaded, LoadedRun)
-    assert loaded.run == run
-    assert set(loaded.to_frame()["workload"]) == {"mlp"}
-    assert "<td>mlp</td>" in loaded._repr_html_()
-    assert repr(loaded) == f"LoadedRun({run.id}, suite smoke, 1 measured)"
+    assert loaded.document == document
+    assert len(loaded.to_frame()) > 1
+    assert shown in str(loaded._repr_html_())
 
 
-def test_a_comparison_is_loaded_with_its_table_and_its_picture(tmp_path):
-    comparison = shapes.regressed()
-    files.write(tmp_path / "comparison.json", comparison)
+def test_a_history_is_loaded_with_its_table():
+    history, _ = history_shapes.one_session()
 
-    loaded = ci_perf.load(str(tmp_path / "comparison.json"))
+    loaded = ci_perf.load(history)
 
-    assert isinstance(loaded, LoadedComparison)
-    assert loaded.comparison == comparison
-    assert len(loaded.to_frame()) == len(comparison.rows)
-    assert "3 regressions" in loaded._repr_html_()
-    assert repr(loaded) == "LoadedComparison(0123456789ab, suite standard, failed)"
+    assert set(loaded.to_frame()["workload"]) == {each.workload for each in history.workloads}
+    assert loaded._repr_html_() is None
+    with pytest.raises(UsageError, match="expected a run or a comparison, found a history"):
+        loaded.to_openmetrics()
 
 
 @pytest.mark.parametrize(

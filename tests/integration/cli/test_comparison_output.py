@@ -35,7 +35,7 @@ def test_a_file_that_is_written_already_is_refused_before_the_work(project, othe
 def test_the_page_of_a_check_is_the_page_of_its_files(project):
     project.run("check", "--page", "page.html", "--comparison-output", "c.json", "-o", "report.md")
 
-    later = project.run("page", "c.json", "--run", "run.json")
+    later = project.run("export", "c.json", "--format", "html", "--run", "run.json")
 
     assert (project.root / "page.html").read_text() == later.out
     assert "launches, in their order" in later.out
@@ -53,7 +53,7 @@ def test_a_page_overwrites_nothing_that_the_check_needs(project, target):
 
 
 def test_a_page_without_its_files_is_refused(project):
-    done = project.run("page", "none.json")
+    done = project.run("export", "none.json", "--format", "html")
 
     assert done.code == ExitCode.USAGE
     assert "none.json" in done.err

@@ -254,7 +254,7 @@ def test_python_has_the_history_as_a_table(branch):
     assert len(table) == 12
     assert list(table["level_change"]).count("not accepted") == 1
     assert table["launches"].tolist() == [3] * 12
-    assert ci_perf.load(loaded.history) == loaded
+    assert ci_perf.load(loaded.document) == loaded
 
 
 @pytest.mark.parametrize(

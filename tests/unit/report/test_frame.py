@@ -3,11 +3,14 @@ import json
 import subprocess
 import sys
 from io import BytesIO, StringIO
+from pathlib import Path
 
 import msgspec
 import pandas as pd
 import pytest
 
+from ci_perf.gate import compare
+from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.judging import launch_numbers
 from ci_perf.model.comparison import Verdict
 from ci_perf.report import frame
@@ -28,7 +31,7 @@ RUN = a_run(a_measured("mlp", 1e-3, 2e-3, parameters={"width": 8}), a_failed("co
 
 
 def test_a_run_has_one_row_per_workload_metric_and_process():
-    measured = frame.of_run(RUN).query("outcome == 'measured'")
+    measured = frame.of_runs(RUN).query("outcome == 'measured'")
 
     metrics = launch_numbers.of_workload(RUN.measured[0], RUN)[0]
     assert metrics["items_per_s"] == 8.0 / metrics["step_time_s"]
@@ -40,7 +43,7 @@ def test_a_run_has_one_row_per_workload_metric_and_process():
 
 
 def test_every_row_says_where_it_comes_from():
-    first = frame.of_run(RUN).iloc[0]
+    first = frame.of_runs(RUN).iloc[0]
 
     assert first["run"] == RUN.id
     assert first["commit"] == RUN.source.commit
@@ -53,7 +56,7 @@ def test_a_table_holds_also_what_is_recorded_and_never_judged():
         a_measured("a", 1e-3, evidence=evidence, flops=10**9, precision="bf16"),
         environment=an_environment(hard=GPU),
     )
-    table = frame.of_run(run).set_index("metric")
+    table = frame.of_runs(run).set_index("metric")
 
     assert table.loc["mfu", "value"] == pytest.approx(1e12 / 989.4e12)
     assert list(table.loc[["mfu", "power_w", "energy_j"], "unit"]) == ["share", "W", "J"]
@@ -68,7 +71,7 @@ def test_numerics_have_a_row_with_their_difference():
 
 
 def test_a_failed_workload_has_a_row_with_its_reason():
-    failed = frame.of_run(RUN).query("workload == 'conv'")
+    failed = frame.of_runs(RUN).query("workload == 'conv'")
 
     assert list(failed["reason"]) == ["timed: RuntimeError: boom"]
     assert list(failed["outcome"]) == ["failed"]
@@ -79,7 +82,7 @@ def test_the_processes_that_finished_before_a_failure_are_kept():
     lost = msgspec.structs.replace(
         a_failed("conv", "the third process crashed"), processes=(a_process(0), a_process(1))
     )
-    table = frame.of_run(a_run(lost))
+    table = frame.of_runs(a_run(lost))
 
     assert list(table.query("metric == 'step_time_s'")["process"]) == [0, 1]
     assert set(table["outcome"]) == {"failed"}
@@ -97,11 +100,12 @@ def test_a_row_of_pairs_has_their_number_and_how_far_its_history_lies():
 def test_the_note_of_a_change_is_kept():
     comparison = a_comparison(a_change(verdict=Verdict.LIKELY_SLOWER, note="no compiler"))
 
-    assert list(frame.of_comparison(comparison)["note"]) == ["no compiler"]
+    assert frame.of_comparison(comparison)["note"].dropna().tolist() == ["no compiler"]
 
 
 def test_a_row_has_what_exact_evidence_says_of_its_workload():
-    table = frame.of_comparison(shapes_in_turns.likely_slower()).set_index("workload")["signs"]
+    judged = frame.of_comparison(shapes_in_turns.likely_slower()).query("metric != 'items_per_s'")
+    table = judged.set_index("workload")["signs"]
 
     assert table.loc["loader"] == "equal"
     assert table.loc["vmap"].tolist() == ["worse", pd.NA]
@@ -111,25 +115,46 @@ def test_a_comparison_has_one_row_per_row_in_its_order():
     comparison = shapes.regressed()
     table = frame.of_comparison(comparison)
 
-    assert list(table["workload"]) == [row.workload for row in comparison.rows]
-    assert list(table["verdict"]) == [row.verdict.value for row in comparison.rows]
-    assert table.loc[1, "ratio"] == pytest.approx(1.061)
-    assert table.loc[0, ["ratio", "gate", "head_processes"]].isna().all()
+    judged = table[table["verdict"].notna()]
+    assert list(judged["workload"]) == [row.workload for row in comparison.rows]
+    assert list(judged["verdict"]) == [row.verdict.value for row in comparison.rows]
+    assert judged.iloc[1]["ratio"] == pytest.approx(1.061)
+    assert judged.iloc[0][["ratio", "head_processes"]].isna().all()
 
 
-@pytest.mark.parametrize("empty", [frame.of_run(a_run()), frame.of_comparison(a_comparison())])
+def test_the_throughput_follows_its_step_time():
+    table = frame.of_comparison(a_comparison(a_change(base=2e-3, head=1e-3, items_per_step=8)))
+
+    assert list(table["metric"]) == ["step_time_s", "items_per_s"]
+    assert table.loc[1, ["base", "head", "unit"]].tolist() == [4000.0, 8000.0, "item/s"]
+
+
+def test_a_first_run_has_the_numbers_of_its_head():
+    run = a_run(a_measured("mlp", 1e-3, flops=10**9))
+    folders = RepositoryFolders(root=Path("nowhere"), baselines=Path("nowhere/baselines"))
+    first = compare.compare(run, None, folders, fail_on=None, notify=lambda _: None)
+
+    table = frame.of_comparison(first).set_index("metric")
+    assert table.loc["", "verdict"] == "new"
+    numbers = table["head"].to_dict()
+    assert (numbers["step_time_s"], numbers["items_per_s"]) == pytest.approx((1e-3, 8000.0))
+    assert (numbers["flops"], numbers["host_rss_peak_bytes"]) == pytest.approx((1e9, 300 * 2**20))
+    assert table["base"].isna().all()
+
+
+@pytest.mark.parametrize("empty", [frame.of_runs(a_run()), frame.of_comparison(a_comparison())])
 def test_without_rows_the_columns_and_their_types_are_still_there(empty):
-    full = frame.of_run(RUN) if "outcome" in empty else frame.of_comparison(shapes.regressed())
+    full = frame.of_runs(RUN) if "outcome" in empty else frame.of_comparison(shapes.regressed())
 
     assert len(empty) == 0
     assert dict(empty.dtypes) == dict(full.dtypes)
 
 
 def test_csv_can_be_read_back():
-    text = frame.csv(frame.of_run(RUN))
+    text = frame.csv(frame.of_runs(RUN))
 
     back = pd.read_csv(StringIO(text))
-    assert list(back.columns) == list(frame.of_run(RUN).columns)
+    assert list(back.columns) == list(frame.of_runs(RUN).columns)
     assert back.query("workload == 'mlp' and metric == 'step_time_s'")["value"].tolist() == [
         1e-3,
         2e-3,
@@ -152,7 +177,7 @@ HOSTILE_CELLS = {
 
 @pytest.mark.parametrize("text", HOSTILE_CELLS)
 def test_no_cell_of_csv_commands_a_spreadsheet_a_terminal_or_a_ci(text):
-    written = frame.csv(frame.of_run(a_run(a_failed(text, text), commit=text)))
+    written = frame.csv(frame.of_runs(a_run(a_failed(text, text), commit=text)))
 
     row = next(csv.DictReader(StringIO(written)))
     assert row["workload"] == row["commit"] == HOSTILE_CELLS[text]
@@ -166,7 +191,7 @@ def test_numbers_in_csv_keep_their_sign():
 
 
 @pytest.mark.parametrize(
-    "table", [frame.of_run(RUN), frame.of_comparison(shapes.hostile())], ids=["run", "comparison"]
+    "table", [frame.of_runs(RUN), frame.of_comparison(shapes.hostile())], ids=["run", "comparison"]
 )
 def test_parquet_keeps_values_and_types(table):
     back = pd.read_parquet(BytesIO(frame.parquet(table)))
