@@ -120,11 +120,11 @@ def calibrate(run: Run, plan: Plan, uniform: Uniform) -> Calibration:
             soft=run.environment.soft,
             distrust=tuple(sorted({reason.code for reason in run.validity.reasons})),
         ),
-        launches={name: short(spread) for name, spread in wall.spreads.items()},
-        inconclusive=short(statistics.fmean(each.inconclusive for each in chosen.workloads)),
+        launches={name: _short(spread) for name, spread in wall.spreads.items()},
+        inconclusive=_short(statistics.fmean(each.inconclusive for each in chosen.workloads)),
         noise=noise,
         trimmed=noise != "quiet" and _is_trimmed_better(chosen, plan, uniform),
-        launches_cpu=short(cpu.spread) if cpu else None,
+        launches_cpu=_short(cpu.spread) if cpu else None,
         workloads={each.name: _calibrated(each, chosen.limit, alpha) for each in chosen.workloads},
     )
 
@@ -233,7 +233,7 @@ def confirmed(confirmation: Confirmation, differences: Sequence[float]) -> Outco
     return confirmation.finish()
 
 
-def short(number: float) -> float:
+def _short(number: float) -> float:
     """Round to three digits: further ones are chance, and would be noise in a diff."""
     return float(f"{number:.3g}")
 
@@ -331,12 +331,12 @@ def _calibrated(workload: _Workload, limit: float, alpha: float) -> CalibratedWo
         processes=len(values),
         statistic=workload.statistic,
         step_time_s=float(f"{math.exp(statistics.fmean(values)):.4g}"),
-        launches={name: short(statistics.stdev(logs)) for name, logs in workload.by.items()},
-        pairs=short(math.sqrt(workload.pairs.value)),
-        pairs_df=short(workload.pairs.df),
-        smallest_detectable=short(math.expm1(confirmation.smallest_detectable())),
-        expected_pairs=short(workload.expected_pairs),
-        inconclusive=short(workload.inconclusive),
+        launches={name: _short(statistics.stdev(logs)) for name, logs in workload.by.items()},
+        pairs=_short(math.sqrt(workload.pairs.value)),
+        pairs_df=_short(workload.pairs.df),
+        smallest_detectable=_short(math.expm1(confirmation.smallest_detectable())),
+        expected_pairs=_short(workload.expected_pairs),
+        inconclusive=_short(workload.inconclusive),
         two_modes=variability.two_modes(values, smallest_gap=half_limit) is not None,
     )
 
@@ -396,7 +396,7 @@ def judge_planted(calibration: Calibration, run: Run, plan: Plan, size: float) -
             ratio=round(math.exp(outcome.estimate), 4),
             low=round(math.exp(outcome.low), 4) if has_interval else None,
             high=round(math.exp(outcome.high), 4) if has_interval else None,
-            limit=short(limit),
+            limit=_short(limit),
         )
         workloads[name] = msgspec.structs.replace(known, planted=planted)
     return msgspec.structs.replace(calibration, planted=size, workloads=workloads)
