@@ -36,6 +36,8 @@ _FEWEST_PAIRS = 3
 _SMALL_OPERATOR_S = 10e-6
 _MAX_CHARS, _MAX_PATH_CHARS = 200, 1_000
 _DATA_PHASE = "data"
+# What a DataLoader calls of a data set.
+_LOADS = ("__getitem__", "__getitems__")
 # Those that copy from or to the device where they wait.
 _COPIES = frozenset({"aten::copy_", "aten::_to_copy", "aten::to"})
 _NO_WAIT: tuple[Cure, ...] = ("no_wait",)
@@ -216,8 +218,13 @@ def _of_data(profile: StepProfile, limit: StepLimit, further: tuple[Cure, ...]) 
 
 
 def _of_python(profile: StepProfile, limit: StepLimit) -> StepLimit:
-    """Name the function of the repository whose own time is longest."""
+    """Name the function of the repository whose own time is longest.
+
+    One that loads data is no Python of the step, which somebody could compile.
+    """
     use = _slowest(use for use in profile.functions if use.phase != _DATA_PHASE)
+    if use and use.function.function.endswith(_LOADS):
+        return limit
     return msgspec.structs.replace(
         limit,
         place=use.function if use else None,

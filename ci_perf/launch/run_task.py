@@ -79,7 +79,8 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
         with scratch.folder() as folder:
             finished, result = _run(task, folder, run_process, WorkerResult)
             if isinstance(result, TaskFailure):
-                result = _measured_before(folder, result)
+                if result.exhausted is None:
+                    result = _measured_before(folder, result)
             elif task.record:
                 program = _recorded(folder, task)
                 result = msgspec.structs.replace(result, program=program)

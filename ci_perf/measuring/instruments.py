@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ci_perf.measuring import turn_client
+from ci_perf.measuring import memory, turn_client
 from ci_perf.measuring.device import Device
 from ci_perf.measuring.distributed import Group
 from ci_perf.measuring.turn_client import TurnTaker
@@ -115,8 +115,8 @@ class Instruments:
     def take(self, name: str, instrument: Callable[[], T], *, steps: int) -> T | None:
         """Return what `instrument` shows in so many steps, or `None` and note why in `absent`.
 
-        Where there are several ranks, an error in a step is raised: the others would wait for this
-        one.
+        An error in a step is raised where memory ran out, and where there are several ranks: the
+        others would wait for this one.
         """
         if refusal := self._left.refusal(steps, self._step_s, self._group):
             self.absent[name] = refusal
@@ -124,7 +124,7 @@ class Instruments:
         try:
             return instrument()
         except BaseException as error:  # also SystemExit: a step and a teardown are the author's
-            if steps and self._group.world_size > 1:
+            if steps and (self._group.world_size > 1 or memory.exhausted(error, None)):
                 raise
             words = " ".join(f"{type(error).__name__}: {error}".split())
             self.absent[name] = words[:_REASON_CHARS]

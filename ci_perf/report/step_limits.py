@@ -30,8 +30,8 @@ _REASONS_OF_HOST: dict[LimitReason, str] = _REASONS | {
 _CURES: dict[Cure, str] = {
     "workers": "give the DataLoader `num_workers` and `persistent_workers=True`, for the process "
     "of the step loads its data; or make loading cheaper",
-    "more_workers": "raise `num_workers` or `prefetch_factor`, for the workers are too slow; set "
-    "`persistent_workers=True`; or make loading cheaper",
+    "more_workers": "raise `num_workers` or `prefetch_factor`, for the workers are too slow; or "
+    "make loading cheaper",
     "load_ahead": "load the next batch while the step runs: a DataLoader with `num_workers` and "
     "`persistent_workers=True`, or a thread of its own",
     "pin_memory": "copy from pinned memory, which does not wait: `pin_memory=True` in the "

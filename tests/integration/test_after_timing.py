@@ -3,6 +3,8 @@
 import pytest
 
 from ci_perf.launch.local import LocalLauncher
+from ci_perf.model.process import Phase
+from ci_perf.model.task import TaskFailure
 from tests.launches import GOOD, HEAD, result_of
 
 # A step that does something else in the pass that reads the peaks of memory.
@@ -36,7 +38,6 @@ def launched(task, tmp_path):
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("raise MemoryError('no more')", "MemoryError: no more"),
         ("os._exit(0)", "the process ended before"),
         ("os._exit(7)", "the process ended with exit code 7 in phase memory, without a result"),
         ("os.kill(os.getpid(), 9)", "the process was ended by SIGKILL in phase memory"),
@@ -48,6 +49,17 @@ def test_a_step_that_fails_after_the_timed_region_keeps_its_times(launched, code
     assert found.timed.block_s
     assert found.absent["memory"].startswith(reason)
     assert found.memory.host_rss_peak_bytes > 2**20
+
+
+def test_memory_that_runs_out_after_the_timed_region_has_run_out(task, tmp_path):
+    source = IN_THE_MEMORY_PASS.format("raise MemoryError('no more')")
+
+    failure = LocalLauncher(tmp_path).launch(task("it", source))
+
+    assert isinstance(failure, TaskFailure)
+    assert (failure.phase, failure.reason) == (Phase.MEMORY, "MemoryError: no more")
+    assert failure.exhausted is not None
+    assert failure.exhausted.kind == "host"
 
 
 def test_a_step_that_raises_loses_the_memory_and_not_the_counters(launched):

@@ -146,6 +146,7 @@ def test_keeps_a_trace_that_viewers_open_and_that_names_no_machine(starved):
     assert len(steps) == profile.host.steps
     assert annotated.count("forward") == len(steps)
     assert any("Input Dims" in event.get("args", {}) for event in lasting)
+    assert any(event["name"] == "[memory]" for event in whole["traceEvents"])
     assert not any(event.get("cat") == "python_function" for event in lasting)
 
 

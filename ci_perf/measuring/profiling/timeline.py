@@ -196,6 +196,7 @@ class Timeline:
         with profile(
             activities=asked or list(known.values()),
             record_shapes=True,
+            profile_memory=self.keeps,
             with_stack=self.tracing.stacks,
             **more,
         ) as running:

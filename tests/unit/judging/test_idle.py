@@ -213,6 +213,18 @@ def test_nothing_grew_unless_three_pairs_say_so(shares):
     assert idle.growth(pairs(*shares)) is None
 
 
+def test_a_function_that_loads_is_no_python_of_the_step():
+    def outside(name):
+        profile = on_a_host(functions=(timed(name, 0.5),), data_s=0.3, loader="workers")
+        return next(each for each in idle.limits(profile).limits if each.reason == "outside")
+
+    assert (outside("Net.forward").place, outside("Net.forward").cures) == (
+        a_function("Net.forward"),
+        ("python",),
+    )
+    assert (outside("Slow.__getitem__").place, outside("Slow.__getitem__").cures) == (None, ())
+
+
 def test_a_side_without_a_device_is_not_compared_with_one():
     for base in (on_a_host(), StepProfile(steps=2)):
         assert idle.growth([ProfiledPair(base=base, head=on_a_device(data=0.5))] * 3) is None
