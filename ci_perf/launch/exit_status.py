@@ -5,7 +5,6 @@ import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -24,19 +23,17 @@ _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _MEANWHILE = "; meanwhile the kernel ended a process because memory had run out"
 
 
-class MemoryKills(Protocol):
-    """Whether the kernel has killed a process for want of memory while a task ran."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryKills:
+    """Whether the kernel has killed a process for want of memory while a task ran.
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether it can only have killed a process of the task, and not any on this host."""
+    ``is_ours``: it can only have been a process of the task, and not any on this host. ``words``
+    end the sentence on how the process ended.
+    """
 
-    @property
-    def words(self) -> str:
-        """What a kill means: the end of the sentence on how the process ended."""
-
-    def has_risen(self) -> bool:
-        """Whether the kernel has killed a process since."""
+    has_risen: bool
+    is_ours: bool = True
+    words: str = "; the kernel's out-of-memory killer did this"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +46,11 @@ class KillCount:
     file: Path
     before: int
     is_ours: bool
-    words: str = "; the kernel's out-of-memory killer did this"
 
-    def has_risen(self) -> bool:
-        """Whether the kernel has killed a process since; false once the file is gone."""
+    def read(self) -> MemoryKills:
+        """Say whether the kernel has killed a process since; it has not once the file is gone."""
         now = _count(self.file)
-        return now is not None and now > self.before
+        return MemoryKills(has_risen=now is not None and now > self.before, is_ours=self.is_ours)
 
 
 def kill_count(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> KillCount | None:
@@ -98,7 +94,7 @@ def with_memory(
     of a rank, or of a process that the workload has started, is told by another process: then the
     count of kills decides, if it is that of our control group and not of the whole host.
     """
-    if failure.exhausted is not None or kills is None or not kills.has_risen():
+    if failure.exhausted is not None or kills is None or not kills.has_risen:
         return failure
     was_killed = ended.code == -signal.SIGKILL and not ended.timed_out
     if not (was_killed or kills.is_ours):
@@ -114,7 +110,7 @@ def with_memory(
 def _about_sigkill(kills: MemoryKills | None) -> str:
     if kills is None:
         return "; the kernel's out-of-memory killer does this"
-    if kills.has_risen():
+    if kills.has_risen:
         return kills.words
     return "; the kernel's out-of-memory killer did not: somebody else sent it"
 

@@ -142,7 +142,7 @@ class LocalLauncher(TaskLauncher):
         environment = child_environment.of_task(
             self._environment, protocol, caches / cache_name(task)
         )
-        kills = self._kill_count()
+        count = self._kill_count()
         with watching(task, folder, self._root, self._environment) as report:
             ended = child.run(
                 _python(module_of(task), folder),
@@ -154,6 +154,7 @@ class LocalLauncher(TaskLauncher):
                 slot=slot,
             )
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
+        kills = count.read() if count else None
         return Finished(ended=ended, evidence=evidence, kills=kills)
 
 

@@ -68,40 +68,17 @@ def watching(
     """
     report = MonitorReport("the monitor was not started")
     with contextlib.ExitStack() as stack:
-        monitor = _begun(stack, report, folder, gpus, hz, python, environment) if hz > 0 else None
+        started = None
+        if hz > 0:
+            try:
+                started = _start(stack, folder, gpus, hz, python, environment)
+            except OSError as error:
+                report.problem = f"the monitor could not be started: {error}"
         try:
             yield report
         finally:
-            if monitor is not None:
-                _finish(*monitor, report, end_s)
-
-
-def _begun(
-    stack: contextlib.ExitStack,
-    report: MonitorReport,
-    folder: Path,
-    gpus: Sequence[str],
-    hz: float,
-    python: Sequence[str],
-    environment: Mapping[str, str],
-) -> "tuple[subprocess.Popen[bytes], Scratch] | None":
-    """Start the monitor with a folder of its own; `None` where that fails, and `report` says why.
-
-    The worker may put links into the folder that it shares with us. A monitor that wrote there
-    would write wherever these lead, with rights that a worker in a container does not have.
-    """
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        stack.callback(os.close, handle)
-        own = stack.enter_context(scratch.folder())
-    except OSError as error:
-        report.problem = f"the monitor could not be started: {error}"
-        return None
-    monitor = _start(handle, own.path, gpus, hz, python, environment)
-    if isinstance(monitor, str):
-        report.problem = monitor
-        return None
-    return monitor, own
+            if started is not None:
+                _finish(*started, report, end_s)
 
 
 def without_partner(evidence: Evidence) -> Evidence:
@@ -123,37 +100,40 @@ def _without_partner(gpu: GpuEvidence) -> GpuEvidence:
 
 
 def _start(
-    handle: int,
-    own: Path,
+    stack: contextlib.ExitStack,
+    folder: Path,
     gpus: Sequence[str],
     hz: float,
     python: Sequence[str],
     environment: Mapping[str, str],
-) -> "subprocess.Popen[bytes] | str":
-    """Start the monitor, or say why not.
+) -> "tuple[subprocess.Popen[bytes], Scratch]":
+    """Start the monitor with a folder of its own. Raises OSError.
 
-    The socket is ours first: the worker may speak as soon as it likes, and is answered once the
-    monitor has had its first look at the machine.
+    The worker may put links into the folder that it shares with us. A monitor that wrote there
+    would write wherever these lead, with rights that a worker in a container does not have. The
+    socket is ours first: the worker may speak as soon as it likes, and is answered once the monitor
+    has had its first look at the machine.
     """
-    try:
-        with (
-            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line,
-            (own / _STDERR).open("wb") as stderr,
-        ):
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            line.bind(task.monitor_address(handle))
-            ours = [str(own), str(os.getpid()), str(line.fileno()), str(hz)]
-            return subprocess.Popen(
-                [*python, "-m", task.MONITOR, *ours, *gpus],
-                env=dict(environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                pass_fds=(line.fileno(),),
-                start_new_session=True,
-            )
-    except OSError as error:
-        return f"the monitor could not be started: {error}"
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    stack.callback(os.close, handle)
+    own = stack.enter_context(scratch.folder())
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line,
+        (own.path / _STDERR).open("wb") as stderr,
+    ):
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        line.bind(task.monitor_address(handle))
+        ours = [str(own.path), str(os.getpid()), str(line.fileno()), str(hz)]
+        monitor = subprocess.Popen(
+            [*python, "-m", task.MONITOR, *ours, *gpus],
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            pass_fds=(line.fileno(),),
+            start_new_session=True,
+        )
+    return monitor, own
 
 
 def _finish(
@@ -169,16 +149,11 @@ def _finish(
         report.problem = f"the monitor did not end within {end_s:g} s"
         return
     finally:
-        _kill(monitor)
+        if monitor.returncode is None:
+            monitor.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a driver may hold it
+                monitor.wait(timeout=_LAST_GASP_S)
     report.read(code, folder)
-
-
-def _kill(monitor: "subprocess.Popen[bytes]") -> None:
-    """Kill a monitor that has not ended; do not wait long for one that a driver holds."""
-    if monitor.returncode is None:
-        monitor.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            monitor.wait(timeout=_LAST_GASP_S)
 
 
 def _last_words(code: int, folder: Scratch) -> str:

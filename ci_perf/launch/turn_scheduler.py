@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -185,25 +185,11 @@ def schedule(
     in that of `shuffle` if all want to time a block. A launch must end its process
     when `Interrupted` says so. Raises what the launches raise, and OSError.
     """
-    stop = threading.Event()
-
-    def must_stop() -> bool:
-        return stop.is_set() or interrupted()
-
-    with _slots(len(launches)) as slots, ThreadPoolExecutor(len(launches)) as threads:
-        try:
-            outcomes = [
-                threads.submit(_run_in_slot, slot, launch, must_stop)
-                for slot, launch in zip(slots, launches, strict=True)
-            ]
-            _import_at_once(slots)
-            cpu: int | None = None
-            while taken := [slot for slot in slots if slot.is_taken]:
-                cpu = _round(taken, shuffle, cpu)
-        except BaseException:
-            stop.set()
-            raise
-    return [outcome.result() for outcome in outcomes]
+    with _begun(launches, interrupted) as begun:
+        cpu: int | None = None
+        while taken := [slot for slot, _ in begun if slot.is_taken]:
+            cpu = _round(taken, shuffle, cpu)
+    return [outcome.result() for _, outcome in begun]
 
 
 def schedule_in_a_row(
@@ -218,14 +204,33 @@ def schedule_in_a_row(
     Nothing is timed before all have imported. `begin` is called before a launch (from 0) runs on,
     `end` with what it returned. Raises what these and the launches raise, and OSError.
     """
+    results: list[T] = []
+    with _begun(launches, interrupted, have_sessions=True) as begun:
+        for number, (slot, outcome) in enumerate(begun):
+            begin(number)
+            while slot.is_taken:
+                slot.answer(TurnAnswer.TAKE)
+                slot.wait_for_request()
+            results.append(outcome.result())
+            end(number, results[-1])
+    return results
+
+
+@contextlib.contextmanager
+def _begun(
+    launches: Sequence[Callable[[Slot, Interrupted], T]],
+    interrupted: Interrupted,
+    *,
+    have_sessions: bool = False,
+) -> Iterator[list[tuple[Slot, Future[T]]]]:
+    """Begin all launches and let them import; after an error they must stop."""
     stop = threading.Event()
 
     def must_stop() -> bool:
         return stop.is_set() or interrupted()
 
-    results: list[T] = []
     with (
-        _slots(len(launches), have_sessions=True) as slots,
+        _slots(len(launches), have_sessions=have_sessions) as slots,
         ThreadPoolExecutor(len(launches)) as threads,
     ):
         try:
@@ -234,17 +239,10 @@ def schedule_in_a_row(
                 for slot, launch in zip(slots, launches, strict=True)
             ]
             _import_at_once(slots)
-            for number, (slot, outcome) in enumerate(zip(slots, outcomes, strict=True)):
-                begin(number)
-                while slot.is_taken:
-                    slot.answer(TurnAnswer.TAKE)
-                    slot.wait_for_request()
-                results.append(outcome.result())
-                end(number, results[-1])
+            yield list(zip(slots, outcomes, strict=True))
         except BaseException:
             stop.set()
             raise
-    return results
 
 
 def _import_at_once(slots: Sequence[Slot]) -> None:
@@ -296,7 +294,7 @@ def _round(slots: list[Slot], shuffle: Callable[[list[Slot]], None], cpu: int | 
 
 
 @contextlib.contextmanager
-def _slots(count: int, *, have_sessions: bool = False) -> Iterator[list[Slot]]:
+def _slots(count: int, *, have_sessions: bool) -> Iterator[list[Slot]]:
     with scratch.folder() as folder, contextlib.ExitStack() as stack:
         slots: list[Slot] = []
         for number in range(count):

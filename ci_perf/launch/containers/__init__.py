@@ -9,7 +9,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +21,6 @@ from ci_perf.launch.containers import arguments, images, mounts, running, stale
 from ci_perf.launch.containers.arguments import GpuAccess, Gpus, Labels
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.containers.mounts import OUT, Folders, Mount
-from ci_perf.launch.containers.running import ContainerEnd
 from ci_perf.launch.run_task import Finished, TaskLauncher
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import Container, Image
@@ -210,9 +209,9 @@ class ContainerLauncher(TaskLauncher):
             for path in (folders.out, folders.turns):
                 if path is not None:
                     mounts.hand_over(path, self._user)
-            stop = self._run(spec, limit_s(task), interrupted, slot)
+            finished = self._run(spec, limit_s(task), interrupted, slot)
         evidence = run_task.evidence_from(report) if protocol.monitor_hz else None
-        return Finished(ended=stop.ended, evidence=evidence, kills=stop.kills)
+        return replace(finished, evidence=evidence)
 
     def _aside(
         self,
@@ -235,8 +234,7 @@ class ContainerLauncher(TaskLauncher):
                 environment=_ours(child_environment.of_child({}, int(threads))),
                 gpus=arguments.visible_gpus(device, os.environ),
             )
-            stop = self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
-            return Finished(ended=stop.ended, kills=stop.kills)
+            return self._run(spec, run_task.TORCH_TIMEOUT_S, interrupted)
 
         return run_task.run_module(run, kind, what=what, timeout_s=run_task.TORCH_TIMEOUT_S)
 
@@ -246,7 +244,7 @@ class ContainerLauncher(TaskLauncher):
         timeout_s: float,
         interrupted: Interrupted,
         slot: Slot | None = None,
-    ) -> ContainerEnd:
+    ) -> Finished:
         settings = self._settings
         name = f"ci-perf-{self._labels.run}-{next(self._numbers)}"
         create = arguments.create(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -18,6 +18,7 @@ from ci_perf.launch.containers import engine_errors, stale
 from ci_perf.launch.containers.arguments import NAME_VARIABLE
 from ci_perf.launch.containers.engine import Engine
 from ci_perf.launch.exit_status import MemoryKills
+from ci_perf.launch.run_task import Finished
 from ci_perf.launch.turn_scheduler import Slot
 from ci_perf.model.container import EngineName
 from ci_perf.system import child, processes
@@ -55,42 +56,16 @@ _LACKING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerEnd:
-    """How a container ended: as a process does, and whether its memory ran out."""
+class ContainerState(msgspec.Struct, frozen=True):
+    """How a container stopped: the State of `inspect`, as far as we ask.
 
-    ended: Ended
-    kills: MemoryKills
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryKill:
-    """Whether the memory of one container ran out, in words; empty if it did not."""
-
-    words: str
-    is_ours: bool = True
-
-    def has_risen(self) -> bool:
-        """See MemoryKills."""
-        return bool(self.words)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerState:
-    """How a container stopped: the State of `inspect`, and what was seen from outside.
-
-    ``began`` is false in State.Status "created": Podman, which could not start one, then tells the
-    code 0 and no error. ``tail`` is what `start --attach` has written. ``kernel_killed`` says
-    whether the kernel of the host has ended a process for want of memory meanwhile.
+    Of one that it could not start, podman tells the code 0 and no error, and that it is "created".
     """
 
-    began: bool
-    code: int
-    oom_killed: bool
-    error: str
-    tail: str
-    kernel_killed: bool
-    ended_by_us: bool
+    status: str = msgspec.field(name="Status")
+    exit_code: int = msgspec.field(name="ExitCode")
+    oom_killed: bool = msgspec.field(name="OOMKilled", default=False)
+    error: str = msgspec.field(name="Error", default="")
 
 
 def run(
@@ -101,12 +76,12 @@ def run(
     timeout_s: float,
     interrupted: Callable[[], bool],
     slot: Slot | None = None,
-) -> ContainerEnd:
+) -> Finished:
     """Run a container called `name`, which `create` makes, to its end or its time limit.
 
     Raises EngineError if it did not begin or cannot be removed; KeyboardInterrupt.
     """
-    before = exit_status.kill_count_of_host()
+    count = exit_status.kill_count_of_host()
     try:
         engine.must(*create)
         ended = child.run(
@@ -118,10 +93,17 @@ def run(
             interrupted=interrupted,
             slot=None if slot is None else _ContainerSlot(slot, ContainerProcesses(engine, name)),
         )
-        stopped = _state(engine, name, ended, has_killed=before is not None and before.has_risen())
+        state = _stopped(engine, name, ended)
+        has_killed = count is not None and count.read().has_risen
     finally:
         stale.remove(engine, name)
-    return _understood(engine, ended, stopped)
+    if refused := never_began(engine.name, state, ended.tail):
+        raise EngineError(refused, output=ended.tail)
+    words = out_of_memory(engine.name, state, ended, has_killed=has_killed)
+    return Finished(
+        ended=replace(ended, code=signal_code(state.exit_code)),
+        kills=MemoryKills(has_risen=bool(words), words=words),
+    )
 
 
 @dataclass(slots=True)
@@ -211,67 +193,41 @@ def _send(pid: int, what: signal.Signals) -> None:
         ) from None
 
 
-class _State(msgspec.Struct):
-    """The State of `inspect`, as far as we ask."""
-
-    status: str = msgspec.field(name="Status")
-    exit_code: int = msgspec.field(name="ExitCode")
-    oom_killed: bool = msgspec.field(name="OOMKilled")
-    error: str = msgspec.field(name="Error", default="")
-
-
-def _state(engine: Engine, name: str, ended: Ended, *, has_killed: bool) -> ContainerState:
+def _stopped(engine: Engine, name: str, ended: Ended) -> ContainerState:
     """Ask how a container stopped. Raises EngineError."""
-    state = _asked(engine, name)
-    for _ in range(_TRIES):  # `start` may return before the engine has noted the end
+    tries = 0
+    while True:
+        said = engine.must("inspect", "--format", "{{json .State}}", name)
+        try:
+            state = msgspec.json.decode(said, type=ContainerState)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise EngineError(
+                f"`{engine.name} inspect {name}`: expected its state as JSON, found {error}"
+            ) from None
         if state.status in _OVER or ended.timed_out:
-            break
-        time.sleep(_MOMENT_S)
-        state = _asked(engine, name)
-    else:
-        raise EngineError(
-            f"container {name}: expected to have ended, found it {state.status}: the program that "
-            f"waited for it (`{engine.name} start`) has ended before"
-        )
-    return ContainerState(
-        began=state.status != "created",
-        code=state.exit_code,
-        oom_killed=state.oom_killed,
-        error=state.error,
-        tail=ended.tail,
-        kernel_killed=has_killed,
-        ended_by_us=ended.timed_out,
-    )
+            return state
+        if tries == _TRIES:
+            raise EngineError(
+                f"container {name}: expected to have ended, found it {state.status}: the program "
+                f"that waited for it (`{engine.name} start`) has ended before"
+            )
+        tries += 1
+        time.sleep(_MOMENT_S)  # `start` may return before the engine has noted the end
 
 
-def _asked(engine: Engine, name: str) -> _State:
-    said = engine.must("inspect", "--format", "{{json .State}}", name)
-    try:
-        return msgspec.json.decode(said, type=_State)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise EngineError(
-            f"`{engine.name} inspect {name}`: expected its state as JSON, found {error}"
-        ) from None
+def never_began(engine: EngineName, state: ContainerState, tail: str) -> str:
+    """Say why the worker was never started, and what to do; "" if it was.
+
+    `tail` is what `start --attach` has written.
+    """
+    has_begun = state.status != "created" and not state.error
+    if has_begun and not _INIT_FAILURE.fullmatch(tail):
+        return _unfit(tail)
+    return engine_errors.explain(engine, "start", state.error or tail)
 
 
-def _understood(engine: Engine, ended: Ended, stopped: ContainerState) -> ContainerEnd:
-    if refused := never_began(engine.name, stopped):
-        raise EngineError(refused, output=ended.tail)
-    return ContainerEnd(
-        ended=Ended(code=signal_code(stopped.code), timed_out=ended.timed_out, tail=ended.tail),
-        kills=MemoryKill(words=out_of_memory(engine.name, stopped) or ""),
-    )
-
-
-def never_began(engine: EngineName, stopped: ContainerState) -> str | None:
-    """Say why the worker was never started, and what to do; `None` if it was."""
-    if stopped.began and not stopped.error and not _INIT_FAILURE.fullmatch(stopped.tail):
-        return _unfit(stopped.tail)
-    return engine_errors.explain(engine, "start", stopped.error or stopped.tail)
-
-
-def _unfit(tail: str) -> str | None:
-    """Say what the image lacks, if it is that."""
+def _unfit(tail: str) -> str:
+    """Say what the image lacks; "" for nothing."""
     if _TOO_OLD.match(tail):
         return (
             "the image: expected Python 3.11 or newer as `python3`, found an older one; use "
@@ -282,27 +238,26 @@ def _unfit(tail: str) -> str | None:
             f"the image: expected the package {lacking['package']} for its `python3`, found none; "
             "install what workers import: torch, msgspec, numpy, nvidia-ml-py (docs/containers.md)"
         )
-    return None
+    return ""
 
 
-def out_of_memory(engine: EngineName, stopped: ContainerState) -> str | None:
-    """Say that memory ran out, to be put behind how it ended; `None` if it did not.
+def out_of_memory(
+    engine: EngineName, state: ContainerState, ended: Ended, *, has_killed: bool
+) -> str:
+    """Say that memory ran out, to be put behind how it ended; "" if it did not.
 
     Podman with runc does not say so. If the container was killed, and not by us, while the kernel
-    killed a process for want of memory, that most likely was a process of the container.
+    killed a process for want of memory (`has_killed`), that most likely was one of the container.
     """
-    if stopped.oom_killed:
+    if state.oom_killed:
         return "; the container's memory ran out (`memory` in [container], or the host's)"
-    if engine == "podman" and _was_killed(stopped) and stopped.kernel_killed:
+    was_killed = state.exit_code == _KILLED and not ended.timed_out
+    if engine == "podman" and was_killed and has_killed:
         return (
             "; the container's memory ran out, most likely (`memory` in [container], or the "
             "host's): the kernel has killed somebody for it meanwhile"
         )
-    return None
-
-
-def _was_killed(stopped: ContainerState) -> bool:
-    return stopped.code == _KILLED and not stopped.ended_by_us
+    return ""
 
 
 def signal_code(code: int) -> int:

@@ -65,9 +65,9 @@ def test_the_kernels_count_says_who_sent_sigkill(host, kind):
     kind(host, 3)
     kills = host.count()
 
-    before = exit_status.describe(ended(-signal.SIGKILL), Phase.BUILD, kills)
+    before = exit_status.describe(ended(-signal.SIGKILL), Phase.BUILD, kills.read())
     kind(host, 4)
-    after = exit_status.describe(ended(-signal.SIGKILL), Phase.BUILD, kills)
+    after = exit_status.describe(ended(-signal.SIGKILL), Phase.BUILD, kills.read())
 
     assert "ended by SIGKILL in phase build; the kernel's out-of-memory killer did not" in before
     assert "ended by SIGKILL in phase build; the kernel's out-of-memory killer did this" in after
@@ -91,7 +91,7 @@ def test_a_kill_for_memory_is_recorded_with_the_peak_that_the_monitor_saw(host):
     host.version_2(1)
     failure = TaskFailure(phase=Phase.BUILD, reason="the process was ended by SIGKILL")
 
-    found = exit_status.with_memory(failure, ended(-signal.SIGKILL), kills, EVIDENCE)
+    found = exit_status.with_memory(failure, ended(-signal.SIGKILL), kills.read(), EVIDENCE)
 
     assert found.exhausted == Exhausted(kind="host", host_rss_peak_bytes=PEAK)
     assert found.reason == failure.reason
@@ -102,7 +102,7 @@ def test_a_process_whose_helper_was_killed_for_memory_says_so(host):
     kills = host.count()
     host.version_2(1)
 
-    found = exit_status.with_memory(BOOM, ended(1), kills, None)
+    found = exit_status.with_memory(BOOM, ended(1), kills.read(), None)
 
     assert found.exhausted == Exhausted(kind="host")
     assert "worker was killed; meanwhile the kernel ended a process" in found.reason
@@ -113,8 +113,8 @@ def test_what_happens_to_others_on_the_host_explains_no_failure_of_ours(host):
     kills = host.count()
     host.of_all(1)
 
-    assert exit_status.with_memory(BOOM, ended(1), kills, None) is BOOM
-    assert exit_status.with_memory(BOOM, ended(-9, timed_out=True), kills, None) is BOOM
+    assert exit_status.with_memory(BOOM, ended(1), kills.read(), None) is BOOM
+    assert exit_status.with_memory(BOOM, ended(-9, timed_out=True), kills.read(), None) is BOOM
 
 
 def test_what_the_process_could_still_say_stands(host):
@@ -123,7 +123,7 @@ def test_what_the_process_could_still_say_stands(host):
     host.version_2(1)
     told = TaskFailure(phase=Phase.BUILD, reason="MemoryError", exhausted=Exhausted(kind="limit"))
 
-    assert exit_status.with_memory(told, ended(1), kills, EVIDENCE) is told
+    assert exit_status.with_memory(told, ended(1), kills.read(), EVIDENCE) is told
 
 
 def test_a_count_that_is_gone_has_not_risen(host):
@@ -131,7 +131,7 @@ def test_a_count_that_is_gone_has_not_risen(host):
     kills = host.count()
     (host.cgroups / "job/memory.events").unlink()
 
-    assert not kills.has_risen()
+    assert not kills.read().has_risen
 
 
 @pytest.mark.parametrize(
