@@ -43,8 +43,8 @@ class Diagnosis(Struct, frozen=True, tag_field="type", tag="doctor", kw_only=Tru
 
 def diagnose(facts: MachineFacts, tool: Tool) -> Diagnosis:
     """Explain this machine."""
-    found = facts.containers
-    made = findings.explain(facts) if found is None else _explain_containers(facts, found)
+    tried = facts.containers
+    made = findings.explain(facts) if tried is None else _explain_containers(facts, tried)
     worst_first = list(Level)
     return Diagnosis(
         tool=tool,
@@ -54,10 +54,10 @@ def diagnose(facts: MachineFacts, tool: Tool) -> Diagnosis:
     )
 
 
-def _explain_containers(facts: MachineFacts, found: Containers) -> list[Finding]:
+def _explain_containers(facts: MachineFacts, tried: Containers) -> list[Finding]:
     """Look at what containers are measured with: torch and all that it needs is the image's."""
-    made = list(containers.explain(found, facts.torch))
-    if isinstance(facts.torch, TorchBuild) and not found.gpu_problem:
+    made = list(containers.explain(tried, facts.torch))
+    if isinstance(facts.torch, TorchBuild) and not tried.gpu_problem:
         made += findings.explain_cuda(facts)
     elif findings.has_gpu(facts.graphics):
         made += findings.explain_driver(facts)

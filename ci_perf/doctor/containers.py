@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ci_perf import suite as suites
+from ci_perf import suite
 from ci_perf.doctor import machine_facts
 from ci_perf.doctor.machine_facts import Sources
 from ci_perf.errors import CiPerfError
@@ -44,7 +44,7 @@ def gather(
     one. Raises InvalidFileError, and UsageError: no name of an image.
     """
     has_suite = (workloads / "suite.toml").exists()
-    limits = suites.load(workloads).container if has_suite else Container()
+    limits = suite.load(workloads).container if has_suite else Container()
     limits = msgspec.structs.replace(limits, image=limits.image if image is None else image)
     if limits.image:
         images.parse(limits.image)
@@ -58,22 +58,22 @@ def try_containers(
     name: EngineName, limits: Container, checkout: Path, sources: Sources, *, has_gpus: bool
 ) -> tuple[Containers, Torch]:
     """Ask the engine and start a container, then one with GPUs where there are some."""
-    found = Containers(engine=name, version="", image=limits.image)
+    tried = Containers(engine=name, version="", image=limits.image)
     try:
         engine = engines.find(name, sources.environ)
-        found = msgspec.structs.replace(found, version=engine.version().strip())
+        tried = msgspec.structs.replace(tried, version=engine.version().strip())
         mounts.check_readable(checkout, mounts.user(engine))
         torch = _import_torch(engine, limits, ())
     except CiPerfError as error:
-        refused = _explain("container_refused" if found.version else "engine_silent", name, error)
-        return msgspec.structs.replace(found, problem=refused), TorchMissing()
+        refused = _explain("container_refused" if tried.version else "engine_silent", name, error)
+        return msgspec.structs.replace(tried, problem=refused), TorchMissing()
     if has_gpus:
         try:
             torch = _import_torch(engine, limits, arguments.ALL)
         except CiPerfError as error:
             refused = _explain("gpus_refused", name, error)
-            found = msgspec.structs.replace(found, gpu_problem=refused)
-    return found, torch
+            tried = msgspec.structs.replace(tried, gpu_problem=refused)
+    return tried, torch
 
 
 def _import_torch(engine: Engine, limits: Container, gpus: tuple[str, ...]) -> Torch:

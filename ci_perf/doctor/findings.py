@@ -156,7 +156,7 @@ def _error(facts: MachineFacts) -> str:
     return facts.torch.cuda_error if isinstance(facts.torch, TorchBuild) else ""
 
 
-def _trouble(facts: MachineFacts) -> NvmlError | None:
+def _nvml_error(facts: MachineFacts) -> NvmlError | None:
     """Return why NVML is silent, `None` when it is not."""
     nvml = facts.graphics.nvml
     return nvml.trouble if isinstance(nvml, NvmlSilence) else None
@@ -185,7 +185,7 @@ def _has_small_shm(facts: MachineFacts) -> bool:
 
 def _is_driver_absent(facts: MachineFacts) -> bool:
     is_loaded = facts.graphics.kernel_module is not None or bool(facts.graphics.nodes)
-    return not is_loaded or _trouble(facts) is NvmlError.DRIVER_NOT_LOADED
+    return not is_loaded or _nvml_error(facts) is NvmlError.DRIVER_NOT_LOADED
 
 
 def _is_closed(facts: MachineFacts) -> bool:
@@ -193,7 +193,7 @@ def _is_closed(facts: MachineFacts) -> bool:
     if any(path in _CONTROL_NODES for path in _refused_nodes(facts.graphics)):
         return True
     has_gpu = any(node.usable for node in _gpu_nodes(facts.graphics))
-    return not has_gpu or _trouble(facts) is NvmlError.NO_PERMISSION
+    return not has_gpu or _nvml_error(facts) is NvmlError.NO_PERMISSION
 
 
 def _is_hidden(facts: MachineFacts) -> bool:
@@ -355,7 +355,7 @@ _DRIVER_RULES = (
     ),
     _Rule(
         "driver_mismatch",
-        lambda f: _trouble(f) is NvmlError.VERSION_MISMATCH,
+        lambda f: _nvml_error(f) is NvmlError.VERSION_MISMATCH,
         "The NVIDIA libraries and the loaded kernel module ({module}) are of different "
         "versions: the driver was updated while it ran.",
         "Reboot the machine; in a container, start it again.",
@@ -378,7 +378,7 @@ _DRIVER_RULES = (
     ),
     _Rule(
         "driver_libraries_missing",
-        lambda f: _trouble(f) is NvmlError.LIBRARY_NOT_FOUND,
+        lambda f: _nvml_error(f) is NvmlError.LIBRARY_NOT_FOUND,
         "The NVIDIA kernel module is loaded and libnvidia-ml.so.1 is not found: the driver's "
         "libraries are missing here.",
         "On a host, install the libraries of the same driver version (Debian, Ubuntu: "

@@ -44,13 +44,14 @@ def render(document: Run | Comparison) -> str:
 
 def values_of(run: Run) -> dict[Metric, dict[str, list[float]]]:
     """Return, by metric and workload, the value of each launch."""
-    found: dict[Metric, dict[str, list[float]]] = {}
+    values: dict[Metric, dict[str, list[float]]] = {}
     for workload in run.measured:
         launches = launch_numbers.of_workload(workload, run)
         for metric in metrics.ALL:
-            if values := [launch[metric.name] for launch in launches if metric.name in launch]:
-                found.setdefault(metric, {})[workload.workload] = values
-    return found
+            of_launches = [launch[metric.name] for launch in launches if metric.name in launch]
+            if of_launches:
+                values.setdefault(metric, {})[workload.workload] = of_launches
+    return values
 
 
 def centre(metric: Metric, values: Sequence[float]) -> float:

@@ -158,4 +158,4 @@ def test_no_file_uses_an_action_by_a_name_that_can_move():
     ]
 
     assert uses
-    assert [one for one in uses if not re.fullmatch(r"\./.*|\S+@[0-9a-f]{40}", one)] == []
+    assert [one for one in uses if not re.fullmatch(r"[.$]/.*|\S+@[0-9a-f]{40}", one)] == []

@@ -102,11 +102,11 @@ def explain(engine: EngineName, stage: str, said: str) -> str:
     Of words that no pattern matches, the last line that says something is passed on.
     """
     lines = [text for line in said.splitlines() if not _NOISE.search(text := line.strip())]
-    for one in _PATTERNS:
+    for known in _PATTERNS:
         for line in reversed(lines):
-            if one.pattern.search(line):
-                then = one.next_step.format(engine=engine)
-                return f"`{engine} {stage}`: {one.meaning}: {_reason(line)}; {then}"
+            if known.pattern.search(line):
+                then = known.next_step.format(engine=engine)
+                return f"`{engine} {stage}`: {known.meaning}: {_reason(line)}; {then}"
     last = _reason(lines[-1]) if lines else "it said nothing"
     return f"`{engine} {stage}` failed: {last}; {further(engine)}"
 
