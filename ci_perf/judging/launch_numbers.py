@@ -13,6 +13,7 @@ from ci_perf.model.base import Scalar, Statistic
 from ci_perf.model.process import (
     CompileCounts,
     DeviceMemory,
+    Memory,
     Process,
     StepPhase,
     StepPhases,
@@ -109,7 +110,7 @@ def of_process(process: Process) -> Numbers:
         metrics.STEP_TIME.name: step_s,
         metrics.STEP_P05.name: process.timed.steps.p05,
         metrics.STEP_P95.name: process.timed.steps.p95,
-        metrics.HOST_RSS_PEAK.name: float(process.memory.host_rss_peak_bytes),
+        **_host_memory(process.memory),
         **(_compiles(process, process.compiles, step_s) if process.compiles else {}),
         **_work(process),
         **_cpu_time(process.timed),
@@ -119,6 +120,13 @@ def of_process(process: Process) -> Numbers:
         **(_gpus(process.evidence, step_s) if process.evidence else {}),
         **_skew(process),
     }
+
+
+def _host_memory(memory: Memory) -> Numbers:
+    """Return the memory of the process and all below it; nothing where these were not seen."""
+    if memory.below_bytes is None:
+        return {}
+    return {metrics.HOST_RSS_PEAK.name: float(memory.host_rss_peak_bytes + memory.below_bytes)}
 
 
 def world_size(parameters: Mapping[str, Scalar]) -> int:

@@ -39,7 +39,8 @@ class Peak:
 def peak_of(memory: Memory) -> Peak:
     """Return what an earlier process measured."""
     reserved = memory.device.peak_reserved_bytes if memory.device else None
-    return Peak(host_bytes=memory.host_rss_peak_bytes, device_bytes=reserved or 0)
+    host_bytes = memory.host_rss_peak_bytes + (memory.below_bytes or 0)
+    return Peak(host_bytes=host_bytes, device_bytes=reserved or 0)
 
 
 def reason_against(

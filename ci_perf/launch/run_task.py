@@ -91,7 +91,12 @@ def run(task: Task, run_process: RunProcess) -> Outcome:
     evidence = finished.evidence
     if evidence is not None and task.turns and not task.imports_ahead:
         evidence = monitoring.without_partner(evidence)
-    process = msgspec.structs.replace(result.process, evidence=evidence)
+    memory = result.process.memory
+    if memory.below_bytes is None and evidence is not None:
+        memory = msgspec.structs.replace(
+            memory, below_bytes=evidence.below_bytes, below_by=evidence.below_by
+        )
+    process = msgspec.structs.replace(result.process, evidence=evidence, memory=memory)
     return msgspec.structs.replace(result, process=process)
 
 

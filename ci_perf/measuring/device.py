@@ -39,7 +39,7 @@ def cpu_time_ns() -> int | None:
     if sys.platform != "linux":
         return None
     living_ns = 0
-    if _has_children():
+    if has_children():
         if not _children(os.getpid(), "self").exists():
             return None
         living_ns = sum(map(_scheduled_ns, _below(os.getpid())))
@@ -55,7 +55,7 @@ def count_tasks() -> int:
     return sum(len(_listed(_PROC / str(pid) / "task")) for pid in pids)
 
 
-def _has_children() -> bool:
+def has_children() -> bool:
     """Whether this process has a child, at the price of one system call; none is waited for."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

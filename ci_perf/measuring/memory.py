@@ -4,13 +4,13 @@ import contextlib
 import errno
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from ci_perf.measuring.device import Device, Step, highest
+from ci_perf.measuring.device import Device, Step, has_children, highest
 from ci_perf.measuring.distributed import Group
 from ci_perf.model.process import DeviceMemory, Exhausted, Memory
 from ci_perf.system import linux
@@ -52,6 +52,18 @@ def read_peaks(here: Device, step: Step, steps: int, group: Group) -> Memory:
 def host_peak(group: Group) -> Memory:
     """Read how much of the host's memory was in use at the peak so far, without any step."""
     return Memory(host_rss_peak_bytes=round(group.maximum(linux.rss_peak_bytes())), device=None)
+
+
+@contextlib.contextmanager
+def noting_children(group: Group) -> Iterator[Callable[[], bool]]:
+    """Within, note whether processes run below any rank; ask afterwards."""
+    before = _faults_of_children()
+    yield lambda: bool(group.maximum(has_children() or _faults_of_children() > before))
+
+
+def _faults_of_children() -> int:
+    """Count the page faults of the children that have ended; each has had some."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
 
 def _of_every_rank(memory: DeviceMemory, group: Group) -> Iterator[DeviceMemory]:

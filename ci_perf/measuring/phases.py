@@ -94,7 +94,11 @@ def go_through(
             in_pair=stopwatch.turn_taker.is_shared,
         )
         step = timing.with_slowdown(workload.step, todo.workload.slowdown, here, step_s=step_s)
-    with stopwatch.phase(Phase.TIMED), _no_collector():
+    with (
+        stopwatch.phase(Phase.TIMED),
+        memory.noting_children(group) as had_children,
+        _no_collector(),
+    ):
         marks.begin()
         timed = timing.time_blocks(
             here,
@@ -114,7 +118,9 @@ def go_through(
         phases=stopwatch.times(first_step_s),
         warmup=warmup,
         timed=timed,
-        memory=memory.host_peak(group),
+        memory=msgspec.structs.replace(
+            memory.host_peak(group), below_bytes=None if had_children() else 0
+        ),
         compiles=None,
         work=Work(operators=None, flops=None, parameters=workload.parameter_count),
         fingerprint=numbers,
@@ -236,7 +242,10 @@ class AfterTiming:
             lambda: memory.read_peaks(self.here, self.workload.step, steps, self.group),
             steps=steps,
         )
-        return process if peaks is None else msgspec.structs.replace(process, memory=peaks)
+        if peaks is None:
+            return process
+        peaks = msgspec.structs.replace(peaks, below_bytes=process.memory.below_bytes)
+        return msgspec.structs.replace(process, memory=peaks)
 
     def _with_counters(self, process: Process, watcher: Watcher) -> Process:
         here, workload, group, take = self.here, self.workload, self.group, self.instruments.take

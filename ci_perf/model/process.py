@@ -118,11 +118,17 @@ class DeviceMemory(Struct, frozen=True, kw_only=True):
 class Memory(Struct, frozen=True, kw_only=True):
     """Peaks; of several ranks or cards, the highest of any.
 
+    ``host_rss_peak_bytes`` is the largest resident set of the process itself, ``below_bytes`` what
+    the processes below it had beside that while it was timed: 0 without any, `None` where nobody
+    could see them. ``below_by`` says how they were added up: by their share of the pages that they
+    share with each other ("pss"), or by their resident sets ("rss").
     ``device`` is ``None`` on a CPU: absent is not zero. ``cards`` has each card, where there are
     several: by rank, or in the order in which one process (DataParallel) counts them.
     """
 
     host_rss_peak_bytes: AtLeastOne
+    below_bytes: Bytes | None = 0
+    below_by: Literal["", "pss", "rss"] = ""
     device: DeviceMemory | None
     cards: tuple[DeviceMemory, ...] = ()
 

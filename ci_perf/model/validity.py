@@ -88,7 +88,8 @@ class HostEvidence(Struct, frozen=True, kw_only=True):
 class Evidence(Struct, frozen=True, kw_only=True):
     """Everything the monitor has to say of one process.
 
-    ``host_rss_peak_bytes`` is the sum over all ranks, read at every poll.
+    ``host_rss_peak_bytes`` is the sum over all ranks, read at every poll. ``below_bytes`` is what
+    the processes below a rank had beside it while it was timed, at most; see `Memory`.
     ``overhead_cpu_s`` is the processor time that the monitor itself took meanwhile. ``trouble``
     says why there are no borders, when there are none (the process died before, say); the
     differences are then taken over the whole life of the monitor.
@@ -97,6 +98,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     host: HostEvidence
     gpus: tuple[GpuEvidence, ...]
     host_rss_peak_bytes: Bytes | None
+    below_bytes: Bytes | None = None
+    below_by: Literal["", "pss", "rss"] = ""
     overhead_cpu_s: Seconds
     trouble: Text = ""
 

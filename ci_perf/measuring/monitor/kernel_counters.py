@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from ci_perf.system import linux
+from ci_perf.system import linux, processes
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -74,6 +75,68 @@ def rss_peak_bytes(pid: int, proc: Path = linux.PROC) -> int | None:
     """Return the largest resident set of a process so far; `None` once it has ended."""
     line = re.search(r"^VmHWM:\s+(\d+) kB", _text(proc / str(pid) / "status"), re.MULTILINE)
     return int(line[1]) * 1024 if line else None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBelow:
+    """What the processes below one hold beside it, and how that was added up: see `Memory`."""
+
+    size: int = 0
+    by: Literal["", "pss", "rss"] = ""
+
+
+def memory_below(pid: int) -> MemoryBelow:
+    """Read what the descendants of a process that live hold beside what it holds itself.
+
+    Each has its peak so far. Pages that it shares with others of them, and with the process, count
+    once; of files, which one mapped as a rule where another one did, those of whoever has most.
+    """
+    below = [each for each in map(_resident, _ids_below(pid)) if each]
+    own = _resident(pid)
+    if own is None or not below:
+        return MemoryBelow()
+    shared = [each.shared for each in (own, *below)]
+    if None in shared:
+        return MemoryBelow(sum(each.peak for each in below), "rss")
+    files = max(0, max(each.files for each in below) - own.files)
+    alone = sum(each.peak - each.files for each in below) - sum(filter(None, shared))
+    return MemoryBelow(max(0, alone + files), "pss")
+
+
+def _ids_below(pid: int) -> list[int]:
+    return [process.pid for process in processes.below(pid)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Resident:
+    """Bytes of one process: the peak, and now those of files, and by how much others share.
+
+    ``shared`` is what anonymous and shared memory is less, where each page counts by the share of
+    the process in it; `None` where the kernel does not tell.
+    """
+
+    peak: int
+    files: int
+    shared: int | None
+
+
+def _resident(pid: int, proc: Path = linux.PROC) -> _Resident | None:
+    """Read one process; `None` once it has ended."""
+    status = _kilobytes(_text(proc / str(pid) / "status"))
+    if "VmHWM" not in status:
+        return None
+    rollup = _kilobytes(_text(proc / str(pid) / "smaps_rollup"))
+    shared = None
+    if "Pss_Anon" in rollup:
+        resident = status.get("RssAnon", 0) + status.get("RssShmem", 0)
+        shared = max(0, resident - rollup["Pss_Anon"] - rollup.get("Pss_Shmem", 0))
+    return _Resident(status["VmHWM"], status.get("RssFile", 0), shared)
+
+
+def _kilobytes(text: str) -> dict[str, int]:
+    """Return the sizes of a file of /proc by name, in bytes."""
+    sizes = re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE)
+    return {name: int(size) * 1024 for name, size in sizes}
 
 
 def _in_both(

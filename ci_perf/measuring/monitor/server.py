@@ -21,13 +21,15 @@ from pathlib import Path
 
 from ci_perf.measuring.monitor import kernel_counters, nvml
 from ci_perf.measuring.monitor.gpu_watch import GpuWatch
-from ci_perf.measuring.monitor.kernel_counters import KernelCounters
+from ci_perf.measuring.monitor.kernel_counters import KernelCounters, MemoryBelow
 from ci_perf.model import task
 from ci_perf.model.task import MonitorMark
 from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import files, linux
 
 _STDIN = 0
+# So many times as long as reading what processes below hold has taken, they are left alone.
+_REST = 50
 
 # Longer than any mark.
 _MAX_DATAGRAM = 200
@@ -72,6 +74,8 @@ class Monitor:
         self._pids: list[int] = []
         self._timing: set[int] = set()
         self._rss_peaks: dict[int, int] = {}
+        self._below: MemoryBelow | None = None
+        self._below_due = 0.0
         self._start = self._border()
         self._begin: _Border | None = None
         self._end: _Border | None = None
@@ -88,6 +92,8 @@ class Monitor:
             gpu.poll(timing=self._begin is None or bool(self._timing))
         for pid in self._pids:
             self._note_rss_peak(pid)
+        if self._timing and self._clock() >= self._below_due:
+            self._note_below()
 
     def hear(self, mark: Mark) -> None:
         """Take the readings that belong to a word of a worker."""
@@ -115,6 +121,8 @@ class Monitor:
             ),
             gpus=tuple(gpu.evidence(wall_s) for gpu in self._gpus),
             host_rss_peak_bytes=sum(peaks) if peaks else None,
+            below_bytes=self._below.size if self._below else None,
+            below_by=self._below.by if self._below else "",
             overhead_cpu_s=max(0.0, end.own_cpu_s - begin.own_cpu_s),
             trouble=self._problem(),
         )
@@ -132,6 +140,7 @@ class Monitor:
         if self._begin is None:
             for gpu in self._gpus:
                 gpu.begin()
+            self._note_below()
             self._begin = self._border()
             self._late |= self._clock() > mark.deadline
 
@@ -145,6 +154,7 @@ class Monitor:
         self._late |= self._clock() > mark.deadline
         self._timing.discard(mark.pid)
         self._note_rss_peak(mark.pid)
+        self._note_below()
 
     def _watch(self, pid: int) -> None:
         if pid not in self._pids:
@@ -158,6 +168,14 @@ class Monitor:
         peak = kernel_counters.rss_peak_bytes(pid, self._proc)
         if peak is not None:
             self._rss_peaks[pid] = peak
+
+    def _note_below(self) -> None:
+        """Read what processes below hold, rarely where that takes long: the kernel locks them."""
+        start = self._clock()
+        found = [kernel_counters.memory_below(pid) for pid in self._pids]
+        self._below = max([*found, *filter(None, [self._below])], key=lambda each: each.size)
+        now = self._clock()
+        self._below_due = now + _REST * (now - start)
 
     def _problem(self) -> str:
         if self._begin is None:

@@ -1,0 +1,93 @@
+"""The memory of a workload is that of its process and of all below it, each page once."""
+
+import msgspec
+import pytest
+
+from ci_perf.judging import launch_numbers
+from ci_perf.launch.local import LocalLauncher
+from ci_perf.model import metrics
+from tests.launches import HEAD, result_of
+
+MIB = 2**20
+# A child that lives while the step is timed: what it does first, then it tells that it is there.
+CHILD = (
+    HEAD
+    + """
+import os, subprocess, sys, time
+{before}
+def build(context):
+    {started}
+    return Workload(step=lambda: time.sleep(0.001), teardown=lambda: {ended})
+"""
+)
+OTHER_PROGRAM = CHILD.format(
+    before="SOURCE = 'data = bytes(range(256)) * 2**19; print(1, flush=True); input()'",
+    started="""child = subprocess.Popen(
+        [sys.executable, "-c", SOURCE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    child.stdout.readline()""",
+    ended="child.communicate()",
+)
+FORK = CHILD.format(
+    before="data = bytes(range(256)) * 2**19",
+    started="""child = os.fork()
+    if not child:
+        time.sleep(60)
+        os._exit(0)""",
+    ended="(os.kill(child, 9), os.waitpid(child, 0))",
+)
+A_COMMAND = (
+    HEAD
+    + """
+import subprocess, sys
+SOURCE = "import time; data = bytes(range(256)) * 2**19; time.sleep(0.4)"
+def build(context):
+    return Workload(step=lambda: subprocess.run([sys.executable, "-c", SOURCE], check=True))
+"""
+)
+ALONE = HEAD + "\ndef build(context):\n    return Workload(step=lambda: None)\n"
+
+
+@pytest.fixture
+def launched(task, tmp_path):
+    """Launch a source; return what its process recorded."""
+
+    def launch(source, monitor_hz=5.0):
+        made = task("it", source, warmup_max_s=1.0, timed_max_s=3.0)
+        protocol = msgspec.structs.replace(made.workload.protocol, monitor_hz=monitor_hz)
+        workload = msgspec.structs.replace(made.workload, protocol=protocol)
+        told = msgspec.structs.replace(made, workload=workload)
+        return result_of(LocalLauncher(tmp_path).launch(told)).process
+
+    return launch
+
+
+@pytest.mark.parametrize("source", [OTHER_PROGRAM, A_COMMAND], ids=["a server", "a command"])
+def test_another_program_counts_with_all_that_it_holds(launched, source):
+    memory = launched(source).memory
+
+    assert memory.below_by == "pss"
+    assert memory.below_bytes == pytest.approx(132 * MIB, abs=8 * MIB)
+
+
+def test_pages_of_a_fork_count_once(launched):
+    memory = launched(FORK).memory
+
+    assert memory.host_rss_peak_bytes > 128 * MIB
+    assert memory.below_by == "pss"
+    assert memory.below_bytes < 8 * MIB
+
+
+def test_a_process_by_itself_has_its_own_resident_set(launched):
+    process = launched(ALONE)
+
+    assert (process.memory.below_bytes, process.memory.below_by) == (0, "")
+    numbers = launch_numbers.of_process(process)
+    assert numbers[metrics.HOST_RSS_PEAK.name] == process.memory.host_rss_peak_bytes
+
+
+def test_without_a_monitor_nobody_knows_what_children_hold(launched):
+    process = launched(FORK, monitor_hz=0.0)
+
+    assert process.memory.below_bytes is None
+    assert metrics.HOST_RSS_PEAK.name not in launch_numbers.of_process(process)
