@@ -2,7 +2,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_perf.baselines import accept, summaries
@@ -165,6 +165,7 @@ def test_to_replace_forgets_every_epoch(root):
     assert (only.run, only.epochs) == ("3", {})
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from([0.5, 0.7, 1.0, 1.01, 1.4, 2.0]), min_size=1, max_size=6))
 def test_what_was_accepted_is_not_told_again(factors):
     """Whatever happened before: a metric that moved is compared with the run that moved it."""
