@@ -148,8 +148,8 @@ def backfill(
 ) -> "Backfill":
     """Measure the `commits` ("FROM..TO") that have no session in the baselines, oldest first.
 
-    Writes the files, which you then commit; see `ci-perf backfill`. Each session has a `listener`
-    of its own.
+    Writes the files, which you then commit; see `ci-perf history --measure`. Each session has a
+    `listener` of its own.
     """
     from ci_perf.gate import arguments, backfill
     from ci_perf.session import Listener

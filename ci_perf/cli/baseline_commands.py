@@ -1,8 +1,7 @@
-"""The commands for committed baselines: `accept` makes them, `baseline` shows and merges them."""
+"""The commands for committed baselines: `accept` makes them, `baseline` merges them."""
 
 import os
 from pathlib import Path
-from typing import get_args
 
 import click
 
@@ -10,11 +9,10 @@ import ci_perf
 from ci_perf.baselines import layout, merge
 from ci_perf.baselines.accept import Action
 from ci_perf.cli import console, options
-from ci_perf.gate import accept, baseline_history
+from ci_perf.gate import accept
 from ci_perf.model.run import Run
 from ci_perf.pull_request import fetch
-from ci_perf.report import accept_help, history
-from ci_perf.report.history import Form
+from ci_perf.report import accept_help
 from ci_perf.system import files
 
 
@@ -115,28 +113,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group("baseline")
 def baseline_command() -> None:
-    """Look at the committed history, and let git merge it."""
-
-
-@baseline_command.command("show")
-@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
-@options.baselines
-@options.workloads
-@click.option(
-    "--format",
-    type=click.Choice(get_args(Form)),
-    default="terminal",
-    show_default=True,
-    help="The form of the table.",
-)
-def show(names: tuple[str, ...], baselines: Path, workloads: Path, format: Form) -> None:  # noqa: A002  the option's name
-    """Show the history of every metric that gates.
-
-    Sessions, epochs, age, centre, spread between sessions, and the trend within the epoch. Change
-    points need ruptures (the extra "history"). They are for information, never a gate.
-    """
-    histories = baseline_history.read(baselines, workloads, names=names, notify=console.say)
-    console.emit(history.render(histories, format), output=None)
+    """Let git merge committed baselines by their sessions."""
 
 
 @baseline_command.command("merge")

@@ -20,14 +20,13 @@ COMMANDS = {
     "fleet": "Measure a suite on several machines: plan, run, merge.",
     "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "bisect": "Find the commit that made a workload worse, by pairs of commits with a good one.",
-    "backfill": "Measure older commits, oldest first, and add a session of each to the baselines.",
     "compare": "Judge one run against another, or against the committed baselines.",
     "judge": "Judge samples that any harness has recorded.",
     "export": "Write a run, a comparison or a history for another tool, or as a page of HTML.",
     "history": "Show what git knows of the baselines of a branch: every session, and what moved.",
     "github": "Report to a pull request, and do what it asks for: for jobs of GitHub Actions.",
     "accept": "Make a run the new baseline: writes the files that you then commit.",
-    "baseline": "Look at the committed history, and let git merge it.",
+    "baseline": "Let git merge committed baselines by their sessions.",
     "calibrate": "Measure what this machine can show: its statistic, and the limit it can hold.",
     "pin": "Write the digest of an image into suite.toml, so that all runners measure in the same.",
     "doctor": "Say what this machine is, and why CUDA is not available when it is not.",
@@ -37,7 +36,6 @@ COMMANDS = {
 
 # Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
 _SUBJECTS = {
-    "commit_commands": ("bisect", "backfill"),
     "suite_commands": ("init", "list", "schema"),
     "measuring_commands": ("run", "check", "explain", "touched", "calibrate"),
     "judging_commands": ("compare", "judge", "export"),

@@ -1,7 +1,7 @@
 """Commits of a line, as others than the one that is checked out: their suites, and same programs.
 
-What `bisect` and `backfill` share. A line follows first parents: of a merge it has the merge, and
-not the commits that it brought.
+What `bisect` and `history --measure` share. A line follows first parents: of a merge it has the
+merge, and not the commits that it brought.
 """
 
 import dataclasses

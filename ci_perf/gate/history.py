@@ -25,16 +25,14 @@ from ci_perf.model.history import (
 )
 from ci_perf.model.suite import is_selected
 from ci_perf.model.summary import Subject
-from ci_perf.report import syndication
-from ci_perf.report.page import explorer, history_page
+from ci_perf.report import badge
+from ci_perf.report.page import history_page
 from ci_perf.system import files, git_log
 from ci_perf.system.git_log import Branch, EntryState, FileVersion
 
 # MACHINE/SUITE/WORKLOAD.json
 _PARTS = 3
-PAGE, EXPLORER = "index.html", "explore.html"
-_DATA, _FEED, _BADGE, _PICTURE = "history.json", "feed.xml", "badge.json", "badge.svg"
-_FILES = (PAGE, _DATA, _FEED, _BADGE, _PICTURE)
+_PAGE, _DATA, _BADGE = "index.html", "history.json", "badge.svg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,30 +107,17 @@ def check_folder(folder: Path) -> None:
     """Check before the work that `write` can write its files. Raises CannotWriteError."""
     if folder.exists():  # else it is made once there is something to write
         files.make_folder(folder)
-        for name in (*_FILES, *((EXPLORER,) if explorer.is_known() else ())):
+        for name in (_PAGE, _DATA, _BADGE):
             files.check_target(folder / name)
 
 
-def write(history: BranchHistory, folder: Path, *, together: Sequence[str] = ()) -> Path:
-    """Write the page, and beside it the data, a badge and a feed; return the page.
-
-    With bokeh, one to explore, too. Two machines `together` are drawn on one axis. Raises
-    CannotWriteError.
-    """
+def write(history: BranchHistory, folder: Path) -> Path:
+    """Write the page, and beside it the data and a badge; return it. Raises CannotWriteError."""
     files.make_folder(folder)
-    explored = EXPLORER if explorer.is_known() else ""
-    texts = {
-        _DATA: codec.encode(history),
-        _FEED: syndication.feed(history),
-        _PICTURE: syndication.badge_svg(history),
-        _BADGE: syndication.badge_json(history),
-        PAGE: history_page.render(history, together=together, explorer=explored),
-    }
-    if explored:
-        texts[explored] = explorer.render(history)
-    for name, text in texts.items():
-        files.write_text(folder / name, text)
-    return folder / PAGE
+    files.write_text(folder / _DATA, codec.encode(history))
+    files.write_text(folder / _BADGE, badge.render(history))
+    files.write_text(folder / _PAGE, history_page.render(history))
+    return folder / _PAGE
 
 
 def _address(given: str) -> str:

@@ -200,65 +200,37 @@ def _as_drifted(watched: _Watched) -> Drifted:
     )
 
 
-# --- every metric described, with its change points
+# --- every metric described, with its levels
 
 Split = Callable[[Sequence[float]], Sequence[int]]
 """Finds the positions in a series at which another level begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePoint:
-    """Where the level of a metric changes: the first session of the new one, by date and commit.
-
-    ``ratio`` is the new level over the one before, as the number itself moves. ``accepted`` says
-    that an epoch begins there: somebody knew.
-    """
-
-    since: str
-    commit: str
-    ratio: float
-    accepted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricHistory:
-    """What the sessions say of one metric of one workload.
+    """What the sessions of the current epoch say of one metric of one workload.
 
-    ``sessions`` are those of the current epoch, ``earlier`` those before; ``epoch`` counts accepted
-    changes. ``spread`` is how much sessions of one epoch differ (standard deviation of the log),
-    ``trend`` the end over the beginning of a straight line through the epoch; ``has_drifted`` says
-    that the trend is beyond the limit and no chance. ``None`` where it cannot be known: too few
-    sessions, or a metric that is compared exactly. ``changes`` is ``None`` where nobody looked for
-    any. ``excludes`` is the loss that all pairs of a check would exclude, of launches that differ
-    as those of one session so far: how sharp the gate is here.
+    ``spread`` is how much sessions of one epoch differ (standard deviation of the log), ``trend``
+    the end over the beginning of a straight line through the epoch; ``has_drifted`` says that the
+    trend is beyond the limit and no chance. ``None`` where it cannot be known: too few sessions, or
+    a metric that is compared exactly. ``excludes`` is the loss that all pairs of a check would
+    exclude, of launches that differ as those of one session so far: how sharp the gate is here.
     """
 
     workload: str
     metric: str
-    sessions: int
-    earlier: int
-    epoch: int
-    newest: str
     centre: float
     spread: float | None
     excludes: float | None
     trend: float | None
     has_drifted: bool
-    changes: tuple[ChangePoint, ...] | None
 
 
-def describe(
-    history: Sequence[Subject], threshold: Threshold, *, split: Split | None = None
-) -> tuple[MetricHistory, ...]:
-    """Describe every metric with a threshold, by workload and then as metrics are listed.
-
-    `split` finds the change points; without it none are looked for.
-    """
+def describe(history: Sequence[Subject], threshold: Threshold) -> tuple[MetricHistory, ...]:
+    """Describe every metric with a threshold, by workload and then as metrics are listed."""
     drifted = {(drift.workload, drift.metric) for drift in find_drifted(history, threshold)}
     return tuple(
-        _metric_history(
-            subject, metric, split, has_drifted=(subject.workload, metric.name) in drifted
-        )
+        _metric_history(subject, metric, has_drifted=(subject.workload, metric.name) in drifted)
         for subject in sorted(history, key=lambda subject: subject.workload)
         for metric in metrics.JUDGED
         if threshold(subject, metric) is not None
@@ -266,25 +238,17 @@ def describe(
     )
 
 
-def _metric_history(
-    subject: Subject, metric: Metric, split: Split | None, *, has_drifted: bool
-) -> MetricHistory:
+def _metric_history(subject: Subject, metric: Metric, *, has_drifted: bool) -> MetricHistory:
     history = metric_values.history(subject, metric)
-    current = metric_values.current_sessions(subject.sessions, metric.name)
     is_noisy = metric.kind in KIND_OF
     return MetricHistory(
         workload=subject.workload,
         metric=metric.name,
-        sessions=len(current),
-        earlier=sum(map(len, history.earlier)),
-        epoch=metric_values.current_epoch(subject.sessions, metric.name),
-        newest=max(session.recorded_at for session in current),
         centre=metric_values.centre(metric.kind, history.current),
         spread=_spread(history) if is_noisy else None,
         excludes=_excludes(KIND_OF[metric.kind], history) if is_noisy else None,
         trend=_trend(history) if is_noisy else None,
         has_drifted=has_drifted,
-        changes=_change_points(subject, metric, split) if split and is_noisy else None,
     )
 
 
@@ -369,16 +333,3 @@ def _bounds(metric: Metric, epoch: Sessions, split: Split | None) -> Sequence[in
     if split is None or metric.kind not in KIND_OF:
         return []
     return split(list(map(mean_logarithm, epoch)))
-
-
-def _change_points(subject: Subject, metric: Metric, split: Split) -> tuple[ChangePoint, ...]:
-    """Return where each level but the first begins."""
-    return tuple(
-        ChangePoint(
-            since=subject.sessions[after.first].recorded_at,
-            commit=subject.sessions[after.first].commit,
-            ratio=after.centre / before.centre,
-            accepted=after.accepted,
-        )
-        for before, after in itertools.pairwise(levels(subject, metric, split))
-    )

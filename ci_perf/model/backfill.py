@@ -1,4 +1,4 @@
-"""What `ci-perf backfill` did: what became of each commit of a line."""
+"""What `ci-perf history --measure` did: what became of each commit of a line."""
 
 from typing import Literal
 

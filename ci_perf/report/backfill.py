@@ -1,4 +1,4 @@
-"""What `ci-perf backfill` did, as a page: how many commits, each of them, and what comes next."""
+"""What `ci-perf history --measure` did, as a page: each commit, and what comes next."""
 
 from collections import Counter
 from collections.abc import Iterator

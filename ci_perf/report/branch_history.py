@@ -13,27 +13,26 @@ from ci_perf.model.history import (
 )
 from ci_perf.report import level_changes, sparklines, units
 from ci_perf.report.escape import Sentence, Words
-from ci_perf.report.history import excludes
-from ci_perf.report.level_changes import RECENT_DAYS, MetricMove, SharedCause
+from ci_perf.report.level_changes import RECENT_DAYS, SharedCause
 from ci_perf.report.phrases import Phrase
 from ci_perf.report.tables import Page, Table
 
 _DATE = len("2026-11-21")
 _COMMIT = 10
 # As many sessions as fit beside the numbers of a row.
-SPARK_SESSIONS = 20
-MOST_MOVES = 4
+_SPARK_SESSIONS = 20
+_MOST_MOVES = 4
 _MOST_EARLIER = 5
 # Bars of less than this share of a value would make noise look like news.
 _NOISE = 0.02
 # What rounding adds.
 _SAME = 1e-6
 _MOST_SKIPPED = 5
-NOT_ACCEPTED = Words("nobody")
+_NOT_ACCEPTED = Words("nobody")
 SEEN_ONLY = Words(
     "A change that nobody has accepted is seen in the series: for information, never a gate."
 )
-COMPLETE_CLONE = Words("next: git fetch --unshallow, or fetch-depth: 0 in actions/checkout")
+_COMPLETE_CLONE = Words("next: git fetch --unshallow, or fetch-depth: 0 in actions/checkout")
 
 
 def headline(history: BranchHistory) -> Phrase:
@@ -66,7 +65,7 @@ def notices(history: BranchHistory) -> list[Phrase]:
     said: list[Phrase] = []
     if history.is_shallow:
         words = "This clone is shallow: what was committed before its first commit is missing; "
-        said.append((Words(words), COMPLETE_CLONE))
+        said.append((Words(words), _COMPLETE_CLONE))
     if history.skipped:
         number = units.numbered(len(history.skipped), "version")
         said.append((Words(f"Skipped {number} of files that could not be read or taken:"),))
@@ -109,34 +108,22 @@ def title(metric: str) -> str:
     return metrics.BY_NAME[metric].title
 
 
-def moved(cause: SharedCause) -> list[tuple[str, Words, Words]]:
-    """Return workload, metric and change of the largest moves of a cause."""
-    return [_named(move) for move in cause.moves[:MOST_MOVES]]
-
-
-def _named(move: MetricMove) -> tuple[str, Words, Words]:
-    return move.workload, Words(title(move.metric)), move.words
-
-
-def more_moves(cause: SharedCause) -> Words:
-    """Say how many moves are not listed; empty for none."""
-    rest = len(cause.moves) - MOST_MOVES
-    return Words(f"and {rest:,} more") if rest > 0 else Words("")
-
-
 def moves_phrase(cause: SharedCause) -> Phrase:
-    """Say in one line what moved."""
+    """Say in one line what moved; ▲ is worse. A history that began anew says of neither."""
     parts: list[str] = []
-    for workload, metric, change in moved(cause):
-        parts += [Words("; " if parts else ""), workload, Words(f" {metric} {change}")]
-    rest = more_moves(cause)
-    return (*parts, Words(f"; {rest}" if rest else ""))
+    for move in cause.moves[:_MOST_MOVES]:
+        mark = "◆" if cause.starts_anew else "▲" if move.is_worse else "▼"
+        between = "; " if parts else ""
+        parts += [Words(f"{between}{mark} "), move.workload]
+        parts.append(Words(f" {title(move.metric)} {move.words}"))
+    rest = len(cause.moves) - _MOST_MOVES
+    return (*parts, Words(f"; and {rest:,} more" if rest > 0 else ""))
 
 
 def accepted_by(cause: SharedCause) -> Phrase:
     """Say who accepted a change and why; or that nobody did."""
     if not cause.accepted:
-        return (NOT_ACCEPTED,)
+        return (_NOT_ACCEPTED,)
     anew = Words(" (history begun anew)" if cause.starts_anew else "")
     reason = Sentence(cause.reason) if cause.reason else Words("no reason given")
     return (cause.commit.author, anew, Words(": "), reason)
@@ -151,9 +138,9 @@ def centres(each: WorkloadHistory, metric: str) -> list[float | None]:
     ]
 
 
-def spark(values: Sequence[float | None]) -> Words:
+def _spark(values: Sequence[float | None]) -> Words:
     """Draw the last values as bars of a line of text, without sessions that lack the metric."""
-    known = [value for value in values if value is not None][-SPARK_SESSIONS:]
+    known = [value for value in values if value is not None][-_SPARK_SESSIONS:]
     return sparklines.line(known, height=_NOISE * max(known)) if known else units.NOTHING
 
 
@@ -168,11 +155,16 @@ def is_flat(values: Sequence[float | None]) -> bool:
 
 def page(history: BranchHistory) -> Page:
     """Return the sentences and tables of a terminal: what moved, then every metric that gates."""
-    causes = level_changes.causes(history)
-    recent = level_changes.recent(causes)
+    causes = level_changes.find_causes(history)
+    recent = [cause for cause in causes if cause.is_recent]
+    shown = recent or causes[:_MOST_EARLIER]
+    moved = f"What moved in the last {RECENT_DAYS} days:"
+    if not recent:
+        before = f" Before, {units.numbered(len(causes), 'change')}; the last ones:"
+        moved = f"Nothing moved in the last {RECENT_DAYS} days.{before if causes else ''}"
     parts: list[Phrase | Table] = [headline(history), subline(history), *notices(history)]
-    parts.append((Words(moved_heading(recent, causes)),))
-    if shown := recent or causes[:_MOST_EARLIER]:
+    parts.append((Words(moved),))
+    if shown:
         parts.append(_moved_table(shown))
     if not all(cause.accepted for cause in shown):
         parts.append((SEEN_ONLY,))
@@ -191,21 +183,13 @@ def page(history: BranchHistory) -> Page:
 _HEADING = (
     "workload",
     "metric",
-    f"last {SPARK_SESSIONS} sessions",
+    f"last {_SPARK_SESSIONS} sessions",
     "sessions",
     "now",
     "spread",
     "excludes",
     "trend",
 )
-
-
-def moved_heading(recent: Sequence[SharedCause], every: Sequence[SharedCause]) -> str:
-    """Say whether something moved lately."""
-    if recent:
-        return f"What moved in the last {RECENT_DAYS} days:"
-    before = f" Before, {units.numbered(len(every), 'change')}; the last ones:" if every else ""
-    return f"Nothing moved in the last {RECENT_DAYS} days.{before}"
 
 
 def _moved_table(recent: Iterable[SharedCause]) -> Table:
@@ -231,11 +215,11 @@ def _rows(members: Iterable[WorkloadHistory]) -> Iterator[list[str | Phrase]]:
             yield [
                 each.workload,
                 Words(title(line.metric)),
-                spark(centres(each, line.metric)),
+                _spark(centres(each, line.metric)),
                 Words(f"{len(each.sessions):,}"),
                 units.value(line.centre, metrics.BY_NAME[line.metric].unit),
                 units.NOTHING if line.spread is None else Words(f"{100 * line.spread:.2f} %"),
-                excludes(line.excludes),
+                _excludes(line.excludes),
                 _trend(line),
             ]
 
@@ -244,3 +228,8 @@ def _trend(line: MetricTimeline) -> Words:
     if line.trend is None:
         return units.NOTHING
     return Words(units.percent(line.trend - 1) + (", drifted" if line.has_drifted else ""))
+
+
+def _excludes(loss: float | None) -> Words:
+    """Say which losses a check excludes where all of its pairs are taken."""
+    return units.NOTHING if loss is None else Words(f"a loss above {units.rounded_up(loss)}")

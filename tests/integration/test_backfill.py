@@ -1,4 +1,4 @@
-"""`ci-perf backfill` with launches: a history from nothing, which `ci-perf history` then shows."""
+"""`ci-perf history --measure` with launches: a history from nothing, which `history` then shows."""
 
 import json
 
@@ -24,9 +24,8 @@ def test_a_history_from_nothing(tmp_path, monkeypatch):
         made.commit(product_py=product)
         made.ask("tag", f"c{number}")
 
-    done = project.run(
-        "backfill", "c0..main", "--wait", "0s", "--force", "--format", "json", "-o", "done.json"
-    )
+    asked = ("--measure", "c0..main", "--wait", "0s", "--force", "--format", "json")
+    done = project.run("history", *asked, "-o", "done.json")
 
     assert done.code == 3, done.err
     document = json.loads((project.root / "done.json").read_text())

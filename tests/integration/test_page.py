@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ci_perf.report import page
-from ci_perf.report.page import explorer, history_page
+from ci_perf.report.page import history_page
 from tests import browser as browsers
 from tests.unit.report import history_shapes, page_shapes
 
@@ -40,27 +40,13 @@ def test_a_page_is_accessible_quiet_and_fits_every_width(browser, shape, tmp_pat
 
 @pytest.mark.parametrize("shape", history_shapes.ALL, ids=lambda shape: shape.__name__)
 def test_the_history_of_a_branch_is_as_good(browser, shape, tmp_path):
-    history, together = shape()
+    history = shape()
     file = tmp_path / "index.html"
-    file.write_text(history_page.render(history, together=together))
+    file.write_text(history_page.render(history))
 
     for seen in looked_at(browser, file):
         for each in history.workloads:
             assert each.workload[:40] in seen.text
-
-
-def test_a_history_is_explored_without_a_request_or_a_message(browser, tmp_path):
-    pytest.importorskip("bokeh")
-    history, _ = history_shapes.hostile_names()
-    file = tmp_path / "explore.html"
-    file.write_text(explorer.render(history))
-
-    seen = browser.see(file, width=1200, scheme="light")
-    browser.wait_until("return Bokeh.documents.length === 1 && Bokeh.documents[0].is_idle")
-
-    assert seen.messages == []
-    assert not [address for address in seen.requests if not address.startswith("data:")]
-    assert browser.driver.execute_script("return document.querySelectorAll('img').length") == 0
 
 
 def looked_at(browser, file):

@@ -28,7 +28,7 @@ def test_a_file_is_loaded_with_its_table_and_its_picture(tmp_path, document, sho
 
 
 def test_a_history_is_loaded_with_its_table():
-    history, _ = history_shapes.one_session()
+    history = history_shapes.one_session()
 
     loaded = ci_perf.load(history)
 

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import ci_perf
-from ci_perf.cli import commit_commands
+from ci_perf.cli import bisect_command, history_command
 from ci_perf.errors import InvalidFileError, UsageError
 from ci_perf.gate.runners import Runner
 from ci_perf.model.task import Tracing
@@ -72,14 +72,14 @@ def test_one_file_of_a_harness_needs_no_list():
 
 def test_keywords_of_bisect_and_backfill_are_the_options_of_their_commands():
     # What only the command line has: where the answer is printed, and in which form.
-    shown = {"format", "output"}
+    shown = {"format", "output", "ref", "machines", "repository_url"}
     renamed = {"lock_timeout": "lock_timeout_s", "wait": "wait_s", "budget": "budget_s"}
-    renamed |= {"explain_budget": "explain_budget_s", "names": "select"}
+    renamed |= {"explain_budget": "explain_budget_s", "names": "select", "measure": "commits"}
     in_runner = {name for name in Runner.__dataclass_fields__ if name != "kind"}
     in_python = {"root", "notify", "listener"}
     for command, function in (
-        (commit_commands.bisect_command, ci_perf.bisect),
-        (commit_commands.backfill_command, ci_perf.backfill),
+        (bisect_command.bisect_command, ci_perf.bisect),
+        (history_command.history_command, ci_perf.backfill),
     ):
         options = {parameter.name for parameter in command.params} - shown - in_runner
         keywords = set(inspect.signature(function).parameters) - in_python

@@ -1,12 +1,8 @@
-"""`baseline` in real repositories: what git makes of two branches, and what a person is shown."""
+"""`baseline` in real repositories: what git makes of two branches."""
 
-import csv
-import io
-import json
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -109,7 +105,7 @@ def test_git_unites_two_branches_that_both_appended(repository):
     diff = repository.git("diff", "-U0", "ours~1", "ours", "--", BASELINE).splitlines()
     assert [line for line in diff if line.startswith("@@")] == [diff[4]]
     assert not [line for line in diff if line.startswith("-") and not line.startswith("---")]
-    assert repository.project.run("baseline", "show").code == ExitCode.OK
+    assert repository.project.run("history").code == ExitCode.OK
 
 
 def test_a_conflict_names_the_file_the_reason_and_the_next_step_and_leaves_ours(repository):
@@ -193,96 +189,3 @@ def test_sessions_that_are_accepted_at_the_same_time_are_all_kept(project):
 
     kept = layout.read(layout.path(project.root / "baselines", CPU, "smoke", "w")).sessions
     assert sorted(session.run for session in kept) == ["first", *names]
-
-
-# --- what a person is shown
-
-
-def grow(repository, *factors):
-    """Accept one change, then append sessions that are slower by these factors."""
-    for number, factor in enumerate(factors):
-        options = ("--append",) if number else ()
-        steps = [s * factor for s in SLOW]
-        repository.accept(f"run{number}", *steps, hour=11 + number, options=options)
-    return repository.project
-
-
-@pytest.fixture(scope="module")
-def grown(installed, tmp_path_factory):
-    """A history of one accepted change, some time after which main became slower by 5 %."""
-    repository = installed.copied(Project(tmp_path_factory.mktemp("grown")))
-    return grow(repository, 1.0, 1.0001, 1.0002, 1.0503, 1.0504, 1.0505)
-
-
-@pytest.fixture
-def creeping(repository):
-    """A history of one accepted change, after which main became slower by 2 % per session."""
-    return grow(repository, *(1 + 0.02 * number for number in range(6)))
-
-
-def test_a_workload_without_a_baseline_is_wrong_use_with_a_suggestion(project):
-    project.recorded("run.json", a_measured("matmul.size=256", *STEADY), id="first")
-    assert project.run("accept", "run.json").code == ExitCode.OK
-
-    done = project.run("baseline", "show", "matmil")
-    assert done.code == ExitCode.USAGE
-    assert "baselines: has no baseline of a workload 'matmil'; did you mean 'matmul'?" in done.err
-    assert project.run("baseline", "show", "matmul").code == ExitCode.OK
-
-
-def test_the_history_is_shown_with_its_epochs_and_what_has_drifted(creeping):
-    done = creeping.run("baseline", "show")
-
-    (line,) = (
-        line for line in done.out.splitlines() if "step time" in line and "since" not in line
-    )
-    assert line.split()[:6] == ["w", "step", "time", "6", "(+1)", "1"]
-    assert "drifted" in line
-    assert "peak host memory" in done.out
-    assert "first step" not in done.out, "it gates nothing"
-
-
-def test_every_form_shows_the_same_lines(grown):
-    rows = json.loads(grown.run("baseline", "show", "--format", "json").out)
-    table = list(csv.DictReader(io.StringIO(grown.run("baseline", "show", "--format", "csv").out)))
-    markdown = grown.run("baseline", "show", "--format", "markdown").out
-
-    assert [row["metric"] for row in rows] == [row["metric"] for row in table]
-    (time,) = (row for row in rows if row["metric"] == "step_time_s")
-    assert (time["sessions"], time["earlier"], time["epoch"]) == (6, 1, 1)
-    assert markdown.count("\n| `w` |") == len(rows)
-
-
-def test_change_points_are_information_and_say_so(grown):
-    done = grown.run("baseline", "show")
-
-    assert "Change points (for information, never a gate):" in done.out
-    assert done.out.splitlines()[-2:] == [
-        "- w step time: +100 % since 2026-11-21 (d4e5f6a), accepted",
-        "- w step time: +5.0 % since 2026-11-21 (d4e5f6a)",
-    ]
-    assert done.code == ExitCode.OK
-
-
-def test_without_ruptures_it_says_how_to_install_it_and_shows_the_rest(grown):
-    program = (
-        "import sys; sys.modules['ruptures'] = None\nfrom ci_perf.cli.main import main; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "baseline", "show"],
-        cwd=grown.root,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert "next: `pip install '.[history]'` in a checkout" in done.stderr
-    assert "step time" in done.stdout
-    assert "Change points" not in done.stdout
-
-
-def test_where_there_is_no_history_it_says_what_to_do(project):
-    done = project.run("baseline", "show")
-
-    assert done.code == ExitCode.OK
-    assert "next: ci-perf accept run.json" in done.out

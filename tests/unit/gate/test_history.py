@@ -234,14 +234,14 @@ def test_no_repository_no_branch_no_commit_and_no_baselines_are_said(branch, tmp
         history.read(outside, notify=print)
 
 
-def test_a_folder_holds_the_page_the_data_a_badge_and_a_feed(branch, tmp_path):
+def test_a_folder_holds_the_page_the_data_and_a_badge(branch, tmp_path):
     branch.accept(*days(3))
     document = read(branch)
 
     page = history.write(document, tmp_path / "a/site")
 
-    names = {"badge.json", "badge.svg", "feed.xml", "history.json", "index.html"}
-    assert {path.name for path in page.parent.iterdir()} - {"explore.html"} == names
+    names = {"badge.svg", "history.json", "index.html"}
+    assert {path.name for path in page.parent.iterdir()} == names
     assert ci_perf.load(page.parent / "history.json") == ci_perf.load(document)
 
 

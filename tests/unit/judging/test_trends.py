@@ -26,14 +26,10 @@ def everything(_subject, _metric):
     return 0.01
 
 
-def nowhere(_series):
-    return []
-
-
-def of_time(history, **options):
+def of_time(history):
     (found,) = (
         one
-        for one in trends.describe([history], everything, **options)
+        for one in trends.describe([history], everything)
         if one.metric == metrics.STEP_TIME.name
     )
     return found
@@ -42,12 +38,8 @@ def of_time(history, **options):
 MOVED = a_history([1.0, 1.0], [1.1], [2.0, 2.0], [2.2], [2.2], epochs=[0, 0, 1, 1, 1])
 
 
-def test_it_counts_the_sessions_of_the_epoch_and_those_before():
-    found = of_time(MOVED)
-
-    assert (found.sessions, found.earlier, found.epoch) == (3, 2, 1)
-    assert found.newest == "2026-11-05T10:00:00Z"
-    assert found.centre == pytest.approx((2.0 * 2.2 * 2.2) ** (1 / 3))
+def test_the_centre_is_that_of_the_current_epoch():
+    assert of_time(MOVED).centre == pytest.approx((2.0 * 2.2 * 2.2) ** (1 / 3))
 
 
 def test_the_spread_is_that_around_the_mean_of_each_epoch():
@@ -82,10 +74,10 @@ def test_the_trend_is_the_climb_of_a_line_through_the_sessions():
 
 
 def test_what_is_compared_exactly_has_a_centre_and_no_spread():
-    (_, breaks) = trends.describe([MOVED], everything, split=nowhere)
+    (_, breaks) = trends.describe([MOVED], everything)
 
     assert breaks.metric == "graph_breaks"
-    assert (breaks.centre, breaks.spread, breaks.trend, breaks.changes) == (2.0, None, None, None)
+    assert (breaks.centre, breaks.spread, breaks.trend) == (2.0, None, None)
 
 
 def test_only_what_is_asked_for_is_told_by_workload():
@@ -100,29 +92,25 @@ def test_only_what_is_asked_for_is_told_by_workload():
     ]
 
 
-def test_an_accepted_change_is_a_change_point_that_is_known():
-    (change,) = of_time(MOVED, split=nowhere).changes
-
-    assert (change.since, change.commit) == ("2026-11-03T10:00:00Z", "commit3")
-    assert change.ratio == pytest.approx((2.0 * 2.2 * 2.2) ** (1 / 3) / math.sqrt(1.1))
-    assert change.accepted
+def of_levels(split):
+    found = trends.levels(MOVED, metrics.STEP_TIME, split)
+    return [(level.first, level.accepted) for level in found]
 
 
-def test_change_points_are_looked_for_within_each_epoch():
+def test_an_accepted_change_begins_a_level_without_looking():
+    assert of_levels(None) == [(0, True), (2, True)]
+    before, after = trends.levels(MOVED, metrics.STEP_TIME, None)
+    assert after.centre / before.centre == pytest.approx(
+        (2.0 * 2.2 * 2.2) ** (1 / 3) / math.sqrt(1.1)
+    )
+
+
+def test_other_levels_are_looked_for_within_each_epoch():
     seen = []
 
     def split(series):
         seen.append(len(series))
         return [1] if len(series) == 3 else []
 
-    accepted, found = of_time(MOVED, split=split).changes
-
+    assert of_levels(split) == [(0, True), (2, True), (3, False)]
     assert seen == [2, 3]
-    assert accepted.ratio == pytest.approx(2.0 / math.sqrt(1.1))
-    assert (found.since, found.accepted) == ("2026-11-04T10:00:00Z", False)
-    assert found.ratio == pytest.approx(1.1)
-
-
-def test_without_a_way_to_find_them_nobody_says_that_there_are_no_change_points():
-    assert of_time(MOVED).changes is None
-    assert of_time(a_history([1.0]), split=nowhere).changes == ()

@@ -1,4 +1,4 @@
-"""Histories of a branch as pages show them, each with the machines drawn on one axis."""
+"""Histories of a branch as pages show them."""
 
 import random
 
@@ -52,12 +52,12 @@ def _workload(number=40, **more):
 
 
 def one_session():
-    return a_branch_history(_workload(1)), ()
+    return a_branch_history(_workload(1))
 
 
 def forty_sessions():
     url = "https://github.com/o/r"
-    return a_branch_history(_workload(workload="train_classifier"), repository_url=url), ()
+    return a_branch_history(_workload(workload="train_classifier"), repository_url=url)
 
 
 def two_machines():
@@ -66,21 +66,18 @@ def two_machines():
         for machine in MACHINES
         for name in ("embed_images", "train_classifier")
     ]
-    return a_branch_history(*workloads, is_shallow=True, skipped=(skipped(),)), MACHINES
+    return a_branch_history(*workloads, is_shallow=True, skipped=(skipped(),))
 
 
 def removed_and_old():
     commits = tuple(a_commit(place, age_days=400) for place in range(40))
-    return a_branch_history(_workload(removed=39), commits=commits), ()
+    return a_branch_history(_workload(removed=39), commits=commits)
 
 
 def hostile_names():
     commits = tuple(a_commit(place, author=HOSTILE, title=HOSTILE) for place in range(40))
     workload = _workload(machine=HOSTILE, workload="w" * 150, suite="s" * 150)
-    return (
-        a_branch_history(workload, ref=HOSTILE, commits=commits, skipped=(skipped(HOSTILE),)),
-        (),
-    )
+    return a_branch_history(workload, ref=HOSTILE, commits=commits, skipped=(skipped(HOSTILE),))
 
 
 ALL = (one_session, forty_sessions, two_machines, removed_and_old, hostile_names)

@@ -1,6 +1,8 @@
+import re
+
 import pytest
 
-from ci_perf.report import branch_history, level_changes, tables, units
+from ci_perf.report import branch_history, level_changes, tables
 from ci_perf.report.units import MINUS
 from tests.branch_histories import (
     a_branch_history,
@@ -32,7 +34,7 @@ def test_changes_that_begin_with_one_commit_are_one_cause():
         a_workload_history(*steps(9), lines=[a_line(a_change(3))], workload="v"),
     )
 
-    (cause,) = level_changes.causes(history)
+    (cause,) = level_changes.find_causes(history)
 
     assert cause.accepted
     assert (cause.commit.id, cause.reason) == (a_commit(3).id, "reason 3")
@@ -45,16 +47,15 @@ def test_changes_that_begin_with_one_commit_are_one_cause():
 
 
 def test_changes_that_nobody_accepted_are_a_cause_of_their_own():
-    lines = [a_line(a_change(2), a_change(6, accepted=False), a_change(7, accepted=False))]
+    lines = [a_line(a_change(2), a_change(6, accepted=False))]
     history = a_branch_history(a_workload_history(*steps(9), lines=lines))
 
-    causes = level_changes.causes(history)
+    causes = level_changes.find_causes(history)
 
     assert [(cause.accepted, cause.commit.id) for cause in causes] == [
         (False, a_commit(6).id),
         (True, a_commit(2).id),
     ]
-    assert len(causes[0].moves) == 2
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_move_says_how_far_and_whether_it_is_worse(metric, before, after, is_w
         a_workload_history(*steps(4), lines=[a_line(a_change(2, before, after), metric=metric)])
     )
 
-    (cause,) = level_changes.causes(history)
+    (cause,) = level_changes.find_causes(history)
 
     assert (cause.is_worse, cause.moves[0].words) == (is_worse, words)
 
@@ -85,7 +86,7 @@ def test_the_terminal_shows_what_moved_and_by_whom():
     shown = terminal(history)
 
     assert "Baselines along main: 12 sessions, 1 workload, 1 machine" in shown
-    assert "w step time +10.0 %  maintainer: reason 8" in shown
+    assert "▲ w step time +10.0 %  maintainer: reason 8" in shown
     assert "nobody" not in shown
     assert "█" in shown
 
@@ -151,19 +152,11 @@ def test_hostile_words_command_no_terminal():
     assert not any(mark in shown for mark in ("\x1b", " ::error", "\u202e"))
 
 
-@pytest.mark.parametrize(
-    ("values", "bars"),
-    [
-        ([1.0, 2.0], "▁█"),
-        ([1.0, None, 1.0], "▁▁"),
-        ([None], units.NOTHING),
-        ([], units.NOTHING),
-        ([float(place) for place in range(30)], "▁▁▂▂▂▃▃▃▄▄▅▅▅▆▆▇▇▇██"),
-    ],
-)
-def test_a_line_of_bars_shows_the_last_sessions(values, bars):
-    shown = branch_history.spark(values)
+def test_a_line_of_bars_shows_the_last_sessions_and_leaves_gaps_out():
+    sessions = [[{"step_time_s": 1.0 + place}] for place in range(30)]
+    sessions[-2] = [{"graph_breaks": 1.0}]
 
-    assert len(shown) == len(bars)
-    assert shown[0] == bars[0]
-    assert shown[-1] == bars[-1]
+    shown = terminal(a_branch_history(a_workload_history(*sessions)))
+
+    (bars,) = re.findall("[▁-█]{5,}", shown)
+    assert (len(bars), bars[0], bars[-1]) == (20, "▁", "█")
