@@ -28,6 +28,9 @@ class Loaded:
 
     document: Loadable
 
+    def __repr__(self) -> str:
+        return f"Loaded({type(self.document).__name__})"
+
     def to_frame(self) -> "frame.DataFrame":
         """Return a row per fact: metric and process, row of a comparison, or metric and session."""
         return frame.of(self.document)

@@ -23,6 +23,7 @@ def test_a_file_is_loaded_with_its_table_and_its_picture(tmp_path, document, sho
     loaded = ci_perf.load(tmp_path / "document.json")
 
     assert loaded.document == document
+    assert repr(loaded) == f"Loaded({type(document).__name__})"
     assert len(loaded.to_frame()) > 1
     assert shown in str(loaded._repr_html_())
 
