@@ -13,28 +13,16 @@ import msgspec
 from ci_perf.baselines import layout
 from ci_perf.errors import InvalidFileError
 from ci_perf.model import codec, metrics
-from ci_perf.model.base import SCHEMA_VERSION, Items, Name, Scalar, Statistic, SuiteName
+from ci_perf.model.base import SCHEMA_VERSION, Name, SuiteName
 from ci_perf.model.baseline import Baseline, RecordedSession
-from ci_perf.model.environment import Machine
+from ci_perf.model.history import SkippedFile
 
 _METRICS = tuple(metric.name for metric in metrics.JUDGED)
 _DIGEST_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredVersion:
-    """The file as one commit left it. ``content`` is ``None`` where the clone lacks it."""
-
-    commit: str
-    content: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
-    """What could not be read, and why; or what was not taken from it."""
-
-    commit: str
-    reason: str
+# A commit, and the file as it left it; `None` where the clone lacks it.
+StoredVersion = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +47,10 @@ class FileHistory:
 
 
 class _File(msgspec.Struct, tag_field="type", tag="baseline"):
-    """A baseline whose sessions are still text: each text is parsed once, whatever repeats it.
-
-    The headline follows from the sessions, and is not read.
-    """
+    """A baseline whose sessions are still text: each text is parsed once, whatever repeats it."""
 
     workload: Name
     suite: SuiteName
-    parameters: dict[str, Scalar]
-    items_per_step: Items
-    item_unit: Name
-    statistic: Statistic
-    machine: Machine
     sessions: tuple[msgspec.Raw, ...]
     schema_version: int = SCHEMA_VERSION
 
@@ -85,15 +65,15 @@ class _Order:
 
 def read(
     path: str, newest_first: Iterable[StoredVersion]
-) -> tuple[FileHistory | None, list[Skipped]]:
+) -> tuple[FileHistory | None, list[SkippedFile]]:
     """Read every version of a file, and return its sessions; `None` where no version is readable.
 
     A version that cannot be read is skipped, with the reason, and the others stand. Where two
     versions disagree about a run, the first commit that has it counts.
     """
     reader = _Reader(PurePosixPath(path))
-    for version in newest_first:
-        reader.add(version)
+    for commit, content in newest_first:
+        reader.add(commit, content)
     if reader.latest is None:
         return None, reader.skipped
     ordered = list(_ordered(reader.orders[::-1]))
@@ -109,62 +89,45 @@ class _Reader:
         self.latest: Baseline | None = None
         self.sessions: dict[str, RecordedSession] = {}
         self.orders: list[_Order] = []
-        self.skipped: list[Skipped] = []
+        self.skipped: list[SkippedFile] = []
         self._run_of: dict[bytes, str] = {}
 
-    def add(self, version: StoredVersion) -> None:
+    def add(self, commit: str, content: bytes | None) -> None:
         """Take one version, with all of its sessions; where one cannot be read, say why."""
         try:
-            raws = self._parsed(version)
+            raws = self._parse(content)
             new = {
                 digest: _session(raw, f"{self.path}: $.sessions[{i}]")
                 for i, (digest, raw) in enumerate(raws)
                 if digest not in self._run_of
             }
+            if self.latest is None:
+                self.latest = codec.decode(content or b"", Baseline, name=str(self.path))
         except InvalidFileError as error:
-            self.skipped.append(Skipped(commit=version.commit, reason=str(error)))
+            self._skip(commit, str(error))
             return
         for digest, session in new.items():
-            self._take(digest, session, version)
+            if session.run in self.sessions:
+                reason = f"{self.path}: run {session.run} has other numbers in a later commit"
+                self._skip(commit, reason)
+            self.sessions[session.run] = session
+            self._run_of[digest] = session.run
         runs = [self._run_of[digest] for digest, _ in raws]
-        self.orders.append(_Order(version.commit, list(dict.fromkeys(runs))))
+        self.orders.append(_Order(commit, list(dict.fromkeys(runs))))
 
-    def _parsed(self, version: StoredVersion) -> Sequence[tuple[bytes, msgspec.Raw]]:
-        if version.content is None:
+    def _parse(self, content: bytes | None) -> Sequence[tuple[bytes, msgspec.Raw]]:
+        if content is None:
             raise InvalidFileError(f"{self.path}: this clone lacks it, or it is larger than 50 MiB")
-        file = codec.decode(version.content, _File, name=str(self.path))
+        file = codec.decode(content, _File, name=str(self.path))
         layout.check_place(file.suite, file.workload, self.path)
         if not file.sessions:
             raise InvalidFileError(f"{self.path}: $.sessions: expected at least one, found none")
-        if self.latest is None:
-            self.latest = self._whole(file)
         return [
             (hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest(), raw) for raw in file.sessions
         ]
 
-    def _take(self, digest: bytes, session: RecordedSession, version: StoredVersion) -> None:
-        """Note a session whose text is new."""
-        if session.run in self.sessions:
-            reason = f"{self.path}: run {session.run} has other numbers in a later commit"
-            self.skipped.append(Skipped(commit=version.commit, reason=reason))
-        self.sessions[session.run] = session
-        self._run_of[digest] = session.run
-
-    def _whole(self, file: _File) -> Baseline:
-        sessions = tuple(
-            _session(raw, f"{self.path}: $.sessions[{i}]") for i, raw in enumerate(file.sessions)
-        )
-        return Baseline(
-            headline={},
-            workload=file.workload,
-            suite=file.suite,
-            parameters=file.parameters,
-            items_per_step=file.items_per_step,
-            item_unit=file.item_unit,
-            statistic=file.statistic,
-            machine=file.machine,
-            sessions=sessions,
-        )
+    def _skip(self, commit: str, reason: str) -> None:
+        self.skipped.append(SkippedFile(path=str(self.path), commit=commit, reason=reason))
 
 
 def _session(raw: msgspec.Raw, where: str) -> RecordedSession:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from ci_perf.baselines import change_points, file_history, summaries
-from ci_perf.baselines.file_history import FileHistory, FirstCommitted, StoredVersion
+from ci_perf.baselines.file_history import FileHistory, FirstCommitted
 from ci_perf.errors import CiPerfError, UsageError
 from ci_perf.gate import Notify, compare
 from ci_perf.judging import trends
@@ -185,16 +185,12 @@ def _read_files(
     contents = git_log.contents(branch, blobs)
     for file in selected:
         versions = readable[file.path]
-        read, failures = file_history.read(
-            file.path,
-            (
-                StoredVersion(commit=version.commit.id, content=content)
-                for version, content in zip(versions, contents, strict=False)
-            ),
+        stored = (
+            (version.commit.id, content)
+            for version, content in zip(versions, contents, strict=False)
         )
-        skipped += [
-            SkippedFile(path=file.path, commit=each.commit, reason=each.reason) for each in failures
-        ]
+        read, failures = file_history.read(file.path, stored)
+        skipped += failures
         if read is not None:
             yield _Read(file, read)
     next(contents, None)  # git has ended, and says whether it failed

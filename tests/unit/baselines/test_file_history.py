@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_perf.baselines import file_history, layout
-from ci_perf.baselines.file_history import StoredVersion
 from ci_perf.model.baseline import MAX_SESSIONS
 from tests import branches
 from tests.branches import a_recorded
@@ -17,10 +16,7 @@ PATH = f"{branches.MACHINE}/smoke/w.json"
 def read(*oldest_first):
     """Read versions, each a text or its sessions."""
     versions = [
-        StoredVersion(
-            commit=f"c{number}",
-            content=(each if isinstance(each, str) else branches.text(*each)).encode(),
-        )
+        (f"c{number}", (each if isinstance(each, str) else branches.text(*each)).encode())
         for number, each in enumerate(oldest_first)
     ]
     return file_history.read(PATH, versions[::-1])
@@ -131,7 +127,7 @@ def test_of_two_sessions_of_one_run_the_first_commit_counts():
 
 
 def test_content_that_the_clone_lacks_is_named():
-    nothing, skipped = file_history.read(PATH, [StoredVersion(commit="c0", content=None)])
+    nothing, skipped = file_history.read(PATH, [("c0", None)])
 
     assert nothing is None
     assert "this clone lacks it" in skipped[0].reason
