@@ -65,6 +65,10 @@ def run_command(
         notify=console.say,
         listener=following.listener(),
     )
+    if run.measured:
+        from ci_perf.report import first_numbers
+
+        reports.emit_page([first_numbers.from_run(run)], "terminal", None)
     return ExitCode.NO_ANSWER if run.failed else ExitCode.OK
 
 

@@ -14,6 +14,7 @@ from ci_perf.report import (
     cells,
     escape,
     explanations,
+    first_numbers,
     gate_words,
     headline,
     notices,
@@ -48,6 +49,7 @@ _SHOWN = (
 )
 # Rows in the JSON for programs; `ci-perf compare --format json` has all of them.
 _SHOWN_TO_PROGRAMS = 100
+_FIRST = Words("Measured for the first time:")
 _BOLD = frozenset({Severity.REGRESSED, Severity.NUMERICS_CHANGED})
 # Spaces between a number and its unit, where a line must not break.
 _UNIT = re.compile(r"(?<=[0-9]) (?=%|pairs?\b|sessions?\b)")
@@ -107,7 +109,9 @@ def phrase(parts: Phrase) -> Markdown:
 
 
 def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> str:
-    table, quiet = table_rows.changed(comparison.rows), table_rows.quiet(comparison.rows)
+    compared = [row for row in comparison.rows if not first_numbers.is_first(row)]
+    table, quiet = table_rows.changed(compared), table_rows.quiet(compared)
+    first = first_numbers.from_comparison(comparison, shown=shown)
     failed = table_rows.failed(table_rows.worst_first(comparison.rows))
     validity = notices.validity(comparison)
     return _template().render(
@@ -118,6 +122,7 @@ def _render(comparison: Comparison, shown: int, folded: int, explained: int) -> 
         steps=[phrase(part) for part in advice.next_steps(comparison)],
         heading=cells.HEADING,
         changed=_table(table, shown),
+        first=Markdown(tables.markdown([(_FIRST,), first])) if first else "",
         explained=list(map(_explained, explanations.of(comparison.rows, most=explained))),
         explained_heading=explanations.HEADING,
         failures=[_failure(row) for row in failed[:shown]],

@@ -43,7 +43,13 @@ def is_quiet(row: Row) -> bool:
 
 def changed(rows: Iterable[Row]) -> list[TableLine]:
     """Everything that somebody should look at: by workload, the worst first."""
-    return _lines(row for row in worst_first(rows) if not is_quiet(row))
+    return _lines(row for row in worst_first(rows) if not (is_quiet(row) or _is_empty(row)))
+
+
+def _is_empty(row: Row) -> bool:
+    """Whether a row says nothing: a new workload, whose pairs have rows of their own."""
+    is_new = isinstance(row, Uncompared) and row.verdict is Verdict.NEW
+    return is_new and not (row.head or row.note)
 
 
 def quiet(rows: Iterable[Row]) -> list[TableLine]:

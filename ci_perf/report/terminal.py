@@ -14,6 +14,7 @@ from ci_perf.report import (
     cells,
     escape,
     explanations,
+    first_numbers,
     gate_words,
     headline,
     notices,
@@ -101,10 +102,7 @@ def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[Re
         yield Padding(_text(step), (0, 0, 0, 2))
     for warning in (*notices.of(comparison), *notices.validity(comparison)):
         yield _text(warning, style="yellow")
-    if changed := table_rows.changed(comparison.rows):
-        yield Padding(_table(changed[:_SHOWN], width, is_ascii=is_ascii), (1, 0))
-    if len(changed) > _SHOWN:
-        yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {phrases.ALL_ROWS} shows all.")
+    yield from _numbers(comparison, width, is_ascii=is_ascii)
     yield from _explained(comparison, width)
     for failure in table_rows.failed(comparison.rows)[:_SHOWN]:
         yield Padding(_failure(failure), (0, 0, 1, 0))
@@ -118,6 +116,17 @@ def _parts(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[Re
         if line:
             yield _text(line, style="dim")
     yield _text(provenance.footer(comparison), style="dim")
+
+
+def _numbers(comparison: Comparison, width: int, *, is_ascii: bool) -> Iterable[RenderableType]:
+    """Show what changed, then what was measured for the first time."""
+    changed = table_rows.changed(row for row in comparison.rows if not first_numbers.is_first(row))
+    if changed:
+        yield Padding(_table(changed[:_SHOWN], width, is_ascii=is_ascii), (1, 0))
+    if len(changed) > _SHOWN:
+        yield Text(f"… and {len(changed) - _SHOWN:,} more rows: {phrases.ALL_ROWS} shows all.")
+    if first := first_numbers.from_comparison(comparison, shown=_SHOWN):
+        yield from tables.renderables([first], width=width)
 
 
 def _gate(comparison: Comparison) -> Iterable[RenderableType]:

@@ -43,6 +43,10 @@ def test_run_measures_what_it_can_and_names_what_it_cannot(project):
     assert done.code == ExitCode.NO_ANSWER
     assert [m.workload for m in run.measured] == ["good"]
     assert len(run.measured[0].processes) == 2
+    heading, good = (line.split() for line in done.out.strip().splitlines())
+    assert heading[:3] == ["workload", "step", "time"]
+    assert good[0] == "good"
+    assert "MiB" in good
     assert [f.reason for f in run.failed] == ["ValueError: boom"]
     assert "bad: failed in phase import" in done.err
     assert "  | : :error::gotcha" in done.err
@@ -198,7 +202,7 @@ def test_check_measures_judges_and_reports(project):
     second = project.run("check", "--processes", 2, "-o", "report.md")
 
     assert first.code == ExitCode.NO_ANSWER  # nothing to compare with
-    assert "no baseline yet" in first.out
+    assert "Measured for the first time:" in first.out
     assert accepted.code == ExitCode.OK
     assert second.code in {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}  # by the noise
     assert second.out == ""

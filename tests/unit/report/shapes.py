@@ -7,7 +7,7 @@ from ci_perf.model import metrics
 from ci_perf.model.comparison import Difference, Drifted, Interval, Stale, Verdict
 from ci_perf.model.explanation import Explanation
 from ci_perf.model.gate_change import BaselineEdit
-from ci_perf.model.process import DeviceMemory, Exhausted, Phase
+from ci_perf.model.process import DeviceMemory, Exhausted, Phase, Profile, SideProfile
 from ci_perf.model.run import Source
 from ci_perf.model.validity import Reason, Status, Validity
 from tests.comparisons import (
@@ -175,8 +175,19 @@ def other_machine():
 
 
 def all_new():
+    numbers = OWN | {"peak_allocated_bytes": 6 * GIB, "flops": 178.8e9}
     return a_comparison(
-        *(an_uncompared(name, Verdict.NEW, head=OWN) for name in ("bert", "resnet18")),
+        an_uncompared("bert", Verdict.NEW, head=numbers),
+        an_uncompared("resnet18", Verdict.NEW, head=OWN | {"host_rss_peak_bytes": 2 * GIB}),
+        profiles=tuple(
+            Profile(
+                workload=name,
+                items_per_step=32,
+                item_unit="image",
+                head=SideProfile(step_time_s=12.3e-3),
+            )
+            for name in ("bert", "resnet18")
+        ),
         base=a_side(machine=None, sessions=0, oldest="", newest=""),
     )
 

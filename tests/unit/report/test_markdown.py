@@ -353,3 +353,15 @@ def test_an_interval_that_knows_the_direction_is_shown_however_wide_it_is():
     row = an_undecided("gpt", interval=Interval(low=1.1, high=40.0), pairs=2)
 
     assert "[+10.0, +3,900]" in spaced(markdown.render(a_comparison(row)))
+
+
+def test_a_new_workload_whose_pairs_answer_has_no_row_of_its_own():
+    slower = a_change("fed", Verdict.REGRESSED, ratio=1.38)
+
+    with_new, without = (
+        markdown.render(a_comparison(slower, *new))
+        for new in ((an_uncompared("fed", Verdict.NEW),), ())
+    )
+
+    assert [line for line in with_new.splitlines() if line.startswith("| \N{SQUARED NEW}")] == []
+    assert with_new.count("| \N{CROSS MARK} |") == without.count("| \N{CROSS MARK} |") == 1
