@@ -34,6 +34,7 @@ from ci_perf.report import (
     headline,
     notices,
     phrases,
+    profiles,
     provenance,
     table_rows,
     units,
@@ -53,12 +54,15 @@ from ci_perf.report.page.machine import CanaryLine, Strip
 from ci_perf.report.page.pictures import Picture
 from ci_perf.report.page.waits import StepWaits
 from ci_perf.report.phrases import Phrase
+from ci_perf.report.tables import Listing, Page, Table
 
 _WORSE = frozenset({Severity.FAILED, Severity.NUMERICS_CHANGED, Severity.REGRESSED})
 # Of the whole page, by exit code: what fails no job is not red.
 _TONES: dict[int, str] = {ExitCode.REGRESSED: "worse", ExitCode.NO_ANSWER: "open"}
 # A shape beside each colour, for who sees no colours.
 _SHAPES = {"worse": "▲", "better": "▼", "same": "●", "open": "◆"}
+# Rows of a table of epochs, parts of steps, GPUs or compilation.
+_MOST_PROFILES = 1_000
 # Code in our own sentences.
 _CODE = re.compile("`([^`]+)`")
 # A number and its unit stay on one line.
@@ -123,6 +127,8 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         explained=explanations.of(comparison.rows),
         explained_heading=explanations.HEADING,
         losses=losses.curves(rows),
+        more_summary=profiles.summary(comparison.profiles),
+        more=parts(profiles.page(comparison.profiles, shown=_MOST_PROFILES)),
         strips=machine.strips(run) if run else list[Strip](),
         canaries=machine.canaries(run) if run else list[CanaryLine](),
         waits=waits.of(run) if run else list[StepWaits](),
@@ -138,6 +144,20 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
         ],
         has_run=run is not None,
     )
+
+
+def parts(page: Page) -> list[dict[str, object]]:
+    """Return the parts of a page of sentences and tables, as the templates show them."""
+    found: list[dict[str, object]] = []
+    for part, following in zip(page, [*page[1:], None], strict=True):
+        if isinstance(part, Table):
+            found.append({"kind": "table", "table": part})
+        elif isinstance(part, Listing):
+            found.append({"kind": "listing", "text": part.text})
+        else:
+            kind = "heading" if isinstance(following, Table) else "sentence"
+            found.append({"kind": kind, "phrase": part})
+    return found
 
 
 def _without_icon(phrase: Phrase) -> Phrase:

@@ -23,7 +23,7 @@ from ci_perf.report.page import launches, machine, pictures, scales
 from tests.comparisons import a_change, a_comparison, a_numerics
 from tests.histories import a_pair, in_turns
 from tests.runs import a_measured, a_run, some_canaries
-from tests.unit.report import colour_blindness, page_shapes, shapes
+from tests.unit.report import colour_blindness, page_shapes, shapes, shapes_of_profiles
 
 STEP_TIME = "step_time_s"
 VOID = {"meta", "use", "line", "rect", "circle", "path", "br"}
@@ -53,6 +53,15 @@ class Elements(HTMLParser):
     def handle_data(self, data):
         if self.open[-2:] == ["p", "b"] and self.seen[-2] == ("p", {"class": "verdict"}):
             self.verdicts.append(data.partition(" ")[2])
+
+
+def test_what_a_report_folds_of_epochs_parts_and_gpus_stands_on_the_page():
+    text = page.render(shapes_of_profiles.profiled())
+
+    Elements(text)
+    text = text.replace("\N{NO-BREAK SPACE}", " ")
+    for said in ("Time of an epoch:", "2.46k → 3.12k images/s", "Parts of a step:", "5,274 steps"):
+        assert said in text
 
 
 def rendered(shape):
