@@ -244,7 +244,7 @@ def change(row: Change) -> Words:
     if row.interval is None:
         text = moved(row)
         if known is not None and known.kind in KIND_OF and row.head != row.base:
-            return Words(f"{text} [unknown]")  # too few pairs to know how much they differ
+            return Words(f"{text} [bounds unknown]")  # too few pairs to know how much they differ
         is_share = known is not None and known.kind is Kind.SHARE
         if row.head == row.base or row.ratio is None or is_share:
             return text
@@ -252,7 +252,7 @@ def change(row: Change) -> Words:
     assert row.ratio is not None
     low, high = row.interval.low, row.interval.high
     if _is_meaningless(low, high):
-        return Words(f"{moved(row)} [unknown]")
+        return Words(f"{moved(row)} [bounds unknown]")
     if known and known.better is Better.HIGHER:
         return units.change(1 / row.ratio, 1 / high, 1 / low)
     return units.change(row.ratio, low, high)

@@ -54,8 +54,8 @@ _LEGEND: tuple[Phrase, ...] = (
     (
         Words(
             "Change [interval]: how far the metric moved, and the bounds of the true change, at "
-            "the confidence that the verdict needs. [unknown]: the launches are too few, or differ "
-            "too much, to give bounds."
+            "the confidence that the verdict needs. [bounds unknown]: the launches are too few, or "
+            "differ too much, to give bounds."
         ),
     ),
     (

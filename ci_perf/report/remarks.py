@@ -133,7 +133,7 @@ def _what_decides(row: Change) -> str:
         return f"about {units.numbered(row.remedy.pairs, 'pair')} would decide"
     if row.remedy is not None:
         spread, quiet = units.about(row.remedy.spread), units.about(row.remedy.quiet_spread)
-        return f"pairs differ by {spread}; {quiet} would decide"
+        return f"pairs differ by {spread}, and {quiet} or less would decide"
     if row.smallest_detectable is None:
         return ""
     return f"a change of {units.about(row.smallest_detectable)} or more would have been proven"

@@ -339,14 +339,14 @@ def test_no_row_of_a_table_says_what_its_mark_says():
 
 
 def test_the_legend_says_what_an_unknown_interval_means():
-    assert "[unknown]: the launches are too few" in markdown.render(shapes.inconclusive())
+    assert "[bounds unknown]: the launches are too few" in markdown.render(shapes.inconclusive())
 
 
 def test_an_interval_that_allows_anything_is_unknown():
     for interval in (Interval(low=0.0, high=1e40), Interval(low=0.3, high=3.1)):
         row = an_undecided("gpt", interval=interval, pairs=2)
 
-        assert "| +5.0 % [unknown] |" in spaced(markdown.render(a_comparison(row)))
+        assert "| +5.0 % [bounds unknown] |" in spaced(markdown.render(a_comparison(row)))
 
 
 def test_an_interval_that_knows_the_direction_is_shown_however_wide_it_is():
