@@ -5,7 +5,6 @@ import pytest
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.system import files
-from tests.containers import engines, images, roots
 from tests.projects import QUICK, Project
 
 pytestmark = [pytest.mark.container, pytest.mark.usefixtures("in_docker")]
@@ -108,21 +107,6 @@ def test_a_tag_that_is_taken_all_the_same_marks_the_run(project, tag):
     assert not run.environment.image.is_pinned
 
 
-@pytest.mark.parametrize(
-    ("image", "words"),
-    [
-        ("App@sha256:1", "image 'App@sha256:1': "),
-        ("--privileged", "image '--privileged': "),
-        (f"sha256:{'0' * 64}", "expected docker to have it, found that it does not"),
-    ],
-)
-def test_what_is_no_image_is_refused(project, image, words):
-    code, said = refused(project, f"--image={image}")
-
-    assert code in {ExitCode.USAGE, ExitCode.NO_ANSWER}
-    assert words in said
-
-
 def test_without_any_image_it_says_where_to_name_one(project):
     code, said = refused(project)
 
@@ -150,72 +134,6 @@ def test_a_builtin_workload_lies_beside_the_project(project, python_image):
     assert done.code == ExitCode.NO_ANSWER
     assert '"/suite/matmul.py"' in failed.output
     assert "No module named 'torch'" in failed.output
-
-
-def test_a_folder_that_engines_cannot_mount_is_named(project, python_image):
-    (project.root / "sets, all").mkdir()
-    line = ("run", "--runner", "docker", "--device", "cpu", "--image", python_image)
-
-    done = project.run(*line, "--data", "sets, all")
-
-    (failed,) = files.read(project.root / "run.json", Run).failed
-    assert done.code == ExitCode.NO_ANSWER
-    assert "expected a path without commas" in failed.reason
-
-
-@pytest.mark.usefixtures("in_podman")
-def test_a_gpu_is_asked_of_an_engine_that_has_none(tmp_path, podman_python_image):
-    project = Project(tmp_path).workload("room", MEASURES, build="").suite("room")
-    line = ("run", "--runner", "podman", "--image", podman_python_image)
-
-    done = project.run(*line, "--device", "cuda")
-
-    assert done.code == ExitCode.NO_ANSWER
-    assert "the engine gives this container no GPU" in done.err
-    assert "nvidia.com/gpu=all" in done.err
-
-
-@pytest.fixture
-def without_toolkit(docker, tmp_path_factory, monkeypatch):
-    """A docker that has not been given the toolkit for GPUs, nor a stand-in for it."""
-    if not engines.folder_of(docker):
-        pytest.skip("the docker of this machine answers, and may have the toolkit")
-    with engines._own_docker(tmp_path_factory.mktemp("no hooks"), "overlay2") as found:
-        monkeypatch.setenv("DOCKER_HOST", found.environment["DOCKER_HOST"])
-        yield found
-
-
-def test_a_docker_without_the_toolkit_is_named(without_toolkit, tmp_path):
-    project = Project(tmp_path).workload("room", MEASURES, build="").suite("room")
-    image = images.import_into(without_toolkit, roots.of_shell())
-
-    done = project.run("run", "--runner", "docker", "--image", image, "--device", "cuda")
-
-    assert done.code == ExitCode.NO_ANSWER
-    assert "NVIDIA Container Toolkit" in done.err
-
-
-@pytest.mark.parametrize("runner", ["docker", "podman"])
-def test_an_engine_that_is_not_there_is_named(project, monkeypatch, runner, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    done = project.run("run", "--runner", runner, "--image", f"a@sha256:{'0' * 64}")
-
-    assert done.code == ExitCode.NO_ANSWER
-    assert f"{runner}: expected its program on the PATH, found none" in done.err
-
-
-def test_setup_makes_the_head_ready_without_a_base_too(project, python_image):
-    needs = MEASURES.replace('"""How', 'open("built").close()\n"""How')
-    setup = '[setup]\ncommand = "echo $CI_PERF_SIDE > built"\n'
-    project.workload("room", needs, build="")
-    project.suite("room", settings=setup + SMALL.format(image=python_image) + QUICK)
-
-    done, run = measured(project)
-
-    assert done.code == ExitCode.OK, done.err
-    assert [one.workload for one in run.measured] == ["room"]
-    assert not (project.root / "built").exists()
 
 
 def test_a_workload_that_leads_out_of_the_checkout_is_refused(pinned, tmp_path):

@@ -5,10 +5,8 @@ The engines' way is the real one up to the hook; what hooks give is a stand-in f
 
 import pytest
 
-from ci_perf.model.process import Phase
 from ci_perf.model.task import TaskFailure
 from tests.containers import benches
-from tests.launches import GOOD, failure_of
 
 pytestmark = pytest.mark.container
 
@@ -41,18 +39,12 @@ def bench(request, gpus, tmp_path):
     return benches.of(request, which, tmp_path, access="gpus" if which == "docker" else "cdi")
 
 
-def test_a_task_is_given_its_gpu_and_counts_it_as_the_first(bench, gpus):
-    third = gpus.uuids[2]
-    uuids, device, _ = bench.facts(PROBE, device="cuda:2", gpus=(third,))
-
-    assert (uuids, device) == ([third], "cuda:0")
-
-
-def test_a_task_is_given_all_of_several_gpus_and_no_other(bench, gpus):
+def test_a_task_is_given_its_gpus_and_no_other_and_counts_from_the_first(bench, gpus):
     one, _, other, _ = gpus.uuids
-    uuids, device, _ = bench.facts(PROBE, device="cuda", gpus=(one, other), world_size=2)
 
-    assert (uuids, device) == ([one, other], "cuda:0")
+    assert bench.facts(PROBE, device="cuda:2", gpus=(other,))[:2] == [[other], "cuda:0"]
+    both = bench.facts(PROBE, device="cuda", gpus=(one, other), world_size=2)
+    assert both[:2] == [[one, other], "cuda:0"]
 
 
 def test_a_task_on_the_cpu_is_given_none(bench):
@@ -60,16 +52,6 @@ def test_a_task_on_the_cpu_is_given_none(bench):
 
     assert uuids == "NVMLError_LibraryNotFound"
     assert (device, visible) == ("cpu", "void")
-
-
-def test_a_gpu_that_the_engine_does_not_know_is_named(bench):
-    missing = "GPU-00000000-0000-0000-0000-000000000000"
-    failure = failure_of(bench.launch(GOOD, device="cuda:0", gpus=(missing,)))
-
-    assert failure.phase is Phase.LAUNCH
-    assert missing in failure.reason
-    assert "; " in failure.reason
-    assert bench.left() == []
 
 
 def test_a_machine_is_described_with_the_gpus_that_its_owner_shows(bench, gpus, monkeypatch):

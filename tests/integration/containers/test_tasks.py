@@ -113,27 +113,21 @@ def test_data_that_nobody_has_given_stays_from_task_to_task(bench):
     assert [bench.facts(look, name=name) for name in ("one", "two")] == [[], ["0"]]
 
 
-def test_data_that_somebody_has_given_is_read(request, bench, tmp_path):
-    data = benches.folder(tmp_path / "data")
+def test_data_is_read_and_checkpoints_are_written_where_their_owner_has_them(request, tmp_path):
+    data, there = benches.folder(tmp_path / "data"), benches.folder(tmp_path / "checkpoints")
     (data / "set").write_text("some data")
-    given = benches.of(request, bench.engine.name, tmp_path / "given", data=data)
+    there.chmod(0o777)
+    given = benches.of(request, "docker", tmp_path / "given", data=data, checkpoints=there)
     source = (
         "from pathlib import Path\nsaid = None\n"
         "def build(context):\n"
+        "    Path('/checkpoints/one').write_text('weights')\n"
         "    report([context.data_dir, Path(context.data_dir, 'set').read_text()])\n"
     )
 
     assert given.facts(source) == ["/data", "some data"]
-    assert list((given.kept / "data").iterdir()) == []
-
-
-def test_checkpoints_are_written_where_the_owner_wants_them(request, bench, tmp_path):
-    there = benches.folder(tmp_path / "checkpoints")
-    there.chmod(0o777)
-    given = benches.of(request, bench.engine.name, tmp_path / "given", checkpoints=there)
-    given.facts("open('/checkpoints/one', 'w').write('weights')\nreport(None)\n")
-
     assert (there / "one").read_text() == "weights"
+    assert list((given.kept / "data").iterdir()) == []
 
 
 @BOTH
@@ -239,27 +233,18 @@ def test_what_a_launch_leaves_for_people_is_put_at_its_place(bench, tmp_path):
     assert (profile.trace_file, profile.snapshot_file) == ("it.head.gz", "it.head.pickle")
 
 
-@pytest.fixture(scope="module")
-def machine(of_torch):
+def test_a_machine_is_described_as_by_a_child_with_the_image_and_this_host(of_torch):
     found = of_torch.launcher.describe("auto", 1, 1)
+    here = LocalLauncher(of_torch.root).describe("auto", 1, 1)
     assert isinstance(found, MachineDescription), found
-    return found
+    assert isinstance(here, MachineDescription), here
+    environment = found.environment
 
-
-def test_a_run_tells_in_which_image_and_on_which_host_it_was(of_torch, machine):
-    environment = machine.environment
-
+    assert (found.device, found.locks) == (here.device, here.locks)
+    assert environment.hard == here.environment.hard
     assert environment.image == of_torch.image
     assert environment.soft.image == images.name_for_comparison(of_torch.image)
     assert environment.noted.host_hash == linux.name_hash()
-
-
-def test_a_container_describes_this_machine_as_a_child_does(of_torch, machine):
-    here = LocalLauncher(of_torch.root).describe("auto", 1, 1)
-    assert isinstance(here, MachineDescription)
-
-    assert (machine.device, machine.locks) == (here.device, here.locks)
-    assert machine.environment.hard == here.environment.hard
 
 
 def test_the_canaries_sing_in_a_container(of_torch):

@@ -13,6 +13,7 @@ from ci_perf.model.container import Container
 
 ENGINES = pytest.mark.parametrize("engine", ["docker", "podman"])
 UUIDS = ("GPU-a", "GPU-b")
+CDI = ["nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"]
 
 
 def create(engine="docker", **more):
@@ -40,10 +41,13 @@ def variables(words):
 
 
 @ENGINES
-def test_nothing_is_open(engine):
+def test_nothing_is_open_and_no_door_is_named(engine):
     words = create(engine)
+    doors = {"--privileged", "--cap-add", "--device", "--volume", "-v", "--pid", "--ipc", "--gpus"}
+    quotas = {"--memory", "--memory-swap", "--cpuset-cpus", "--cpus", "--cpu-quota", "--userns"}
 
     assert {"--read-only", "--init"} <= set(words)
+    assert not (doors | quotas) & set(words)
     assert values(words, "--network") == ["none"]
     assert values(words, "--cap-drop") == ["ALL"]
     assert values(words, "--security-opt") == ["no-new-privileges"]
@@ -52,25 +56,13 @@ def test_nothing_is_open(engine):
 
 
 @ENGINES
-@pytest.mark.parametrize(
-    "flag", ["--privileged", "--cap-add", "--device", "--volume", "-v", "--pid", "--ipc", "--gpus"]
-)
-def test_no_door_is_named(engine, flag):
-    assert flag not in create(engine)
-
-
-@ENGINES
-def test_the_program_stands_before_the_image_and_its_words_behind(engine):
-    assert create(engine)[-5:] == ["--entrypoint", "python3", "sha256:0", "-m", "worker"]
-
-
-@ENGINES
-def test_whose_it_is_can_be_asked_for(engine):
+def test_whose_it_is_and_what_it_runs(engine):
     words = create(engine)
 
     assert values(words, "--name") == ["ci-perf-run-1"]
     assert values(words, "--label") == ["dev.ci_perf.run=run", "dev.ci_perf.owner=owner"]
     assert variables(words)["CI_PERF_NAME"] == "ci-perf-run-1"
+    assert words[-5:] == ["--entrypoint", "python3", "sha256:0", "-m", "worker"]
 
 
 def test_limits_become_flags():
@@ -86,48 +78,32 @@ def test_limits_become_flags():
     assert of_podman == ["/tmp:rw,exec,nosuid,nodev,size=2g,mode=1777,notmpcopyup"]
 
 
-@ENGINES
-def test_what_is_not_limited_has_no_flag(engine):
-    words = create(engine)
-
-    assert not {"--memory", "--memory-swap", "--cpuset-cpus", "--cpus", "--cpu-quota"} & set(words)
-
-
-def test_the_engine_is_told_whose_numbers_of_users_are_meant():
-    assert "--userns" not in create()
-    assert values(create(user=User(uid=1, gid=1, userns="host")), "--userns") == ["host"]
-
-
 def test_limits_of_processes_are_passed_on_and_podman_keeps_its_own():
     given = ("memlock=-1", "nofile=1024:4096")
 
     assert values(create("docker", ulimits=given), "--ulimit") == ["core=0:0", *given]
     assert values(create("podman", ulimits=given), "--ulimit") == [*given]
+    assert values(create(user=User(uid=1, gid=1, userns="host")), "--userns") == ["host"]
 
 
-def test_gpus_of_docker_are_quoted_as_it_takes_them():
-    words = create(gpus=Gpus(devices=("GPU-1", "GPU-2")))
+@pytest.mark.parametrize(
+    ("engine", "gpus", "flag", "said", "visible"),
+    [
+        ("docker", Gpus(devices=UUIDS), "--gpus", ['"device=GPU-a,GPU-b"'], None),
+        ("docker", Gpus(devices=("all",)), "--gpus", ["all"], None),
+        ("docker", Gpus(devices=UUIDS, access="cdi"), "--device", CDI, "void"),
+        ("podman", Gpus(devices=UUIDS, access="cdi"), "--device", CDI, "void"),
+        ("docker", Gpus(), "--gpus", [], "void"),
+        ("podman", Gpus(access="cdi"), "--device", [], "void"),
+    ],
+)
+def test_gpus_are_named_as_the_engine_takes_them_and_no_runtime_gives_more(
+    engine, gpus, flag, said, visible
+):
+    words = create(engine, gpus=gpus)
 
-    assert values(words, "--gpus") == ['"device=GPU-1,GPU-2"']
-    assert "NVIDIA_VISIBLE_DEVICES" not in variables(words)
-
-
-def test_all_gpus_of_docker_are_called_so():
-    assert values(create(gpus=Gpus(devices=("all",))), "--gpus") == ["all"]
-
-
-@ENGINES
-def test_gpus_by_cdi_are_devices_and_the_runtime_of_nvidia_gives_no_more(engine):
-    words = create(engine, gpus=Gpus(devices=("GPU-1", "GPU-2"), access="cdi"))
-
-    assert values(words, "--device") == ["nvidia.com/gpu=GPU-1", "nvidia.com/gpu=GPU-2"]
-    assert variables(words)["NVIDIA_VISIBLE_DEVICES"] == "void"
-
-
-@ENGINES
-@pytest.mark.parametrize("access", ["gpus", "cdi"])
-def test_on_a_cpu_the_runtime_of_nvidia_gives_none(engine, access):
-    assert variables(create(engine, gpus=Gpus(access=access)))["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert values(words, flag) == said
+    assert variables(words).get("NVIDIA_VISIBLE_DEVICES") == visible
 
 
 def test_a_mount_can_be_written_when_it_says_so():
@@ -163,17 +139,13 @@ def test_what_is_hidden_is_empty_in_both_engines():
 
 def test_no_variable_is_the_hosts(monkeypatch):
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
-    found = variables(create(environment={"OMP_NUM_THREADS": "2", "HOME": "/elsewhere"}))
+    given = {"OMP_NUM_THREADS": "2", "HOME": "/elsewhere", "A": "x --privileged y"}
+    found = variables(create(environment=given))
 
     assert "GITHUB_TOKEN" not in found
     assert (found["OMP_NUM_THREADS"], found["HOME"]) == ("2", "/elsewhere")
+    assert found["A"] == "x --privileged y"
     assert found["USER"] == found["LOGNAME"] == "ci-perf"
-
-
-def test_a_value_of_a_variable_is_one_word_whatever_it_holds():
-    words = create(environment={"A": "x --privileged y"})
-
-    assert "A=x --privileged y" in words
 
 
 @pytest.mark.parametrize(

@@ -115,22 +115,6 @@ def test_an_image_that_is_here_is_not_pulled(stage):
     assert stage.said == []
 
 
-def test_an_image_that_is_not_here_is_pulled_by_its_digest_and_this_is_said(stage):
-    stage.has("registry", RepoDigests=[f"ghcr.io/us/perf@{DIGEST}"])
-
-    assert stage.resolve().digest == DIGEST
-    assert f"pull --quiet ghcr.io/us/perf@{DIGEST}" in stage.asked
-    assert stage.said == [f"docker pulls ghcr.io/us/perf@{DIGEST}"]
-
-
-def test_podman_says_the_same_in_other_words(tmp_path):
-    stage = Stage(tmp_path, "podman", unknown="Error: inspecting object: x: image not known")
-    stage.has("registry", Id=HEX, RepoDigests=[f"ghcr.io/us/perf@{DIGEST}"], Config={})
-    found = stage.resolve()
-
-    assert (found.config, found.digest, found.engine) == (ID, DIGEST, "podman")
-
-
 def test_an_image_with_another_digest_is_refused(stage):
     stage.has(RepoDigests=[f"ghcr.io/us/perf@{ID}"])
 
@@ -150,13 +134,6 @@ def test_an_id_is_looked_up_and_never_pulled(stage):
         stage.resolve(ID)
 
     assert not any(line.startswith("pull") for line in stage.asked)
-
-
-def test_an_id_that_is_here_has_no_digest_of_a_registry(stage):
-    stage.has(RepoDigests=[f"ghcr.io/us/perf@{DIGEST}"])
-    found = stage.resolve(ID)
-
-    assert (found.digest, found.config, found.is_pinned) == ("", ID, True)
 
 
 def test_an_id_by_which_the_engine_finds_something_else_is_refused(stage):

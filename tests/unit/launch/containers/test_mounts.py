@@ -40,16 +40,12 @@ def test_a_workload_of_the_checkout_stays_where_it_is_in_it():
     assert (spelled.root, spelled.data_dir) == ("/workspace", "/data")
 
 
-def test_a_workload_from_elsewhere_is_in_a_folder_of_its_own():
-    outside = a_task("/site/workloads/it.py")
+@pytest.mark.parametrize("file", ["/site/it.py", "/repository/it.py", "/it.py"])
+def test_a_workload_from_elsewhere_is_in_a_folder_of_its_own(file):
+    outside = a_task(file)
 
     assert mounts.task_inside(outside).workload.file == "/suite/it.py"
-    assert mounted(outside)["/suite"] == Mount(source=Path("/site/workloads"), target="/suite")
-
-
-@pytest.mark.parametrize("file", ["/repository/it.py", "/it.py"])
-def test_a_folder_whose_name_begins_alike_is_elsewhere(file):
-    assert mounts.task_inside(a_task(file)).workload.file == "/suite/it.py"
+    assert mounted(outside)["/suite"] == Mount(source=Path(file).parent, target="/suite")
 
 
 @pytest.mark.parametrize(
@@ -67,12 +63,6 @@ def test_what_is_known_of_the_gpus_and_of_paths_in_the_checkout_is_passed_on():
     assert spelled.foreign_root == ""  # it is not there
 
 
-def test_turns_are_taken_in_a_folder_inside():
-    assert mounts.task_inside(a_task(turns="/t/turns"), turns=True).turns == "/turns"
-    assert mounts.task_inside(a_task()).turns == ""
-    assert mounted(turns=Path("/t/turns"))["/turns"].writable
-
-
 def test_a_task_sees_no_more_of_the_host_than_it_needs():
     mounts_of_task = mounted()
 
@@ -84,19 +74,17 @@ def test_a_task_sees_no_more_of_the_host_than_it_needs():
     }
 
 
-def test_a_copy_stands_in_for_a_checkout_that_setup_has_changed():
-    workspace = mounted(place=Path("/t/copy"))["/workspace"]
+def test_folders_of_a_launch_that_only_some_have():
+    given = {"data": Path("/sets"), "checkpoints": Path("/c"), "turns": Path("/t/turns")}
+    found = mounted(place=Path("/t/copy"), **given)
 
-    assert workspace == Mount(source=Path("/t/copy"), target="/workspace")
-
-
-def test_data_that_somebody_has_given_is_not_written():
-    assert mounted(data=Path("/sets"))["/data"] == Mount(source=Path("/sets"), target="/data")
-    assert mounted()["/data"] == Mount(source=Path("/t/data"), target="/data", writable=True)
-
-
-def test_checkpoints_are_written():
-    assert mounted(checkpoints=Path("/c"))["/checkpoints"].writable
+    assert found["/workspace"] == Mount(source=Path("/t/copy"), target="/workspace")
+    assert found["/data"] == Mount(source=Path("/sets"), target="/data")
+    assert found["/checkpoints"] == Mount(source=Path("/c"), target="/checkpoints", writable=True)
+    assert found["/turns"].writable
+    assert mounted()["/data"].source == FOLDERS.own_data
+    assert mounts.task_inside(a_task(turns="/t/turns"), turns=True).turns == "/turns"
+    assert mounts.task_inside(a_task()).turns == ""
 
 
 @pytest.fixture
@@ -112,36 +100,23 @@ def engine(tmp_path):
     return make
 
 
-def as_user(monkeypatch, uid):
+@pytest.mark.parametrize(
+    ("caller", "name", "security", "inside"),
+    [
+        (0, "docker", "[name=seccomp,profile=default]", NOBODY),
+        (0, "podman", "", NOBODY),
+        (1000, "docker", "[name=seccomp]", User(uid=1000, gid=1000)),
+        (1000, "docker", "[name=rootless name=cgroupns]", User(uid=0, gid=0)),
+        (1000, "docker", "[name=userns]", User(uid=1000, gid=1000, userns="host")),
+        (1000, "podman", "", User(uid=1000, gid=1000, userns="keep-id")),
+    ],
+)
+def test_nobody_is_root_of_the_host_inside(engine, monkeypatch, caller, name, security, inside):
     # The process of the tests has one user; every part of a launch asks the system for it.
-    monkeypatch.setattr(os, "geteuid", lambda: uid)
-    monkeypatch.setattr(os, "getegid", lambda: uid)
+    monkeypatch.setattr(os, "geteuid", lambda: caller)
+    monkeypatch.setattr(os, "getegid", lambda: caller)
 
-
-@pytest.mark.parametrize("name", ["docker", "podman"])
-def test_root_is_nobody_inside(engine, monkeypatch, name):
-    as_user(monkeypatch, 0)
-
-    assert mounts.user(engine(name, "[name=seccomp,profile=default]")) == NOBODY
-
-
-def test_others_are_themselves_inside(engine, monkeypatch):
-    as_user(monkeypatch, 1000)
-
-    assert mounts.user(engine("docker", "[name=seccomp]")) == User(uid=1000, gid=1000)
-    assert mounts.user(engine("podman")) == User(uid=1000, gid=1000, userns="keep-id")
-
-
-def test_root_of_a_rootless_docker_is_the_caller_outside(engine, monkeypatch):
-    as_user(monkeypatch, 1000)
-
-    assert mounts.user(engine("docker", "[name=rootless name=cgroupns]")) == User(uid=0, gid=0)
-
-
-def test_where_users_are_numbered_anew_the_hosts_numbers_are_asked_for(engine, monkeypatch):
-    as_user(monkeypatch, 1000)
-
-    assert mounts.user(engine("docker", "[name=userns]")).userns == "host"
+    assert mounts.user(engine(name, security)) == inside
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
