@@ -2,7 +2,9 @@
 
 import os
 import socket
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -109,8 +111,10 @@ def test_a_daemon_that_does_not_answer(docker, tmp_path):
 def test_a_user_whom_the_daemon_does_not_let_in(docker, tmp_path_factory):
     """The test is root, whom no mode stops: the command is run by nobody."""
     folder = tmp_path_factory.mktemp("closed")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
+    temporary = Path(tempfile.gettempdir())
+    for parent in (folder, *folder.parents):
+        if parent.is_relative_to(temporary) and parent != temporary:
+            parent.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as closed:
         closed.bind(str(folder / "d.sock"))
         (folder / "d.sock").chmod(0o600)
@@ -125,7 +129,8 @@ def test_a_user_whom_the_daemon_does_not_let_in(docker, tmp_path_factory):
 
     said = engine_errors.explain("docker", "version", asked.err)
 
-    assert "the daemon does not let this user in: permission denied" in said
+    assert "the daemon does not let this user in: " in said
+    assert "permission denied" in said
     assert "usermod -aG docker" in said
 
 
