@@ -114,5 +114,5 @@ def _accepted_near(workload: WorkloadHistory, change: LevelChange) -> int | None
     """Return the accepted session of a change: the same one, or one beside it."""
     every = (each for line in workload.metrics for each in line.changes)
     accepted = {each.session for each in every if each.accepted}
-    beside = (change.session, change.session - 1, change.session + 1)
-    return next((session for session in beside if session in accepted), None)
+    neighbors = (change.session, change.session - 1, change.session + 1)
+    return next((session for session in neighbors if session in accepted), None)

@@ -172,8 +172,8 @@ class Monitor:
     def _note_below(self) -> None:
         """Read what processes below hold, rarely where that takes long: the kernel locks them."""
         start = self._clock()
-        found = [kernel_counters.memory_below(pid) for pid in self._pids]
-        self._below = max([*found, *filter(None, [self._below])], key=lambda each: each.size)
+        now_below = [kernel_counters.memory_below(pid) for pid in self._pids]
+        self._below = max([*now_below, *filter(None, [self._below])], key=lambda each: each.size)
         now = self._clock()
         self._below_due = now + _REST * (now - start)
 
