@@ -40,7 +40,7 @@ A_COMMAND = (
     HEAD
     + """
 import subprocess, sys
-SOURCE = "import time; data = bytes(range(256)) * 2**19; time.sleep(0.4)"
+SOURCE = "import time; data = bytes(range(256)) * 2**19; time.sleep(1.0)"
 def build(context):
     return Workload(step=lambda: subprocess.run([sys.executable, "-c", SOURCE], check=True))
 """

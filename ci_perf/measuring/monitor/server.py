@@ -28,7 +28,7 @@ from ci_perf.model.validity import Evidence, HostEvidence
 from ci_perf.system import files, linux
 
 _STDIN = 0
-# So many times as long as reading what processes below hold has taken, they are left alone.
+# So many times the CPU time that reading what processes below hold has taken, they are left alone.
 _REST = 50
 
 # Longer than any mark.
@@ -171,11 +171,10 @@ class Monitor:
 
     def _note_below(self) -> None:
         """Read what processes below hold, rarely where that takes long: the kernel locks them."""
-        start = self._clock()
+        start_s = time.process_time()
         now_below = [kernel_counters.memory_below(pid) for pid in self._pids]
         self._below = max([*now_below, *filter(None, [self._below])], key=lambda each: each.size)
-        now = self._clock()
-        self._below_due = now + _REST * (now - start)
+        self._below_due = self._clock() + _REST * (time.process_time() - start_s)
 
     def _problem(self) -> str:
         if self._begin is None:

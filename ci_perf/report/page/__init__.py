@@ -148,16 +148,16 @@ def render(comparison: Comparison, *, run: Run | None = None, base: Summary | No
 
 def parts(page: Page) -> list[dict[str, object]]:
     """Return the parts of a page of sentences and tables, as the templates show them."""
-    found: list[dict[str, object]] = []
+    shown: list[dict[str, object]] = []
     for part, following in zip(page, [*page[1:], None], strict=True):
         if isinstance(part, Table):
-            found.append({"kind": "table", "table": part})
+            shown.append({"kind": "table", "table": part})
         elif isinstance(part, Listing):
-            found.append({"kind": "listing", "text": part.text})
+            shown.append({"kind": "listing", "text": part.text})
         else:
             kind = "heading" if isinstance(following, Table) else "sentence"
-            found.append({"kind": kind, "phrase": part})
-    return found
+            shown.append({"kind": kind, "phrase": part})
+    return shown
 
 
 def _without_icon(phrase: Phrase) -> Phrase:
