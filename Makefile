@@ -57,7 +57,7 @@ else
 	    $(RUNNER) build --file docker/Dockerfile --tag ci-perf:demo --iidfile $(VENV)/image . \
 	    && image=sha256:$$(sed 's/^sha256://' $(VENV)/image); \
 	  } || exit; \
-	  $(BIN)/python -m ci_perf demo --runner '$(RUNNER)' --image "$$image" $(DEMO)
+	  $(BIN)/python -m ci_perf demo --runner '$(RUNNER)' --container image="$$image" $(DEMO)
 endif
 
 # BASE is a branch, tag or commit. A regression in one suite (exit code 1) outweighs a missing answer.
@@ -65,7 +65,7 @@ BASE ?= main
 
 check: $(STAMP) ## Measure ci_perf itself and judge it against baselines/, as its own pull requests are
 	@status=0; for suite in self smoke; do \
-	  $(BIN)/python -m ci_perf check --suite "$$suite" --against '$(BASE)' --run-output "run-$$suite.json" \
+	  $(BIN)/python -m ci_perf check --suite "$$suite" --against '$(BASE)' --output "run-$$suite.json" \
 	    || { code=$$?; [ $$status -eq 1 ] || status=$$code; }; \
 	done; exit $$status
 

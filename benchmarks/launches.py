@@ -66,7 +66,7 @@ def _round(checkout: Path, only: Sequence[str]) -> tuple[float, Launches]:
                 text = text.replace("[suites.smoke]", "[suites.smoke]\ncanaries = false")
             (folder / file.name).write_text(text, encoding="utf-8")
         output = folder / "run.json"
-        command = ["-m", "ci_perf", "run", "--suite", "smoke", "--processes", "1", "--wait", "0"]
+        command = ["-m", "ci_perf", "run", "--suite", "smoke", "--processes", "1", "--wait", "0s"]
         _python(checkout, *command, "--workloads", name, "--output", str(output), *only)
         first, *lines = _python(checkout, "-c", READ, str(output)).splitlines()
     duration, failed = first.split()

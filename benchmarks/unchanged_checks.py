@@ -71,7 +71,7 @@ def prepared(root: Path, project: str) -> Repository:
         )
         repository.commit()
         run = str(root / "run.json")
-        repository.ci_perf("calibrate", "--run-output", run)
+        repository.ci_perf("calibrate", "--output", run)
         for _ in range(SESSIONS):
             repository.ci_perf("run", "--output", run)
             repository.ci_perf("accept", run, "--append", "--reason", "a first session")
@@ -87,8 +87,8 @@ def checked(repository: Repository, *options: str) -> Check:
     run = repository.root.parent / "run.json"
     load, start = os.getloadavg()[0], time.monotonic()
     repository.ci_perf(
-        *("check", "--against", "main", "--all", "--format", "json", "-o", str(output)),
-        *("--run-output", str(run), *options),
+        *("check", "--against", "main", "--all", "--comparison", str(output)),
+        *("--output", str(run), *options),
     )
     seconds = time.monotonic() - start
     rows = files.read(output, Comparison).rows

@@ -46,7 +46,7 @@ def main(keep: Path | None, runner: tuple[str, ...]) -> int:
     if not runner and importlib.util.find_spec("torch") is None:
         raise CiPerfError(
             "demo: expected torch beside ci-perf, found none; `pip install '.[measure]'` brings "
-            "it, or measure in containers: --runner docker --image NAME@sha256:DIGEST"
+            "it, or measure in containers: --runner docker --container image=IMAGE"
         )
     if keep is not None and keep.exists() and not (keep.is_dir() and not any(keep.iterdir())):
         raise UsageError(
@@ -125,14 +125,11 @@ def play(folder: Path, around: dict[str, str], runner: tuple[str, ...]) -> int:
 
     say("\n4/5 The CI job: measure again, and launch main beside what looks different", color=1)
     against = ("--against", "main", "--budget", "5m")
-    code = run("ci-perf", "check", *SUITE, *against, *runner, codes=(0, 1, 3), stdout=1)
+    check = ("ci-perf", "check", *SUITE, *against, "--comparison", "comparison.json", *runner)
+    code = run(*check, codes=(0, 1, 3), stdout=1)
 
     say("\n5/5 Did it find what was planted, and nothing else?", color=1)
-    comparison = folder / "comparison.json"
-    with comparison.open("w") as file:
-        command = ("ci-perf", "compare", "run.json", "--format", "json")
-        run(*command, codes=(0, 1, 3), stdout=file.fileno())
-    rows = json.loads(comparison.read_bytes())["rows"]
+    rows = json.loads((folder / "comparison.json").read_bytes())["rows"]
     return tell(rows, code)
 
 

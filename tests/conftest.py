@@ -12,12 +12,12 @@ from hypothesis import settings
 from ci_perf.system import processes
 
 # Tests keep the machine busy: what they measure does not wait until they have ended.
-os.environ["CI_PERF_CHECK_WAIT"] = os.environ["CI_PERF_RUN_WAIT"] = "0"
+for command in ("CHECK", "RUN"):
+    os.environ[f"CI_PERF_{command}_WAIT"] = "0s"
 # Tests of measuring need launches; tests/integration/cli/test_same_program.py is about those that
 # need none.
-for command in ("CHECK", "RUN"):
-    os.environ[f"CI_PERF_{command}_ALL"] = "1"
-    os.environ[f"CI_PERF_{command}_RECORD"] = "0"
+os.environ["CI_PERF_CHECK_ALL"] = os.environ["CI_PERF_RUN_ALL"] = "1"
+os.environ["CI_PERF_RECORD"] = "0"
 # And it becomes a baseline all the same.
 os.environ["CI_PERF_ACCEPT_FORCE"] = "1"
 

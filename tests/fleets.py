@@ -9,7 +9,7 @@ from tests import repositories
 from tests.projects import FAST, GOOD, NAP, NAP_SETTINGS, QUICK, SLOW, Project
 
 # For each `ci-perf run`: what only lengthens a test.
-QUICKLY = ("--wait", "0s", "--no-record", "--no-explain")
+QUICKLY = ("--wait", "1s", "--explain", "0s")
 HANGS_WHILE = """
 import os, time
 from ci_perf.workload import Workload

@@ -34,22 +34,16 @@ from ci_perf.system import files
     help="How many commits a round chooses. They are measured one by one, and those that an answer "
     "has made needless are left out.",
 )
-@click.option(
+@options.duration(
     "--budget",
     default="2h",
-    show_default=True,
-    metavar="DURATION",
-    callback=lambda _context, option, text: options.duration_s(text, option.opts[0]),
-    help="How long all sessions together may take.",
+    text="How long all sessions together may take.",
 )
-@options.record
-@click.option(
-    "--explain/--no-explain",
-    default=False,
-    show_default=True,
-    help="Profile the commit that was found beside its parent, and name the cause.",
+@options.duration(
+    "--explain",
+    default="0s",
+    text="How long to profile the commit that was found beside its parent, to name the cause.",
 )
-@options.explain_budget
 @options.table_format
 @options.output
 def bisect_command(
@@ -75,7 +69,7 @@ def bisect_command(
     left, 130 interrupted: what is known by then is printed.
     """
     measurement = measure_options.measurement(
-        {**said, "names": (workload,)}, run_output=None, outputs=(output,)
+        {**said, "names": (workload,)}, output=None, outputs=(output,)
     )
     reports.check_target(None, output, inputs=[])
     bisected = bisect.bisect(

@@ -46,7 +46,7 @@ from ci_perf.version import __version__
     help="Also try, for up to a minute, what a measurement relies on: clocks, waits, memory, and "
     "whether other programs are noticed.",
 )
-@options.lock_timeout
+@options.wait
 def doctor_command(
     *,
     runner: Kind,
@@ -54,7 +54,7 @@ def doctor_command(
     workloads: Path,
     json: bool,
     deep: bool,
-    lock_timeout: float,
+    wait: float | None,
 ) -> int:
     """Say what this machine is, and why CUDA is not available when it is not.
 
@@ -81,10 +81,12 @@ def doctor_command(
         )
     diagnosis = doctor.diagnose(facts, Tool(version=__version__))
     if deep:
+        from ci_perf.gate.measure import find_lock_timeout_s
+
         checks = check_machine(
             facts.torch,
             files.current_folder(),
-            lock_timeout_s=lock_timeout,
+            lock_timeout_s=find_lock_timeout_s(wait),
             waiting=PlainListener(console.say).waiting,
         )
         diagnosis = msgspec.structs.replace(diagnosis, deep=checks)

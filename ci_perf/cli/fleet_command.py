@@ -296,7 +296,7 @@ def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
     "CLASS.json each.",
 )
 @click.option(
-    "--comparison-output",
+    "--comparison",
     type=click.Path(path_type=Path),
     help="Judge what was merged, too, by the baselines: where to write the comparison as JSON, for "
     "`github publish`; with several classes of machines the folder for one CLASS.json each.",
@@ -309,7 +309,7 @@ def merge_command(
     plan: Path,
     runs: tuple[Path, ...],
     output: Path,
-    comparison_output: Path | None,
+    comparison: Path | None,
     fail_on: FailOn | None,
     workloads: Path,
     baselines: Path,
@@ -322,33 +322,33 @@ def merge_command(
     on other machines than the rest of its class. Baselines and suite.toml say how many suspects
     there are over all nodes: they share the chance of a false alarm.
 
-    With --comparison-output the exit code is that of the comparisons, as of `ci-perf check`.
+    With --comparison the exit code is that of the comparisons, as of `ci-perf check`.
     """
-    for option, target in (("--output", output), ("--comparison-output", comparison_output)):
+    for option, target in (("--output", output), ("--comparison", comparison)):
         files.check_apart(option, target, plan, *runs, baselines, workloads)
-    files.check_apart("--comparison-output", comparison_output, output)
+    files.check_apart("--comparison", comparison, output)
     merged = ci_perf.merge(
         *runs, plan=plan, workloads=workloads, baselines=baselines, notify=console.say
     )
     targets = _targets(merged, "--output", output)
-    judged = _targets(merged, "--comparison-output", comparison_output or output)
+    judged = _targets(merged, "--comparison", comparison or output)
     codes: set[int] = set()
     for machine_class, run in merged.items():
         target = targets[machine_class]
         files.write(target, run)
         _tell(target, run)
-        if comparison_output is None:
+        if comparison is None:
             codes.add(ExitCode.NO_ANSWER if run.failed else ExitCode.OK)
             continue
-        comparison = ci_perf.compare(
+        found = ci_perf.compare(
             target,
             baselines=baselines,
             workloads=workloads,
             fail_on=fail_on,
             notify=console.say,
         )
-        files.write(judged[machine_class], comparison)
-        codes.add(comparison.exit_code)
+        files.write(judged[machine_class], found)
+        codes.add(found.exit_code)
     return ExitCode.REGRESSED if ExitCode.REGRESSED in codes else max(codes)
 
 

@@ -65,8 +65,6 @@ _FORMS = ("html", "json", "csv", "parquet", "terminal")
 )
 @measure_options.measuring
 @options.processes
-@options.wait
-@options.record
 def history_command(
     *,
     ref: str,
@@ -148,7 +146,7 @@ def _measure(
 
     if form not in {None, "terminal", "json"}:
         raise UsageError(f"--measure: expected --format terminal or json, found {form}")
-    measurement = measure_options.measurement(said, run_output=None, outputs=(output,))
+    measurement = measure_options.measurement(said, output=None, outputs=(output,))
     reports.check_target(None, output, inputs=[measurement["baselines"]])
     backfilled = backfill.backfill(
         backfill.BackfillOptions(

@@ -149,7 +149,7 @@ def _show_losses(runs: Sequence[Path], asked: str | None, target: Path | None) -
     metavar="SHARE",
     help="The loss of a time that must not pass unseen; 0.02, which is 2 %, by default.",
 )
-@options.fail_on(default="regressed")
+@options.fail_on(default="proven")
 @options.report_format
 @options.output
 def judge_command(

@@ -16,7 +16,6 @@ COMMANDS = {
     "list": "Show the workloads of a suite, without importing them.",
     "run": "Measure the workloads of a suite and write run.json.",
     "check": "Measure, compare with the committed baselines, and report: what a CI types.",
-    "touched": "Say which workloads a change touches: what a check would measure, and why.",
     "fleet": "Measure a suite on several machines: plan, run, merge.",
     "explain": "Say why workloads moved, or what a step of them does and waits for.",
     "bisect": "Find the commit that made a workload worse, by pairs of commits with a good one.",
@@ -33,22 +32,39 @@ COMMANDS = {
     "demo": "Watch a small project being judged, from baseline to red mark.",
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
 }
+# What --help shows, and in which order; a command that no group names is shown after them.
+GROUPS = {
+    "First week": ("init", "run", "check", "accept", "list", "doctor"),
+    "Every day": ("compare", "history", "explain", "bisect", "calibrate"),
+    "CI and scale": ("github", "fleet", "export", "judge", "pin"),
+}
+HIDDEN = ("demo", "schema")
 
 # Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
 _SUBJECTS = {
-    "suite_commands": ("init", "list", "schema"),
-    "measuring_commands": ("run", "check", "explain", "touched", "calibrate"),
+    "suite_commands": ("init", "schema"),
+    "measuring_commands": ("run", "check", "list", "explain", "calibrate"),
     "judging_commands": ("compare", "judge", "export"),
     "baseline_commands": ("accept", "baseline"),
 }
 _MODULES = {name: module for module, names in _SUBJECTS.items() for name in names}
 
 
+def group_commands() -> dict[str, dict[str, str]]:
+    """Return the commands that --help shows, and what each does, by their groups."""
+    shown = {name: words for name, words in COMMANDS.items() if name not in HIDDEN}
+    grouped = {
+        title: {name: shown.pop(name) for name in names if name in shown}
+        for title, names in GROUPS.items()
+    }
+    return {**grouped, "Others": shown} if shown else grouped
+
+
 class _Commands(click.Group):
     """Imports a command only when it is called, so that `--help` stays quick."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for names in group_commands().values() for name in names]
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -59,8 +75,10 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for title, commands in group_commands().items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), does) for name, does in commands.items()])
 
 
 @click.command(

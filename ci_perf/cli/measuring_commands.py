@@ -1,4 +1,4 @@
-"""The commands that measure a suite, and `touched`, which says what they would measure."""
+"""The commands that measure a suite, and `list`, which says what they would measure."""
 
 import math
 from pathlib import Path
@@ -9,13 +9,14 @@ import click
 import ci_perf
 from ci_perf.cli import console, following, measure_options, options, reports
 from ci_perf.errors import ExitCode, UsageError
-from ci_perf.gate.check import Checked
+from ci_perf.gate import measure
 from ci_perf.gate.measure import MeasureOptions
 from ci_perf.judging.calibration import FEWEST_PROCESSES
 from ci_perf.judging.policy import MOST_PAIRS
 from ci_perf.model import codec
 from ci_perf.model.suite import FailOn
 from ci_perf.model.task import Activity, Tracing
+from ci_perf.report import suite_text
 from ci_perf.system import files
 
 
@@ -33,14 +34,7 @@ from ci_perf.system import files
     metavar="ID",
     help="Measure this unit of --plan: it says which workloads, and against what.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default="run.json",
-    show_default=True,
-    help="Where to write the run.",
-)
+@options.run_output(default="run.json")
 def run_command(
     *,
     output: Path,
@@ -57,7 +51,7 @@ def run_command(
     fleet merge` joins the parts.
     """
     files.check_apart("--output", output, plan)
-    measurement = measure_options.measurement(said, run_output=output)
+    measurement = measure_options.measurement(said, output=output)
     run = ci_perf.measure(
         **measurement,
         plan=plan,
@@ -75,33 +69,20 @@ def run_command(
 @click.command("check")
 @measure_options.checking
 @options.fail_on(default=None)
+@options.run_output(default="run.json")
+@options.report
 @click.option(
-    "--run-output",
+    "--comparison",
     type=click.Path(dir_okay=False, path_type=Path),
-    default="run.json",
-    show_default=True,
-    help="Where to keep the run: `ci-perf accept` reads it.",
+    metavar="FILE",
+    help="Write the verdicts to this file, too, as JSON: other commands read it.",
 )
-@click.option(
-    "--comparison-output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to keep the comparison, too, as JSON: `ci-perf github publish` reads it.",
-)
-@click.option(
-    "--page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to draw it, too, as one page of HTML: see `ci-perf export`.",
-)
-@options.report_format
-@options.output
 def check_command(
     *,
     fail_on: FailOn | None,
-    run_output: Path,
-    comparison_output: Path | None,
-    page: Path | None,
-    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
-    output: Path | None,
+    output: Path,
+    report: Path | None,
+    comparison: Path | None,
     **said: Any,  # noqa: ANN401  the options of `checking`
 ) -> int:
     """Measure, compare with the committed baselines, and report: what a CI types.
@@ -115,78 +96,56 @@ def check_command(
     workload failed, is missing or cannot be compared, the machine cannot be trusted, or nothing
     could be compared.
     """
-    measurement = measure_options.measurement(
-        said, run_output=run_output, outputs=(comparison_output, page, output)
-    )
-    reports.check_target(format, output, inputs=[run_output, measurement["baselines"]])
-    kept = (run_output, output, measurement["baselines"], measurement["workloads"])
-    files.check_apart("--comparison-output", comparison_output, *kept)
-    files.check_apart("--page", page, comparison_output, *kept)
-    for target in filter(None, (comparison_output, page)):
+    measurement = measure_options.measurement(said, output=output, outputs=(report, comparison))
+    inputs = (measurement["baselines"], measurement["workloads"])
+    files.check_apart("--report", report, output, *inputs)
+    files.check_apart("--comparison", comparison, output, report, *inputs)
+    for target in filter(None, (report, comparison)):
         files.check_target(target)
     checked = ci_perf.check(
-        **measurement,
-        fail_on=fail_on,
-        notify=console.say,
-        listener=following.listener(),
+        **measurement, fail_on=fail_on, notify=console.say, listener=following.listener()
     )
-    reports.emit_comparison(checked.comparison, format, output)
-    if comparison_output is not None:
-        files.write(comparison_output, checked.comparison)
-    if page is not None:
-        _draw(checked, measurement["baselines"], page)
+    reports.emit_comparison(checked.comparison, None, report)
+    if comparison is not None:
+        files.write(comparison, checked.comparison)
     if checked.trouble is not None:
         raise checked.trouble
     return checked.comparison.exit_code
 
 
-def _draw(checked: Checked, baselines: Path, target: Path) -> None:
-    """Write the page of a check."""
-    from ci_perf.gate import export
-
-    text = export.page(checked.comparison, checked.run, baselines=baselines, notify=console.say)
-    files.write_text(target, text)
-    console.say(f"page: {target}")
-
-
-@click.command("touched")
-@measure_options.measuring
+@click.command("list")
+@measure_options.planning
 @click.option(
     "--against",
     metavar="REF",
-    default="main",
-    show_default=True,
-    help="Compare the checkout, as it is, with the merge base with REF (a branch, tag or commit).",
+    help="Say which workloads a check against the merge base with REF would launch, and why.",
 )
-@options.table_format
-@options.output
-def touched_command(
+@click.option("--json", is_flag=True, help="Print the whole plan, or answer, as JSON.")
+def list_command(
     *,
-    against: str,
-    format: str | None,  # noqa: A002  the option's name, and that of its environment variable
-    output: Path | None,
-    **said: Any,  # noqa: ANN401  the options of `measuring`
+    against: str | None,
+    json: bool,
+    **said: Any,  # noqa: ANN401  the options of `planning`
 ) -> None:
-    """Say which workloads a change touches: what a check would measure, and why.
+    """Show the workloads of a suite, without importing them.
 
-    By records of earlier checks: takes seconds, and measures nothing. A workload that nobody has
-    recorded yet is "not recorded": the next `ci-perf check --against` records it.
+    With --against, by records of earlier checks: takes seconds, and measures nothing. A workload
+    that nobody has recorded yet is "not recorded": the next `ci-perf check --against` records it.
     """
-    from ci_perf.gate import touched
-
-    measurement = measure_options.measurement(said, run_output=None, outputs=(output,))
-    if output is not None:
-        files.check_target(output)
-    workloads = touched.touched(
-        MeasureOptions(root=files.current_folder(), against=against, **measurement),
-        notify=console.say,
-    )
-    if format == "json":
-        console.emit(codec.encode(workloads), output=output)
+    asked = measure_options.measurement(said, output=None)
+    measuring = MeasureOptions(root=files.current_folder(), against=against, **asked)
+    if against is None:
+        plan = measure.plan(measuring)
+        console.emit(codec.encode(plan) if json else suite_text.listing(plan), output=None)
         return
+    from ci_perf.gate import touched
     from ci_perf.report import same_program
 
-    reports.emit_page(same_program.touched_page(workloads), format, output)
+    answer = touched.touched(measuring, notify=console.say)
+    if json:
+        console.emit(codec.encode(answer), output=None)
+    else:
+        reports.emit_page(same_program.touched_page(answer), None, None)
 
 
 def _even(_context: click.Context, _parameter: click.Parameter, value: int | None) -> int | None:
@@ -225,15 +184,15 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: str | No
     help="Launch each workload slowed down by this share (3%), too, and say whether pairs find it.",
 )
 @options.run_output(default="calibration-run.json")
+@options.report
 @options.table_format
-@options.output
 def calibrate_command(
     *,
     processes: int | None,
     planted: float | None,
-    run_output: Path,
+    output: Path,
+    report: Path | None,
     format: str | None,  # noqa: A002  the option's name, and that of its environment variable
-    output: Path | None,
     **said: Any,  # noqa: ANN401  the options of `measuring`
 ) -> int:
     """Measure what this machine can show: its statistic, and the limit it can hold.
@@ -248,8 +207,8 @@ def calibrate_command(
     from ci_perf.report import calibration_report
 
     said["processes"] = processes or (FEWEST_PROCESSES if planted is None else MOST_PAIRS)
-    measurement = measure_options.measurement(said, run_output=run_output, outputs=(output,))
-    reports.check_target(None, output, inputs=[run_output])
+    measurement = measure_options.measurement(said, output=output, outputs=(report,))
+    reports.check_target(None, report, inputs=[output])
     calibrated = calibrate.calibrate(
         MeasureOptions(root=files.current_folder(), **measurement),
         planted,
@@ -257,9 +216,9 @@ def calibrate_command(
         listener=following.listener(),
     )
     if format == "json":
-        console.emit(codec.encode(calibrated.calibration), output=output)
+        console.emit(codec.encode(calibrated.calibration), output=report)
     else:
-        reports.emit_page(calibration_report.page(calibrated.calibration), format, output)
+        reports.emit_page(calibration_report.page(calibrated.calibration), format, report)
     return calibrated.exit_code
 
 
@@ -271,7 +230,8 @@ def calibrate_command(
     metavar="REF",
     help="Profile the merge base with REF (a branch, tag or commit), too, base and head in turns.",
 )
-@options.explain_budget
+@options.wait
+@options.duration("--budget", default="5m", text="How long all profiling may take.")
 @options.traces
 @click.option(
     "--steps",
@@ -308,7 +268,7 @@ def calibrate_command(
 def explain_command(
     *,
     against: str | None,
-    explain_budget: float,
+    budget: float,
     traces: Path | None,
     steps: int,
     stacks: bool,
@@ -327,8 +287,8 @@ def explain_command(
     is 0.
     """
     run, said["names"] = _run_file(said["names"])
-    measurement = measure_options.measurement(said, run_output=None, outputs=(output,))
-    del measurement["run_output"]
+    measurement = measure_options.measurement(said, output=None, outputs=(output,))
+    del measurement["output"]
     reports.check_target(None, output, inputs=[] if run is None else [run])
     if run is not None and against is not None:
         raise UsageError(f"--against {against}: expected none with {run}, which has its own base")
@@ -336,7 +296,7 @@ def explain_command(
         **measurement,
         run=run,
         against=against,
-        explain_budget_s=explain_budget,
+        budget_s=budget,
         traces=traces,
         tracing=Tracing(steps=steps, stacks=stacks, activities=activities),
         snapshot=snapshot,

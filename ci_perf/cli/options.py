@@ -12,10 +12,25 @@ from ci_perf.model.suite import FailOn
 from ci_perf.report.accept_help import USUAL_ARTIFACT
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|m|h|)")
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _LONGEST_S = 86_400.0
 _FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def duration(
+    name: str, *, default: str | None, text: str, show_default: str | Literal[True] = True
+) -> Callable[[_Command], _Command]:
+    """Make an option that is a duration, as seconds."""
+    return click.option(
+        name,
+        default=default,
+        show_default=show_default,
+        metavar="DURATION",
+        callback=lambda _context, _option, said: None if said is None else duration_s(said, name),
+        help=text,
+    )
+
 
 suite = click.option(
     "--suite",
@@ -50,27 +65,16 @@ processes = click.option(
     type=click.IntRange(1, 100),
     help="Fresh processes per workload; by default as suite.toml says, with --against at most 3.",
 )
-lock_timeout = click.option(
-    "--lock-timeout",
-    type=click.FloatRange(min=0),
-    default=1800.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for another run to leave the device.",
-)
 against = click.option(
     "--against",
     metavar="REF",
     help="Launch the code of the merge base with REF (a branch, tag or commit) and the head in "
     "turns, wherever the baselines do not clear the head.",
 )
-budget = click.option(
+budget = duration(
     "--budget",
     default="20m",
-    show_default=True,
-    metavar="DURATION",
-    callback=lambda _context, option, text: duration_s(text, option.opts[0]),
-    help="How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
+    text="How long base and head may be launched in turns: 90s, 20m, 1h. With --against.",
 )
 add = click.option(
     "--add",
@@ -93,28 +97,11 @@ all_workloads = click.option(
     help="Measure every workload, also one that runs the same program on both sides. With "
     "--against.",
 )
-record = click.option(
-    "--record/--no-record",
-    default=True,
-    show_default=True,
-    help="Launch each measured workload once more, not timed, to record what it takes from the "
-    "repository, unless an earlier record holds for it: a later check need not measure it where "
-    "nothing of that has changed.",
-)
-explain = click.option(
-    "--explain/--no-explain",
-    default=True,
-    show_default=True,
-    help="Where pairs prove a change, profile both sides in up to three further pairs of launches, "
-    "which no verdict depends on: operators, functions, waiting and memory. With --against.",
-)
-explain_budget = click.option(
-    "--explain-budget",
+explain = duration(
+    "--explain",
     default="5m",
-    show_default=True,
-    metavar="DURATION",
-    callback=lambda _context, option, text: duration_s(text, option.opts[0]),
-    help="How long profiling may take, worst workload first.",
+    text="How long to profile base and head where pairs prove a change, worst workload first; no "
+    "verdict depends on it, and 0s leaves it out. With --against.",
 )
 traces = click.option(
     "--traces",
@@ -123,20 +110,24 @@ traces = click.option(
     help="Keep what torch.profiler has traced of the first launch of each side, for "
     "ui.perfetto.dev: WORKLOAD.base.pt.trace.json.gz and WORKLOAD.head.pt.trace.json.gz.",
 )
-wait = click.option(
+wait = duration(
     "--wait",
-    metavar="DURATION",
-    callback=lambda _context, option, text: (
-        None if text is None else duration_s(text, option.opts[0])
-    ),
+    default=None,
     show_default="1m for a CPU, or for a GPU that others use",
-    help="How long to wait until others no longer use the machine, before measuring all the same.",
+    text="How long to wait until others no longer use the machine, before measuring all the same. "
+    "Another run of ci-perf may take 30m, or as long where that is more. 0s waits for nobody.",
 )
 output = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     help="Write the result to this file, whole or not at all, instead of stdout.",
+)
+report = click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the report to this file, as Markdown, instead of stdout.",
 )
 report_format = click.option(
     "--format",
@@ -175,13 +166,14 @@ workflow = click.option(
 
 
 def run_output(*, default: str) -> Callable[[_Command], _Command]:
-    """Make the option --run-output of a command that shows something else than its run."""
+    """Make the option --output of a command that measures: the file of its run."""
     return click.option(
-        "--run-output",
+        "-o",
+        "--output",
         type=click.Path(dir_okay=False, path_type=Path),
         default=default,
         show_default=True,
-        help="Where to keep the run.",
+        help="The file of the run: everything that was measured.",
     )
 
 
@@ -191,8 +183,11 @@ def fail_on(*, default: FailOn | None) -> Callable[[_Command], _Command]:
         "--fail-on",
         type=click.Choice(get_args(FailOn)),
         default=default,
-        show_default=default or "as suite.toml says, else regressed",
-        help="The mildest finding that ends with exit code 1; with never, losses end with 0.",
+        show_default=default or "as suite.toml says, else proven",
+        help="The mildest loss that ends with exit code 1. proven: only a proven one, and what "
+        "looks like a loss ends with 3. likely: also one that is likely or predicted. unanswered: "
+        "also each metric without a clear answer. never: none, and a loss ends with 0. What has no "
+        "numbers, or none to compare with, ends with 3 in each case.",
     )
 
 
@@ -208,7 +203,7 @@ def _count(text: str | None, option: str) -> int | Literal["unknown"] | None:
 
 
 def duration_s(text: str, option: str = "--budget") -> float:
-    """Return seconds of "90s", "20m" or "1h"; a bare number is seconds. Raises BadParameter."""
+    """Return seconds of "90s", "20m" or "1h". Raises BadParameter."""
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else math.inf
     if not seconds <= _LONGEST_S:

@@ -1,12 +1,10 @@
-"""The commands for the files of a suite: `init` writes the first, `list` and `schema` show them."""
+"""`init` writes the first files of a suite, `schema` what documents look like."""
 
 from pathlib import Path
 
 import click
-import msgspec
 
-from ci_perf import suite as suites
-from ci_perf.cli import console, options
+from ci_perf.cli import console
 from ci_perf.errors import UsageError
 from ci_perf.gate import first_files
 from ci_perf.model import schema
@@ -53,17 +51,6 @@ def _advise(directory: Path, *, has_workflows: bool) -> None:
     elif root != directory and has_workflows:
         console.say(f"warning: GitHub reads workflows only from {root / '.github/workflows'}")
     console.say(suite_text.next_steps(has_workflows=has_workflows))
-
-
-@click.command("list")
-@options.suite
-@options.workloads
-@click.option("--json", is_flag=True, help="Print the whole plan as JSON.")
-def list_command(suite: str, workloads: Path, *, json: bool) -> None:
-    """Show the workloads of a suite, without importing them."""
-    plan = suites.plan(workloads, suite, root=files.current_folder())
-    document = msgspec.json.format(msgspec.json.encode(plan), indent=1).decode()
-    console.emit(document if json else suite_text.listing(plan), output=None)
 
 
 @click.command("schema")

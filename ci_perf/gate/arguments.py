@@ -25,7 +25,7 @@ def measure_options(
     workloads: Location,
     baselines: Location,
     runner: "Runner | None",
-    run_output: Location | None = None,
+    output: Location | None = None,
     traces: Location | None = None,
     add: Iterable[Run | Location] = (),
     plan: WorkPlan | Location | None = None,
@@ -48,7 +48,7 @@ def measure_options(
         baselines=below(root, baselines),
         add=tuple(run_of(root, run) for run in add),
         runner=runner or Runner(),
-        run_output=None if run_output is None else below(root, run_output),
+        output=None if output is None else below(root, output),
         traces=None if traces is None else below(root, traces),
         **others,
     )

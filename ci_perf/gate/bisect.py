@@ -44,7 +44,7 @@ _METRICS = tuple(metric.name for metric in JUDGED)
 class BisectOptions:
     """What is looked for: ``good`` and ``bad`` are commits, ``measuring`` names one workload.
 
-    ``measuring.budget_s`` is for all sessions together, ``measuring.explain_budget_s`` for
+    ``measuring.budget_s`` is for all sessions together, ``measuring.explain_s`` for
     profiling the culprit afterwards. A round chooses ``at_once`` commits. ``metric`` is what has to
     be worse; empty is any that gates.
     """
@@ -269,7 +269,7 @@ class _Bisecting:
 
     def _explained(self) -> ExplainedWorkloads | None:
         """Profile the culprit and its parent. A failure of that is noted, and loses no answer."""
-        if not self.options.measuring.explain:
+        if not self.options.measuring.explain_s:
             return None
         self.ending.check()
         high = self.answers.range.high

@@ -157,7 +157,7 @@ class BisectSessions:
         """Profile a commit beside its parent; nothing is judged. Raises as `measure` does."""
         with worktree.commit_of(self._options.root, culprit) as checkout:
             own = commits.options_of(self._options, checkout)
-            asked = dataclasses.replace(own, against=parent)
+            asked = dataclasses.replace(own, against=parent, budget_s=own.explain_s)
             return explain.now(asked, notify=_silent, listener=self._listener())
 
     def run(self, commit: str, base: Checkout, judge: PairsJudge) -> Run:

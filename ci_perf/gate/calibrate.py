@@ -54,7 +54,7 @@ def calibrate(
     run = measure.measure_plan(
         plan if planted is None else calibration.plant(plan, planted),
         # Do not wait for a quiet machine: how noisy it is shall be seen.
-        dataclasses.replace(options, wait_s=0.0),
+        dataclasses.replace(options, awaits_quiet=False),
         baselines=None,
         notify=notify,
         listener=listener,

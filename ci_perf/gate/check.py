@@ -35,6 +35,6 @@ def check(
     except RunNotWrittenError as error:
         # Minutes of measuring are worth their verdict.
         run, trouble = error.run, error
-    label = str(options.run_output) if options.run_output else f"run {run.id}"
+    label = str(options.output) if options.output else f"run {run.id}"
     comparison = compare.with_baselines(run, options, label=label, fail_on=fail_on, notify=notify)
     return Checked(run=run, comparison=comparison, trouble=trouble)

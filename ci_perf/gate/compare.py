@@ -268,7 +268,7 @@ def rules(
     """
     calibrated = layout.read_calibration(baselines, machine) if baselines and machine else None
     defaults = limits_on(machine, calibrated)
-    by_default = Rules(limits=defaults, tiers=Tiers(), fail_on="regressed")
+    by_default = Rules(limits=defaults, tiers=Tiers(), fail_on="proven")
     _, where = suite.locate(name, folder)
     if not (where / "suite.toml").exists():
         notify(f"{where / 'suite.toml'}: not found; the default limits apply")

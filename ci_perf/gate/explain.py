@@ -74,13 +74,13 @@ def _is_named(name: str, wanted: str) -> bool:
 def _not_profiled(run: Run) -> str:
     if run.interleaved is None:
         return "the run was measured without --against: no base was profiled"
-    return "the run did not profile it: its pairs prove no change, or --no-explain was given"
+    return "the run did not profile it: its pairs prove no change, or --explain 0s was given"
 
 
 def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> ExplainedWorkloads:
     """Profile workloads, with `options.against` on both sides; nothing is timed or judged.
 
-    All launches together take about `options.explain_budget_s` at most. Raises UsageError,
+    All launches together take about `options.budget_s` at most. Raises UsageError,
     InvalidFileError and other CiPerfErrors, and KeyboardInterrupt.
     """
     plan = measure.plan(options)
@@ -100,7 +100,7 @@ def now(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Expla
                 device=plan.device if options.device == "auto" else options.device,
                 identity=identity,
                 lock_timeout_s=options.lock_timeout_s,
-                budget_s=options.explain_budget_s,
+                budget_s=options.budget_s,
                 checkout=base,
                 traces=folder,
                 snapshots=snapshots,

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ from ci_perf.worktree import Checkout, SideName, run_setup
 ChecksBefore = int | Literal["unknown"] | None
 # A sentence; a longer one would be refused as a document.
 _MOST_REASON_CHARS = 2000
+# Most runs have ended after this time.
+_LOCK_TIMEOUT_S = 1800.0
 # More than a person would wait for.
 _MOST_PROCESSES = 100
 
@@ -42,25 +45,25 @@ class MeasureOptions(RepositoryFolders):
     """What is measured, where and for how long; the fields are the options of the command line.
 
     ``root`` is the repository. ``select`` names workloads, all without any. ``wait_s`` is how long
-    to wait for a quiet machine; `None` is a minute for a CPU, or for a GPU that others use. With
-    ``against``, the merge base with that branch, tag or commit is launched, too, for at most
+    to wait for a quiet machine; `None` is a minute for a CPU, or a GPU, that others use. Another
+    run of ci-perf is waited for half an hour, or as long where that is more; 0 waits for nobody.
+    With ``against``, the merge base with that branch, tag or commit is launched, too, for at most
     ``budget_s``; a workload that runs the same program on both sides is not launched, unless
     ``all_workloads``. ``add`` are earlier runs, whose pairs count for the same commits;
-    ``checks_before`` is how many checks of the pull request were before. With ``record``, a launch
-    that is not timed records what each measured workload takes from the repository, unless an
-    earlier record holds for it; with ``explain``, up to three pairs profile a step of both sides
-    where pairs have proven a change, within ``explain_budget_s``. ``traces`` is a folder for
-    traces, taken as ``tracing`` says, ``snapshot`` one for snapshots of CUDA's memory. Also an
-    interrupted run is in ``run_output``.
-    ``unit`` is the id of the unit of work, where these are the options of one (`fleet.narrowed`),
-    and ``suspects`` how many metrics of all units share the chance of a false alarm.
+    ``checks_before`` is how many checks of the pull request were before. Up to three pairs profile
+    a step of both sides where pairs have proven a change, within ``explain_s``. ``traces`` is a
+    folder for traces, taken as ``tracing`` says, ``snapshot`` one for snapshots of CUDA's memory.
+    Also an interrupted run is in ``output``. ``record`` lets a launch that is not timed record what
+    each measured workload takes from the repository. ``unit`` is the id of the unit of work, where
+    these are the options of one (`fleet.narrowed`), and ``suspects`` how many metrics of all units
+    share the chance of a false alarm. Without ``awaits_quiet``, the machine is measured as it is,
+    busy or not.
     """
 
     suite: str = "smoke"
     select: tuple[str, ...] = ()
     device: str = "auto"
     processes: int | None = None
-    lock_timeout_s: float = 1800.0
     wait_s: float | None = None
     against: str | None = None
     budget_s: float = 1200.0
@@ -68,15 +71,25 @@ class MeasureOptions(RepositoryFolders):
     checks_before: ChecksBefore = None
     all_workloads: bool = False
     record: bool = True
-    explain: bool = True
-    explain_budget_s: float = 300.0
+    explain_s: float = 300.0
     traces: Path | None = None
     tracing: Tracing = field(default_factory=Tracing)
     snapshot: Path | None = None
     runner: Runner = field(default_factory=Runner)
-    run_output: Path | None = None
+    output: Path | None = None
     unit: str = ""
     suspects: int = 0
+    awaits_quiet: bool = True
+
+    @property
+    def lock_timeout_s(self) -> float:
+        """How long another run may hold the device."""
+        return find_lock_timeout_s(self.wait_s)
+
+
+def find_lock_timeout_s(wait_s: float | None) -> float:
+    """Return how long to wait for another run, which itself waits for a quiet machine first."""
+    return 0.0 if wait_s == 0 else max(_LOCK_TIMEOUT_S, wait_s or 0.0)
 
 
 def measure(options: MeasureOptions, *, notify: Notify, listener: Listener) -> Run:
@@ -123,8 +136,8 @@ def measure_plan(
 
     A calibration below `baselines` completes the plan. Raises as `measure` does.
     """
-    if options.run_output is not None:
-        files.check_target(options.run_output)
+    if options.output is not None:
+        files.check_target(options.output)
     identity = session.new_identity()
     device = plan.device if options.device == "auto" else options.device
     # An interrupt ends the measuring in its own way; one that comes later finds the run written.
@@ -143,17 +156,17 @@ def measure_plan(
                 prover=prover(plan, options, base, notify) if baselines else None,
                 baselines=baselines and _baselines_of_base(baselines, options, base),
                 identity=identity,
-                wait_s=options.wait_s,
+                wait_s=options.wait_s if options.awaits_quiet else 0.0,
             )
             run = msgspec.structs.replace(run, unit=options.unit)
-        if options.run_output is not None:
+        if options.output is not None:
             try:
-                files.write(options.run_output, run)
+                files.write(options.output, run)
             except CannotWriteError as error:
                 raise RunNotWrittenError(str(error), run) from None
     for line in traces.said(options.traces, traces.sides(run.profiled)):
         notify(line)
-    notify(run_summary.text(run, options.run_output))
+    notify(run_summary.text(run, options.output))
     if run_summary.is_interrupted(run):
         raise KeyboardInterrupt
     return run
@@ -183,10 +196,9 @@ def _check_numbers(options: MeasureOptions) -> None:
             f"--processes: expected a number from 1 to {_MOST_PROCESSES}, found {processes!r}"
         )
     seconds = {
-        "--lock-timeout": options.lock_timeout_s,
         "--wait": options.wait_s or 0.0,
         "--budget": options.budget_s,
-        "--explain-budget": options.explain_budget_s,
+        "--explain": options.explain_s,
     }
     for name, value in seconds.items():
         if not (_is_number(value) and 0 <= value < math.inf):
@@ -255,7 +267,7 @@ def _against_base(options: MeasureOptions, checkout: Checkout, notify: Notify) -
         routes=options.processes is None,
         judge=compare.BaselineJudge(checkout.source.commit, options, options.suspects),
         before=_before(options, notify),
-        explain_budget_s=options.explain_budget_s if options.explain else None,
+        explain_budget_s=options.explain_s or None,
         traces=traces.prepared(options.traces),
     )
 
@@ -291,8 +303,8 @@ def set_up(
 
 def _check_explaining(options: MeasureOptions) -> None:
     """Refuse traces of what is not launched. Raises UsageError."""
-    if options.traces is not None and (options.against is None or not options.explain):
-        raise UsageError("--traces: expected --against REF, and not --no-explain")
+    if options.traces is not None and (options.against is None or not options.explain_s):
+        raise UsageError("--traces: expected --against REF, and not --explain 0s")
 
 
 def _check_before(options: MeasureOptions) -> None:
@@ -333,7 +345,8 @@ def prover(
         base = BaseSide(
             tree=FolderTree(checkout.root), plan=checkout.plan, dependencies=checkout.dependencies
         )
-    if base is None and not options.record:
+    may_record = options.record and os.environ.get("CI_PERF_RECORD") != "0"
+    if base is None and not may_record:
         return None
     return Prover(
         plan=plan,
@@ -341,7 +354,7 @@ def prover(
         baselines=_baselines_of_base(options.baselines, options, checkout),
         cache=ProgramCache(programs.cache_folder(plan.suite), notify),
         base=base,
-        may_record=options.record,
+        may_record=may_record,
         believes_cache=believes_cache,
     )
 

@@ -7,10 +7,10 @@ lead out of it. Without a container, measured code has every right that we have.
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -67,18 +67,56 @@ class Runner:
     ulimit: tuple[str, ...] = ()
 
 
+# The fields that only containers obey, by their keys in `--container KEY=VALUE`.
+KEYS = {name.replace("_", "-"): name for name in Runner.__dataclass_fields__ if name != "kind"}
+_WORDS = {"allow_unpinned": ("true", "false"), "gpu_access": get_args(GpuAccess)}
+
+
+def read_container(words: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of Runner that words KEY=VALUE say; allow-image and ulimit add up.
+
+    Raises UsageError.
+    """
+    said: dict[str, Any] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        if key not in KEYS or not value:
+            raise UsageError(
+                f"--container: expected KEY=VALUE with one of the keys {', '.join(KEYS)}, found "
+                f"{word!r}"
+            )
+        name = KEYS[key]
+        if name in _WORDS and value not in _WORDS[name]:
+            raise UsageError(
+                f"--container {key}: expected {' or '.join(_WORDS[name])}, found {value!r}"
+            )
+        said[name] = _read_value(name, value, said.get(name, ()))
+    return said
+
+
+def _read_value(name: str, text: str, before: tuple[str, ...]) -> Any:  # noqa: ANN401  of a field
+    """Return the value of a field, after those that were given `before` where it has several."""
+    if name in {"allow_image", "ulimit"}:
+        return (*before, text)
+    if name in {"data", "checkpoints"}:
+        return Path(text).resolve()
+    if name == "allow_unpinned":
+        return text == "true"
+    return int(text) if name == "pids" and text.isdecimal() else text
+
+
 def check(runner: Runner) -> None:
     """Refuse a value that fits no container. Raises UsageError."""
     for limit in runner.ulimit:
         name = limit.partition("=")[0]
         if not _ULIMIT.fullmatch(limit) or name not in _ULIMIT_NAMES:
             raise UsageError(
-                f"--ulimit {limit}: expected NAME=SOFT[:HARD], such as memlock=-1, with one of the "
-                f"names {', '.join(_ULIMIT_NAMES)}"
+                "--container ulimit: expected NAME=SOFT[:HARD], such as memlock=-1, with one of "
+                f"the names {', '.join(_ULIMIT_NAMES)}, found {limit!r}"
             )
     for name, folder in (("data", runner.data), ("checkpoints", runner.checkpoints)):
         if folder is not None and not folder.is_dir():
-            raise UsageError(f"--{name} {folder}: expected a folder, found none")
+            raise UsageError(f"--container {name}={folder}: expected a folder, found none")
     _limits(Container(), runner)
 
 
@@ -89,31 +127,23 @@ def check_local(runner: Runner) -> None:
     default = Runner()
     for name in Runner.__dataclass_fields__:
         if getattr(runner, name) != getattr(default, name):
-            raise needs_container(name)
-
-
-def needs_container(name: str) -> UsageError:
-    """Return the refusal of a field of Runner that only a container could obey."""
-    option = name.replace("_", "-")
-    return UsageError(
-        f"--{option}: expected only with a container, found --runner local; add --runner docker "
-        f"(or podman), or leave --{option} out"
-    )
+            key = name.replace("_", "-")
+            raise UsageError(
+                f"--container {key}: expected only with a container, found --runner local; add "
+                "--runner docker (or podman), or leave it out"
+            )
 
 
 def spelled(chosen: Runner) -> tuple[str, ...]:
     """Return the words of a command line for a runner; none for what is by default so."""
     default = Runner()
     words = [] if chosen.kind == default.kind else ["--runner", chosen.kind]
-    for name in Runner.__dataclass_fields__:
-        if name == "kind":
-            continue
+    for key, name in KEYS.items():
         value = getattr(chosen, name)
         if value == getattr(default, name):
             continue
-        option = f"--{name.replace('_', '-')}"
         for item in value if isinstance(value, tuple) else (value,):
-            words += [option] if item is True else [option, str(item)]
+            words += ["--container", f"{key}={'true' if item is True else item}"]
     return tuple(words)
 
 
@@ -191,7 +221,7 @@ def _limits(said: Container, runner: Runner) -> Container:
             msgspec.convert({name: value}, Container)
         except msgspec.ValidationError:
             raise UsageError(
-                f"--{name.replace('_', '-')}: expected {_LIMITS[name]}, found {value!r}"
+                f"--container {name.replace('_', '-')}: expected {_LIMITS[name]}, found {value!r}"
             ) from None
     return msgspec.structs.replace(said, **given)
 
@@ -220,13 +250,13 @@ def _image(runner: Runner, chosen_engine: Engine, pinned: str, whose: str, notif
         raise UsageError(
             f"--runner {runner.kind}: expected an image for {whose}, found none; say "
             '`[container] image = "NAME@sha256:DIGEST"` in suite.toml (`ci-perf pin`), or '
-            "--image"
+            "--container image=NAME@sha256:DIGEST"
         )
     if not runner.image and not images.is_allowed(reference, runner.allow_image):
         raise UsageError(
             f"suite.toml of {whose}: image {reference}: expected one of "
-            f"{', '.join(runner.allow_image)} (--allow-image), found another; whoever runs ci-perf "
-            "here has to allow it"
+            f"{', '.join(runner.allow_image)} (--container allow-image), found another; "
+            "whoever runs ci-perf here has to allow it"
         )
     images.check(reference, allow_unpinned=runner.allow_unpinned)
     return images.resolve(

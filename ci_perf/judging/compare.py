@@ -56,7 +56,7 @@ def compare(
     *,
     limits: Limits | None = None,
     tiers: Tiers | None = None,
-    fail_on: FailOn = "regressed",
+    fail_on: FailOn = "proven",
     expected: Collection[str] = (),
 ) -> Comparison:
     """Judge every workload that either side knows of, or that is expected; rows worst first."""
@@ -339,11 +339,11 @@ _NO_ANSWER = {Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.UNPROVEN_PROGRAM}
 _NOT_INCONCLUSIVE = {Code.UNTRUSTED, Code.NOT_COMPARABLE, Code.HISTORY_ALONE}
 
 
-def exit_code(rows: Sequence[Row], validity: Validity, fail_on: FailOn = "regressed") -> int:
+def exit_code(rows: Sequence[Row], validity: Validity, fail_on: FailOn = "proven") -> int:
     """Choose the exit code: a proven regression is 1 even when something else has no answer.
 
     Nothing compared at all is 3, not green; nor is what looks like a loss and is not proven.
-    `fail_on` is the mildest finding that ends with 1. With "never" a loss ends with 0, proven or
+    `fail_on` is the mildest loss that ends with 1. With "never" a loss ends with 0, proven or
     not, and what has no numbers stays 3.
     """
     gating = [row for row in rows if row.gate]
@@ -364,12 +364,12 @@ def exit_code(rows: Sequence[Row], validity: Validity, fail_on: FailOn = "regres
 def _fails(row: Row, fail_on: FailOn) -> bool:
     if row.verdict in _BLAMES:
         return True
-    if fail_on == "inconclusive" and row.verdict is Verdict.INCONCLUSIVE:
+    if fail_on == "unanswered" and row.verdict is Verdict.INCONCLUSIVE:
         return row.code not in _NOT_INCONCLUSIVE
-    if row.verdict is not Verdict.LIKELY_SLOWER or fail_on not in {"unconfirmed", "inconclusive"}:
+    if row.verdict is not Verdict.LIKELY_SLOWER or fail_on not in {"likely", "unanswered"}:
         return False
     if not isinstance(row, Change) or not signs.is_by_history_alone(row):
         return True
     # With fewer sessions, how much they differ is assumed.
-    is_trusted = row.base_sessions >= PREDICTING_SESSIONS or fail_on == "inconclusive"
+    is_trusted = row.base_sessions >= PREDICTING_SESSIONS or fail_on == "unanswered"
     return row.ratio is not None and is_trusted

@@ -11,7 +11,7 @@ from ci_perf.model.metrics import Better
 from ci_perf.model.suite import FailOn, Limit, Limits, Plan, PlannedWorkload
 
 # What `fail_on` may say, the strictest first.
-STRICTEST_FIRST: tuple[FailOn, ...] = ("inconclusive", "unconfirmed", "regressed", "never")
+STRICTEST_FIRST: tuple[FailOn, ...] = ("unanswered", "likely", "proven", "never")
 # What a step counts, whatever the machine: a tenth of it is another step, and no faster one.
 _WORK = frozenset({metrics.OPERATORS.name, metrics.FLOPS.name})
 _LESS_WORK = 0.1

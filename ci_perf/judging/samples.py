@@ -33,7 +33,7 @@ def judge(
     base: str,
     head: str,
     limit: float | None = None,
-    fail_on: FailOn = "regressed",
+    fail_on: FailOn = "proven",
 ) -> Comparison:
     """Judge every workload of `samples`; `base` and `head` say where the launches come from.
 

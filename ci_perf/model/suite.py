@@ -45,8 +45,8 @@ InputPattern = Annotated[
 SLOWEST_MONITOR_HZ = 0.1
 
 
-# The mildest finding that ends with exit code 1. A gain that is only predicted never does.
-FailOn = Literal["regressed", "unconfirmed", "inconclusive", "never"]
+# The mildest loss that ends with exit code 1. A gain that is only predicted never does.
+FailOn = Literal["proven", "likely", "unanswered", "never"]
 
 
 class Limit(Struct, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ class SuiteSpec(Struct, frozen=True, kw_only=True):
     description: Text = ""
     device: SuiteDevice = "auto"
     canaries: bool = True
-    fail_on: FailOn = "regressed"
+    fail_on: FailOn = "proven"
     limits: dict[str, LimitChange] = {}
     protocol: dict[str, Scalar] = {}
     workloads: tuple[Entry, ...]
@@ -291,7 +291,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     limits: Limits
     device: SuiteDevice
     canaries: bool
-    fail_on: FailOn = "regressed"
+    fail_on: FailOn = "proven"
     setup: Setup = Setup()
     python_path: tuple[Text, ...] = ()
     container: Container = Container()

@@ -95,14 +95,14 @@ def waited_text(waited_s: float, most_s: float) -> str:
 def lock_text(device: str, owner: str) -> str:
     """Say who holds a device, and how not to wait."""
     return (
-        f"waiting for {device}: held by {owner}; --lock-timeout sets how long to wait. Where both "
+        f"waiting for {device}: held by {owner}; --wait sets how long to wait. Where both "
         "runs cannot disturb each other, give one its own folder of locks: CI_PERF_LOCK_DIR"
     )
 
 
 def quiet_text(why: str) -> str:
     """Say why nothing is measured yet."""
-    return f"waiting for a quiet machine (--wait 0 does not wait): {why}"
+    return f"waiting for a quiet machine (--wait 0s does not wait): {why}"
 
 
 def quiet_ended_text(why: str, waited_s: float) -> str:

@@ -156,7 +156,7 @@ class Explaining:
     def _pair(self, workload: str, *, head_first: bool) -> ProfiledPair | str:
         """Launch both sides, or say why that cannot be."""
         if self._left_s() <= 0:
-            return "the time of --explain-budget was spent before"
+            return "the time for profiling was spent before"
         tasks = self._sides(workload)
         if tasks is None:
             return "the base has no file of this workload"
@@ -191,7 +191,7 @@ class Explaining:
         )
         if isinstance(outcome, TaskFailure):
             if limit_s < protocol.timeout_s and outcome.reason.startswith(NO_RESULT_IN_TIME):
-                return f"it took longer than the {limit_s:.0f} s that were left of --explain-budget"
+                return f"it took longer than the {limit_s:.0f} s that were left for profiling"
             return outcome.reason
         if len(msgspec.json.encode(outcome)) > _MOST_BYTES:
             return f"its profile is larger than {_MOST_BYTES} bytes"

@@ -143,6 +143,6 @@ def _write(file: TextIOWrapper, owner: str) -> None:
 def _too_late(device: str, owner: str, where: Path, timeout_s: float) -> str:
     return (
         f"{where / device}.lock: expected {device} to become free within {timeout_s:g} s, found it "
-        f"held by {owner}; wait for that run, end it, or give more time with --lock-timeout; for "
+        f"held by {owner}; wait for that run, end it, or give more time with --wait; for "
         "runs that cannot disturb it, CI_PERF_LOCK_DIR names another folder of locks"
     )

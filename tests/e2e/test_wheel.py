@@ -101,8 +101,8 @@ def test_the_builtin_suite_is_checked_in_an_empty_folder(installed, tmp_path):
     assert {found.workload for found in run.measured} == {"matmul.size=256", "mlp_mnist_train"}
     assert ci_perf("accept", "run.json").returncode == ExitCode.OK
 
-    second = ci_perf("check", "matmul.size=256", *builtin, "--format", "json")
-    rows = json.loads(second.stdout)["rows"]
+    second = ci_perf("check", "matmul.size=256", *builtin, "--comparison", "comparison.json")
+    rows = json.loads((tmp_path / "comparison.json").read_text())["rows"]
     assert {row["workload"] for row in rows} == {"matmul.size=256"}
     # One process says nothing of the spread, so no time can be called changed.
     times = [row for row in rows if row.get("metric") == "step_time_s"]

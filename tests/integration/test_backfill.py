@@ -16,6 +16,7 @@ COMMITS = (
 def test_a_history_from_nothing(tmp_path, monkeypatch):
     for name, value in repositories.ALONE.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CI_PERF_RECORD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = repositories.init(tmp_path / "project")
     project = Project(made.root).workload("nap", NAP)

@@ -17,6 +17,7 @@ def project(tmp_path, monkeypatch):
     """Thirteen commits, c0 to c12, each of which changes a function that no workload calls."""
     for name, value in repositories.ALONE.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CI_PERF_RECORD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made = repositories.init(tmp_path / "project")
     project = Project(made.root).workload("nap", NAP)

@@ -34,7 +34,7 @@ from ci_perf.workload import Workload
 build = lambda context: Workload(step=lambda: time.sleep(0.001))
 '''
 RUN = ("run", "--output", "run.json")
-CHECK = ("check", "--against", "HEAD~", "--comparison-output", "comparison.json", "-o", "report.md")
+CHECK = ("check", "--against", "HEAD~", "--comparison", "comparison.json", "--report", "report.md")
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def on(disk, project, command, *, temporary=None):
             "CI_PERF_LOCK_DIR": str(disk / "locks"),
             "PYTHONPATH": os.pathsep.join([str(hidden), str(ROOT)]),
             "TMPDIR": str(temporary),
-            "CI_PERF_CHECK_RUN_OUTPUT": str(disk / "run.json"),
+            "CI_PERF_CHECK_OUTPUT": str(disk / "run.json"),
         },
         capture_output=True,
         text=True,

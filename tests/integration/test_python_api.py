@@ -103,7 +103,7 @@ def test_nothing_is_printed_and_paths_count_from_the_root(project, monkeypatch, 
     said, notes = [], Notes()
 
     run = ci_perf.measure(
-        root=project.root, run_output="run.json", wait_s=0, notify=said.append, listener=notes
+        root=project.root, output="run.json", wait_s=0, notify=said.append, listener=notes
     )
 
     assert [measured.workload for measured in run.measured] == ["sums"]
@@ -128,9 +128,7 @@ def test_the_base_is_launched_beside_the_head_and_its_checkout_is_gone():
     for line in ("init -q", "add .", *[f"{who} commit -q --allow-empty -m One"] * 2):
         subprocess.run(["git", *line.split()], check=True)
 
-    checked = ci_perf.check(
-        wait_s=0, against="HEAD~1", budget_s=1, all_workloads=True, record=False
-    )
+    checked = ci_perf.check(wait_s=0, against="HEAD~1", budget_s=1, all_workloads=True)
 
     assert checked.run.interleaved is not None
     worktrees = subprocess.run(
@@ -155,7 +153,7 @@ def test_an_interrupt_is_raised_when_the_children_are_gone_and_the_run_is_writte
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     with pytest.raises(KeyboardInterrupt):
-        ci_perf.measure(run_output="run.json", wait_s=0, listener=Notes(interrupt))
+        ci_perf.measure(output="run.json", wait_s=0, listener=Notes(interrupt))
 
     run = json.loads((project.root / "run.json").read_text())
     assert "interrupted" in {reason["code"] for reason in run["validity"]["reasons"]}
@@ -177,6 +175,6 @@ def test_failures_are_errors_of_ours_with_the_next_step(project):
     with pytest.raises(UsageError, match="expected auto, cpu, cuda or cuda:N, found 'gpu'"):
         ci_perf.measure(device="gpu")
     with pytest.raises(CannotWriteError, match=r"nowhere/run\.json"):
-        ci_perf.measure(run_output="nowhere/run.json")
+        ci_perf.measure(output="nowhere/run.json")
     with pytest.raises(ci_perf.CiPerfError, match="--append and --replace exclude each other"):
         ci_perf.accept(project.recorded("run.json"), append=True, replace=True)

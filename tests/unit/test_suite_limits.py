@@ -147,13 +147,13 @@ def test_what_fails_a_job_and_how_a_checkout_is_made_ready_is_part_of_the_plan(f
         python_path = ["src"]
         setup = { command = "make extension", timeout_s = 60 }
         [suites.smoke]
-        fail_on = "unconfirmed"
+        fail_on = "likely"
         [[suites.smoke.workloads]]
         workload = "matmul"
         """,
     )
 
-    assert (found.fail_on, found.python_path) == ("unconfirmed", ("src",))
+    assert (found.fail_on, found.python_path) == ("likely", ("src",))
     assert (found.setup.command, found.setup.timeout_s) == ("make extension", 60)
 
 

@@ -75,7 +75,7 @@ def check(reference: str, *, allow_unpinned: bool) -> None:
     raise UsageError(
         f"image {reference}: expected one that is pinned (NAME@sha256:...), found {tag}: it may be "
         f"another image tomorrow; next: `ci-perf pin {reference}`, or measure all the same "
-        "with --allow-unpinned, which marks the run"
+        "with --container allow-unpinned=true, which marks the run"
     )
 
 
@@ -219,7 +219,7 @@ def _is_under(asked: Named | Local, prefix: str) -> bool:
     try:
         return references.is_under(asked, prefix)
     except ValueError as error:
-        raise UsageError(f"--allow-image {prefix}: {error}") from None
+        raise UsageError(f"--container allow-image={prefix}: {error}") from None
 
 
 def _short(text: str) -> str:

@@ -14,9 +14,7 @@ printf '%s\\n' "$@" > "$RECORD.$1"
 printf '%s' "${GITHUB_TOKEN:-}" > "$RECORD.$1.token"
 for argument in "$@"; do
   case "$argument" in
-    --output=*) files+=("${argument#--output=}") ;;
-    --run-output=*) files+=("${argument#--run-output=}") ;;
-    --comparison-output=*) files+=("${argument#--comparison-output=}") ;;
+    --output=* | --report=* | --comparison=*) files+=("${argument#*=}") ;;
   esac
 done
 for file in "${files[@]}"; do

@@ -149,7 +149,7 @@ def test_a_script_that_starts_ci_perf_becomes_it_and_hands_nothing_to_a_pipe():
     steps = [step for path in ACTION_FILES for step in steps_of(path)]
     scripts = [step["run"] for step in steps if '"$CI_PERF"' in step["run"]]
 
-    assert len(scripts) == 8
+    assert len(scripts) == 9
     for script in scripts:
         calls = re.findall(r"^.*\"\$CI_PERF\".*$", script, re.MULTILINE)
         assert all(call.strip().startswith('exec "$CI_PERF"') for call in calls)

@@ -30,6 +30,7 @@ def test_measuring_is_what_happens_without_inputs(recorded):
         "Find or install ci-perf",
         "Measure and judge",
         "Show the report",
+        "Draw the page",
         "Offer the numbers as baselines",
     ]
     assert called(job, "check") == [
@@ -37,11 +38,14 @@ def test_measuring_is_what_happens_without_inputs(recorded):
         "--workloads=workloads",
         "--baselines=baselines",
         "--device=auto",
-        f"--run-output={results}/run.json",
-        f"--comparison-output={results}/comparison.json",
-        "--format=markdown",
-        f"--output={results}/report.md",
-        f"--page={results}/page.html",
+        f"--output={results}/run.json",
+        f"--comparison={results}/comparison.json",
+        f"--report={results}/report.md",
+    ]
+    assert called(job, "export")[1:] == [
+        *("--format=html", "--baselines=baselines"),
+        *(f"--run={results}/run.json", f"--output={results}/page.html"),
+        *("--", f"{results}/comparison.json"),
     ]
     assert called(job, "publish")[1:] == ["--no-comment", "--", f"{results}/comparison.json"]
     assert called(job, "accept")[3:] == [
@@ -99,12 +103,10 @@ def test_what_came_before_is_handed_on_where_it_is_there(recorded):
 
 def test_nobody_has_to_launch_the_base(recorded):
     job = recorded(event={"pull_request": {"base": {"sha": "a1b2c3d4"}}})
-    job.run_action(
-        ROOT, against="none", all="true", wait="5m", fail_on="unconfirmed", traces="true"
-    )
+    job.run_action(ROOT, against="none", all="true", wait="5m", fail_on="likely", traces="true")
 
     words = called(job, "check")
-    assert {"--all", "--wait=5m", "--fail-on=unconfirmed"} <= set(words)
+    assert {"--all", "--wait=5m", "--fail-on=likely"} <= set(words)
     assert not [word for word in words if word.startswith(("--against", "--traces"))]
 
 

@@ -61,8 +61,8 @@ def checked(git, *more):
     """Check against main; return how it ended, and the rows of the step time by workload."""
     project = Project(git.root)
     done = project.run(
-        *("check", "--against", "main", "--format", "json"),
-        *("-o", "../comparison.json", "--run-output", "../run.json", *more),
+        *("check", "--against", "main", "--comparison", "../comparison.json"),
+        *("-o", "../run.json", *more),
     )
     if done.code not in {ExitCode.OK, ExitCode.REGRESSED}:
         return done, {}
@@ -202,7 +202,7 @@ def test_a_baseline_that_cannot_be_read_is_told_before_anything_is_measured(repo
 def test_an_interrupt_keeps_the_run_and_leaves_no_worktree(repository):
     repository.commit(product_py=SLOW)
     project = Project(repository.root)
-    process = project.start("check", "--against", "main", "--run-output", "../run.json")
+    process = project.start("check", "--against", "main", "--output", "../run.json")
     line = ""
     while "launching base and head in turns" not in line:
         line = process.stderr.readline()

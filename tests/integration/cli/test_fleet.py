@@ -119,7 +119,7 @@ def test_a_unit_that_nobody_has_planned_is_refused(planned, arguments, message):
 def test_a_unit_is_measured_for_real_and_its_run_says_whose_it_is(planned):
     project, _, plan = planned
     unit = plan.units[1]
-    options = ("--plan", "../plan.json", "--unit", unit.id, "--processes", "1", "--no-record")
+    options = ("--plan", "../plan.json", "--unit", unit.id, "--processes", "1")
     done = project.run("run", *options, "-o", "../unit-run.json")
 
     run = files.read(project.root.parent / "unit-run.json", Run)
@@ -138,7 +138,7 @@ def merged(project, *shards, plan=None, output="merged"):
         files.write(project.root / names[-1], shard.run)
     return project.run(
         *("fleet", "merge", "plan.json", *names, "-o", output),
-        *("--comparison-output", "comparisons" if output == "merged" else "comparison.json"),
+        *("--comparison", "comparisons" if output == "merged" else "comparison.json"),
     )
 
 
@@ -254,7 +254,7 @@ def test_real_launches_that_are_merged_have_the_verdicts_of_one_session(tmp_path
     git.commit(product_py=FAST)
     git.ask("switch", "--quiet", "--create", "branch")
     git.commit(product_py=SLOW)
-    options = ("--against", "main", "--no-explain", "--no-record", "--processes", "1")
+    options = ("--against", "main", "--explain", "0s", "--processes", "1")
     project.run("run", *options, "-o", "../whole.json")
     project.run("fleet", "plan", "--units", "2", "--against", "main", "-o", "../plan.json")
     whole = files.read(tmp_path / "whole.json", Run)
@@ -267,7 +267,7 @@ def test_real_launches_that_are_merged_have_the_verdicts_of_one_session(tmp_path
 
     done = project.run(
         *("fleet", "merge", "../plan.json", "../shards", "-o", "../merged.json"),
-        *("--comparison-output", "../comparison.json"),
+        *("--comparison", "../comparison.json"),
     )
 
     said, code = verdicts(project, "../whole.json")

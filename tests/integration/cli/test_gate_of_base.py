@@ -45,8 +45,8 @@ def branch(git):
 def checked(git, *more):
     """Check against main; return how it ended, and the comparison."""
     done = Project(git.root).run(
-        *("check", "--against", "main", "--format", "json"),
-        *("-o", "../comparison.json", "--run-output", "../run.json", *more),
+        *("check", "--against", "main", "--comparison", "../comparison.json"),
+        *("-o", "../run.json", *more),
     )
     file = git.root.parent / "comparison.json"
     return done, json.loads(file.read_text()) if file.exists() else {}

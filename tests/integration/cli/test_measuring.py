@@ -1,6 +1,7 @@
 """`list`, `run` and `check`, with real child processes."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -9,9 +10,10 @@ from click.testing import CliRunner
 
 from ci_perf.cli import main
 from ci_perf.errors import ExitCode
+from ci_perf.model.comparison import Code, Comparison
 from ci_perf.model.run import Run
 from ci_perf.model.validity import Status
-from ci_perf.system import files, linux, lock
+from ci_perf.system import files, linux
 from tests.processes import wait_for_children, wait_until
 from tests.projects import GOOD, QUICK, SLOW_STEP
 
@@ -123,13 +125,14 @@ def test_two_runs_at_once_never_overlap(project):
     )
     project.workload("w", GOOD + steps).suite("w")
 
-    where = Path(project.locks["CI_PERF_LOCK_DIR"])
-    with lock.hold_devices(["cpu"], "run t", where=where, timeout_s=0, waiting=lambda *_: None):
-        both = [project.start("run", "-o", f"{which}.json", WHICH=which) for which in "ab"]
-        told = [process.stderr.readline() for process in both]
+    owner = project.start("run", "--processes", 9, "-o", "a.json", WHICH="a")
+    wait_for_children(owner.pid)
+    wait_until((project.root.parent / "locks/cpu.lock").exists)
+    both = (owner, project.start("run", "--wait", "1s", "-o", "b.json", WHICH="b"))
+    told = both[1].stderr.readline()
     ended = [process.communicate(timeout=120) and process.returncode for process in both]
 
-    assert all(line.startswith("waiting for cpu: held by run t; ") for line in told)
+    assert re.match(f"waiting for cpu: held by run .* process {owner.pid} ", told)
     assert ended == [ExitCode.OK, ExitCode.OK]
     noted = [line.split() for line in (project.root / "steps").read_text().splitlines()]
     spans = {
@@ -145,7 +148,7 @@ def test_a_device_that_stays_busy_is_given_up_with_its_owner(project):
     wait_for_children(owner.pid)
     wait_until((project.root.parent / "locks/cpu.lock").exists)
 
-    done = project.run("run", "--lock-timeout", "0.1")
+    done = project.run("run", "--wait", "0s")
     owner.send_signal(signal.SIGINT)
     owner.communicate(timeout=60)
 
@@ -199,7 +202,8 @@ def test_check_measures_judges_and_reports(project):
 
     first = project.run("check", "--processes", 2)
     accepted = project.run("accept", "run.json")
-    second = project.run("check", "--processes", 2, "-o", "report.md")
+    outputs = ("--report", "report.md", "--comparison", "c.json", "-o", "second.json")
+    second = project.run("check", "--processes", 2, *outputs)
 
     assert first.code == ExitCode.NO_ANSWER  # nothing to compare with
     assert "Measured for the first time:" in first.out
@@ -207,6 +211,9 @@ def test_check_measures_judges_and_reports(project):
     assert second.code in {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}  # by the noise
     assert second.out == ""
     assert (project.root / "report.md").read_text().startswith("### ")
+    assert files.read(project.root / "c.json", Comparison).exit_code == second.code
+    page = project.run("export", "c.json", "--format", "html", "--run", "second.json")
+    assert "launches, in their order" in page.out
 
 
 def test_check_does_not_stay_green_when_a_workload_vanishes(project):
@@ -215,19 +222,30 @@ def test_check_does_not_stay_green_when_a_workload_vanishes(project):
     project.run("accept", "run.json")
     project.suite("good")
 
-    done = project.run("check", "--format", "json")
+    done = project.run("check", "--comparison", "c.json")
 
-    missing = [r for r in json.loads(done.out)["rows"] if r["code"] == "missing"]
-    assert [row["workload"] for row in missing] == ["gone"]
+    rows = files.read(project.root / "c.json", Comparison).rows
+    assert [row.workload for row in rows if row.code is Code.MISSING] == ["gone"]
     assert done.code in {ExitCode.NO_ANSWER, ExitCode.REGRESSED}
 
 
-def test_check_keeps_run_and_report_apart(project):
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        ("--report", "run.json"),
+        ("--comparison", "./run.json"),
+        ("--comparison", "x", "--report", "x"),
+        ("--report", "workloads/suite.toml"),
+        ("--comparison", "baselines/x.json"),
+    ],
+)
+def test_check_overwrites_nothing_that_it_needs(project, outputs):
     project.workload("good").suite("good")
 
-    done = project.run("check", "-o", "run.json")
+    done = project.run("check", *outputs)
 
     assert done.code == ExitCode.USAGE
+    assert f"{outputs[0]} {Path(outputs[1])}: would overwrite" in done.err
     assert not (project.root / "run.json").exists()
 
 

@@ -81,7 +81,7 @@ def test_an_interrupted_calibration_keeps_nothing(project):
 
 
 def test_a_report_never_overwrites_the_run(measured):
-    done = measured.run("calibrate", "-o", "calibration-run.json")
+    done = measured.run("calibrate", "--report", "calibration-run.json")
 
     assert done.code == ExitCode.USAGE
     assert not (measured.root / "calibration-run.json").exists()

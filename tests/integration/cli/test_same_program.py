@@ -35,7 +35,7 @@ def everything_on(monkeypatch, tmp_path):
     """As a user has it: records are made, believed, and kept in a cache of the user."""
     for command in ("CHECK", "RUN"):
         monkeypatch.delenv(f"CI_PERF_{command}_ALL")
-        monkeypatch.delenv(f"CI_PERF_{command}_RECORD")
+    monkeypatch.delenv("CI_PERF_RECORD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -62,8 +62,8 @@ def checked(git, *more):
     """Check against main; return how it ended, the run, and the rows."""
     root = git.root.parent
     done = Project(git.root).run(
-        *("check", "--against", "main", "--format", "json"),
-        *("-o", str(root / "comparison.json"), "--run-output", str(root / "run.json"), *more),
+        *("check", "--against", "main", "--comparison", str(root / "comparison.json")),
+        *("-o", str(root / "run.json"), *more),
     )
     assert done.code in {ExitCode.OK, ExitCode.REGRESSED, ExitCode.NO_ANSWER}, done.err
     run = json.loads((root / "run.json").read_text())
@@ -117,7 +117,7 @@ TOUCHING = {
 }
 
 
-def test_touched_says_what_a_check_would_measure_and_launches_nothing(git):
+def test_list_says_what_a_check_would_measure_and_launches_nothing(git):
     git.commit(README_md="A better product.\n")
     checked(git)  # records the base
     for path, text in HARMLESS.items():
@@ -161,7 +161,7 @@ def test_a_branch_that_adds_the_suite_is_told_that_all_of_it_is_new(git):
 
 
 def touched(git, base="main", **environment):
-    done = Project(git.root).run("touched", "--against", base, "--format", "json", **environment)
+    done = Project(git.root).run("list", "--against", base, "--json", **environment)
     assert done.code == ExitCode.OK, done.err
     return done, json.loads(done.out)
 
@@ -284,7 +284,7 @@ def test_packages_that_the_change_asks_for_are_measured_and_cleared_by_no_pairs(
     assert len(touched(git)[1]["same"]) == 1  # the same packages are installed as before
 
     install(site, "2.0", 4)
-    done, run, rows = checked(git, "quick", "--budget", "6")
+    done, run, rows = checked(git, "quick", "--budget", "6s")
 
     assert run["interleaved"]["dependencies"] == ["requirements.txt"]
     assert [each["detail"] for each in run["touched"]] == [

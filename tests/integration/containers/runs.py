@@ -26,7 +26,14 @@ class Stage:
 
     def start(self, *more, **environment):
         """Start a run, in a session of its own."""
-        runner = ("--runner", self.engine.name, "--image", self.image, "--device", "cpu")
+        runner = (
+            "--runner",
+            self.engine.name,
+            "--container",
+            f"image={self.image}",
+            "--device",
+            "cpu",
+        )
         own = {**self.project.locks, "TMPDIR": str(self.scratch)}
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "ci_perf", "run", *runner, "--processes", "1", *more],

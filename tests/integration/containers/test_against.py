@@ -88,7 +88,7 @@ class App:
 
     def check(self, *more):
         """Check against main; return how it ended."""
-        outputs = ("-o", "../report.md", "--run-output", "../run.json")
+        outputs = ("--report", "../report.md", "-o", "../run.json")
         return self.project.run("check", "--runner", "docker", "--against", "main", *outputs, *more)
 
     def report(self):
@@ -143,7 +143,7 @@ def test_an_image_that_makes_it_slower_is_judged_by_pairs(recorded, variants):
 def test_one_image_for_both_sides_is_no_news(recorded, variants):
     recorded.commit(variants[SLOW])
 
-    done = recorded.check("--image", variants[FAST])
+    done = recorded.check("--container", f"image={variants[FAST]}")
 
     assert done.code == ExitCode.OK, done.err
     assert "each side in the image" not in done.err

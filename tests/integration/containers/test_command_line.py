@@ -71,7 +71,7 @@ def refused(project, *options):
 
 
 def test_suite_toml_says_where_it_is_measured_and_options_say_otherwise(pinned, python_image):
-    _, run = measured(pinned, "--shm-size", "32m")
+    _, run = measured(pinned, "--container", "shm-size=32m")
 
     assert run.measured[0].item_unit == "tmp=48+shm=32"
     assert run.environment.image.config == python_image
@@ -82,24 +82,24 @@ def test_variables_say_the_same_as_options(project, python_image):
     _, run = measured(
         project,
         CI_PERF_RUN_RUNNER="docker",
-        CI_PERF_RUN_IMAGE=python_image,
-        CI_PERF_RUN_TMP_SIZE="40m",
-        CI_PERF_RUN_SHM_SIZE="24m",
+        CI_PERF_RUN_CONTAINER=f"image={python_image} tmp-size=40m shm-size=24m",
     )
 
     assert run.measured[0].item_unit == "tmp=40+shm=24"
 
 
 def test_a_tag_is_refused_with_the_next_step(project, tag):
-    code, said = refused(project, "--image", tag)
+    code, said = refused(project, "--container", f"image={tag}")
 
     assert code == ExitCode.USAGE
     assert f"next: `ci-perf pin {tag}`" in said
-    assert "--allow-unpinned" in said
+    assert "allow-unpinned=true" in said
 
 
 def test_a_tag_that_is_taken_all_the_same_marks_the_run(project, tag):
-    done, run = measured(project, "--image", tag, "--allow-unpinned")
+    done, run = measured(
+        project, "--container", f"image={tag}", "--container", "allow-unpinned=true"
+    )
 
     assert "degraded: unpinned_image: " in done.err
     assert "unpinned_image" in {reason.code for reason in run.validity.reasons}
@@ -116,19 +116,21 @@ def test_without_any_image_it_says_where_to_name_one(project):
 
 
 def test_the_owner_of_a_runner_says_which_images_suite_toml_may_name(pinned, python_image):
-    allowed = ("--allow-image", "registry.example/team")
+    allowed = ("--container", "allow-image=registry.example/team")
 
     code, said = refused(pinned, *allowed)
 
     assert code == ExitCode.USAGE
     assert f"suite.toml of the head: image {python_image}: expected one of {allowed[1]}" in said
-    assert measured(pinned, *allowed, "--image", python_image)
+    assert measured(pinned, *allowed, "--container", f"image={python_image}")
 
 
 def test_a_builtin_workload_lies_beside_the_project(project, python_image):
     """It needs torch, which this image does not have: where it was looked for is enough."""
     line = ("run", "matmul.size=256", "--suite", "builtin:smoke", "--processes", "1")
-    done = project.run(*line, "--runner", "docker", "--device", "cpu", "--image", python_image)
+    done = project.run(
+        *line, "--runner", "docker", "--device", "cpu", "--container", f"image={python_image}"
+    )
 
     (failed,) = files.read(project.root / "run.json", Run).failed
     assert done.code == ExitCode.NO_ANSWER

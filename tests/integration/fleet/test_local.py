@@ -107,7 +107,7 @@ def test_a_regression_is_proven_by_pairs_of_each_unit(tmp_path):
     done = fleet.run("command", "--option", "sh {script}")
     assert done.code == 0, done.err
 
-    merged = fleet.merge("--comparison-output", "../comparison.json")
+    merged = fleet.merge("--comparison", "../comparison.json")
 
     assert merged.code == 1, merged.err
     comparison = files.read(tmp_path / "comparison.json", Comparison)

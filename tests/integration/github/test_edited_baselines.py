@@ -103,7 +103,7 @@ limits = {{ graph_breaks = {{ gate = {gate} }} }}
 [[suites.smoke.workloads]]
 workload = "mlp"
 """
-STRICT = SUITE.format(fail_on="regressed", gate="true")
+STRICT = SUITE.format(fail_on="proven", gate="true")
 MILD = SUITE.format(fail_on="never", gate="false")
 SUITE_FILE, WORKLOAD = "workloads/suite.toml", "workloads/mlp.py"
 
@@ -124,7 +124,7 @@ def test_the_comment_and_the_check_say_what_the_head_does_to_the_gate(second):
     assert ended.code == ExitCode.OK
     for text in (second.body, check.output["summary"]):
         assert "⚠️ Pass, and the gate changes: gate switched off: `mlp` graph breaks" in text
-        assert "- fail_on milder: `regressed` → `never`" in text
+        assert "- fail_on milder: `proven` → `never`" in text
         assert "- workload file changed (numbers of different work): `mlp`" in text
         assert "No action needed" not in text
     assert check.conclusion == "neutral"
@@ -159,4 +159,4 @@ def test_the_suite_may_be_checked_out_below_another_folder(second):
         shutil.copytree(second.folder / name, made.root / name)
     second.report("--baselines", "base/baselines", "--workloads", "base/workloads")
 
-    assert "- fail_on milder: `regressed` → `never`" in second.body
+    assert "- fail_on milder: `proven` → `never`" in second.body

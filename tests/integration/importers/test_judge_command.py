@@ -58,7 +58,7 @@ def test_what_is_only_predicted_is_shown_and_fails_where_that_is_asked_for(proje
 
     assert done.code == ExitCode.NO_ANSWER
     assert "likely slower" in done.out
-    strict = project.run("judge", "samples.json", "--fail-on", "unconfirmed")
+    strict = project.run("judge", "samples.json", "--fail-on", "likely")
     assert strict.code == ExitCode.REGRESSED
 
 

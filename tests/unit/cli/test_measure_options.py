@@ -11,24 +11,24 @@ from ci_perf.errors import UsageError
 from ci_perf.gate import runners
 from ci_perf.gate.runners import Runner
 
-# Each option said once, as a person says it, and what it becomes; FOLDER is one.
-SAID: dict[str, tuple[str | None, dict[str, Any]]] = {
-    "--image": ("app@sha256:1", {"image": "app@sha256:1"}),
-    "--allow-image": ("registry.example/team", {"allow_image": ("registry.example/team",)}),
-    "--allow-unpinned": (None, {"allow_unpinned": True}),
-    "--gpu-access": ("cdi", {"gpu_access": "cdi"}),
-    "--memory": ("4g", {"memory": "4g"}),
-    "--shm-size": ("64m", {"shm_size": "64m"}),
-    "--tmp-size": ("512k", {"tmp_size": "512k"}),
-    "--pids": ("64", {"pids": 64}),
-    "--cpus": ("0-3,8", {"cpus": "0-3,8"}),
-    "--ulimit": ("memlock=-1:-1", {"ulimit": ("memlock=-1:-1",)}),
+# Each key said once, as a person says it, and what it becomes.
+SAID: dict[str, tuple[str, Any]] = {
+    "image": ("app@sha256:1", "app@sha256:1"),
+    "allow-image": ("registry.example/team", ("registry.example/team",)),
+    "allow-unpinned": ("true", True),
+    "gpu-access": ("cdi", "cdi"),
+    "memory": ("4g", "4g"),
+    "shm-size": ("64m", "64m"),
+    "tmp-size": ("512k", "512k"),
+    "pids": ("64", 64),
+    "cpus": ("0-3,8", "0-3,8"),
+    "ulimit": ("memlock=-1:-1", ("memlock=-1:-1",)),
 }
+PODMAN = ("--runner", "podman")
 
 
-def words(option):
-    value, _ = SAID[option]
-    return [option] if value is None else [option, value]
+def words(*pairs):
+    return [word for pair in pairs for word in ("--container", pair)]
 
 
 def heard(*line, **environment):
@@ -37,8 +37,8 @@ def heard(*line, **environment):
 
     @click.command(context_settings={"auto_envvar_prefix": "CI_PERF_RUN"})
     @measure_options.runner
-    def run(**said):
-        choices.append(measure_options.chosen_runner(said))
+    def run(runner, container):
+        choices.append(measure_options.chosen_runner(runner, container))
 
     done = CliRunner(env=environment).invoke(run, line, standalone_mode=False)
     if done.exception:
@@ -50,82 +50,80 @@ def test_without_any_option_it_runs_here():
     assert heard() == Runner(kind="local")
 
 
-@pytest.mark.parametrize("option", SAID)
-def test_an_option_becomes_a_choice(option):
-    assert heard("--runner", "docker", *words(option)) == Runner(kind="docker", **SAID[option][1])
+@pytest.mark.parametrize("key", SAID)
+def test_a_key_becomes_a_choice_and_is_refused_without_a_container(key):
+    text, value = SAID[key]
+    said = words(f"{key}={text}")
+
+    assert heard(*PODMAN, *said) == Runner(kind="podman", **{runners.KEYS[key]: value})
+    with pytest.raises(UsageError) as caught:
+        heard(*said)
+
+    assert str(caught.value) == (
+        f"--container {key}: expected only with a container, found --runner local; add --runner "
+        "docker (or podman), or leave it out"
+    )
 
 
 def test_folders_are_named_in_full(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sets").mkdir()
 
-    chosen = heard("--runner", "podman", "--data", "sets", "--checkpoints", ".")
+    chosen = heard(*PODMAN, *words("data=sets", "checkpoints=."))
 
     assert (chosen.data, chosen.checkpoints) == (tmp_path / "sets", tmp_path)
 
 
-def test_variables_say_the_same_as_options():
+def test_the_line_replaces_what_a_variable_says_of_the_same_key_and_no_other():
+    of_machine = "allow-unpinned=true memory=4g ulimit=memlock=-1 ulimit=nofile=1024:4096"
     chosen = heard(
-        CI_PERF_RUN_RUNNER="podman",
-        CI_PERF_RUN_IMAGE="app",
-        CI_PERF_RUN_ALLOW_UNPINNED="1",
-        CI_PERF_RUN_ULIMIT="memlock=-1 nofile=1024:4096",
+        *words("memory=8g"), CI_PERF_RUN_RUNNER="podman", CI_PERF_RUN_CONTAINER=of_machine
     )
 
     assert chosen == Runner(
-        kind="podman", image="app", allow_unpinned=True, ulimit=("memlock=-1", "nofile=1024:4096")
-    )
-
-
-@pytest.mark.parametrize("option", [*SAID, "--data", "--checkpoints"])
-def test_what_only_a_container_obeys_is_refused_without_one(option, tmp_path):
-    said = words(option) if option in SAID else [option, str(tmp_path)]
-
-    with pytest.raises(UsageError) as caught:
-        heard(*said)
-
-    assert str(caught.value) == (
-        f"{option}: expected only with a container, found --runner local; add --runner docker (or "
-        f"podman), or leave {option} out"
+        kind="podman",
+        allow_unpinned=True,
+        memory="8g",
+        ulimit=("memlock=-1", "nofile=1024:4096"),
     )
 
 
 def test_what_a_machine_says_of_its_containers_is_no_mistake_without_one():
-    chosen = heard(CI_PERF_RUN_ALLOW_IMAGE="registry.example/team", CI_PERF_RUN_MEMORY="4g")
-
-    assert chosen == Runner()
+    assert heard(CI_PERF_RUN_CONTAINER="allow-image=registry.example/team memory=4g") == Runner()
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("pair", "said"),
     [
-        ("--memory", "4x"),
-        ("--memory", "4G"),
-        ("--memory", "0g"),
-        ("--shm-size", "-1g"),
-        ("--tmp-size", ""),
-        ("--tmp-size", "1g,exec"),
-        ("--pids", "15"),
-        ("--cpus", "3-"),
-        ("--cpus", "0 --privileged"),
+        ("memory=4x", "--container memory: expected a size such as 32g or 512m, found '4x'"),
+        ("memory=4G", "--container memory: expected a size such as 32g or 512m, found '4G'"),
+        ("memory=0g", "--container memory: expected a size such as 32g or 512m, found '0g'"),
+        ("shm-size=-1g", "--container shm-size: expected a size"),
+        ("tmp-size=1g,exec", "--container tmp-size: expected a size"),
+        ("tmp-size=", "--container: expected KEY=VALUE with one of the keys image, allow-image,"),
+        ("disk=1g", "--container: expected KEY=VALUE with one of the keys image, allow-image,"),
+        ("allow-unpinned", "--container: expected KEY=VALUE with one of the keys image,"),
+        ("allow-unpinned=yes", "--container allow-unpinned: expected true or false, found 'yes'"),
+        ("gpu-access=none", "--container gpu-access: expected "),
+        ("pids=15", "--container pids: expected a number between 16 and 4194304, found 15"),
+        ("pids=many", "--container pids: expected a number between 16 and 4194304, found 'many'"),
+        ("cpus=3-", "--container cpus: expected numbers of cores"),
+        ("cpus=0 --privileged", "--container cpus: expected numbers of cores"),
+        ("data=nowhere", "--container data="),
+        ("ulimit=memlock", "--container ulimit: expected NAME=SOFT"),
+        ("ulimit==1", "--container ulimit: expected NAME=SOFT"),
+        ("ulimit=memlock=all", "--container ulimit: expected NAME=SOFT"),
+        ("ulimit=nofile=1:2:3", "--container ulimit: expected NAME=SOFT"),
+        ("ulimit=core=1 --privileged", "--container ulimit: expected NAME=SOFT"),
+        ("ulimit=bogus=1", "--container ulimit: expected NAME=SOFT"),
     ],
 )
-def test_a_limit_that_is_none_is_refused_by_its_option(option, value):
+def test_a_value_that_fits_no_container_is_refused_by_its_key(pair, said):
     with pytest.raises(UsageError) as caught:
-        heard("--runner", "docker", option, value)
+        heard(*PODMAN, *words(pair))
 
-    assert str(caught.value).startswith(f"{option}: expected ")
-    assert value in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "value", ["memlock", "=1", "memlock=", "memlock=all", "nofile=1:2:3", "core=1 --privileged"]
-)
-def test_a_ulimit_that_is_none_is_refused(value):
-    with pytest.raises(UsageError, match="expected NAME=SOFT") as caught:
-        heard("--runner", "docker", "--ulimit", value)
-
-    assert str(caught.value).startswith(f"--ulimit {value}: ")
+    assert str(caught.value).startswith(said)
+    assert pair.partition("=")[2] in str(caught.value)
 
 
 @pytest.mark.parametrize("value", ["Docker", "kubernetes", ""])
@@ -135,22 +133,10 @@ def test_another_runner_is_refused(value):
 
 
 def test_a_choice_is_spelled_so_that_it_is_heard_again(tmp_path):
-    line = [word for option in SAID for word in words(option)]
-    line += ["--ulimit", "nofile=1:2", "--data", str(tmp_path), "--checkpoints", str(tmp_path)]
-    chosen = heard("--runner", "podman", *line)
+    pairs = [f"{key}={text}" for key, (text, _) in SAID.items()]
+    pairs += ["ulimit=nofile=1:2", f"data={tmp_path}", f"checkpoints={tmp_path}"]
+    chosen = heard(*PODMAN, *words(*pairs))
 
     assert heard(*runners.spelled(chosen)) == chosen
-    assert set(SAID) < set(runners.spelled(chosen))
-
-
-def test_of_what_nobody_has_said_nothing_is_spelled():
+    assert set(words(*pairs)) < set(runners.spelled(chosen))
     assert runners.spelled(Runner()) == ()
-    assert runners.spelled(Runner(kind="docker", pids=64)) == (
-        *("--runner", "docker"),
-        *("--pids", "64"),
-    )
-
-
-def test_a_ulimit_of_an_unknown_name_is_refused():
-    with pytest.raises(UsageError, match="with one of the names core, cpu"):
-        heard("--runner", "docker", "--ulimit", "bogus=1")

@@ -111,4 +111,4 @@ def test_a_refused_run_writes_nothing(folders):
 )
 def test_files_that_do_not_belong_together_are_refused(harness, said):
     with pytest.raises(UsageError, match=said):
-        compare.judge([], harness, limit=None, fail_on="regressed", notify=print)
+        compare.judge([], harness, limit=None, fail_on="proven", notify=print)

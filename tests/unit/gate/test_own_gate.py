@@ -87,7 +87,7 @@ ATTEMPTS = (
     Attempt(
         name="never fails",
         suite=suite_toml("w1", "w2", settings=f'{LIMITS}\nfail_on = "never"'),
-        says=("fail_on milder: regressed → never",),
+        says=("fail_on milder: proven → never",),
     ),
     Attempt(
         name="accepts its own regression",

@@ -60,14 +60,16 @@ def test_the_whole_of_a_machine_or_of_a_home_is_no_checkout(checkout, monkeypatc
 
 
 def test_what_only_a_container_obeys_is_refused_without_one():
-    with pytest.raises(UsageError, match="--memory: expected only with a container"):
+    with pytest.raises(UsageError, match="--container memory: expected only with a container"):
         runners.check_local(Runner(memory="4g"))
 
     runners.check_local(Runner(kind="docker", memory="4g"))
 
 
 def test_a_folder_that_a_container_is_given_exists(tmp_path):
-    with pytest.raises(UsageError, match=r"--data .*/sets: expected a folder, found none"):
+    with pytest.raises(
+        UsageError, match=r"--container data=.*/sets: expected a folder, found none"
+    ):
         runners.check(Runner(kind="docker", data=tmp_path / "sets"))
 
 

@@ -11,7 +11,7 @@ from ci_perf.model.validity import Status, validity_of
 from tests.comparisons import a_change, a_numerics, an_uncompared
 from tests.runs import VALID, a_reason
 
-FAIL_ON = get_args(FailOn)  # regressed, unconfirmed, inconclusive, never
+FAIL_ON = get_args(FailOn)  # proven, likely, unanswered, never
 MORE_WORK = Signs(direction="worse", moved=("operators",))
 UNCHANGED = a_change("other")
 

@@ -76,7 +76,7 @@ def test_what_history_clears_its_pairs_cannot_blame():
 
 
 def test_one_session_suspects_by_the_usual_spread_and_blames_nobody():
-    comparison = judged(HISTORY[:1], a_head(scaled(STEADY, 1.5)), fail_on="unconfirmed")
+    comparison = judged(HISTORY[:1], a_head(scaled(STEADY, 1.5)), fail_on="likely")
 
     assert said(comparison) == (Verdict.LIKELY_SLOWER, "history_alone")
     assert comparison.exit_code == ExitCode.NO_ANSWER
@@ -89,9 +89,9 @@ def test_one_session_that_is_not_far_away_decides_nothing():
 @pytest.mark.parametrize(
     ("fail_on", "codes"),
     [
-        ("regressed", (1, 3, 3, 3, 0)),
-        ("unconfirmed", (1, 1, 1, 3, 0)),
-        ("inconclusive", (1, 1, 1, 1, 1)),
+        ("proven", (1, 3, 3, 3, 0)),
+        ("likely", (1, 1, 1, 3, 0)),
+        ("unanswered", (1, 1, 1, 1, 1)),
         ("never", (0, 0, 0, 0, 0)),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_size_beside_the_share_raises_a_limit_as_well():
     assert first[:3] == ("LIMIT", "w1", "step_time_s")
 
 
-@pytest.mark.parametrize("tighter", [{"limit": 0.01}, {"fail_on": "unconfirmed"}])
+@pytest.mark.parametrize("tighter", [{"limit": 0.01}, {"fail_on": "likely"}])
 def test_what_gets_stricter_is_no_change_of_the_gate(tighter):
     assert said(a_plan("w1", "w2", **({"limit": 0.05} | tighter))) == []
 
@@ -87,7 +87,7 @@ def test_a_metric_that_never_gated_may_have_any_limit():
 
 def test_fail_on_that_is_milder_is_named():
     assert said(msgspec.structs.replace(BASE, fail_on="never")) == [
-        ("FAIL_ON", "", "", "regressed", "never")
+        ("FAIL_ON", "", "", "proven", "never")
     ]
 
 

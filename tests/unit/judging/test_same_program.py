@@ -53,7 +53,7 @@ def test_a_regression_beside_it_still_fails():
     assert comparison.touched == (a_touched("gpt"),)
 
 
-@pytest.mark.parametrize("fail_on", ["regressed", "inconclusive", "never"])
+@pytest.mark.parametrize("fail_on", ["proven", "unanswered", "never"])
 def test_what_nobody_can_prove_is_no_answer(fail_on: FailOn):
     head = a_run(same=same("bert", is_proven=False))
 
@@ -61,7 +61,7 @@ def test_what_nobody_can_prove_is_no_answer(fail_on: FailOn):
 
     (row,) = comparison.rows
     assert (row.verdict, row.code) == (Verdict.INCONCLUSIVE, "unproven_program")
-    expected = ExitCode.REGRESSED if fail_on == "inconclusive" else ExitCode.NO_ANSWER
+    expected = ExitCode.REGRESSED if fail_on == "unanswered" else ExitCode.NO_ANSWER
     assert comparison.exit_code == expected
 
 

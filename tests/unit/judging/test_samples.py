@@ -221,7 +221,7 @@ GONE = a_sampled(history=SESSIONS)
 @pytest.mark.parametrize(
     ("workload", "codes"),
     [
-        # regressed, unconfirmed, inconclusive, never
+        # proven, likely, unanswered, never
         (SLOWER, (1, 1, 1, 0)),
         (SUSPECT, (3, 1, 1, 0)),
         (GAIN, (0, 0, 0, 0)),
@@ -237,7 +237,7 @@ GONE = a_sampled(history=SESSIONS)
     ],
 )
 def test_what_fails_is_what_was_asked_for(workload, codes):
-    kinds = ("regressed", "unconfirmed", "inconclusive", "never")
+    kinds = ("proven", "likely", "unanswered", "never")
     others = () if workload is STEADY else (STEADY,)
 
     assert tuple(judged(workload, *others, fail_on=k).exit_code for k in kinds) == codes

@@ -140,7 +140,7 @@ def test_who_waits_for_a_lock_says_whose_it_is_how_long_and_how_not_to_wait(cloc
         clock.now += 0.1
 
     text = (
-        "waiting for cpu: held by run a of robin, process 7 in /p; --lock-timeout sets how long to "
+        "waiting for cpu: held by run a of robin, process 7 in /p; --wait sets how long to "
         "wait. Where both runs cannot disturb each other, give one its own folder of locks: "
         "CI_PERF_LOCK_DIR"
     )
@@ -219,7 +219,7 @@ def test_who_waits_for_a_quiet_machine_says_why_and_how_long(clock, said):
         clock.now += 2
     listener.machine_awaited("", clock.now)
 
-    why = "waiting for a quiet machine (--wait 0 does not wait): tasks waited for a CPU 90%"
+    why = "waiting for a quiet machine (--wait 0s does not wait): tasks waited for a CPU 90%"
     assert said() == [
         f"{why} (at most 5 min 0 s)",
         f"{why} (1 min 0 s of at most 5 min 0 s)",

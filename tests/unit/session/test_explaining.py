@@ -186,7 +186,7 @@ def test_what_the_budget_does_not_reach_is_said(explained):
 
     assert len(profiled(launches)) == 2
     assert [len(of_workload.pairs) for of_workload in run.profiled] == [1, 0]
-    spent = "the time of --explain-budget was spent before"
+    spent = "the time for profiling was spent before"
     assert [of_workload.trouble for of_workload in run.profiled] == [spent, spent]
     limits = [task.workload.protocol.timeout_s for task in launches.tasks if task.profile]
     assert limits == [60.0, 20.0]
@@ -197,7 +197,7 @@ def test_a_launch_that_outlasts_the_budget_is_not_blamed_on_the_suite(explained)
         Launches(lambda _side, task: LATE if task.profile else None), "a", explain_budget_s=5.0
     )
 
-    assert "than the 10 s that were left of --explain-budget" in run.profiled[0].trouble
+    assert "than the 10 s that were left for profiling" in run.profiled[0].trouble
 
 
 @pytest.mark.parametrize("verdict", [None, a_comparison()])

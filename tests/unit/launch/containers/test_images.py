@@ -77,7 +77,7 @@ def test_an_image_that_may_be_another_tomorrow_is_refused_with_the_command_that_
     assert str(error.value).startswith(f"image {reference}: expected one that is pinned")
     assert found in str(error.value)
     assert f"`ci-perf pin {reference}`" in str(error.value)
-    assert "--allow-unpinned" in str(error.value)
+    assert "allow-unpinned=true" in str(error.value)
 
 
 @pytest.mark.parametrize("reference", [PINNED, f"perf@{DIGEST}", ID])
@@ -103,7 +103,7 @@ def test_without_a_prefix_every_image_is_allowed_and_with_some_only_theirs():
 
 
 def test_a_wrong_prefix_is_told_even_where_another_one_matches():
-    with pytest.raises(UsageError, match="--allow-image us/perf:1: expected a registry"):
+    with pytest.raises(UsageError, match="--container allow-image=us/perf:1: expected a registry"):
         images.is_allowed(PINNED, ["ghcr.io/us", "us/perf:1"])
 
 
