@@ -296,14 +296,13 @@ def accept(
     replace: bool = False,
     force: bool = False,
     patch: Location | None = None,
-    into: Location | None = None,
     label: str = "",
     notify: Notify | None = None,
 ) -> "tuple[Acceptance, ...]":
     """Make a run the new baseline: write the files that you then commit; see `ci-perf accept`.
 
     Returns what became of each workload. `reason` says why a number may get worse, `label` names
-    the run in messages; `patch` or `into` leave the baselines alone. Raises RefusedError.
+    the run in messages; `patch` leaves the baselines alone. Raises RefusedError.
     """
     from ci_perf.gate import accept, arguments, compare
 
@@ -318,7 +317,6 @@ def accept(
         replace=replace,
         force=force,
         patch=None if patch is None else arguments.below(root, patch),
-        into=None if into is None else arguments.below(root, into),
     )
     return accept.accept(accepted, options, label=label or name, notify=notify or _silent)
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -54,6 +54,7 @@ class Action(Enum):
     NEW_EPOCH = "moved on"  # this session begins a new epoch of some metrics
     APPENDED = "appended"  # this session joins every current epoch
     KEPT = "kept"
+    REMOVED = "removed"  # no workload of the suite has this name any more
 
 
 # What a judge says of a metric whose epoch is over, if somebody accepts it.
@@ -97,8 +98,8 @@ def prepare(
     """Say what accepting `run` does to the files below `root`; writes nothing.
 
     Raises RefusedError (invalid or failed run, a start that lies in the future, a machine under
-    heavy pressure unless `force`, a worse number without a reason) and UsageError (no such workload
-    in the run).
+    heavy pressure unless `force`) and UsageError (no such workload in the run, a worse number
+    without a reason).
     """
     if len(reason) > MAX_REASON_CHARS:
         raise UsageError(
@@ -120,10 +121,32 @@ def prepare(
     return accepted
 
 
+def find_orphans(root: Path, suite: str, workloads: Collection[str]) -> tuple[Acceptance, ...]:
+    """Return the removal of each file below `root` of which the suite has no workload any more."""
+    return tuple(
+        Acceptance(
+            workload=baseline.workload,
+            path=layout.path(root, baseline.machine, suite, baseline.workload),
+            action=Action.REMOVED,
+            before=baseline.headline,
+            after={},
+            began=(),
+            changed_numerics=False,
+            baseline=baseline,
+            program=None,
+        )
+        for baseline in layout.read_everything(root, suite)
+        if baseline.workload not in workloads
+    )
+
+
 def write(root: Path, accepted: Sequence[Acceptance]) -> None:
-    """Write the files that change."""
+    """Write the files that change, and remove those that nobody needs any more."""
     for acceptance in accepted:
-        if acceptance.action is not Action.KEPT:
+        if acceptance.action is Action.REMOVED:
+            acceptance.path.unlink()
+            layout.program_file(acceptance.path).unlink(missing_ok=True)
+        elif acceptance.action is not Action.KEPT:
             file = layout.write(root, acceptance.baseline)
             if acceptance.program is not None:
                 layout.write_program(layout.program_file(file), acceptance.program)
@@ -235,7 +258,7 @@ def _refuse_without_reason(
         _spell(row) for a in changed for row in rows.get(a.workload, []) if _needs_reason(row, a)
     ]
     if unexplained:
-        raise RefusedError(
+        raise UsageError(
             "expected a reason for every number that gets worse or starts afresh, found none for: "
             f'{", ".join(unexplained)}; say why with --reason "…": it is kept in the baseline'
         )

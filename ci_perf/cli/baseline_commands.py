@@ -37,11 +37,6 @@ from ci_perf.system import files
     type=click.Path(dir_okay=False, path_type=Path),
     help="Leave --baselines alone and write a patch for `git apply`.",
 )
-@click.option(
-    "--into",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Leave --baselines alone and write the files that change below this folder.",
-)
 def accept_command(
     run_file: Path | None,
     run: int | None,
@@ -55,17 +50,17 @@ def accept_command(
     replace: bool,
     force: bool,
     patch: Path | None,
-    into: Path | None,
 ) -> None:
     """Make a run the new baseline: writes the files that you then commit.
 
     A metric that has changed begins a new epoch: later runs are compared with this session and
     those that follow, and the older ones still say how noisy the machine is. New workloads get a
-    baseline, the others keep theirs to the byte. Refused: an invalid run, a failed workload, a
-    machine under heavy pressure without --force; without a reason, a number that gets worse, or
-    numerics that change and gate.
+    baseline, the others keep theirs to the byte, and files of workloads that the suite no longer
+    has are removed. Refused: an invalid run, a failed workload, a machine under heavy pressure
+    without --force.
 
-    Exit codes: 0 written, or nothing to write; 3 refused.
+    Exit codes: 0 written, or nothing to write; 2 without a reason, where a number gets worse, or
+    numerics change and gate; 3 refused.
     """
     if (run_file is None) == (run is None):
         raise click.UsageError("expected RUN, the file that `ci-perf run` wrote, or --run ID")
@@ -81,12 +76,11 @@ def accept_command(
         replace=replace,
         force=force,
         patch=patch,
-        into=into,
         notify=console.say,
     )
     console.emit(accept_help.result(map(accept.described, accepted)), output=None)
     if any(acceptance.action is not Action.KEPT for acceptance in accepted):
-        console.say(f"next: {_next_step(baselines, patch=patch, into=into)}")
+        console.say(f"next: {_next_step(baselines, patch)}")
 
 
 def _source(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run | Path, str]:
@@ -100,11 +94,9 @@ def _source(file: Path | None, run_id: int | None, artifact: str) -> tuple[Run |
     return file, str(file)
 
 
-def _next_step(baselines: Path, *, patch: Path | None, into: Path | None) -> str:
+def _next_step(baselines: Path, patch: Path | None) -> str:
     if patch is not None:
         return f"git apply {patch}, at the top of the repository"
-    if into is not None:
-        return f"copy what is below {into} to {baselines}"
     return f"git add {baselines} && git commit"
 
 

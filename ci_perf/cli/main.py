@@ -32,13 +32,13 @@ COMMANDS = {
     "demo": "Watch a small project being judged, from baseline to red mark.",
     "schema": "Write the JSON Schemas of the files that ci-perf reads and writes.",
 }
-# What --help shows, and in which order; a command that no group names is shown after them.
+# What --help shows, and in which order.
 GROUPS = {
     "First week": ("init", "run", "check", "accept", "list", "doctor"),
     "Every day": ("compare", "history", "explain", "bisect", "calibrate"),
     "CI and scale": ("github", "fleet", "export", "judge", "pin"),
 }
-HIDDEN = ("demo", "schema")
+HIDDEN = ("baseline", "demo", "schema")
 
 # Each command NAME is `NAME_command` in the module of its subject, or in one of its own.
 _SUBJECTS = {
@@ -52,12 +52,7 @@ _MODULES = {name: module for module, names in _SUBJECTS.items() for name in name
 
 def group_commands() -> dict[str, dict[str, str]]:
     """Return the commands that --help shows, and what each does, by their groups."""
-    shown = {name: words for name, words in COMMANDS.items() if name not in HIDDEN}
-    grouped = {
-        title: {name: shown.pop(name) for name in names if name in shown}
-        for title, names in GROUPS.items()
-    }
-    return {**grouped, "Others": shown} if shown else grouped
+    return {title: {name: COMMANDS[name] for name in names} for title, names in GROUPS.items()}
 
 
 class _Commands(click.Group):

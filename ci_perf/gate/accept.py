@@ -28,8 +28,8 @@ _NO_END = "\\ No newline at end of file\n"
 class AcceptOptions:
     """What is accepted, and where it is written; the fields are the options of the command line.
 
-    ``root`` is the repository. ``select`` names workloads, all without any. With ``patch`` or
-    ``into``, ``baselines`` is left alone: the changes become a patch, or files below a folder.
+    ``root`` is the repository. ``select`` names workloads, all without any. With ``patch``,
+    ``baselines`` is left alone: the changes become a patch.
     """
 
     root: Path
@@ -41,7 +41,6 @@ class AcceptOptions:
     replace: bool = False
     force: bool = False
     patch: Path | None = None
-    into: Path | None = None
 
 
 def accept(
@@ -56,9 +55,8 @@ def accept(
     rules = compare.rules(
         options.workloads, run.suite, options.baselines, run.environment.hard, notify=notify
     )
-    is_elsewhere = options.patch is not None or options.into is not None
     # From what is read to what is written, nobody else adds a session.
-    with contextlib.nullcontext() if is_elsewhere else lock.hold_folder(options.baselines):
+    with contextlib.nullcontext() if options.patch else lock.hold_folder(options.baselines):
         comparison = compare.against_baselines(run, options.baselines, label=label, rules=rules)
         accepted = baselines_accept.prepare(
             options.baselines,
@@ -69,7 +67,13 @@ def accept(
             mode=mode,
             force=options.force,
         )
-        _write(accepted, options)
+        if not options.select and rules.limits.workloads:
+            known = {*rules.limits.workloads, *(acceptance.workload for acceptance in accepted)}
+            accepted += baselines_accept.find_orphans(options.baselines, run.suite, known)
+        if options.patch is None:
+            baselines_accept.write(options.baselines, accepted)
+        else:
+            write_patch(options.patch, accepted, root=options.root)
     _caution(run, notify)
     if not accepted:
         _say_why_none(run, options, notify)
@@ -95,15 +99,6 @@ def _mode(options: AcceptOptions) -> Mode:
         # Small losses, each within its limit, would otherwise be forgotten one by one.
         raise UsageError('--replace forgets the history: say why with --reason "…"')
     return Mode.APPEND if options.append else Mode.REPLACE if options.replace else Mode.KEEP
-
-
-def _write(accepted: tuple[Acceptance, ...], options: AcceptOptions) -> None:
-    if options.into is not None:
-        baselines_accept.write(options.into, accepted)
-    if options.patch is not None:
-        write_patch(options.patch, accepted, root=options.root)
-    if options.into is None and options.patch is None:
-        baselines_accept.write(options.baselines, accepted)
 
 
 def _say_why_none(run: Run, options: AcceptOptions, notify: Notify) -> None:
@@ -147,6 +142,10 @@ def write_patch(file: Path, accepted: Iterable[Acceptance], *, root: Path) -> bo
 
 
 def _written_files(acceptance: Acceptance) -> Iterator[tuple[Path, str]]:
+    """Yield each file with its text; an empty one is removed."""
+    if acceptance.action is Action.REMOVED:
+        yield from ((acceptance.path, ""), (layout.program_file(acceptance.path), ""))
+        return
     yield acceptance.path, layout.render(acceptance.baseline)
     if acceptance.program is not None:
         yield layout.program_file(acceptance.path), layout.render_program(acceptance.program)
@@ -161,9 +160,13 @@ def _patch_of(path: Path, text: str, top: Path) -> str:
         return ""
     head = [f"diff --git a/{name} b/{name}\n"]
     head += [] if before else ["new file mode 100644\n"]
+    head += [] if after else ["deleted file mode 100644\n"]
     # A name with spaces ends at a tab.
     tab = "\t" if " " in name else ""
-    old, new = (f"a/{name}{tab}" if before else "/dev/null"), f"b/{name}{tab}"
+    old, new = (
+        (f"a/{name}{tab}" if before else "/dev/null"),
+        (f"b/{name}{tab}" if after else "/dev/null"),
+    )
     body = difflib.unified_diff(before, after, old, new)
     return "".join([*head, *_ended(body)])
 

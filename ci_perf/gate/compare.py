@@ -40,13 +40,15 @@ _MOVED = frozenset({Verdict.REGRESSED, Verdict.LIKELY_SLOWER, Verdict.IMPROVED})
 class Rules:
     """What suite.toml, and the calibration of the machine, say of judging a suite.
 
-    ``expected`` are workloads that must be there, whatever the head's suite lists.
+    ``expected`` are workloads that must be there, whatever the head's suite lists; ``known`` those
+    of the base's own suite, none where it is unknown.
     """
 
     limits: Limits
     tiers: Tiers
     fail_on: FailOn
     expected: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
     def of(self, fail_on: FailOn | None) -> "Rules":
         """Return the same rules with what the command line says, if it says something."""
@@ -54,11 +56,13 @@ class Rules:
 
     def under(self, base: Plan) -> "Rules":
         """Return the rules of a head as far as they loosen none of those of its base."""
+        names = tuple(workload.id for workload in base.workloads)
         return Rules(
             limits=suite_rules.stricter(base.limits, self.limits),
             tiers=Tiers(hard=tuple(sorted({*base.tiers.hard, *self.tiers.hard}))),
             fail_on=min(base.fail_on, self.fail_on, key=gate_changes.STRICTEST_FIRST.index),
-            expected=tuple(workload.id for workload in base.workloads),
+            expected=names,
+            known=names,
         )
 
 
@@ -282,14 +286,36 @@ def rules(
 
 
 def _compared(base: Summary, head: Summary, rules: Rules) -> Comparison:
-    return compare_summaries(
-        base,
+    orphans = _find_orphans(base, head, rules)
+    left = tuple(each for each in base.subjects if each.workload not in orphans)
+    comparison = compare_summaries(
+        msgspec.structs.replace(base, subjects=left),
         head,
         limits=rules.limits,
         tiers=rules.tiers,
         fail_on=rules.fail_on,
         expected=rules.expected,
     )
+    if not orphans or comparison.interleaved is None:
+        return comparison
+    note = (
+        f"no workload of the base's own suite has these baselines any more: {', '.join(orphans)}; "
+        "`ci-perf accept` removes their files"
+    )
+    how = msgspec.structs.replace(
+        comparison.interleaved, notes=(*comparison.interleaved.notes, note)
+    )
+    return msgspec.structs.replace(comparison, interleaved=how)
+
+
+def _find_orphans(base: Summary, head: Summary, rules: Rules) -> list[str]:
+    """Return what has a baseline, and neither the base's own suite nor the head knows."""
+    if not rules.known:
+        return []
+    subjects, failed = ({each.workload for each in side} for side in (head.subjects, head.failed))
+    same = {each.workload for each in head.same}
+    names = {each.workload for each in base.subjects}
+    return sorted(names - {*rules.known} - subjects - failed - same)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -229,5 +229,6 @@ def _judged(run: Run, options: JudgeOptions, label: str) -> Comparison:
     rules = compare.rules(
         options.workloads, run.suite, options.baselines, machine, notify=options.notify
     )
+    rules = dataclasses.replace(rules, known=tuple(rules.limits.workloads))
     with fetch.refusing_odd_numbers(label):
         return compare.against_baselines(run, options.baselines, label=label, rules=rules)

@@ -97,7 +97,9 @@ def result(files: Iterable[Accepted]) -> str:
     lines: list[str] = []
     for file in files:
         lines.append(f"{file.action:<9} {file.path}")
-        if file.action != "kept":
+        if file.action == "removed":
+            lines.append(f"{_INDENT}no workload of the suite has this name any more")
+        elif file.action != "kept":
             lines += [f"{_INDENT}{line}" for line in _news(file)]
     return "\n".join(lines) if lines else "nothing to accept"
 

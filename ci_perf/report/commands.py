@@ -72,9 +72,9 @@ def listing(comparison: Comparison) -> Command:
 
 def git_rm(rows: Iterable[Row], base: str) -> Command:
     """Delete the baseline files of workloads that are gone for good; `base` is their folder."""
-    missing = phrases.names(row for row in rows if is_of_workload(row))
-    paths = [quoted(f"{base}/{name}.json") for name in missing[: phrases.MAX_NAMED]]
-    return _line("git", "rm", *paths)
+    missing = phrases.names(row for row in rows if is_of_workload(row))[: phrases.MAX_NAMED]
+    paths = [f"{base}/{folder}{name}.json" for name in missing for folder in ("", "programs/")]
+    return _line("git", "rm", "--ignore-unmatch", *map(quoted, paths))
 
 
 def quoted(name: str) -> str:

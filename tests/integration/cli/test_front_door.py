@@ -13,7 +13,7 @@ import click
 import pytest
 
 from ci_perf import __main__
-from ci_perf.cli.main import COMMANDS, cli
+from ci_perf.cli.main import COMMANDS, GROUPS, HIDDEN, cli
 from ci_perf.errors import ExitCode
 from ci_perf.model import schema
 from tests.runs import STEADY, a_measured
@@ -31,6 +31,18 @@ def test_every_command_has_help_and_the_list_says_what_it_does(project, name):
 
     assert done.code == ExitCode.OK
     assert " ".join(command_of(name).help.split()).startswith(COMMANDS[name])
+
+
+def test_help_shows_few_commands_in_groups_and_check_few_options(project):
+    shown = project.run("--help").out
+    names = [name for names in GROUPS.values() for name in names]
+
+    assert {*names, *HIDDEN} == set(COMMANDS)
+    assert re.findall(r"^  (\w+)  ", shown, re.MULTILINE) == names
+    assert len(names) <= 16
+    assert [line for line in shown.splitlines() if line[:-1] in GROUPS] == [f"{g}:" for g in GROUPS]
+    options = [each for each in command_of("check").params if isinstance(each, click.Option)]
+    assert len(options) + len(["--help"]) <= 20
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -171,6 +171,28 @@ def test_a_workload_that_the_head_removes_is_missing_until_the_merge(project):
     assert row(comparison, "", "other")["code"] == "missing"
 
 
+def test_a_baseline_that_outlived_its_workload_on_the_base_is_a_note_until_it_is_accepted(project):
+    suite(project, ORDER.format("a", "b"), names=("nap", "other"))
+    commands = (("run", "-o", "../base.json"), ("accept", "../base.json"))
+    for command in commands:
+        assert Project(project.root).run(*command).code == ExitCode.OK
+    (project.root / "workloads/other.py").unlink()
+    suite(project, ORDER.format("a", "b"))
+    branch(project)
+    project.commit(README_md="A product.\n")
+
+    _, comparison = checked(project)
+    accepted = Project(project.root).run("accept", "../run.json", "--reason", "Tidy up")
+
+    assert {each["workload"] for each in comparison["rows"]} == {"nap"}
+    (note,) = [each for each in comparison["interleaved"]["notes"] if "other" in each]
+    assert note.endswith("any more: other; `ci-perf accept` removes their files")
+    assert accepted.code == ExitCode.OK, accepted.err
+    assert "no workload of the suite has this name any more" in accepted.out
+    assert list(project.root.glob("baselines/**/other.json")) == []
+    assert list(project.root.glob("baselines/*/smoke/nap.json"))
+
+
 def test_head_and_base_that_are_one_commit_have_nothing_to_compare(project):
     suite(project, ORDER.format("a", "b"))
 

@@ -108,9 +108,9 @@ def test_a_worse_number_needs_a_reason_and_keeps_it(root):
     worse = a_run(a_measured("a", *SLOW), id="2")
     before = contents(root)
 
-    with pytest.raises(RefusedError, match=r"a step_time_s \+100\.0%.*--reason"):
+    with pytest.raises(UsageError, match=r"a step_time_s \+100\.0%.*--reason"):
         accepted(root, worse)
-    with pytest.raises(RefusedError):
+    with pytest.raises(UsageError):
         accepted(root, worse, reason="  ")
     assert contents(root) == before
 
@@ -128,7 +128,7 @@ def test_what_starts_afresh_needs_a_reason_as_well(root, other):
     before = contents(root)
     slower = msgspec.structs.replace(a_measured("a", *SLOW, parameters={"n": 1}), **other)
 
-    with pytest.raises(RefusedError, match=r"starts afresh.*a \((other|a step) .*--reason"):
+    with pytest.raises(UsageError, match=r"starts afresh.*a \((other|a step) .*--reason"):
         accepted(root, a_run(slower, id="2"))
     assert contents(root) == before
     assert accepted(root, a_run(slower, id="2"), reason="more layers") == {"a": Action.REPLACED}
@@ -266,7 +266,7 @@ def test_gated_numerics_that_changed_need_a_reason_and_the_speed_keeps_its_histo
     accepted(root, session(*STEADY, id="1"))
     other = session(*STEADY, losses=OTHER, id="2")
 
-    with pytest.raises(RefusedError, match=r"a \(numerics changed\).*--reason"):
+    with pytest.raises(UsageError, match=r"a \(numerics changed\).*--reason"):
         accepted(root, other, limits=GATED)
     assert accepted(root, other, limits=GATED, reason="another schedule") == {"a": Action.APPENDED}
     assert against(root, other, GATED).exit_code == 0
@@ -321,7 +321,7 @@ def test_what_its_pairs_prove_to_be_worse_needs_a_reason_also_without_a_baseline
     """Deleting the baseline in the same change hides nothing."""
     proven = in_turns(a_run(a_measured("w", *SLOW), id="2"), pairs(2.0))
 
-    with pytest.raises(RefusedError, match="w step_time_s"):
+    with pytest.raises(UsageError, match="w step_time_s"):
         accepted(root, proven)
     assert accepted(root, proven, reason="exact attention") == {"w": Action.CREATED}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ci_perf.baselines import accept, summaries
 from ci_perf.baselines.accept import Action, Mode
-from ci_perf.errors import ExitCode, RefusedError
+from ci_perf.errors import ExitCode, UsageError
 from ci_perf.judging import metric_values
 from ci_perf.model import metrics
 from ci_perf.model.comparison import Change, Verdict
@@ -105,7 +105,7 @@ def test_what_is_likely_slower_begins_an_epoch_where_a_person_accepts_it(root):
     other = a_run(a_measured("a", *SLOW, operators=9), id="2")
     assert verdicts_of(against(root, other), "a")["step_time_s"] is Verdict.LIKELY_SLOWER
 
-    with pytest.raises(RefusedError, match=r"step_time_s \+100.0%.*--reason"):
+    with pytest.raises(UsageError, match=r"step_time_s \+100.0%.*--reason"):
         accepted(root, other)
     accepted(root, other, reason="exact attention")
 
@@ -137,7 +137,7 @@ def test_a_metric_that_is_accepted_to_be_gone_is_not_missing_again_and_may_come_
     without = a_run(a_measured("a", *STEADY), id="2")
     assert against(root, without).exit_code == ExitCode.NO_ANSWER
 
-    with pytest.raises(RefusedError, match=r"missing: peak_allocated_bytes.*--reason"):
+    with pytest.raises(UsageError, match=r"missing: peak_allocated_bytes.*--reason"):
         accepted(root, without)
     accepted(root, without, reason="measured on the CPU now")
     assert against(root, without).exit_code == ExitCode.OK

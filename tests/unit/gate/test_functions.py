@@ -4,14 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from ci_perf.errors import RefusedError, UsageError
+from ci_perf.baselines import layout
+from ci_perf.baselines.accept import Action
+from ci_perf.errors import UsageError
 from ci_perf.gate import accept, compare
 from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.compare import HarnessFiles
 from ci_perf.model.comparison import Verdict
+from ci_perf.system import files
+from tests import repositories
 from tests.accepting import accepted
 from tests.programs import a_same_program
+from tests.projects import Project
 from tests.runs import SLOW, STEADY, a_measured, a_run
 
 
@@ -57,16 +62,33 @@ def test_a_suite_that_is_not_there_is_told_and_judged_by_the_defaults(folders):
     ]
 
 
-def test_accepting_writes_into_another_folder_and_leaves_the_baselines_alone(folders, tmp_path):
-    options = AcceptOptions(into=tmp_path / "into", **folders)
+@pytest.mark.parametrize("by_patch", [False, True], ids=["at once", "by a patch"])
+def test_files_of_a_workload_that_the_suite_no_longer_has_are_removed(tmp_path, by_patch):
+    git = repositories.init(tmp_path / "project")
+    folders = {"root": git.root, "workloads": git.root / "workloads"}
+    baselines, patch = git.root / "baselines", tmp_path / "the.patch"
+    w = a_measured("w", *STEADY)
+    accepted(baselines, a_run(a_measured("old", *STEADY), w))
+    (old,) = baselines.rglob("old.json")
+    record = layout.program_file(old)
+    files.make_folder(record.parent)
+    record.write_text("{}\n")
+    Project(git.root).workload("w").suite("w")
+    git.commit()
 
-    (acceptance,) = accept.accept(
-        a_run(a_measured("w", *STEADY)), options, label="run", notify=lambda _line: None
-    )
+    def removed(**more):
+        options = AcceptOptions(**folders, baselines=baselines, **more)
+        answer = accept.accept(a_run(w), options, label="run", notify=lambda _line: None)
+        return [each.workload for each in answer if each.action is Action.REMOVED]
 
-    assert acceptance.action.value == "created"
-    assert list((tmp_path / "into").rglob("w.json"))
-    assert not folders["baselines"].exists()
+    assert removed(select=("w",)) == []
+    assert removed(patch=patch if by_patch else None) == ["old"]
+    assert old.exists() == record.exists() == by_patch
+    if by_patch:
+        git.ask("apply", str(patch))
+    assert not old.exists()
+    assert not record.exists()
+    assert list(baselines.rglob("w.json"))
 
 
 def test_where_both_sides_run_the_same_program_it_says_why_nothing_is_accepted(folders):
@@ -87,7 +109,7 @@ def test_a_refused_run_writes_nothing(folders):
     before = {path: path.read_bytes() for path in folders["baselines"].rglob("*.json")}
     options = AcceptOptions(**folders)
 
-    with pytest.raises(RefusedError, match="expected a reason"):
+    with pytest.raises(UsageError, match="expected a reason"):
         accept.accept(
             a_run(a_measured("w", *SLOW), id="slow"),
             options,
