@@ -81,9 +81,11 @@ class TimeEstimate:
 
 
 def describe(failed: Failed) -> str:
-    """Say what failed, with its last lines."""
-    lines = [*escape.quoted(failed.reason), *escape.quoted(failed.output)]
-    return "\n".join([headline(failed), *lines])
+    """Say what failed, with its last lines, and what helps where memory ran out."""
+    lines = [headline(failed), *escape.quoted(failed.reason), *escape.quoted(failed.output)]
+    if failed.exhausted:
+        lines.append(f"next: {phrases.OUT_OF_MEMORY[failed.exhausted.kind]}")
+    return "\n".join(lines)
 
 
 def waited_text(waited_s: float, most_s: float) -> str:

@@ -154,18 +154,6 @@ _ACCEPTED = _BLAMES | {Severity.IMPROVED}
 BUSY_CODES = frozenset({"host_pressure", "memory_pressure", "cgroup_throttled"})
 # A larger limit promises little: a loss of up to as much may rightly be called unchanged.
 _LARGEST_LIMIT = 0.2
-_SMALLER = "a smaller batch (gradient accumulation keeps its effective size)"
-_CHECKPOINTING = "activation checkpointing (`torch.utils.checkpoint`)"
-_OUT_OF_MEMORY = {
-    "device": f"the GPU ran out of memory. Use {_SMALLER}, mixed precision (AMP), or "
-    f"{_CHECKPOINTING}. If much memory is reserved and little is allocated, set "
-    '`allocator = "expandable_segments:True"` in suite.toml; run.json has the summary of the '
-    "allocator.",
-    "host": f"the host ran out of memory. Use {_SMALLER}, fewer loader workers, or "
-    f"{_CHECKPOINTING}, or give the runner more memory.",
-    "limit": "a process reached `memory_limit_bytes` of suite.toml, which limits address space "
-    f"and not memory in use. Raise it, or use {_SMALLER}.",
-}
 
 
 def next_steps(comparison: Comparison) -> list[Phrase]:
@@ -341,7 +329,7 @@ def _memory(rows: list[Row]) -> Phrase:
     said: Phrase = ()
     for kind, without_memory in sorted(exhausted.items()):
         names = phrases.named(without_memory)
-        said = (*said, Words(" "), *names, Words(f": {_OUT_OF_MEMORY[kind]}"))
+        said = (*said, Words(" "), *names, Words(f": {phrases.OUT_OF_MEMORY[kind]}"))
     return said
 
 

@@ -1,10 +1,12 @@
 import sys
 
+import msgspec
 import pytest
 
 from ci_perf.cli import console, following
 from ci_perf.model.comparison import Verdict
-from ci_perf.progress import GroupedListener, PlainListener
+from ci_perf.model.process import Exhausted
+from ci_perf.progress import GroupedListener, PlainListener, sentences
 from ci_perf.session import Forecast
 from ci_perf.session.schedule import PAIRS_FOR_ALARM
 from tests.clocks import Clock
@@ -233,3 +235,16 @@ def test_a_machine_that_stays_busy_is_measured_all_the_same_and_that_is_said(clo
     assert said() == [
         "the machine is not quiet after 1 min 0 s, and is measured all the same: busy"
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "helps"),
+    [("device", "next: the GPU ran"), ("host", "next: the host ran"), ("limit", "next: a process")],
+)
+def test_what_ran_out_of_memory_is_told_with_the_next_step(kind, helps):
+    failed = msgspec.structs.replace(a_failed("vit"), exhausted=Exhausted(kind=kind))
+
+    *_, last = sentences.describe(failed).splitlines()
+
+    assert last.startswith(helps)
+    assert "a smaller batch" in last

@@ -151,10 +151,10 @@ def test_nothing_unchanged_is_outside_a_fold():
 def test_each_finding_comes_with_its_command():
     report = markdown.render(shapes.regressed())
 
+    folder = "baselines/nvidia-h200/standard"
     for command in (
         'ci-perf accept run.json --workload bert --workload resnet18 --reason "…"',
-        "git rm --ignore-unmatch baselines/nvidia-h200/standard/vit.json "
-        "baselines/nvidia-h200/standard/programs/vit.json",
+        f"git rm --ignore-unmatch {folder}/vit.json {folder}/programs/vit.json",
         "step_time_s = { limit = 0.12 }",
         "ci-perf accept run.json --workload llama",
     ):
