@@ -52,7 +52,7 @@ __all__ = [
 
 
 def measure(
-    suite: str = "smoke",
+    suite: str = "",
     *,
     select: str | Iterable[str] = (),
     output: Location | None = None,
@@ -109,7 +109,7 @@ def measure(
 
 
 def check(
-    suite: str = "smoke",
+    suite: str = "",
     *,
     select: str | Iterable[str] = (),
     output: Location | None = None,
@@ -196,7 +196,7 @@ def explain(
     *,
     run: "Run | Location | None" = None,
     against: str | None = None,
-    suite: str = "smoke",
+    suite: str = "",
     root: Location | None = None,
     workloads: Location = "workloads",
     baselines: Location = "baselines",

@@ -31,6 +31,8 @@ from ci_perf.model.suite import (
 from ci_perf.system import files
 
 BUILTIN = "builtin:"
+# The suite of a folder without suite.toml, and the one that is meant where several are there.
+DEFAULT, USUAL = "default", "smoke"
 # More workloads than this from one entry is a slip: at some seconds each they take hours.
 MAX_POINTS = 1000
 _LIMITED = list(metrics.LIMITED)
@@ -62,13 +64,50 @@ def locate(suite: str, folder: Path) -> tuple[str, Path]:
     return suite, folder
 
 
+def choose(folder: Path, name: str = "") -> str:
+    """Return the suite that is meant: `smoke` or the only one, where none is named.
+
+    Raises InvalidFileError (suite.toml), and UsageError: there are several.
+    """
+    if name or files.is_missing(folder / "suite.toml"):
+        return name or DEFAULT
+    names = sorted(load(folder).suites)
+    if USUAL in names:
+        return USUAL
+    if len(names) == 1:
+        return names[0]
+    raise UsageError(
+        f"{folder / 'suite.toml'}: expected --suite NAME, or a suite {USUAL!r}, found "
+        f"{', '.join(names) or 'no suite'}"
+    )
+
+
+def exists(folder: Path) -> bool:
+    """Whether there is a suite: suite.toml, or a workload without one."""
+    return not files.is_missing(folder / "suite.toml") or bool(_find_workloads(folder))
+
+
+def _find_workloads(folder: Path) -> list[str]:
+    """Name the files that may be workloads: helpers begin with an underscore."""
+    return sorted(file.stem for file in folder.glob("*.py") if not file.name.startswith("_"))
+
+
 def load(folder: Path) -> SuiteFile:
-    """Read and check FOLDER/suite.toml. Raises InvalidFileError that names the key."""
+    """Read and check FOLDER/suite.toml. Raises InvalidFileError that names the key.
+
+    Without one, each file of the folder is a workload of the suite `default`.
+    """
     path = folder / "suite.toml"
     if files.is_missing(path):
-        raise InvalidFileError(
-            f"{path}: expected a suite file, found none; `ci-perf init` writes a first one, "
-            "`--workloads DIR` looks elsewhere, `--suite builtin:smoke` uses the shipped suite"
+        workloads = [{"workload": name} for name in _find_workloads(folder)]
+        if not workloads:
+            raise InvalidFileError(
+                f"{folder}: expected workloads (*.py), or a suite.toml that names them, found "
+                "neither; `ci-perf init` writes a first one, `--workloads DIR` looks elsewhere, "
+                "`--suite builtin:smoke` uses the shipped suite"
+            )
+        return codec.convert(
+            {"suites": {DEFAULT: {"workloads": workloads}}}, SuiteFile, name=str(folder)
         )
     try:
         data = tomllib.loads(files.read_text(path))
@@ -162,7 +201,7 @@ def describe(path: Path) -> str:
 
 def _check(suite_file: SuiteFile, folder: Path, path: Path) -> None:
     """Check what the types cannot: names of metrics, protocol settings and workload files."""
-    available = [file.stem for file in folder.glob("*.py") if not file.name.startswith("_")]
+    available = _find_workloads(folder)
     for where, table in _limit_tables(suite_file):
         _check_keys(table, _LIMITED, f"{path}: {where}.limits", "metric")
     for where, settings in _protocol_tables(suite_file):
@@ -259,7 +298,9 @@ def _check_keys(keys: Iterable[str], known: list[str], where: str, kind: str) ->
 def _suite(suite_file: SuiteFile, name: str, folder: Path) -> SuiteSpec:
     if name not in suite_file.suites:
         hint = codec.did_you_mean(name, list(suite_file.suites))
-        raise UsageError(f"{folder / 'suite.toml'}: no suite {name!r}; {hint}")
+        has_file = not files.is_missing(folder / "suite.toml")
+        place = folder / "suite.toml" if has_file else f"{folder}, without a suite.toml"
+        raise UsageError(f"{place}: no suite {name!r}; {hint}")
     return suite_file.suites[name]
 
 

@@ -89,12 +89,11 @@ def github_command() -> None:
 @github_command.command("count-checks")
 @click.option(
     "--key",
-    default="smoke",
-    show_default=True,
     metavar="NAME",
+    show_default="that of the only one",
     help="The key of our comment: the name of the suite, unless `publish --key` says otherwise.",
 )
-def count_checks_command(*, key: str) -> int:
+def count_checks_command(*, key: str | None) -> int:
     """Count the earlier checks of a pull request that tested pairs, by our comment.
 
     For a job of a pull request whose GITHUB_TOKEN may read pull requests, before the job that

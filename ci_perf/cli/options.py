@@ -34,10 +34,11 @@ def duration(
 
 suite = click.option(
     "--suite",
-    default="smoke",
-    show_default=True,
+    default="",
+    show_default="smoke, or the only one",
     metavar="NAME",
-    help="A suite of suite.toml, or builtin:NAME for one that comes with ci-perf.",
+    help="A suite of suite.toml, or builtin:NAME for one that comes with ci-perf. Without "
+    "suite.toml, each file of --workloads is a workload of the suite default.",
 )
 workloads = click.option(
     "--workloads",

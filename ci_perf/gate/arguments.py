@@ -20,6 +20,7 @@ Location = str | PathLike[str]
 
 def measure_options(
     *,
+    suite: str,
     root: Location | None,
     select: str | Iterable[str],
     workloads: Location,
@@ -41,7 +42,14 @@ def measure_options(
     from ci_perf.gate.measure import MeasureOptions
     from ci_perf.gate.runners import Runner
 
+    if bool(unit) != (plan is not None):
+        raise UsageError("expected a plan and one of its units, found only one of both")
+    planned = None
+    if plan is not None:
+        planned = plan if isinstance(plan, WorkPlan) else files.read(below(root, plan), WorkPlan)
+        suite = planned.suite
     options = MeasureOptions(
+        suite=suite,
         root=root_of(root),
         select=names_of(select),
         workloads=below(root, workloads),
@@ -52,12 +60,7 @@ def measure_options(
         traces=None if traces is None else below(root, traces),
         **others,
     )
-    if not unit and plan is None:
-        return options
-    if not unit or plan is None:
-        raise UsageError("expected a plan and one of its units, found only one of both")
-    known = plan if isinstance(plan, WorkPlan) else files.read(below(root, plan), WorkPlan)
-    return fleet.narrowed(options, known, unit)
+    return options if planned is None else fleet.narrowed(options, planned, unit)
 
 
 def root_of(root: Location | None) -> Path:

@@ -274,7 +274,7 @@ def rules(
     defaults = limits_on(machine, calibrated)
     by_default = Rules(limits=defaults, tiers=Tiers(), fail_on="proven")
     _, where = suite.locate(name, folder)
-    if not (where / "suite.toml").exists():
+    if not suite.exists(where):
         notify(f"{where / 'suite.toml'}: not found; the default limits apply")
         return by_default
     try:

@@ -57,7 +57,7 @@ class PlanOptions(RepositoryFolders):
     ``select`` names workloads, all without any.
     """
 
-    suite: str = "smoke"
+    suite: str = ""
     select: tuple[str, ...] = ()
     units: int = 1
     machine_classes: tuple[str, ...] = ()
@@ -82,12 +82,12 @@ def plan(options: PlanOptions) -> WorkPlan:
         merge_base.check(options.root, options.against)
     whole = suite.plan(
         options.workloads,
-        options.suite,
+        suite.choose(options.workloads, options.suite),
         selection=options.select,
         root=options.root,
         defaults=limits_on(_ANY_CPU),
     )
-    launches_s = known_launches_s(options.baselines, options.suite)
+    launches_s = known_launches_s(options.baselines, whole.suite)
     divided = [
         shard
         for shard in sharding.divide(whole.workloads, launches_s, options.units)

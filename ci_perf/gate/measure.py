@@ -44,7 +44,8 @@ _MOST_PROCESSES = 100
 class MeasureOptions(RepositoryFolders):
     """What is measured, where and for how long; the fields are the options of the command line.
 
-    ``root`` is the repository. ``select`` names workloads, all without any. ``wait_s`` is how long
+    ``root`` is the repository. Without a ``suite``, see `suite.choose`; without ``select``, all its
+    workloads. ``wait_s`` is how long
     to wait for a quiet machine; `None` is a minute for a CPU, or a GPU, that others use. Another
     run of ci-perf is waited for half an hour, or as long where that is more; 0 waits for nobody.
     With ``against``, the merge base with that branch, tag or commit is launched, too, for at most
@@ -60,7 +61,7 @@ class MeasureOptions(RepositoryFolders):
     busy or not.
     """
 
-    suite: str = "smoke"
+    suite: str = ""
     select: tuple[str, ...] = ()
     device: str = "auto"
     processes: int | None = None
@@ -80,6 +81,11 @@ class MeasureOptions(RepositoryFolders):
     unit: str = ""
     suspects: int = 0
     awaits_quiet: bool = True
+
+    def __post_init__(self) -> None:
+        """Choose the suite where none is named. Raises UsageError and InvalidFileError."""
+        chosen = suites.choose(Path(self.root, self.workloads), self.suite)
+        object.__setattr__(self, "suite", chosen)
 
     @property
     def lock_timeout_s(self) -> float:

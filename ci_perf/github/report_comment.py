@@ -11,6 +11,7 @@ from enum import Enum
 
 import msgspec
 
+from ci_perf.errors import RefusedError
 from ci_perf.github.answers import Account
 from ci_perf.github.client import Client, GithubError
 
@@ -172,10 +173,11 @@ def put(
     raise AssertionError("the last size returns or raises")
 
 
-def find(client: Client, pull: int, key: str) -> list[Comment]:
+def find(client: Client, pull: int, key: str | None) -> list[Comment]:
     """Find the comments that we have written with this key, oldest first. Raises GithubError.
 
-    A hidden comment is left alone: nobody would see what is written to it.
+    Without a key, those of every suite. A hidden comment is left alone: nobody would see what is
+    written to it.
     """
     try:
         comments = _list_by_graphql(client, pull)
@@ -183,14 +185,20 @@ def find(client: Client, pull: int, key: str) -> list[Comment]:
         if error.status in {401, 403, 429}:
             raise
         comments = _list_by_rest(client, pull)
-    begin = f"{marker(key)}\n"
+    begin = f"{_OURS}v1 key=" if key is None else f"{marker(key)}\n"
     mine = [comment for comment in comments if _unix(comment.body).startswith(begin)]
     return sorted(mine, key=lambda comment: comment.id)
 
 
-def read(client: Client, pull: int, key: str) -> Comment | None:
-    """Return our comment, the newest if there are several. Raises GithubError."""
-    return _choose_newest(find(client, pull, key))
+def read(client: Client, pull: int, key: str | None) -> Comment | None:
+    """Return our comment, the newest if there are several; without a key, that of any suite.
+
+    Raises GithubError, and RefusedError where comments of several suites might be meant.
+    """
+    mine = find(client, pull, key)
+    if len({comment.body.partition("\n")[0].strip() for comment in mine}) > 1:
+        raise RefusedError("there are comments of several suites; name the key of one")
+    return _choose_newest(mine)
 
 
 def _choose_newest(mine: list[Comment]) -> Comment | None:

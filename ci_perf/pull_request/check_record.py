@@ -188,7 +188,7 @@ class _Payload(msgspec.Struct):
     action: str = ""
 
 
-def count_checks(environment: Mapping[str, str], key: str, *, notify: Notify) -> int | None:
+def count_checks(environment: Mapping[str, str], key: str | None, *, notify: Notify) -> int | None:
     """Return how many checks the comment `key` remembers, of the machine that has most.
 
     `None` where nothing tells: there is no pull request, GitHub does not say, or the comment is
@@ -201,7 +201,7 @@ def count_checks(environment: Mapping[str, str], key: str, *, notify: Notify) ->
         return None
 
 
-def _count(environment: Mapping[str, str], key: str) -> int:
+def _count(environment: Mapping[str, str], key: str | None) -> int:
     path = environment.get("GITHUB_EVENT_PATH", "")
     payload = files.read_text(Path(path)) if path else ""
     event = actions.read_event(environment, payload)
@@ -212,7 +212,7 @@ def _count(environment: Mapping[str, str], key: str) -> int:
         action = msgspec.json.decode(payload, type=_Payload).action
         if event.run.attempt == 1 and action == "opened":
             return 0
-        raise RefusedError(f"there is no comment of ours with the key {key!r}")
+        raise RefusedError(f"there is no comment of ours with the key {key or 'of any suite'!r}")
     records = decode(known.record)
     if records is None:
         raise RefusedError("what the comment remembers is damaged")

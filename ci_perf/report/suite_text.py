@@ -9,7 +9,7 @@ from ci_perf.report import escape
 _OWN_MODEL = """\
 Next:
  1. Put a step of your own model into workloads/example.py, and try it:
-                                ci-perf run --suite smoke
+                                ci-perf run
  2. Commit everything to your main branch.
 """
 _ON_GITHUB = """\
@@ -18,11 +18,11 @@ _ON_GITHUB = """\
  4. Open a pull request: perf measures it, and a comment says whether it is slower."""
 _BY_HAND = """\
  3. Make the numbers the first baselines:
-                                ci-perf run --suite smoke
+                                ci-perf run
                                 ci-perf accept run.json --reason "First baseline"
                                 git add baselines && git commit -m "First baselines"
  4. On a branch, measure it beside the main branch:
-                                ci-perf check --suite smoke --against main
+                                ci-perf check --against main
 For GitHub, `ci-perf init --action OWNER/REPOSITORY@COMMIT` adds the workflows."""
 
 

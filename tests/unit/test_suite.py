@@ -353,3 +353,40 @@ def test_the_shipped_suite_is_found_from_anywhere(tmp_path):
     assert found.suite == "builtin:smoke"
     assert all(Path(w.file).exists() for w in found.workloads)
     assert "matmul.size=256" in [w.id for w in found.workloads]
+
+
+def test_without_a_file_each_workload_of_the_folder_is_one_of_the_default_suite(folder):
+    (folder / "_helper.py").touch()
+
+    found = suite.plan(folder, suite.choose(folder), root=folder)
+
+    assert (found.suite, [w.id for w in found.workloads]) == ("default", ["bert", "matmul"])
+    with pytest.raises(UsageError, match=r"without a suite\.toml: no suite 'smoke'; known: defau"):
+        suite.plan(folder, "smoke", root=folder)
+
+
+def test_without_files_there_is_no_suite_and_init_is_named(tmp_path):
+    assert not suite.exists(tmp_path)
+    with pytest.raises(InvalidFileError, match=r"expected workloads \(\*\.py\), .*`ci-perf init`"):
+        suite.plan(tmp_path, suite.choose(tmp_path), root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["nightly"], "nightly"),
+        (["nightly", "smoke"], "smoke"),
+        (["a", "b"], r"suite\.toml: expected --suite NAME, .*, found a, b"),
+        ([], r"suite\.toml: expected --suite NAME, .*, found no suite"),
+    ],
+)
+def test_where_no_suite_is_named_it_is_smoke_or_the_only_one(folder, names, chosen):
+    tables = [f"[[suites.{name}.workloads]]\nworkload = 'bert'\n" for name in names]
+    (folder / "suite.toml").write_text("".join(tables) or "[suites]\n")
+
+    assert suite.choose(folder, "other") == "other"
+    if chosen in names:
+        assert suite.choose(folder) == chosen
+    else:
+        with pytest.raises(UsageError, match=chosen):
+            suite.choose(folder)

@@ -127,12 +127,12 @@ def test_results_of_an_earlier_step_are_not_shown_as_this_ones(recorded):
 
 
 def test_earlier_checks_are_counted_before_anything_is_measured(recorded):
-    for inputs, key in ({"key": "standard"}, "standard"), ({}, "smoke"):
+    for inputs, words in ({"key": "standard"}, ["--key=standard"]), ({}, []):
         job = recorded()
         done = job.run_action(COUNT, **inputs)
 
         assert ran(done) == ["Find or install ci-perf", "Count earlier checks"]
-        assert called(job, "count-checks") == ["count-checks", f"--key={key}"]
+        assert called(job, "count-checks") == ["count-checks", *words]
 
 
 def test_reporting_publishes_what_was_measured_elsewhere(recorded):
@@ -216,7 +216,7 @@ def test_an_unknown_mode_ends_before_anything_is_done(recorded, mode):
         (ROOT, ["check"], {"suite": "s", "against": "main", "traces": "true", "wait": "1m"}),
         (ROOT, ["check"], {"fail_on": "never", "runner": "docker", "container": "image=x"}),
         (ROOT, ["accept"], {}),
-        (COUNT, ["github", "count-checks"], {}),
+        (COUNT, ["github", "count-checks"], {"key": "k"}),
         (REPORT, ["github", "publish"], {}),
         (REPORT, ["github", "rejudge"], {"run_id": "1", "suite": "s"}),
         (BASELINE, ["accept"], {"append": "true"}),

@@ -84,7 +84,7 @@ def programs(merged):
     (merged.root / "workloads/suite.toml").write_text("[suites.smoke]\nworkloads = 1\n")
     merged.commit(a_py="4")
     line = commits.between(merged.root, "main~1", "main")
-    return CommitPrograms(line, MeasureOptions(root=merged.root), notify=print)
+    return CommitPrograms(line, MeasureOptions(root=merged.root, suite="smoke"), notify=print)
 
 
 def test_a_suite_is_planned_as_a_commit_has_it(programs):
