@@ -366,7 +366,6 @@ def test_without_a_file_each_workload_of_the_folder_is_one_of_the_default_suite(
 
 
 def test_without_files_there_is_no_suite_and_init_is_named(tmp_path):
-    assert not suite.exists(tmp_path)
     with pytest.raises(InvalidFileError, match=r"expected workloads \(\*\.py\), .*`ci-perf init`"):
         suite.plan(tmp_path, suite.choose(tmp_path), root=tmp_path)
 

@@ -30,13 +30,6 @@ def test_every_line_of_a_container_becomes_an_option(recorded):
     assert options_of_containers(job) == OPTIONS
 
 
-def test_without_these_inputs_suite_toml_and_the_machine_decide(recorded):
-    job = recorded()
-    job.run_action(ROOT)
-
-    assert options_of_containers(job) == []
-
-
 def test_what_stands_in_an_input_stays_one_argument(recorded):
     hostile = '$(touch pwned) `touch pwned` "; touch pwned; # --allow-unpinned'
     job = recorded()

@@ -39,8 +39,8 @@ def test_help_shows_few_commands_in_groups_and_check_few_options(project):
 
     assert {*names, *HIDDEN} == set(COMMANDS)
     assert re.findall(r"^  (\w+)  ", shown, re.MULTILINE) == names
+    assert all(f"\n\n{title}:\n" in shown for title in GROUPS)
     assert len(names) <= 16
-    assert [line for line in shown.splitlines() if line[:-1] in GROUPS] == [f"{g}:" for g in GROUPS]
     options = [each for each in command_of("check").params if isinstance(each, click.Option)]
     assert len(options) + len(["--help"]) <= 20
 

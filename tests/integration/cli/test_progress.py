@@ -1,19 +1,13 @@
 """What a log, and GitHub's, shows of a run; and what the canaries leave in its file."""
 
-import signal
-
 import pytest
 
 from ci_perf.errors import ExitCode
 from ci_perf.model.run import Run
 from ci_perf.system import files
-from tests.processes import wait_for_children
-from tests.projects import GOOD, QUICK, SLOW_STEP
 
 # Every way in which a program could speak to the runner that reads our stderr.
 LOUD = "print('::error::gotcha\\n::endgroup::\\n  ::endgroup::\\n##[endgroup]')\n"
-HOG = "def step():\n    bytearray(64 * 2**30)\n"
-LIMITED = f"{QUICK}memory_limit_bytes = {4 * 2**30}\n"
 
 
 def commands(err):
@@ -60,23 +54,6 @@ def test_github_folds_the_lines_and_is_told_below_what_failed(project):
     assert commands(done.out) == []
 
 
-def test_the_group_is_closed_when_a_run_is_interrupted(project):
-    project.workload("slow", GOOD + SLOW_STEP).suite("slow")
-    process = project.start("run", GITHUB_ACTIONS="true")
-    assert process.stderr is not None
-    first = process.stderr.readline()
-    wait_for_children(process.pid)
-
-    process.send_signal(signal.SIGTERM)
-    _, rest = process.communicate(timeout=60)
-
-    assert process.returncode == ExitCode.INTERRUPTED
-    assert commands(first + rest) == [
-        "::group::measuring 1 workload in 2 processes",
-        "::endgroup::",
-    ]
-
-
 def test_canaries_are_kept_in_the_run_and_no_file_of_the_repository_is_one(project, plain):
     """Here one would stand in for torch, if only for the canaries."""
     (project.root / "torch.py").write_text("raise SystemExit('a canary of mine')\n")
@@ -107,17 +84,3 @@ def test_canaries_that_fail_are_told_and_the_run_goes_on(project, plain, tmp_pat
     assert "degraded: canary_failed: no canaries before measuring" in done.err
     assert "OSError: libcudart: cannot open" in done.err
     assert [m.workload for m in run.measured] == ["good"]
-
-
-def test_a_workload_without_memory_fails_and_the_suite_goes_on(project, plain):
-    project.workload("hog", GOOD + HOG).workload("good")
-    project.suite("hog", "good", settings=LIMITED)
-
-    done = plain("run")
-
-    run = files.read(project.root / "run.json", Run)
-    assert done.code == ExitCode.NO_ANSWER
-    assert [m.workload for m in run.measured] == ["good"]
-    assert [f.workload for f in run.failed] == ["hog"]
-    assert run.failed[0].exhausted is not None
-    assert run.failed[0].exhausted.kind == "limit"

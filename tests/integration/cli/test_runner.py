@@ -40,14 +40,6 @@ def test_calibrate_chooses_and_says_how_much_launches_differ(measured):
     assert [len(one.processes) for one in run.measured] == [6, 6]
 
 
-@pytest.mark.parametrize("processes", [4, 7])
-def test_calibrate_wants_enough_launches_and_a_partner_for_each(measured, processes):
-    done = measured.run("calibrate", "--processes", processes)
-
-    assert done.code == ExitCode.USAGE
-    assert "--processes" in done.err
-
-
 def test_a_workload_that_fails_leaves_a_calibration_by_the_others(project):
     project.workload("bad", "raise ValueError('boom')\n").workload("good").suite("bad", "good")
 
@@ -80,13 +72,6 @@ def test_an_interrupted_calibration_keeps_nothing(project):
     assert not (project.root / "baselines").exists()
 
 
-def test_a_report_never_overwrites_the_run(measured):
-    done = measured.run("calibrate", "--report", "calibration-run.json")
-
-    assert done.code == ExitCode.USAGE
-    assert not (measured.root / "calibration-run.json").exists()
-
-
 def test_what_is_planted_is_measured_and_becomes_no_baseline(project):
     project.workload("one").suite("one")
 
@@ -111,11 +96,17 @@ def fastest_block(project, name):
     return min(block for process in workload.processes for block in process.timed.block_s)
 
 
-@pytest.mark.parametrize("share", ["3", "0%", "200%", "much%"])
-def test_a_planted_share_is_said_in_percent(project, share):
-    project.workload("one").suite("one")
-
-    done = project.run("calibrate", "--planted", share)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--processes", 7), "expected an even number"),
+        (("--report", "calibration-run.json"), "would overwrite calibration-run.json"),
+        *((("--planted", share), "a share up to 100%") for share in ("3", "0%", "200%", "much%")),
+    ],
+)
+def test_wrong_use_is_refused_before_anything_is_launched(measured, arguments, said):
+    done = measured.run("calibrate", *arguments)
 
     assert done.code == ExitCode.USAGE
-    assert "expected a share up to 100%, such as 3%" in done.err
+    assert said in done.err
+    assert not (measured.root / "calibration-run.json").exists()

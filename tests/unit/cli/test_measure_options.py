@@ -46,10 +46,6 @@ def heard(*line, **environment):
     return choices[0]
 
 
-def test_without_any_option_it_runs_here():
-    assert heard() == Runner(kind="local")
-
-
 @pytest.mark.parametrize("key", SAID)
 def test_a_key_becomes_a_choice_and_is_refused_without_a_container(key):
     text, value = SAID[key]
@@ -89,7 +85,8 @@ def test_the_line_replaces_what_a_variable_says_of_the_same_key_and_no_other():
 
 
 def test_what_a_machine_says_of_its_containers_is_no_mistake_without_one():
-    assert heard(CI_PERF_RUN_CONTAINER="allow-image=registry.example/team memory=4g") == Runner()
+    of_machine = "allow-image=registry.example/team memory=4g"
+    assert heard(CI_PERF_RUN_CONTAINER=of_machine) == heard() == Runner(kind="local")
 
 
 @pytest.mark.parametrize(
@@ -124,12 +121,6 @@ def test_a_value_that_fits_no_container_is_refused_by_its_key(pair, said):
 
     assert str(caught.value).startswith(said)
     assert pair.partition("=")[2] in str(caught.value)
-
-
-@pytest.mark.parametrize("value", ["Docker", "kubernetes", ""])
-def test_another_runner_is_refused(value):
-    with pytest.raises(click.BadParameter, match="'local', 'docker', 'podman'"):
-        heard("--runner", value)
 
 
 def test_a_choice_is_spelled_so_that_it_is_heard_again(tmp_path):

@@ -12,7 +12,6 @@ from ci_perf.gate.accept import AcceptOptions
 from ci_perf.gate.commit_suite import RepositoryFolders
 from ci_perf.gate.compare import HarnessFiles
 from ci_perf.model.comparison import Verdict
-from ci_perf.system import files
 from tests import repositories
 from tests.accepting import accepted
 from tests.programs import a_same_program
@@ -71,7 +70,7 @@ def test_files_of_a_workload_that_the_suite_no_longer_has_are_removed(tmp_path, 
     accepted(baselines, a_run(a_measured("old", *STEADY), w))
     (old,) = baselines.rglob("old.json")
     record = layout.program_file(old)
-    files.make_folder(record.parent)
+    record.parent.mkdir()
     record.write_text("{}\n")
     Project(git.root).workload("w").suite("w")
     git.commit()
@@ -86,8 +85,7 @@ def test_files_of_a_workload_that_the_suite_no_longer_has_are_removed(tmp_path, 
     assert old.exists() == record.exists() == by_patch
     if by_patch:
         git.ask("apply", str(patch))
-    assert not old.exists()
-    assert not record.exists()
+    assert not old.exists() | record.exists()
     assert list(baselines.rglob("w.json"))
 
 
